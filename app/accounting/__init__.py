@@ -1,0 +1,1 @@
+"""The accounting core: pure functions of the mechanism, with certified results."""

@@ -1,0 +1,163 @@
+"""Certified arithmetic: from a ball that encloses a real number to a double on its safe side.
+
+A *ball* is python-flint's ``arb``, a midpoint and a radius that together enclose the true value. Ball code is
+passed in as a function and run at rising precision until the answer is settled:
+
+    round_up           the smallest double at or above each of some positive reals
+    at_most            is one real provably at most another
+    approximate        a real close to a root, for the searches to start from
+    smallest_double    where a monotone predicate on doubles turns true
+    largest_double     where it turns false again
+    largest_integer    the same on integers
+
+``flint.ctx.prec`` is one global for all threads, so ball code runs only inside this module, one thread at a time.
+"""
+
+import math
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from flint import arb, ctx
+
+__all__ = [
+    "approximate",
+    "at_most",
+    "at_precision",
+    "largest_double",
+    "largest_integer",
+    "round_up",
+    "smallest_double",
+]
+
+# 80 bits settle all but about one ordinary value in ten thousand; the last ones are for arguments near 1e300.
+PRECISIONS = tuple(80 << k for k in range(8))
+
+_LARGEST = math.nextafter(math.inf, 0)
+
+_lock = threading.Lock()
+
+
+@contextmanager
+def at_precision(bits: int) -> Iterator[None]:
+    """The one way to compute with balls: nobody else's precision can change meanwhile."""
+    with _lock:
+        before = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def round_up(balls: Callable[[], Sequence[arb]], ceiling: float = math.inf) -> tuple[float, ...]:
+    """The smallest double at or above each of the reals that ``balls`` encloses, known to be in (0, ``ceiling``].
+
+    Within one ulp of it in the one case that no precision settles: a real that is itself a double.
+    """
+    for bits in PRECISIONS:
+        with at_precision(bits):
+            enclosures = balls()
+            highest = tuple(min(_double_above(ball.upper()), ceiling) for ball in enclosures)
+            if all(_is_next_above(ball, double) for ball, double in zip(enclosures, highest, strict=True)):
+                break
+    return highest
+
+
+def at_most(comparison: Callable[[], tuple[arb, arb]]) -> bool:
+    """Whether the first real is provably at most the second; a tie that no precision settles counts as no."""
+    for bits in PRECISIONS:
+        with at_precision(bits):
+            left, right = comparison()
+            if left <= right:
+                return True
+            if left > right:
+                return False
+    return False
+
+
+def approximate(root: Callable[[], arb]) -> arb:
+    """The first finite answer of ``root`` at rising precision: a good guess, with no promise."""
+    for bits in PRECISIONS[1:]:
+        with at_precision(bits):
+            ball = root()
+            if ball.is_finite():
+                return ball.mid()
+    return arb(1)
+
+
+def smallest_double(holds: Callable[[float], bool], guess: arb, above: float = 0.0) -> float | None:
+    """The smallest double > ``above`` ≥ 0 at which a predicate that turns true and stays true holds, or None."""
+    found = _first(lambda index: holds(_double(index)), _index_of(guess), _index(above) + 1, _index(_LARGEST))
+    return None if found is None else _double(found)
+
+
+def largest_double(holds: Callable[[float], bool], at_least: float, guess: arb) -> float:
+    """The largest double ≥ ``at_least`` > 0 up to which a predicate holds; ``inf`` if it never turns false."""
+    failing = _first(lambda index: not holds(_double(index)), _index_of(guess), _index(at_least), _index(_LARGEST))
+    return math.inf if failing is None else _double(failing - 1)
+
+
+def largest_integer(holds: Callable[[int], bool], guess: arb, highest: int) -> int:
+    """The largest integer in 0 … ``highest`` up to which a predicate holds, 0 if it fails at 1."""
+    start = int(guess.floor().fmpz()) if guess < highest else highest
+    failing = _first(lambda integer: not holds(integer), start, 1, highest)
+    return highest if failing is None else failing - 1
+
+
+def _first(holds: Callable[[int], bool], guess: int, lowest: int, highest: int) -> int | None:
+    """The smallest integer of a range at which ``holds`` turns true: gallop away from the guess, then bisect.
+
+    Even where rounding makes ``holds`` flicker, it is true at the answer and false just below.
+    """
+    guess = min(max(guess, lowest), highest)
+    step = 1
+    if holds(guess):
+        false, true = guess - step, guess
+        while false >= lowest and holds(false):
+            step *= 4
+            false, true = false - step, false
+        false = max(false, lowest - 1)
+    else:
+        false, true = guess, guess + step
+        while true <= highest and not holds(true):
+            step *= 4
+            false, true = true, true + step
+        if true > highest:
+            if not holds(highest):
+                return None
+            true = highest
+    while true - false > 1:
+        middle = (false + true) // 2
+        false, true = (false, middle) if holds(middle) else (middle, true)
+    return true
+
+
+def _double_above(exact: arb) -> float:
+    """The smallest double at or above a real number that is held exactly."""
+    if exact > _LARGEST:
+        return math.inf
+    double = float(exact)
+    return double if exact <= double else math.nextafter(double, math.inf)
+
+
+def _is_next_above(ball: arb, double: float) -> bool:
+    """Whether ``double`` is the smallest one at or above every point of the positive part of ``ball``."""
+    below = math.nextafter(double, 0)
+    return below == 0.0 or bool(ball > below)
+
+
+def _index(double: float) -> int:
+    """The position of a non-negative double among its kind: 0.0 → 0, the next one → 1, …"""
+    position: int = struct.unpack("<q", struct.pack("<d", double))[0]
+    return position
+
+
+def _double(index: int) -> float:
+    double: float = struct.unpack("<d", struct.pack("<q", index))[0]
+    return double
+
+
+def _index_of(guess: arb) -> int:
+    return _index(min(max(_double_above(guess), 0.0), _LARGEST))

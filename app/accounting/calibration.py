@@ -1,0 +1,201 @@
+"""Calibration: the smallest σ or τ*, or the largest C_u, that meets a target (ε, δ).
+
+Exact accounting decouples (docs/closed-form.md): the noise must meet δ_gaussian ≤ δ and the threshold
+δ_infinite ≤ δ, each by itself, so both minima are reached together. Add-the-deltas shares δ between the two.
+
+Every answer starts from a closed form or Newton's method and ends with certified comparisons of the very function
+that accounts for a mechanism: it passes at the target, and the next double below (for C_u the next integer above)
+does not.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from flint import arb
+
+from app.accounting import gaussian
+from app.accounting.balls import approximate, at_most, largest_double, largest_integer, smallest_double
+from app.accounting.drafts import Draft, RelativeAggregates, Target
+from app.accounting.errors import InfeasibleTarget, InvalidParameter
+from app.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
+from app.accounting.methods import EXACT, Method, Point, at_epsilon, fits
+
+__all__ = ["Calibration", "calibrate"]
+
+# Stands in for a τ* that plays no part.
+_ANY_TAU_STAR = math.nextafter(math.inf, 0)
+_GRID = 32
+_GOLDEN_STEPS = 80
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The completed mechanism, what was solved, the certified point it reaches, and the largest σ that also would."""
+
+    mechanism: Mechanism
+    solved: tuple[str, ...]
+    point: Point
+    largest_sigma: float | None = None
+
+
+def calibrate(method: Method, draft: Draft, target: Target) -> Calibration:
+    """Solve for what the draft leaves out: σ and τ*, τ*, σ, or C_u."""
+    largest_sigma = None
+    match draft.missing, draft.sigma:
+        case ("sigma", "tau_star"), _:
+            draft_at_sigma = draft.with_sigma(_smallest_sigma_for_noise(draft, target))
+            mechanism = draft_at_sigma.complete(tau_star=_smallest_tau_star(method, draft_at_sigma, target))
+        case ("tau_star",), float(sigma):
+            draft_at_sigma = draft.with_sigma(sigma)
+            mechanism = draft_at_sigma.complete(tau_star=_smallest_tau_star(method, draft_at_sigma, target))
+        case ("c_u",), float(sigma):
+            draft_at_sigma = draft.with_sigma(sigma)
+            mechanism = draft_at_sigma.complete(c_u=_largest_c_u(method, draft_at_sigma, target))
+        case ("sigma",), _:
+            smallest, largest_sigma = _workable_sigmas(method, draft, target)
+            mechanism = draft.with_sigma(smallest).complete()
+        case _:
+            raise InvalidParameter("", "must leave out exactly what is to be solved: sigma, tau_star, both, or c_u")
+    return Calibration(mechanism, draft.missing, at_epsilon(method, mechanism, target.epsilon), largest_sigma)
+
+
+def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
+    """The smallest σ with δ_gaussian ≤ δ, whatever the threshold:  μ(σ) = μ*  where  f(μ*, ε) = δ."""
+    assert draft.c_u is not None
+    c_u, fixed, relative = draft.c_u, 0.0, 0.0
+    match draft.columns:
+        case RelativeAggregates() as columns:
+            relative = columns.relative_mu_0()
+        case Aggregates() as columns:
+            fixed = columns.mu_0
+        case mu_0:
+            fixed = mu_0
+
+    def mu_star() -> arb:
+        return gaussian.mu_at(arb(target.epsilon), arb(target.delta))
+
+    def root() -> arb:
+        return ((1 + arb(relative) ** 2) / (mu_star() ** 2 / c_u - arb(fixed) ** 2)).sqrt()
+
+    if fixed > 0 and not at_most(
+        lambda: (gaussian.delta(c_u * arb(fixed) ** 2, arb(target.epsilon)), arb(target.delta))
+    ):
+        most = float(approximate(lambda: mu_star() / arb(c_u).sqrt()))
+        raise InfeasibleTarget(
+            "aggregates",
+            f"must have mu_0 below {most:.6g}: at this c_u the noise on the other columns alone exceeds the target",
+        )
+    sigma = smallest_double(lambda candidate: _noise_fits(_at_sigma(draft, candidate), target), approximate(root))
+    if sigma is None:
+        raise InfeasibleTarget("aggregates", "must have a smaller mu_0: the sigma needed exceeds the largest double")
+    return sigma
+
+
+def _smallest_tau_star(method: Method, draft: Draft, target: Target) -> float:
+    """The smallest τ* at the draft's σ:  τ* − τ = σ Φ⁻¹((1 − δ′)^(1/C_u)),  δ′ what the method leaves of δ."""
+    lowest = max(draft.tau, 1)
+    mechanism = draft.complete(tau_star=_ANY_TAU_STAR)
+    if not _noise_fits(mechanism, target):
+        least = _smallest_sigma_for_noise(draft, target)
+        raise InfeasibleTarget("sigma", f"must be at least {least!r} for this epsilon and delta, whatever tau_star is")
+
+    def root() -> arb:
+        noise = gaussian.delta(mechanism.mu_squared, arb(target.epsilon))
+        return lowest + mechanism.sigma * _gap_in_sigmas(mechanism.c_u, method.room(arb(target.delta), noise))
+
+    tau_star = smallest_double(
+        lambda candidate: _meets(method, draft.complete(tau_star=candidate), target),
+        guess=approximate(root),
+        above=_double_at_most(lowest),
+    )
+    if tau_star is None:
+        raise InfeasibleTarget("sigma", "must be smaller: the tau_star needed exceeds the largest double")
+    return tau_star
+
+
+def _workable_sigmas(method: Method, draft: Draft, target: Target) -> tuple[float, float | None]:
+    """The smallest and the largest σ at the draft's τ*; None where every larger σ works too."""
+    least_for_noise = _smallest_sigma_for_noise(draft, target)
+    gap = _at_sigma(draft, least_for_noise).tau_gap
+    assert draft.c_u is not None
+    c_u = draft.c_u
+    most_for_threshold = approximate(lambda: gap / _gap_in_sigmas(c_u, arb(target.delta)))
+
+    def meets(sigma: float) -> bool:
+        return _meets(method, _at_sigma(draft, sigma), target)
+
+    workable = _workable_sigma(method, draft, target, least_for_noise, float(most_for_threshold))
+    if workable is None:
+        at_least = _smallest_tau_star(EXACT, replace(draft.with_sigma(least_for_noise), tau_star=None), target)
+        exceeding = "at least" if method is EXACT else "well above"
+        raise InfeasibleTarget("tau_star", f"must be {exceeding} {at_least!r} for this epsilon and delta")
+    smallest = smallest_double(meets, guess=arb(workable))
+    assert smallest is not None
+    largest = largest_double(meets, at_least=workable, guess=most_for_threshold)
+    return smallest, largest if math.isfinite(largest) else None
+
+
+def _workable_sigma(method: Method, draft: Draft, target: Target, low: float, high: float) -> float | None:
+    """Some σ that meets the target at the draft's τ*, or None.
+
+    Exact accounting has the smallest σ for the noise itself, or none. Add-the-deltas first falls and then rises
+    between the σ that is too small for the noise and the one that is too large for the threshold.
+    """
+    if method is EXACT or not low < high < math.inf:
+        return low if _meets(method, _at_sigma(draft, low), target) else None
+
+    def sigma_at(position: float) -> float:
+        return low * math.pow(high / low, position)
+
+    def delta(position: float) -> float:
+        return at_epsilon(method, _at_sigma(draft, sigma_at(position)), target.epsilon).delta
+
+    best = min((k / _GRID for k in range(_GRID + 1)), key=delta)
+    left, right = max(best - 1 / _GRID, 0.0), min(best + 1 / _GRID, 1.0)
+    for _ in range(_GOLDEN_STEPS):
+        if delta(best) <= target.delta:
+            return sigma_at(best)
+        inner, outer = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
+        left, right = (left, outer) if delta(inner) < delta(outer) else (inner, right)
+        best = (left + right) / 2
+    return None
+
+
+def _largest_c_u(method: Method, draft: Draft, target: Target) -> int:
+    """The largest C_u up to 10¹⁸ that the draft's noise and threshold allow."""
+    one = draft.complete(c_u=1)
+
+    def root() -> arb:
+        by_noise = gaussian.mu_at(arb(target.epsilon), arb(target.delta)) ** 2 / one.mu_squared
+        return by_noise.min((-arb(target.delta)).log1p() / one.log_p)
+
+    c_u = largest_integer(lambda c_u: _meets(method, draft.complete(c_u=c_u), target), approximate(root), MOST_C_U)
+    if c_u == 0:
+        single = replace(draft, c_u=1)
+        needed = single.complete(tau_star=_smallest_tau_star(method, replace(single, tau_star=None), target)).tau_star
+        raise InfeasibleTarget("tau_star", f"must be at least {needed!r}, even for a c_u of 1")
+    return c_u
+
+
+def _at_sigma(draft: Draft, sigma: float) -> Mechanism:
+    return draft.with_sigma(sigma).complete(tau_star=_ANY_TAU_STAR if draft.tau_star is None else draft.tau_star)
+
+
+def _gap_in_sigmas(c_u: int, delta: arb) -> arb:
+    """(τ* − τ)/σ = Φ⁻¹((1 − δ)^(1/C_u)), the gap at which δ_infinite = δ."""
+    return gaussian.quantile(-((-delta).log1p() / c_u).expm1())
+
+
+def _noise_fits(mechanism: Mechanism, target: Target) -> bool:
+    """Whether δ_gaussian ≤ δ; τ* plays no part."""
+    return at_most(lambda: (gaussian.delta(mechanism.mu_squared, arb(target.epsilon)), arb(target.delta)))
+
+
+def _meets(method: Method, mechanism: Mechanism, target: Target) -> bool:
+    return fits(method, mechanism, target.epsilon, target.delta)
+
+
+def _double_at_most(integer: int) -> float:
+    double = float(integer)
+    return double if double <= integer else math.nextafter(double, 0)

@@ -1,0 +1,78 @@
+"""What a calibration starts from: a mechanism with parts left open, and the (ε, δ) it shall meet."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from app.accounting.covariance import Matrix
+from app.accounting.mechanism import Aggregates, Mechanism
+from app.accounting.methods import check_target
+from app.accounting.sensitivity import Sensitivity, mu_0
+
+__all__ = ["Draft", "RelativeAggregates", "Target"]
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeAggregates:
+    """Columns whose noise scales with σ: Σ = σ² · ``relative_covariance``, each entry rounded to a double."""
+
+    names: tuple[str, ...]
+    relative_covariance: Matrix
+    sensitivity: Sensitivity
+
+    def at(self, sigma: float) -> Aggregates:
+        covariance = tuple(tuple(_scaled(entry, sigma) for entry in row) for row in self.relative_covariance)
+        return Aggregates(self.names, covariance, self.sensitivity)
+
+    def relative_mu_0(self) -> float:
+        """μ₀·σ."""
+        return mu_0(self.relative_covariance, self.sensitivity, pointer="aggregates/relative_covariance")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The (ε, δ) to meet."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_target(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A mechanism with what is to be solved left None. ``columns`` is a plain number where μ₀ is given directly."""
+
+    c_u: int | None
+    tau: int
+    tau_star: float | None
+    sigma: float | None
+    columns: Aggregates | RelativeAggregates | float = 0.0
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return tuple(name for name in ("c_u", "sigma", "tau_star") if getattr(self, name) is None)
+
+    def with_sigma(self, sigma: float) -> "Draft":
+        """The draft at this σ, with Σ absolute."""
+        columns = self.columns.at(sigma) if isinstance(self.columns, RelativeAggregates) else self.columns
+        return replace(self, sigma=sigma, columns=columns)
+
+    def complete(self, c_u: int | None = None, tau_star: float | None = None) -> Mechanism:
+        """The mechanism, with the missing values given; σ and an absolute Σ must be there already."""
+        c_u = self.c_u if c_u is None else c_u
+        tau_star = self.tau_star if tau_star is None else tau_star
+        if c_u is None or tau_star is None or self.sigma is None:
+            raise TypeError("still incomplete")
+        match self.columns:
+            case RelativeAggregates():
+                raise TypeError("Σ is still relative")
+            case Aggregates() as aggregates:
+                return Mechanism(c_u, self.tau, tau_star, self.sigma, aggregates=aggregates)
+            case mu_0:
+                return Mechanism(c_u, self.tau, tau_star, self.sigma, mu_0=mu_0)
+
+
+def _scaled(entry: float, sigma: float) -> float:
+    """entry · σ², to the nearest double."""
+    return float(Fraction(entry) * Fraction(sigma) ** 2)

@@ -1,0 +1,90 @@
+"""The analytic Gaussian mechanism: its δ as a function of (μ, ε), and the two inverses.
+
+All functions take and return balls, and so run inside ``balls``. The inverses are guesses: Newton's method on
+midpoints. Whoever uses one settles the last bit with a certified comparison.
+"""
+
+from collections.abc import Callable
+
+from flint import arb
+
+__all__ = ["delta", "epsilon_at", "mu_at", "quantile", "tail"]
+
+_FAR_OUT = 10_000
+_NEWTON_STEPS = 200
+_NEWTON_BITS = 70
+
+
+def tail(x: arb) -> arb:
+    """Φ(−x).
+
+    Past 4e5 arb's erfc is only a bound, so far out the tail comes from erfc(z) = e^(−z²) U(½, ½, z²)/√π, which keeps
+    its relative accuracy but is slower near zero.  [DLMF 7.11.5]
+    """
+    if x < _FAR_OUT:
+        return (x / arb(2).sqrt()).erfc() / 2
+    half_square, half = x * x / 2, arb(1) / 2
+    return (-half_square).exp() * half_square.hypgeom_u(half, half) / (4 * arb.pi()).sqrt()
+
+
+def quantile(q: arb) -> arb:
+    """The x with Φ(−x) = q."""
+    return (2 * q).erfcinv() * arb(2).sqrt()
+
+
+def delta(mu_squared: arb, epsilon: arb) -> arb:
+    """δ of the Gaussian mechanism at any real ε.  [Balle & Wang 2018, Thm. 8; KKWZ Thm. 2.2]
+
+    f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)
+    """
+    mu = mu_squared.sqrt()
+    centre, half = epsilon / mu, mu / 2
+    return tail(centre - half) - epsilon.exp() * tail(centre + half)
+
+
+def epsilon_at(mu_squared: arb, target: arb) -> arb:
+    """About the ε > 0 with f(μ, ε) = δ.
+
+    ln f is concave and falls in ε, so Newton's method from the right of the root stays there and converges;
+    f ≤ Φ(−ε/μ + μ/2) gives such a start.
+    """
+    mu = mu_squared.sqrt()
+
+    def step(epsilon: arb) -> arb:
+        value = delta(mu_squared, epsilon)
+        slope = -epsilon.exp() * tail(epsilon / mu + mu / 2)
+        return epsilon - (value / target).log() * value / slope
+
+    return _newton(step, mu_squared / 2 + mu * quantile(target))
+
+
+def mu_at(epsilon: arb, target: arb) -> arb:
+    """About the μ with f(μ, ε) = δ.
+
+    ln f rises with ln μ ever more slowly, so Newton's method in these variables converges from the left;
+    f(μ, ε) ≤ μ/√(2π) and f(μ, ε) ≤ Φ(μ/2 − ε/μ) give such a start.
+    """
+
+    def step(mu: arb) -> arb:
+        centre, half = epsilon / mu, mu / 2
+        value = delta(mu * mu, epsilon)
+        density = (-((centre - half) ** 2) / 2).exp() / (2 * arb.pi()).sqrt()
+        return mu * (-(value / target).log() * value / (mu * density)).exp()
+
+    z = quantile(target)
+    root = (z * z + 2 * epsilon).sqrt()
+    by_tail = 2 * epsilon / (z + root) if z > 0 else root - z
+    return _newton(step, (target * (2 * arb.pi()).sqrt()).max(by_tail))
+
+
+def _newton(step: Callable[[arb], arb], start: arb) -> arb:
+    """Iterate on midpoints until a step no longer matters; not a number if precision runs out first."""
+    x = start.mid()
+    for _ in range(_NEWTON_STEPS):
+        following = step(x).mid()
+        if not following.is_finite():
+            return following
+        if abs(following - x) <= abs(x) * arb(2) ** -_NEWTON_BITS:
+            return following
+        x = following
+    return arb.nan()

@@ -1,0 +1,113 @@
+"""The Gaussian sparse histogram mechanism as a value: everything its privacy depends on, checked once."""
+
+import math
+from dataclasses import dataclass, field
+
+from flint import arb
+
+from app.accounting import balls
+from app.accounting.covariance import Matrix
+from app.accounting.errors import InvalidParameter
+from app.accounting.gaussian import tail
+from app.accounting.sensitivity import Sensitivity, mu_0
+
+__all__ = ["MOST_C_U", "Aggregates", "Mechanism"]
+
+MOST_C_U = 10**18
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregates:
+    """The columns released beside the count, the covariance Σ of their noise, and what one user can change.
+
+    ``mu_0`` is certified upward; making the object proves Σ positive definite.
+    """
+
+    names: tuple[str, ...]
+    covariance: Matrix
+    sensitivity: Sensitivity
+    mu_0: float = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if len(set(self.names)) != len(self.names):
+            raise InvalidParameter("aggregates/names", "must be unique")
+        if {"key", "count"} & set(self.names):
+            raise InvalidParameter("aggregates/names", "must not contain key or count")
+        if len(self.covariance) != len(self.names):
+            raise InvalidParameter("aggregates/covariance", "must have one row and one column per name")
+        object.__setattr__(self, "mu_0", mu_0(self.covariance, self.sensitivity))
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """C_u, τ, τ*, σ and what the other columns add: Σ with a sensitivity, or μ₀ alone, or nothing."""
+
+    c_u: int
+    tau: int
+    tau_star: float
+    sigma: float
+    mu_0: float = 0.0
+    aggregates: Aggregates | None = None
+
+    def __post_init__(self) -> None:
+        _require(_is_integer(self.c_u) and 1 <= self.c_u <= MOST_C_U, "c_u", "must be an integer from 1 to 10^18")
+        _require(_is_integer(self.tau) and self.tau >= 0, "tau", "must be an integer, at least 0")
+        _require(_is_finite(self.sigma) and self.sigma > 0, "sigma", "must be greater than 0 and finite")
+        _require(
+            _is_finite(self.tau_star) and self.tau_star > max(self.tau, 1),
+            "tau_star",
+            "must be greater than tau, greater than 1 and finite",
+        )
+        if self.aggregates is not None:
+            _require(self.mu_0 == 0, "aggregates/mu_0", "must not be given beside a covariance")
+            object.__setattr__(self, "mu_0", self.aggregates.mu_0)
+        _require(_is_finite(self.mu_0) and self.mu_0 >= 0, "aggregates/mu_0", "must be at least 0 and finite")
+
+    @property
+    def mu_squared_per_group(self) -> arb:
+        """1/σ² + μ₀², as a ball: μ² for one group above τ."""
+        sigma, mu_0 = arb(self.sigma), arb(self.mu_0)
+        return 1 / (sigma * sigma) + mu_0 * mu_0
+
+    @property
+    def mu_squared(self) -> arb:
+        """μ² = C_u (1/σ² + μ₀²), as a ball."""
+        return self.c_u * self.mu_squared_per_group
+
+    @property
+    def log_p(self) -> arb:
+        """ln p, p = Φ((τ* − τ)/σ), as a ball: from the upper tail, because 1 − p would cancel. τ = 0 acts as 1.
+
+        The gap is a ball too: in doubles the difference of large thresholds would be rounded.
+        """
+        gap = arb(self.tau_star) - max(self.tau, 1)
+        return (-tail(gap / self.sigma)).log1p()
+
+    @property
+    def mu(self) -> float:
+        """μ, rounded up."""
+        (mu,) = balls.round_up(lambda: [self.mu_squared.sqrt()])
+        _require(math.isfinite(mu), "sigma", "must be large enough that μ is a finite double")
+        return mu
+
+    @property
+    def tau_gap(self) -> float:
+        """τ* − τ, rounded down: a smaller gap is the less private one."""
+        tau = max(self.tau, 1)
+        if self.tau_star < 2**53:
+            return self.tau_star - tau  # exact: a multiple of ulp(τ*) ≤ 1 that is no larger than τ*
+        gap = int(self.tau_star) - tau
+        return float(gap) if float(gap) <= gap else math.nextafter(float(gap), 0)
+
+
+def _require(condition: bool, pointer: str, detail: str) -> None:
+    if not condition:
+        raise InvalidParameter(pointer, detail)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,122 @@
+"""The two accountings: exact, and add-the-deltas. They differ only in how two quantities make one δ.
+
+δ_infinite    = 1 − p^C_u,  p = Φ((τ* − τ)/σ)           a group that exists for one user alone is released
+δ_gaussian(ε) = f(μ, ε),    μ² = C_u (1/σ² + μ₀²)       the noise on the groups that exist anyway
+
+exact         δ(ε) = max(δ_infinite, δ_gaussian(ε))     [KKWZ Thm. 5.4 and docs/closed-form.md]
+add-deltas    δ(ε) = δ_infinite + δ_gaussian(ε)         [KKWZ Thm. 4.1, Cor. 5.4.1], an over-estimate
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flint import arb
+
+from app.accounting import gaussian
+from app.accounting.balls import approximate, at_most, round_up, smallest_double
+from app.accounting.errors import InvalidParameter
+from app.accounting.mechanism import Mechanism
+
+__all__ = ["ADD_DELTAS", "EXACT", "Method", "Point", "at_delta", "at_epsilon", "check_target", "delta_infinite", "fits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """``total`` makes δ of its two parts; ``room`` is what one part may be when the other has its value."""
+
+    name: str
+    total: Callable[[arb, arb], arb]
+    room: Callable[[arb, arb], arb]
+    binding: Callable[[float, float], str]
+
+
+EXACT = Method(
+    name="exact",
+    total=lambda infinite, gaussian: infinite.max(gaussian),
+    room=lambda delta, _spent: delta,
+    binding=lambda infinite, gaussian: "infinite" if infinite > gaussian else "gaussian",
+)
+ADD_DELTAS = Method(
+    name="add-deltas",
+    total=lambda infinite, gaussian: infinite + gaussian,
+    room=lambda delta, spent: delta - spent,
+    binding=lambda _infinite, _gaussian: "both",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One certified point of a privacy curve. ``epsilon`` and ``delta_gaussian`` are None where no finite ε exists."""
+
+    epsilon: float | None
+    delta: float
+    delta_gaussian: float | None
+    delta_infinite: float
+    binding: str
+
+
+def delta_infinite(mechanism: Mechanism) -> arb:
+    """1 − p^C_u, as a ball.  [KKWZ Thm. 5.4, T1]"""
+    return -(mechanism.c_u * mechanism.log_p).expm1()
+
+
+def at_epsilon(method: Method, mechanism: Mechanism, epsilon: float) -> Point:
+    """The smallest δ at ε that the method can claim, rounded up and at most 1."""
+    _check_epsilon(epsilon)
+
+    def parts() -> tuple[arb, arb, arb]:
+        infinite = delta_infinite(mechanism)
+        noise = gaussian.delta(mechanism.mu_squared, arb(epsilon))
+        return infinite, noise, method.total(infinite, noise)
+
+    infinite, noise, total = round_up(parts, ceiling=1.0)
+    return Point(epsilon, total, noise, infinite, method.binding(infinite, noise))
+
+
+def at_delta(method: Method, mechanism: Mechanism, delta: float) -> Point:
+    """The smallest ε at δ that the method can claim, rounded up, or None where no finite ε exists."""
+    _check_delta(delta)
+    if not at_most(lambda: (delta_infinite(mechanism), arb(delta))):
+        (infinite,) = round_up(lambda: [delta_infinite(mechanism)], ceiling=1.0)
+        return Point(None, delta, None, infinite, method.binding(infinite, 0.0))
+    epsilon = _smallest_epsilon(method, mechanism, delta)
+    reached = at_epsilon(method, mechanism, epsilon)
+    return Point(epsilon, delta, reached.delta_gaussian, reached.delta_infinite, reached.binding)
+
+
+def fits(method: Method, mechanism: Mechanism, epsilon: float, delta: float) -> bool:
+    """Whether the mechanism is provably (ε, δ)-private by the method: ``at_epsilon(…).delta <= delta``."""
+    return at_most(
+        lambda: (
+            method.total(delta_infinite(mechanism), gaussian.delta(mechanism.mu_squared, arb(epsilon))),
+            arb(delta),
+        )
+    )
+
+
+def check_target(epsilon: float, delta: float) -> None:
+    _check_epsilon(epsilon)
+    _check_delta(delta)
+
+
+def _smallest_epsilon(method: Method, mechanism: Mechanism, delta: float) -> float:
+    if fits(method, mechanism, 0.0, delta):
+        return 0.0
+    guess = approximate(
+        lambda: gaussian.epsilon_at(mechanism.mu_squared, method.room(arb(delta), delta_infinite(mechanism)))
+    )
+    epsilon = smallest_double(lambda candidate: fits(method, mechanism, candidate, delta), guess)
+    if epsilon is None:
+        raise InvalidParameter("sigma", "must be large enough that ε is a finite double")
+    return epsilon
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise InvalidParameter("epsilon", "must be at least 0 and finite")
+
+
+def _check_delta(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise InvalidParameter("delta", "must be greater than 0 and less than 1")

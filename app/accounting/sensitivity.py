@@ -1,0 +1,211 @@
+"""μ₀: the most that one user can change one group's aggregate columns, measured in the noise's own metric.
+
+    μ₀² = max over Δ of  Δᵀ Σ⁻¹ Δ = max ‖L⁻¹ Δ‖²,   Σ = L Lᵀ                                  [KKWZ Sec. 5]
+
+The maximum of this convex function is at an extreme point of the set of possible Δ. For `box`, `l1` and `vectors`
+there are finitely many: doubles with an error bound discard all that cannot be the largest, balls settle the rest.
+For `l2` it is the squared bound over the smallest eigenvalue of Σ.
+"""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb, arb_mat
+from numpy.typing import NDArray
+
+from app.accounting import balls
+from app.accounting.covariance import (
+    Matrix,
+    Triangle,
+    cholesky,
+    is_diagonal,
+    prove_positive_definite,
+    solve_lower,
+)
+from app.accounting.errors import InvalidParameter
+
+__all__ = ["MOST_BOX_COLUMNS", "Box", "L1Norm", "L2Norm", "Sensitivity", "Vectors", "mu_0"]
+
+MOST_BOX_COLUMNS = 20
+_CHUNK = 1 << 14
+# Symmetric inputs tie by the thousand; past this many the certified bound of the doubles has to do.
+_MOST_CONTENDERS = 1000
+_ULP = 2.0**-52
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """lower ≤ Δ ≤ upper, per column."""
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class L2Norm:
+    """‖Δ‖₂ ≤ bound."""
+
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class L1Norm:
+    """‖Δ‖₁ ≤ bound."""
+
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Δ is one of these."""
+
+    vectors: tuple[tuple[float, ...], ...]
+
+
+Doubles = NDArray[np.float64]
+Sensitivity = Box | L2Norm | L1Norm | Vectors
+
+
+def mu_0(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregates/covariance") -> float:
+    """μ₀ rounded up, having proven Σ positive definite; ``pointer`` names Σ in errors."""
+    bits = prove_positive_definite(covariance, pointer)
+    _check(sensitivity, columns=len(covariance), diagonal=is_diagonal(covariance))
+    if isinstance(sensitivity, L2Norm):
+        return _l2(covariance, sensitivity.bound)
+    reach = _reach(sensitivity, columns=len(covariance))
+    if not reach.any():
+        return 0.0
+    contenders, bound = _screen(covariance, _extreme_points(sensitivity, covariance), reach, bits)
+    if len(contenders) > _MOST_CONTENDERS:
+        return balls.round_up(lambda: [bound])[0]
+    return balls.round_up(lambda: [_largest_norm(covariance, contenders)])[0]
+
+
+def _check(sensitivity: Sensitivity, columns: int, diagonal: bool) -> None:
+    match sensitivity:
+        case Box(lower, upper):
+            for name, side in (("lower", lower), ("upper", upper)):
+                if len(side) != columns:
+                    raise InvalidParameter(f"aggregates/sensitivity/{name}", "must have one number per column")
+            for j, (low, high) in enumerate(zip(lower, upper, strict=True)):
+                if low > high:
+                    raise InvalidParameter(f"aggregates/sensitivity/lower/{j}", "must be at most upper")
+            if columns > MOST_BOX_COLUMNS and not diagonal:
+                raise InvalidParameter(
+                    "aggregates/sensitivity/kind",
+                    f"box allows at most {MOST_BOX_COLUMNS} columns unless the covariance is diagonal",
+                )
+        case L2Norm(bound) | L1Norm(bound):
+            if bound < 0:
+                raise InvalidParameter("aggregates/sensitivity/bound", "must be at least 0")
+        case Vectors(vectors):
+            if not vectors:
+                raise InvalidParameter("aggregates/sensitivity/vectors", "must list at least one vector")
+            for i, vector in enumerate(vectors):
+                if len(vector) != columns:
+                    raise InvalidParameter(f"aggregates/sensitivity/vectors/{i}", "must have one number per column")
+
+
+def _extreme_points(sensitivity: Box | L1Norm | Vectors, covariance: Matrix) -> Iterator[Doubles]:
+    """The Δ among which the maximum is found, in chunks of rows."""
+    columns = len(covariance)
+    match sensitivity:
+        case L1Norm(bound):
+            yield bound * np.eye(columns)
+        case Vectors(vectors):
+            yield np.array(vectors)
+        case Box(lower, upper) if is_diagonal(covariance):
+            yield np.array([[max(abs(low), abs(high)) for low, high in zip(lower, upper, strict=True)]])
+        case Box(lower, upper):
+            bit = np.arange(columns)
+            for start in range(0, 1 << columns, _CHUNK):
+                corner = np.arange(start, min(start + _CHUNK, 1 << columns))
+                yield np.where((corner[:, None] >> bit) & 1, np.array(upper), np.array(lower))
+
+
+def _reach(sensitivity: Box | L1Norm | Vectors, columns: int) -> Doubles:
+    """The largest |Δ| of each column."""
+    match sensitivity:
+        case L1Norm(bound):
+            return np.full(columns, bound)
+        case Vectors(vectors):
+            return np.asarray(np.abs(np.array(vectors)).max(axis=0))
+        case Box(lower, upper):
+            return np.maximum(np.abs(lower), np.abs(upper))
+
+
+def _screen(covariance: Matrix, points: Iterator[Doubles], reach: Doubles, bits: int) -> tuple[Doubles, arb]:
+    """The Δ that may have the largest ‖L⁻¹Δ‖, and an upper bound on it, by doubles with a bound on their error.
+
+    Columns are measured in units of their reach and L⁻¹ in units of its largest entry, so nothing overflows.
+    """
+    units = np.where(reach > 0, reach, 1.0)
+    inverse, radius, scale = _scaled_inverse(covariance, units, bits)
+    columns = len(reach)
+    # |L⁻¹Δ − fl(MΔ)| ≤ slack, row by row: the radius of M, a rounding of Δ/units, k + 1 of the sum, with room to spare.
+    size = np.abs(inverse).sum(axis=1)
+    slack = radius.sum(axis=1) + (columns + 4) * _ULP * size
+    allowance = float(np.sum(2 * size * slack + slack**2) + (columns + 2) * _ULP * np.sum(size**2))
+
+    best = 0.0
+    kept: list[tuple[Doubles, Doubles]] = []
+    for rows in points:
+        images = (rows / units) @ inverse.T
+        squares = np.einsum("ij,ij->i", images, images)
+        best = max(best, float(squares.max()))
+        close = squares >= best - 2 * allowance
+        kept.append((rows[close], squares[close]))
+    contenders = [rows[squares >= best - 2 * allowance] for rows, squares in kept]
+    with balls.at_precision(bits):
+        bound = (arb(best) + arb(allowance)).sqrt() * scale
+    return np.concatenate(contenders), bound
+
+
+def _scaled_inverse(covariance: Matrix, units: Doubles, bits: int) -> tuple[Doubles, Doubles, arb]:
+    """M and its entrywise error with L⁻¹ diag(units) = M · scale, every |M| ≤ 1."""
+    with balls.at_precision(bits):
+        factor = _factor(covariance)
+        indices = range(len(covariance))
+        unit = [arb(float(u)) for u in units]
+        by_column = [solve_lower(factor, [unit[j] if i == j else arb(0) for i in indices]) for j in indices]
+        scale = arb(0)
+        for column in by_column:
+            for entry in column:
+                scale = scale.max(abs(entry).upper())
+        inverse = [[by_column[j][i] / scale for j in indices] for i in indices]
+        middle = np.array([[float(entry.mid()) for entry in row] for row in inverse])
+        radius = np.array([[float(entry.rad().upper()) for entry in row] for row in inverse])
+    # Rounding the midpoints and radii to doubles costs half an ulp of each, or of the smallest double.
+    return middle, radius * (1 + _ULP) + np.abs(middle) * _ULP + np.finfo(float).tiny, scale
+
+
+def _largest_norm(covariance: Matrix, rows: Doubles) -> arb:
+    """max ‖L⁻¹Δ‖ over the rows Δ, as a ball."""
+    factor = _factor(covariance)
+    largest = arb(0)
+    for row in rows.tolist():
+        image = solve_lower(factor, [arb(entry) for entry in row])
+        largest = largest.max(sum((x * x for x in image), arb(0)))
+    return largest.sqrt()
+
+
+def _l2(covariance: Matrix, bound: float) -> float:
+    """bound/√λ_min(Σ), rounded up."""
+    if bound == 0:
+        return 0.0
+
+    def ball() -> list[arb]:
+        eigenvalues = arb_mat([list(row) for row in covariance]).eig(multiple=True, nonstop=True)
+        smallest = functools.reduce(arb.min, (eigenvalue.real for eigenvalue in eigenvalues))
+        return [arb(bound) / smallest.sqrt() if smallest > 0 else arb.pos_inf()]
+
+    return balls.round_up(ball)[0]
+
+
+def _factor(covariance: Matrix) -> Triangle:
+    factor = cholesky(covariance)
+    if factor is None:  # proven at a lower precision; a higher one cannot fail
+        raise ArithmeticError("Cholesky factorisation lost its proof")
+    return factor

@@ -1,0 +1,28 @@
+"""A slow reference that shares no code with the service: the paper's formulas in 150-digit arithmetic.
+
+precision   the private mpmath context and the rounding of its reals to doubles
+cases       the parameters the service is compared at
+paper       [KKWZ]: Karrer, Kifer, Wilkins, Zhang, arXiv 2202.01100, Theorems 2.2, 4.1 and 5.4
+"""
+
+from .cases import CASES, LARGE_CASES, Case
+from .paper import Term, add_deltas, delta, delta_gaussian, delta_infinite, gaussian, t1, t2, t3
+from .precision import DIGITS, mp, round_up
+
+__all__ = [
+    "CASES",
+    "DIGITS",
+    "LARGE_CASES",
+    "Case",
+    "Term",
+    "add_deltas",
+    "delta",
+    "delta_gaussian",
+    "delta_infinite",
+    "gaussian",
+    "mp",
+    "round_up",
+    "t1",
+    "t2",
+    "t3",
+]
