@@ -9,13 +9,14 @@ does not.
 """
 
 import math
+import sys
 from dataclasses import dataclass, replace
 
 from flint import arb
 
 from app.accounting import gaussian
 from app.accounting.balls import approximate, at_most, largest_double, largest_integer, smallest_double
-from app.accounting.drafts import Draft, RelativeAggregates, Target
+from app.accounting.drafts import Draft, Parameter, RelativeAggregates, Target
 from app.accounting.errors import InfeasibleTarget, InvalidParameter
 from app.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
 from app.accounting.methods import EXACT, Method, Point, at_epsilon, fits
@@ -24,6 +25,7 @@ __all__ = ["Calibration", "calibrate"]
 
 # Stands in for a τ* that plays no part.
 _ANY_TAU_STAR = math.nextafter(math.inf, 0)
+_WIDEST = 2.0**40
 _GRID = 32
 _GOLDEN_STEPS = 80
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -34,7 +36,7 @@ class Calibration:
     """The completed mechanism, what was solved, the certified point it reaches, and the largest σ that also would."""
 
     mechanism: Mechanism
-    solved: tuple[str, ...]
+    solved: tuple[Parameter, ...]
     point: Point
     largest_sigma: float | None = None
 
@@ -69,7 +71,7 @@ def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
             relative = columns.relative_mu_0()
         case Aggregates() as columns:
             fixed = columns.mu_0
-        case mu_0:
+        case float(mu_0):
             fixed = mu_0
 
     def mu_star() -> arb:
@@ -116,46 +118,48 @@ def _smallest_tau_star(method: Method, draft: Draft, target: Target) -> float:
 
 def _workable_sigmas(method: Method, draft: Draft, target: Target) -> tuple[float, float | None]:
     """The smallest and the largest σ at the draft's τ*; None where every larger σ works too."""
-    least_for_noise = _smallest_sigma_for_noise(draft, target)
-    gap = _at_sigma(draft, least_for_noise).tau_gap
-    assert draft.c_u is not None
-    c_u = draft.c_u
-    most_for_threshold = approximate(lambda: gap / _gap_in_sigmas(c_u, arb(target.delta)))
+    low = _smallest_sigma_for_noise(draft, target)
+    mechanism = _at_sigma(draft, low)
+    high = approximate(lambda: mechanism.tau_gap / _gap_in_sigmas(mechanism.c_u, arb(target.delta)))
+    # To prove Σ and find μ₀ anew at every σ is dear; a Σ that is not rounded does to find where to look.
+    unrounded = draft.unrounded()
 
     def meets(sigma: float) -> bool:
         return _meets(method, _at_sigma(draft, sigma), target)
 
-    workable = _workable_sigma(method, draft, target, least_for_noise, float(most_for_threshold))
-    if workable is None:
-        at_least = _smallest_tau_star(EXACT, replace(draft.with_sigma(least_for_noise), tau_star=None), target)
-        exceeding = "at least" if method is EXACT else "well above"
-        raise InfeasibleTarget("tau_star", f"must be {exceeding} {at_least!r} for this epsilon and delta")
-    smallest = smallest_double(meets, guess=arb(workable))
-    assert smallest is not None
-    largest = largest_double(meets, at_least=workable, guess=most_for_threshold)
+    def nearly_meets(sigma: float) -> bool:
+        return _meets(method, _at_sigma(unrounded, sigma), target)
+
+    workable = low if meets(low) else _valley(method, unrounded, target, low, float(high))
+    guess = workable and smallest_double(nearly_meets, guess=arb(workable))
+    smallest = guess and smallest_double(meets, guess=arb(guess))
+    if workable is None or not smallest:
+        at_least = _smallest_tau_star(EXACT, replace(draft.with_sigma(low), tau_star=None), target)
+        needed = f"at least {at_least!r}" if method is EXACT else f"higher: exact accounting needs {at_least!r}"
+        raise InfeasibleTarget("tau_star", f"must be {needed} for this epsilon and delta")
+    most = largest_double(nearly_meets, at_least=workable, guess=high)
+    largest = largest_double(meets, at_least=smallest, guess=arb(min(most, sys.float_info.max)))
     return smallest, largest if math.isfinite(largest) else None
 
 
-def _workable_sigma(method: Method, draft: Draft, target: Target, low: float, high: float) -> float | None:
-    """Some σ that meets the target at the draft's τ*, or None.
+def _valley(method: Method, draft: Draft, target: Target, low: float, high: float) -> float | None:
+    """A σ above ``low`` that meets the target at the draft's τ*, or None; exact accounting has none if not ``low``.
 
-    Exact accounting has the smallest σ for the noise itself, or none. Add-the-deltas first falls and then rises
-    between the σ that is too small for the noise and the one that is too large for the threshold.
+    Add-the-deltas first falls and then rises between the σ that is too small for the noise and the one that is too
+    large for the threshold; there is none such, and ``high`` is not positive, where δ > 1 − 2^(−C_u).
     """
-    if method is EXACT or not low < high < math.inf:
-        return low if _meets(method, _at_sigma(draft, low), target) else None
-
-    def sigma_at(position: float) -> float:
-        return low * math.pow(high / low, position)
+    if method is EXACT or 0 < high <= low:
+        return None
+    span = high / low if 0 < high < math.inf else _WIDEST
 
     def delta(position: float) -> float:
-        return at_epsilon(method, _at_sigma(draft, sigma_at(position)), target.epsilon).delta
+        return at_epsilon(method, _at_sigma(draft, low * math.pow(span, position)), target.epsilon).delta
 
     best = min((k / _GRID for k in range(_GRID + 1)), key=delta)
     left, right = max(best - 1 / _GRID, 0.0), min(best + 1 / _GRID, 1.0)
     for _ in range(_GOLDEN_STEPS):
         if delta(best) <= target.delta:
-            return sigma_at(best)
+            return low * math.pow(span, best)
         inner, outer = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
         left, right = (left, outer) if delta(inner) < delta(outer) else (inner, right)
         best = (left + right) / 2

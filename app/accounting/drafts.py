@@ -2,13 +2,17 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal, get_args
 
 from app.accounting.covariance import Matrix
 from app.accounting.mechanism import Aggregates, Mechanism
 from app.accounting.methods import check_target
 from app.accounting.sensitivity import Sensitivity, mu_0
 
-__all__ = ["Draft", "RelativeAggregates", "Target"]
+__all__ = ["Draft", "Parameter", "RelativeAggregates", "Target"]
+
+Parameter = Literal["c_u", "sigma", "tau_star"]
+_PARAMETERS: tuple[Parameter, ...] = get_args(Parameter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,13 @@ class RelativeAggregates:
     def relative_mu_0(self) -> float:
         """μ₀·σ."""
         return mu_0(self.relative_covariance, self.sensitivity, pointer="aggregates/relative_covariance")
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeMuZero:
+    """The same with a Σ that is not rounded: μ₀ = ``relative_mu_0``/σ."""
+
+    relative_mu_0: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +58,27 @@ class Draft:
     tau: int
     tau_star: float | None
     sigma: float | None
-    columns: Aggregates | RelativeAggregates | float = 0.0
+    columns: Aggregates | RelativeAggregates | RelativeMuZero | float = 0.0
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        return tuple(name for name in ("c_u", "sigma", "tau_star") if getattr(self, name) is None)
+    def missing(self) -> tuple[Parameter, ...]:
+        return tuple(name for name in _PARAMETERS if getattr(self, name) is None)
 
     def with_sigma(self, sigma: float) -> "Draft":
         """The draft at this σ, with Σ absolute."""
-        columns = self.columns.at(sigma) if isinstance(self.columns, RelativeAggregates) else self.columns
-        return replace(self, sigma=sigma, columns=columns)
+        match self.columns:
+            case RelativeAggregates() as relative:
+                return replace(self, sigma=sigma, columns=relative.at(sigma))
+            case RelativeMuZero(relative_mu_0):
+                return replace(self, sigma=sigma, columns=relative_mu_0 / sigma)
+            case _:
+                return replace(self, sigma=sigma)
+
+    def unrounded(self) -> "Draft":
+        """The draft with a Σ that scales with σ exactly, to search with."""
+        if isinstance(self.columns, RelativeAggregates):
+            return replace(self, columns=RelativeMuZero(self.columns.relative_mu_0()))
+        return self
 
     def complete(self, c_u: int | None = None, tau_star: float | None = None) -> Mechanism:
         """The mechanism, with the missing values given; σ and an absolute Σ must be there already."""
@@ -65,12 +87,12 @@ class Draft:
         if c_u is None or tau_star is None or self.sigma is None:
             raise TypeError("still incomplete")
         match self.columns:
-            case RelativeAggregates():
-                raise TypeError("Σ is still relative")
             case Aggregates() as aggregates:
                 return Mechanism(c_u, self.tau, tau_star, self.sigma, aggregates=aggregates)
-            case mu_0:
+            case float(mu_0):
                 return Mechanism(c_u, self.tau, tau_star, self.sigma, mu_0=mu_0)
+            case _:
+                raise TypeError("Σ is still relative")
 
 
 def _scaled(entry: float, sigma: float) -> float:

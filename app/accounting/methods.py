@@ -10,6 +10,7 @@ add-deltas    δ(ε) = δ_infinite + δ_gaussian(ε)         [KKWZ Thm. 4.1, Cor
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from flint import arb
 
@@ -18,17 +19,31 @@ from app.accounting.balls import approximate, at_most, round_up, smallest_double
 from app.accounting.errors import InvalidParameter
 from app.accounting.mechanism import Mechanism
 
-__all__ = ["ADD_DELTAS", "EXACT", "Method", "Point", "at_delta", "at_epsilon", "check_target", "delta_infinite", "fits"]
+__all__ = [
+    "ADD_DELTAS",
+    "EXACT",
+    "Accounting",
+    "Method",
+    "Point",
+    "at_delta",
+    "at_epsilon",
+    "check_target",
+    "delta_infinite",
+    "fits",
+]
+
+Accounting = Literal["exact", "add-deltas"]
+Binding = Literal["gaussian", "infinite", "both"]
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
     """``total`` makes δ of its two parts; ``room`` is what one part may be when the other has its value."""
 
-    name: str
+    name: Accounting
     total: Callable[[arb, arb], arb]
     room: Callable[[arb, arb], arb]
-    binding: Callable[[float, float], str]
+    binding: Callable[[float, float], Binding]
 
 
 EXACT = Method(
@@ -53,7 +68,7 @@ class Point:
     delta: float
     delta_gaussian: float | None
     delta_infinite: float
-    binding: str
+    binding: Binding
 
 
 def delta_infinite(mechanism: Mechanism) -> arb:

@@ -1,0 +1,40 @@
+"""python -m app: serve, as the environment says."""
+
+import os
+import sys
+import tempfile
+
+import uvicorn
+from pydantic import ValidationError
+
+from app.logs import log_config
+from app.settings import Settings
+
+
+def main() -> int:
+    """Run uvicorn until a signal stops it; a wrong setting is one line, not a traceback."""
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        for each in error.errors(include_input=False):
+            sys.stderr.write(f"GSH_{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}\n")
+        return 2
+    with tempfile.TemporaryDirectory(prefix="gsh-metrics-") as directory:
+        if settings.workers > 1:
+            os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", directory)
+        uvicorn.run(
+            "app.main:create_app",
+            factory=True,
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
+            access_log=False,
+            server_header=False,
+            log_config=log_config(settings.log_level),
+            timeout_graceful_shutdown=settings.shutdown_seconds,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

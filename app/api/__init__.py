@@ -1,0 +1,1 @@
+"""The HTTP contract: schemas, errors, and one router per resource."""

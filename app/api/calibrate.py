@@ -1,0 +1,225 @@
+"""POST /calibrate: the smallest noise and threshold, or the largest C_u, for a target."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Request
+from pydantic import Field
+
+from app.accounting.calibration import Calibration, calibrate
+from app.accounting.drafts import Draft, Parameter, Target
+from app.accounting.errors import InfeasibleTarget, InvalidParameter
+from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Method
+from app.api.mechanism import DraftIn, MechanismIn, Strict
+from app.api.problems import PROBLEMS, LimitExceeded
+from app.api.services import Services, services_of
+from app.api.workload import in_slices
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["calibrate"], responses=PROBLEMS)
+
+_SOLVED = {"c_u": 51914, "tau": 1, "tau_star": 13951.051328063842, "sigma": 2228.482632459166}
+
+
+class CalibrateRequest(Strict):
+    """A mechanism with gaps, and the (ε, δ) it shall meet."""
+
+    mechanism: DraftIn = Field(
+        title="Mechanism",
+        description="Leave out what is to be solved: sigma and tau_star, one of them, or c_u. A list of sigma, with "
+        "tau_star left out, gives a frontier. Noise on columns that shall scale with sigma is relative_covariance.",
+        examples=[{"c_u": 51914, "tau": 1}],
+    )
+    epsilon: float = Field(ge=0, title="ε", description="The ε to meet.", examples=[0.349])
+    delta: float = Field(gt=0, lt=1, title="δ", description="The δ to meet.", examples=[1e-5])
+    accounting: Accounting = Field(
+        default="exact", title="Accounting", description="How privacy is to be accounted for.", examples=["exact"]
+    )
+
+
+class Solution(Strict):
+    """A complete mechanism that meets the target, and the certified (ε, δ) it reaches."""
+
+    mechanism: MechanismIn = Field(
+        title="Mechanism", description="Complete: ready for the next request.", examples=[_SOLVED]
+    )
+    epsilon: float = Field(title="ε", description="The ε of the target.", examples=[0.349])
+    delta: float = Field(
+        title="δ",
+        description="The smallest δ at ε, at most the target's; rounded up.",
+        examples=[9.999999999999999e-06],
+    )
+    largest_sigma: float | None = Field(
+        title="σ_max",
+        description="Where σ alone was solved: the largest that works too. Null where there is no largest.",
+        examples=[2380.0745932894934],
+    )
+
+
+class Comparison(Solution):
+    """The same question under the other accounting."""
+
+    accounting: Accounting = Field(title="Accounting", description="The other accounting.", examples=["add-deltas"])
+
+
+_COMPARISON: dict[str, Any] = {
+    "title": "Comparison",
+    "description": "The same target under the other accounting; null where that cannot be met.",
+    "examples": [None],
+}
+_ACCOUNTING: dict[str, Any] = {
+    "title": "Accounting",
+    "description": "How privacy was accounted for.",
+    "examples": ["exact"],
+}
+
+
+class CalibrateResponse(Solution):
+    """The mechanism that was asked for."""
+
+    accounting: Accounting = Field(**_ACCOUNTING)
+    solved: list[Parameter] = Field(
+        title="Solved", description="What was left out, and solved for.", examples=[["sigma", "tau_star"]]
+    )
+    comparison: Comparison | None = Field(**_COMPARISON)
+
+
+class FrontierPoint(Strict):
+    """The smallest τ* at one σ."""
+
+    sigma: float = Field(title="σ", description="As asked.", examples=[2300])
+    solution: Solution | None = Field(
+        title="Solution", description="Null where no τ* meets the target at this σ.", examples=[None]
+    )
+    comparison: Comparison | None = Field(**_COMPARISON)
+
+
+class FrontierResponse(Strict):
+    """The smallest τ* at each σ of a list, in the order asked."""
+
+    accounting: Accounting = Field(**_ACCOUNTING)
+    solved: list[Literal["tau_star"]] = Field(
+        title="Solved", description="What was left out, and solved for.", examples=[["tau_star"]]
+    )
+    frontier: list[FrontierPoint] = Field(title="Frontier", description="One per σ asked.", examples=[[]])
+
+
+_EXAMPLES: dict[str, Any] = {
+    "both": {
+        "summary": "The smallest σ, then the smallest τ*",
+        "value": {"mechanism": {"c_u": 51914, "tau": 1}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "tau_star": {
+        "summary": "The smallest τ* at a σ",
+        "value": {"mechanism": {"c_u": 51914, "tau": 1, "sigma": 2396}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "frontier": {
+        "summary": "The frontier over several σ",
+        "description": "At the first, adding the deltas cannot meet the target at all.",
+        "value": {
+            "mechanism": {"c_u": 51914, "tau": 1, "sigma": [2228.4827, 2240, 2300]},
+            "epsilon": 0.349,
+            "delta": 1e-05,
+        },
+    },
+    "sigma": {
+        "summary": "The smallest σ at a τ*",
+        "value": {"mechanism": {"c_u": 51914, "tau": 1, "tau_star": 14900}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "c_u": {
+        "summary": "The largest C_u",
+        "value": {"mechanism": {"tau": 1, "tau_star": 15000, "sigma": 2300}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "columns": {
+        "summary": "With further columns, whose noise scales with σ",
+        "value": {
+            "mechanism": {
+                "c_u": 51914,
+                "tau": 1,
+                "aggregates": {
+                    "names": ["likes", "shares"],
+                    "relative_covariance": [[1, 0], [0, 0.25]],
+                    "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [1, 1]},
+                },
+            },
+            "epsilon": 0.349,
+            "delta": 1e-05,
+        },
+    },
+}
+
+
+@router.post("/calibrate", operation_id="calibrate", summary="The smallest noise and threshold for a target")
+async def calibrate_mechanism(
+    request: Request, body: Annotated[CalibrateRequest, Body(openapi_examples=_EXAMPLES)]
+) -> CalibrateResponse | FrontierResponse:
+    """Solve for what the mechanism leaves out; the answer pastes into the next request.
+
+    It meets the target under the same accounting, and the next double below it (above it for the largest σ, the next
+    integer above it for C_u) does not. A target that cannot be met is a problem of type infeasible-target, which says
+    what would make it possible.
+    """
+    services = services_of(request)
+    draft = await services.to_domain(body.mechanism)
+    target = Target(body.epsilon, body.delta)
+    if isinstance(body.mechanism.sigma, list):
+        return await _frontier(services, body, body.mechanism.sigma, draft, target)
+    solve = partial(_solve, body, draft, target)
+    return await services.workshop.run(solve) if body.mechanism.is_wide else solve()
+
+
+def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateResponse:
+    method, other = _methods(body)
+    found = calibrate(method, draft, target)
+    return CalibrateResponse(
+        accounting=body.accounting,
+        solved=list(found.solved),
+        comparison=_compare(body, other, draft, target),
+        **_solution(body, found),
+    )
+
+
+async def _frontier(
+    services: Services, body: CalibrateRequest, sigmas: list[float], draft: Draft, target: Target
+) -> FrontierResponse:
+    if draft.missing != ("sigma", "tau_star"):
+        raise InvalidParameter("sigma", "may be a list only where tau_star, and nothing else, is left out")
+    if len(sigmas) > services.settings.max_curve_points:
+        raise LimitExceeded("/mechanism/sigma", f"must have at most {services.settings.max_curve_points} items")
+    points = (_frontier_point(body, replace(draft, sigma=sigma), target) for sigma in sigmas)
+    frontier = await services.workshop.run(lambda: list(points)) if body.mechanism.is_wide else await in_slices(points)
+    return FrontierResponse(accounting=body.accounting, solved=["tau_star"], frontier=frontier)
+
+
+def _frontier_point(body: CalibrateRequest, draft: Draft, target: Target) -> FrontierPoint:
+    method, other = _methods(body)
+    assert draft.sigma is not None
+    try:
+        solution = Solution(**_solution(body, calibrate(method, draft, target)))
+    except InfeasibleTarget:
+        solution = None
+    return FrontierPoint(sigma=draft.sigma, solution=solution, comparison=_compare(body, other, draft, target))
+
+
+def _compare(body: CalibrateRequest, method: Method, draft: Draft, target: Target) -> Comparison | None:
+    try:
+        found = calibrate(method, draft, target)
+    except InfeasibleTarget:
+        return None
+    return Comparison(accounting=method.name, **_solution(body, found))
+
+
+def _solution(body: CalibrateRequest, found: Calibration) -> dict[str, Any]:
+    return {
+        "mechanism": body.mechanism.completed(found.mechanism),
+        "epsilon": body.epsilon,
+        "delta": found.point.delta,
+        "largest_sigma": found.largest_sigma,
+    }
+
+
+def _methods(body: CalibrateRequest) -> tuple[Method, Method]:
+    """The accounting asked for, and the other."""
+    return (EXACT, ADD_DELTAS) if body.accounting == EXACT.name else (ADD_DELTAS, EXACT)

@@ -1,0 +1,37 @@
+"""A limit on request bodies, before they are read into memory."""
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api.problems import problem_response
+
+__all__ = ["BodyLimitMiddleware"]
+
+
+class BodyLimitMiddleware:
+    """413 for a body that says it is too long, and for one that turns out to be.
+
+    Starlette's own middleware answers in plain text where a route does not read its body.
+    """
+
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if len(declared) > 18 or int(declared) > self._max_bytes:
+            return await problem_response(413)(scope, receive, send)
+        received = 0
+
+        async def limited() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._max_bytes:
+                raise HTTPException(413)
+            return message
+
+        return await self._app(scope, limited, send)

@@ -1,0 +1,151 @@
+"""Errors on the wire: RFC 9457 problem documents, the one place where an exception becomes a status.
+
+Nothing posted is ever echoed: details are written here from the kind of error and the bound, never from the input.
+"""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from app.accounting.errors import AccountingError, InfeasibleTarget
+from app.api.wording import reworded
+
+__all__ = ["PROBLEMS", "Busy", "LimitExceeded", "Problem", "install", "problem_response"]
+
+MEDIA_TYPE = "application/problem+json"
+
+_MOST_ERRORS = 50
+
+
+class LimitExceeded(Exception):
+    """A well-formed request that asks for more than the service is set up to do."""
+
+    def __init__(self, pointer: str, detail: str) -> None:
+        super().__init__(detail)
+        self.pointer = pointer
+        self.detail = detail
+
+
+class Busy(Exception):
+    """Too many heavy requests are waiting already."""
+
+
+class ProblemError(BaseModel):
+    """One thing that is wrong with the request."""
+
+    pointer: str = Field(
+        title="JSON Pointer", description="Where in the body; empty for the body itself.", examples=["/mechanism/sigma"]
+    )
+    detail: str = Field(
+        title="Detail", description="What is wrong there, with the bound.", examples=["must be greater than 0"]
+    )
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 has it. It never contains a posted value."""
+
+    type: str = Field(title="Type", description="What kind of problem, for programs.", examples=["invalid-request"])
+    title: str = Field(title="Title", description="The same for people.", examples=["Invalid request"])
+    status: int = Field(title="Status", description="The HTTP status, again.", examples=[422])
+    detail: str = Field(
+        title="Detail", description="What happened.", examples=["/mechanism/sigma must be greater than 0"]
+    )
+    errors: list[ProblemError] = Field(
+        title="Errors",
+        description="Each thing that is wrong with the body.",
+        examples=[[{"pointer": "/mechanism/sigma", "detail": "must be greater than 0"}]],
+    )
+
+
+class _Kind(NamedTuple):
+    name: str
+    title: str
+    detail: str
+
+
+_KINDS: Mapping[int, _Kind] = {
+    400: _Kind("invalid-json", "Invalid JSON", "The body is not JSON."),
+    404: _Kind("not-found", "Not found", "There is no such resource."),
+    405: _Kind("method-not-allowed", "Method not allowed", "The resource does not allow this method."),
+    413: _Kind("content-too-large", "Content too large", "The body is larger than the service accepts."),
+    415: _Kind("unsupported-media-type", "Unsupported media type", "The body must be sent as application/json."),
+    422: _Kind("invalid-request", "Invalid request", "The request is JSON but not valid, or cannot be met."),
+    500: _Kind("internal-error", "Internal error", "The service failed; nothing was done. This is a bug."),
+    503: _Kind("busy", "Busy", "The service cannot answer now; try again shortly."),
+}
+_INFEASIBLE = _Kind("infeasible-target", "Infeasible target", "Nothing meets the target.")
+_LIMIT = _Kind("limit-exceeded", "Limit exceeded", "The request asks for more than the service is set up to do.")
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": _KINDS[status].detail} for status in (400, 413, 415, 422, 503)
+}
+"""What an operation with a body declares as its error responses."""
+
+
+def problem_response(
+    status: int,
+    kind: _Kind | None = None,
+    errors: Sequence[ProblemError] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The problem document of a status; its detail is that of the first error, if there are any."""
+    kind = kind or _KINDS.get(status) or _Kind(f"http-{status}", HTTPStatus(status).phrase, HTTPStatus(status).phrase)
+    detail = kind.detail
+    if errors:
+        first = f"{errors[0].pointer or 'The body'} {errors[0].detail}"
+        detail = first if len(errors) == 1 else f"{len(errors)} errors; the first: {first}"
+    problem = Problem(
+        type=kind.name, title=kind.title, status=status, detail=detail, errors=list(errors[:_MOST_ERRORS])
+    )
+    return Response(problem.model_dump_json(), status, headers, media_type=MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of every route with a problem document."""
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(AccountingError, _on_accounting_error)
+    app.add_exception_handler(LimitExceeded, _on_limit_exceeded)
+    app.add_exception_handler(Busy, lambda _request, _error: problem_response(503, headers={"Retry-After": "1"}))
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(Exception, lambda _request, _error: problem_response(500))
+
+
+def _on_http_exception(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem_response(error.status_code, headers=error.headers)
+
+
+def _on_limit_exceeded(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, LimitExceeded)
+    return problem_response(422, _LIMIT, [ProblemError(pointer=error.pointer, detail=error.detail)])
+
+
+def _on_accounting_error(_request: Request, error: Exception) -> Response:
+    """The core names parameters of the mechanism, and ε and δ, which stand beside it."""
+    assert isinstance(error, AccountingError)
+    beside = error.pointer in {"epsilon", "delta"}
+    pointer = f"/{error.pointer}" if beside else f"/mechanism/{error.pointer}".rstrip("/")
+    kind = _INFEASIBLE if isinstance(error, InfeasibleTarget) else None
+    return problem_response(422, kind, [ProblemError(pointer=pointer, detail=error.detail)])
+
+
+def _on_validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    if not _is_json(request.headers.get("content-type", "")):
+        return problem_response(415)
+    if any(each["type"] == "json_invalid" for each in found):
+        return problem_response(400)
+    return problem_response(
+        422, errors=[ProblemError(pointer=pointer, detail=detail) for pointer, detail in reworded(found)]
+    )
+
+
+def _is_json(content_type: str) -> bool:
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json"))

@@ -1,0 +1,74 @@
+"""create_app: the service wired together."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+
+from app.accounting.curves import CurveCache
+from app.api import account, calibrate, docs, problems, service
+from app.api.limits import BodyLimitMiddleware
+from app.api.services import Services
+from app.api.workload import Workshop
+from app.metrics import Metrics, MetricsMiddleware
+from app.settings import Settings
+
+__all__ = ["create_app"]
+
+_DESCRIPTION = """\
+Exact and certified privacy accounting for the Gaussian sparse histogram mechanism: drop groups with fewer than τ
+users, add Gaussian noise, drop groups whose noisy count is below τ*. Every δ, ε, σ and τ* is rounded to the safe side
+of the true value from ball arithmetic.
+
+Start with `/calibrate`, check with `/account/exact`, and see in `/account/add-deltas` what others would charge.
+"""
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The service; settings come from the environment unless given."""
+    settings = settings or Settings()
+    cache = CurveCache(settings.cache_size)
+    services = Services(settings, cache, Workshop(settings.heavy_threads, settings.heavy_queue), Metrics(cache))
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        services.workshop.close()
+
+    app = FastAPI(
+        title="Gaussian sparse histogram accounting",
+        summary="The exact (ε, δ) of private group-by tables",
+        description=_DESCRIPTION,
+        version=service.VERSION,
+        root_path=settings.root_path,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.services = services
+    for module in (account, calibrate, service, docs):
+        app.include_router(module.router)
+    app.mount("/swagger", docs.assets)
+    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes)
+    app.add_middleware(MetricsMiddleware, metrics=services.metrics, access_log=settings.access_log)
+    problems.install(app)
+    _describe_problems(app)
+    return app
+
+
+def _describe_problems(app: FastAPI) -> None:
+    """Let the OpenAPI document say that errors are problem documents; FastAPI would say application/json."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = describe()
+            for operations in schema["paths"].values():
+                for operation in operations.values():
+                    for status, response in operation["responses"].items():
+                        if status >= "400":
+                            response["content"] = {problems.MEDIA_TYPE: response["content"]["application/json"]}
+        return describe()
+
+    app.openapi = openapi  # type: ignore[method-assign]

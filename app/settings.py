@@ -1,0 +1,32 @@
+"""Everything configurable, read from the environment (``GSH_…``); the README's table is checked against this."""
+
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = ["Settings"]
+
+
+class Settings(BaseSettings):
+    """One field per environment variable: ``GSH_`` and the field's name in capitals."""
+
+    model_config = SettingsConfigDict(env_prefix="GSH_", frozen=True, extra="ignore")
+
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
+    workers: int = Field(default=1, ge=1, le=256, description="worker processes")
+    root_path: str = Field(default="", description="path prefix, where a proxy strips one")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
+    access_log: bool = Field(default=False, description="log a line per request: method, route, status, seconds")
+    shutdown_seconds: int = Field(default=10, ge=0, description="how long requests may finish after a stop signal")
+    max_body_bytes: int = Field(default=2 * 1024**2, ge=1024, description="largest request body; more is 413")
+    max_curve_points: int = Field(
+        default=10_000, ge=1, le=10_000, description="most ε, δ or σ in one request; more is 422"
+    )
+    max_theorem_evaluations: int = Field(
+        default=10**7, ge=1, description='most C_u × points with `"theorem": true`; more is 422'
+    )
+    cache_size: int = Field(default=65_536, ge=0, description="curve points remembered, least recently used go first")
+    heavy_threads: int = Field(default=1, ge=1, le=64, description="threads for theorem scans and wide covariances")
+    heavy_queue: int = Field(default=16, ge=0, description="requests that may wait for such a thread; more is 503")
