@@ -26,6 +26,7 @@ class Metrics:
 
     def __init__(self, cache: CurveCache) -> None:
         self._cache = cache
+        self._one_of_many = "PROMETHEUS_MULTIPROC_DIR" in os.environ
         self._counted_hits = self._counted_misses = 0
         self._registry = CollectorRegistry()
         self._requests = Counter(
@@ -45,13 +46,14 @@ class Metrics:
         count, duration = self._children[key]
         count.inc()
         duration.observe(seconds)
-        self._observe_cache()
+        if self._one_of_many:  # another worker may be scraped before this one is
+            self._observe_cache()
 
     def exposition(self) -> bytes:
         """All metrics, in Prometheus' text format."""
         self._observe_cache()
         registry = self._registry
-        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        if self._one_of_many:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)

@@ -16,8 +16,8 @@ passed in as a function and run at rising precision until the answer is settled:
 import math
 import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from flint import arb, ctx
 
@@ -34,19 +34,20 @@ __all__ = [
 # 80 bits settle all but about one ordinary value in ten thousand; the last ones are for arguments near 1e300.
 PRECISIONS = tuple(80 << k for k in range(8))
 
+T = TypeVar("T")
+
 _LARGEST = math.nextafter(math.inf, 0)
 
 _lock = threading.Lock()
 
 
-@contextmanager
-def at_precision(bits: int) -> Iterator[None]:
-    """The one way to compute with balls: nobody else's precision can change meanwhile."""
+def at_precision(bits: int, compute: Callable[[], T]) -> T:
+    """The one way to compute with balls: nobody else's precision can change meanwhile. Not to be nested."""
     with _lock:
         before = ctx.prec
         ctx.prec = bits
         try:
-            yield
+            return compute()
         finally:
             ctx.prec = before
 
@@ -56,40 +57,45 @@ def round_up(balls: Callable[[], Sequence[arb]], ceiling: float = math.inf) -> t
 
     Within one ulp of it in the one case that no precision settles: a real that is itself a double.
     """
+
+    def attempt() -> tuple[tuple[float, ...], bool]:
+        enclosures = balls()
+        highest = tuple([min(_double_above(ball.upper()), ceiling) for ball in enclosures])
+        return highest, all(map(_is_next_above, enclosures, highest))
+
     for bits in PRECISIONS:
-        with at_precision(bits):
-            enclosures = balls()
-            highest = tuple(min(_double_above(ball.upper()), ceiling) for ball in enclosures)
-            if all(_is_next_above(ball, double) for ball, double in zip(enclosures, highest, strict=True)):
-                break
+        highest, settled = at_precision(bits, attempt)
+        if settled:
+            break
     return highest
 
 
 def at_most(comparison: Callable[[], tuple[arb, arb]]) -> bool:
     """Whether the first real is provably at most the second; a tie that no precision settles counts as no."""
+
+    def attempt() -> bool | None:
+        left, right = comparison()
+        return True if left <= right else False if left > right else None
+
     for bits in PRECISIONS:
-        with at_precision(bits):
-            left, right = comparison()
-            if left <= right:
-                return True
-            if left > right:
-                return False
+        answer = at_precision(bits, attempt)
+        if answer is not None:
+            return answer
     return False
 
 
 def approximate(root: Callable[[], arb]) -> arb:
     """The first finite answer of ``root`` at rising precision: a good guess, with no promise."""
-    for bits in PRECISIONS[1:]:
-        with at_precision(bits):
-            ball = root()
-            if ball.is_finite():
-                return ball.mid()
+    for bits in PRECISIONS:
+        ball = at_precision(bits, root)
+        if ball.is_finite():
+            return ball.mid()
     return arb(1)
 
 
-def smallest_double(holds: Callable[[float], bool], guess: arb, above: float = 0.0) -> float | None:
-    """The smallest double > ``above`` ≥ 0 at which a predicate that turns true and stays true holds, or None."""
-    found = _first(lambda index: holds(_double(index)), _index_of(guess), _index(above) + 1, _index(_LARGEST))
+def smallest_double(holds: Callable[[float], bool], guess: arb, lowest: float) -> float | None:
+    """The smallest double ≥ ``lowest`` ≥ 0 at which a predicate that turns true and stays true holds, or None."""
+    found = _first(lambda index: holds(_double(index)), _index_of(guess), _index(lowest), _index(_LARGEST))
     return None if found is None else _double(found)
 
 
@@ -136,8 +142,6 @@ def _first(holds: Callable[[int], bool], guess: int, lowest: int, highest: int) 
 
 def _double_above(exact: arb) -> float:
     """The smallest double at or above a real number that is held exactly."""
-    if exact > _LARGEST:
-        return math.inf
     double = float(exact)
     return double if exact <= double else math.nextafter(double, math.inf)
 

@@ -25,6 +25,7 @@ __all__ = ["Calibration", "calibrate"]
 
 # Stands in for a τ* that plays no part.
 _ANY_TAU_STAR = math.nextafter(math.inf, 0)
+_LEAST = math.nextafter(0, 1)
 _WIDEST = 2.0**40
 _GRID = 32
 _GOLDEN_STEPS = 80
@@ -48,10 +49,10 @@ def calibrate(method: Method, draft: Draft, target: Target) -> Calibration:
         case ("sigma", "tau_star"), _:
             draft_at_sigma = draft.with_sigma(_smallest_sigma_for_noise(draft, target))
             mechanism = draft_at_sigma.complete(tau_star=_smallest_tau_star(method, draft_at_sigma, target))
-        case ("tau_star",), float(sigma):
+        case ("tau_star",), float() | int() as sigma:
             draft_at_sigma = draft.with_sigma(sigma)
             mechanism = draft_at_sigma.complete(tau_star=_smallest_tau_star(method, draft_at_sigma, target))
-        case ("c_u",), float(sigma):
+        case ("c_u",), float() | int() as sigma:
             draft_at_sigma = draft.with_sigma(sigma)
             mechanism = draft_at_sigma.complete(c_u=_largest_c_u(method, draft_at_sigma, target))
         case ("sigma",), _:
@@ -71,7 +72,7 @@ def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
             relative = columns.relative_mu_0()
         case Aggregates() as columns:
             fixed = columns.mu_0
-        case float(mu_0):
+        case float() | int() as mu_0:
             fixed = mu_0
 
     def mu_star() -> arb:
@@ -88,7 +89,9 @@ def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
             "aggregates",
             f"must have mu_0 below {most:.6g}: at this c_u the noise on the other columns alone exceeds the target",
         )
-    sigma = smallest_double(lambda candidate: _noise_fits(_at_sigma(draft, candidate), target), approximate(root))
+    sigma = smallest_double(
+        lambda sigma: _noise_fits(_at_sigma(draft, sigma), target), approximate(root), lowest=_LEAST
+    )
     if sigma is None:
         raise InfeasibleTarget("aggregates", "must have a smaller mu_0: the sigma needed exceeds the largest double")
     return sigma
@@ -103,13 +106,13 @@ def _smallest_tau_star(method: Method, draft: Draft, target: Target) -> float:
         raise InfeasibleTarget("sigma", f"must be at least {least!r} for this epsilon and delta, whatever tau_star is")
 
     def root() -> arb:
-        noise = gaussian.delta(mechanism.mu_squared, arb(target.epsilon))
-        return lowest + mechanism.sigma * _gap_in_sigmas(mechanism.c_u, method.room(arb(target.delta), noise))
+        room = method.room(arb(target.delta), lambda: gaussian.delta(mechanism.mu_squared, arb(target.epsilon)))
+        return lowest + mechanism.sigma * _gap_in_sigmas(mechanism.c_u, room)
 
     tau_star = smallest_double(
         lambda candidate: _meets(method, draft.complete(tau_star=candidate), target),
         guess=approximate(root),
-        above=_double_at_most(lowest),
+        lowest=_double_above(lowest),
     )
     if tau_star is None:
         raise InfeasibleTarget("sigma", "must be smaller: the tau_star needed exceeds the largest double")
@@ -131,8 +134,8 @@ def _workable_sigmas(method: Method, draft: Draft, target: Target) -> tuple[floa
         return _meets(method, _at_sigma(unrounded, sigma), target)
 
     workable = low if meets(low) else _valley(method, unrounded, target, low, float(high))
-    guess = workable and smallest_double(nearly_meets, guess=arb(workable))
-    smallest = guess and smallest_double(meets, guess=arb(guess))
+    guess = workable and smallest_double(nearly_meets, guess=arb(workable), lowest=_LEAST)
+    smallest = guess and smallest_double(meets, guess=arb(guess), lowest=_LEAST)
     if workable is None or not smallest:
         at_least = _smallest_tau_star(EXACT, replace(draft.with_sigma(low), tau_star=None), target)
         needed = f"at least {at_least!r}" if method is EXACT else f"higher: exact accounting needs {at_least!r}"
@@ -200,6 +203,7 @@ def _meets(method: Method, mechanism: Mechanism, target: Target) -> bool:
     return fits(method, mechanism, target.epsilon, target.delta)
 
 
-def _double_at_most(integer: int) -> float:
+def _double_above(integer: int) -> float:
+    """The smallest double > ``integer``."""
     double = float(integer)
-    return double if double <= integer else math.nextafter(double, 0)
+    return double if double > integer else math.nextafter(double, math.inf)

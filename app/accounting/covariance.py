@@ -24,8 +24,7 @@ def prove_positive_definite(matrix: Matrix, pointer: str) -> int:
     for bits in balls.PRECISIONS:
         if bits > _MOST_BITS:
             break
-        with balls.at_precision(bits):
-            factor, certainly_not = _factorise(matrix)
+        factor, certainly_not = balls.at_precision(bits, lambda: _factorise(matrix))
         if factor is not None:
             return bits
         if certainly_not:

@@ -89,7 +89,7 @@ class Draft:
         match self.columns:
             case Aggregates() as aggregates:
                 return Mechanism(c_u, self.tau, tau_star, self.sigma, aggregates=aggregates)
-            case float(mu_0):
+            case float() | int() as mu_0:
                 return Mechanism(c_u, self.tau, tau_star, self.sigma, mu_0=mu_0)
             case _:
                 raise TypeError("Σ is still relative")

@@ -12,7 +12,7 @@ __all__ = ["delta", "epsilon_at", "mu_at", "quantile", "tail"]
 
 _FAR_OUT = 10_000
 _NEWTON_STEPS = 200
-_NEWTON_BITS = 70
+_NEWTON_BITS = 56
 
 
 def tail(x: arb) -> arb:
@@ -43,17 +43,20 @@ def delta(mu_squared: arb, epsilon: arb) -> arb:
 
 
 def epsilon_at(mu_squared: arb, target: arb) -> arb:
-    """About the ε > 0 with f(μ, ε) = δ.
+    """About the real ε with f(μ, ε) = δ.
 
-    ln f is concave and falls in ε, so Newton's method from the right of the root stays there and converges;
-    f ≤ Φ(−ε/μ + μ/2) gives such a start.
+    √(−2 ln f) is nearly a straight line in ε, so Newton's method on it takes few steps from the bound
+    f ≤ Φ(μ/2 − ε/μ).
     """
     mu = mu_squared.sqrt()
+    height = _height(target)
 
     def step(epsilon: arb) -> arb:
-        value = delta(mu_squared, epsilon)
-        slope = -epsilon.exp() * tail(epsilon / mu + mu / 2)
-        return epsilon - (value / target).log() * value / slope
+        centre, half = epsilon / mu, mu / 2
+        paid = epsilon.exp() * tail(centre + half)
+        value = tail(centre - half) - paid
+        here = _height(value)
+        return epsilon - (here - height) * here * value / paid
 
     return _newton(step, mu_squared / 2 + mu * quantile(target))
 
@@ -77,14 +80,21 @@ def mu_at(epsilon: arb, target: arb) -> arb:
     return _newton(step, (target * (2 * arb.pi()).sqrt()).max(by_tail))
 
 
+def _height(probability: arb) -> arb:
+    """√(−2 ln q): how far out a normal tail of probability q starts, roughly."""
+    return (-2 * probability.log()).sqrt()
+
+
 def _newton(step: Callable[[arb], arb], start: arb) -> arb:
-    """Iterate on midpoints until a step no longer matters; not a number if precision runs out first."""
+    """Iterate on midpoints until the next step would not matter; not a number if precision runs out first."""
     x = start.mid()
     for _ in range(_NEWTON_STEPS):
-        following = step(x).mid()
-        if not following.is_finite():
-            return following
-        if abs(following - x) <= abs(x) * arb(2) ** -_NEWTON_BITS:
+        following = step(x)
+        if following.rel_accuracy_bits() < _NEWTON_BITS:
+            break
+        following = following.mid()
+        # Each step doubles the number of right bits.
+        if abs(following - x) <= abs(following) * arb(2) ** -(_NEWTON_BITS // 2):
             return following
         x = following
     return arb.nan()

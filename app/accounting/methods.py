@@ -38,11 +38,11 @@ Binding = Literal["gaussian", "infinite", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """``total`` makes δ of its two parts; ``room`` is what one part may be when the other has its value."""
+    """``total`` makes δ of its two parts; ``room`` is what it leaves for one part when the other is ``spent()``."""
 
     name: Accounting
     total: Callable[[arb, arb], arb]
-    room: Callable[[arb, arb], arb]
+    room: Callable[[arb, Callable[[], arb]], arb]
     binding: Callable[[float, float], Binding]
 
 
@@ -55,7 +55,7 @@ EXACT = Method(
 ADD_DELTAS = Method(
     name="add-deltas",
     total=lambda infinite, gaussian: infinite + gaussian,
-    room=lambda delta, spent: delta - spent,
+    room=lambda delta, spent: delta - spent(),
     binding=lambda _infinite, _gaussian: "both",
 )
 
@@ -116,12 +116,16 @@ def check_target(epsilon: float, delta: float) -> None:
 
 
 def _smallest_epsilon(method: Method, mechanism: Mechanism, delta: float) -> float:
-    if fits(method, mechanism, 0.0, delta):
-        return 0.0
-    guess = approximate(
-        lambda: gaussian.epsilon_at(mechanism.mu_squared, method.room(arb(delta), delta_infinite(mechanism)))
-    )
-    epsilon = smallest_double(lambda candidate: fits(method, mechanism, candidate, delta), guess)
+    """The smallest ε at which δ_gaussian fits into what the method leaves of δ, given that δ_infinite ≤ δ."""
+
+    def room() -> arb:
+        return method.room(arb(delta), lambda: delta_infinite(mechanism))
+
+    def fits_room(epsilon: float) -> bool:
+        return at_most(lambda: (gaussian.delta(mechanism.mu_squared, arb(epsilon)), room()))
+
+    guess = approximate(lambda: gaussian.epsilon_at(mechanism.mu_squared, room()))
+    epsilon = smallest_double(fits_room, guess, lowest=0.0)
     if epsilon is None:
         raise InvalidParameter("sigma", "must be large enough that ε is a finite double")
     return epsilon

@@ -158,27 +158,26 @@ def _screen(covariance: Matrix, points: Iterator[Doubles], reach: Doubles, bits:
         close = squares >= best - 2 * allowance
         kept.append((rows[close], squares[close]))
     contenders = [rows[squares >= best - 2 * allowance] for rows, squares in kept]
-    with balls.at_precision(bits):
-        bound = (arb(best) + arb(allowance)).sqrt() * scale
+    bound = balls.at_precision(bits, lambda: (arb(best) + arb(allowance)).sqrt() * scale)
     return np.concatenate(contenders), bound
 
 
 def _scaled_inverse(covariance: Matrix, units: Doubles, bits: int) -> tuple[Doubles, Doubles, arb]:
     """M and its entrywise error with L⁻¹ diag(units) = M · scale, every |M| ≤ 1."""
-    with balls.at_precision(bits):
+
+    def compute() -> tuple[Doubles, Doubles, arb]:
         factor = _factor(covariance)
         indices = range(len(covariance))
         unit = [arb(float(u)) for u in units]
         by_column = [solve_lower(factor, [unit[j] if i == j else arb(0) for i in indices]) for j in indices]
-        scale = arb(0)
-        for column in by_column:
-            for entry in column:
-                scale = scale.max(abs(entry).upper())
+        scale = functools.reduce(arb.max, (abs(entry).upper() for column in by_column for entry in column))
         inverse = [[by_column[j][i] / scale for j in indices] for i in indices]
         middle = np.array([[float(entry.mid()) for entry in row] for row in inverse])
         radius = np.array([[float(entry.rad().upper()) for entry in row] for row in inverse])
-    # Rounding the midpoints and radii to doubles costs half an ulp of each, or of the smallest double.
-    return middle, radius * (1 + _ULP) + np.abs(middle) * _ULP + np.finfo(float).tiny, scale
+        # Rounding the midpoints and radii to doubles costs half an ulp of each, or of the smallest double.
+        return middle, radius * (1 + _ULP) + np.abs(middle) * _ULP + np.finfo(float).tiny, scale
+
+    return balls.at_precision(bits, compute)
 
 
 def _largest_norm(covariance: Matrix, rows: Doubles) -> arb:

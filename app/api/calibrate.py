@@ -13,12 +13,13 @@ from app.accounting.errors import InfeasibleTarget, InvalidParameter
 from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Method
 from app.api.mechanism import DraftIn, MechanismIn, Strict
 from app.api.problems import PROBLEMS, LimitExceeded
+from app.api.route import JsonRoute
 from app.api.services import Services, services_of
 from app.api.workload import in_slices
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["calibrate"], responses=PROBLEMS)
+router = APIRouter(tags=["calibrate"], responses=PROBLEMS, route_class=JsonRoute)
 
 _SOLVED = {"c_u": 51914, "tau": 1, "tau_star": 13951.051328063842, "sigma": 2228.482632459166}
 

@@ -1,0 +1,23 @@
+# syntax=docker/dockerfile:1
+
+FROM python:3.12-slim AS build
+WORKDIR /src
+COPY pyproject.toml constraints.txt README.md ./
+COPY app ./app
+RUN python -m venv /opt/service \
+    && /opt/service/bin/python -m pip install --no-cache-dir --constraint constraints.txt . \
+    && /opt/service/bin/python -m pip uninstall --yes pip
+
+FROM python:3.12-slim
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin service
+COPY --from=build /opt/service /opt/service
+ENV GSH_HOST=0.0.0.0 \
+    GSH_PORT=8000 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+USER 10001
+WORKDIR /
+EXPOSE 8000
+HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
+    CMD ["/opt/service/bin/python", "-m", "app.healthcheck"]
+ENTRYPOINT ["/opt/service/bin/python", "-m", "app"]

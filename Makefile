@@ -1,0 +1,68 @@
+# Every target does its own set-up, on any machine with Python >= 3.11 (with venv) and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+WHEEL_ENV := build/wheel-env
+
+.PHONY: run test check bench case-study openapi image constraints clean
+.DEFAULT_GOAL := run
+
+run: $(VENV)/run.stamp
+	$(BIN)/python -m app
+
+test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp
+	$(BIN)/python -m pytest
+
+check: $(VENV)/test.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/hadolint Dockerfile
+
+bench: $(VENV)/bench.stamp
+	$(BIN)/python -m benchmarks
+
+case-study: $(VENV)/bench.stamp
+	$(BIN)/python -m benchmarks.case_study
+
+openapi: $(VENV)/run.stamp
+	$(BIN)/python -m app.main > openapi/openapi.json
+
+image:
+	docker build --tag gaussian-sparse-histogram .
+
+# The exact versions in constraints.txt, anew from what pyproject.toml allows.
+constraints:
+	rm -rf build/constraints-env
+	$(PYTHON) -m venv build/constraints-env
+	build/constraints-env/bin/python -m pip install --quiet '.[test,bench]'
+	build/constraints-env/bin/python -m pip freeze --exclude gaussian-sparse-histogram > constraints.txt
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed: make PYTHON=python3.x ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/test.stamp: $(VENV)/run.stamp
+	$(PIP) --editable '.[test]'
+	touch $@
+
+$(VENV)/bench.stamp: $(VENV)/test.stamp
+	$(PIP) --editable '.[test,bench]'
+	touch $@
+
+# An environment with the built wheel and what it declares, and nothing else: the tests start the service from it.
+$(WHEEL_ENV)/stamp: pyproject.toml constraints.txt README.md $(shell find app -type f -not -name '*.pyc')
+	rm -rf $(WHEEL_ENV) build/wheel
+	$(PYTHON) -m venv $(WHEEL_ENV)
+	$(WHEEL_ENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	$(WHEEL_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt build/wheel/*.whl
+	touch $@
