@@ -1,8 +1,10 @@
 """python -m app: serve, as the environment says."""
 
 import os
+import signal
 import sys
 import tempfile
+from contextlib import nullcontext
 
 import uvicorn
 from pydantic import ValidationError
@@ -19,9 +21,11 @@ def main() -> int:
         for each in error.errors(include_input=False):
             sys.stderr.write(f"GSH_{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}\n")
         return 2
-    with tempfile.TemporaryDirectory(prefix="gsh-metrics-") as directory:
-        if settings.workers > 1:
-            os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", directory)
+    # uvicorn raises the signal again once it has shut down; that is a normal end.
+    signal.signal(signal.SIGTERM, lambda _signal, _frame: sys.exit(0))
+    with tempfile.TemporaryDirectory(prefix="gsh-metrics-") if settings.workers > 1 else nullcontext() as shared:
+        if shared is not None:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
         uvicorn.run(
             "app.main:create_app",
             factory=True,

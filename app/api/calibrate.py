@@ -40,9 +40,17 @@ class CalibrateRequest(Strict):
     )
 
 
+_ACCOUNTING: dict[str, Any] = {
+    "title": "Accounting",
+    "description": "How privacy was accounted for.",
+    "examples": ["exact"],
+}
+
+
 class Solution(Strict):
     """A complete mechanism that meets the target, and the certified (ε, δ) it reaches."""
 
+    accounting: Accounting = Field(**_ACCOUNTING)
     mechanism: MechanismIn = Field(
         title="Mechanism", description="Complete: ready for the next request.", examples=[_SOLVED]
     )
@@ -59,32 +67,20 @@ class Solution(Strict):
     )
 
 
-class Comparison(Solution):
-    """The same question under the other accounting."""
-
-    accounting: Accounting = Field(title="Accounting", description="The other accounting.", examples=["add-deltas"])
-
-
 _COMPARISON: dict[str, Any] = {
     "title": "Comparison",
     "description": "The same target under the other accounting; null where that cannot be met.",
     "examples": [None],
-}
-_ACCOUNTING: dict[str, Any] = {
-    "title": "Accounting",
-    "description": "How privacy was accounted for.",
-    "examples": ["exact"],
 }
 
 
 class CalibrateResponse(Solution):
     """The mechanism that was asked for."""
 
-    accounting: Accounting = Field(**_ACCOUNTING)
     solved: list[Parameter] = Field(
         title="Solved", description="What was left out, and solved for.", examples=[["sigma", "tau_star"]]
     )
-    comparison: Comparison | None = Field(**_COMPARISON)
+    comparison: Solution | None = Field(**_COMPARISON)
 
 
 class FrontierPoint(Strict):
@@ -94,7 +90,7 @@ class FrontierPoint(Strict):
     solution: Solution | None = Field(
         title="Solution", description="Null where no τ* meets the target at this σ.", examples=[None]
     )
-    comparison: Comparison | None = Field(**_COMPARISON)
+    comparison: Solution | None = Field(**_COMPARISON)
 
 
 class FrontierResponse(Strict):
@@ -118,9 +114,9 @@ _EXAMPLES: dict[str, Any] = {
     },
     "frontier": {
         "summary": "The frontier over several σ",
-        "description": "At the first, adding the deltas cannot meet the target at all.",
+        "description": "At the first nothing meets the target; at the others exact accounting needs less.",
         "value": {
-            "mechanism": {"c_u": 51914, "tau": 1, "sigma": [2228.4827, 2240, 2300]},
+            "mechanism": {"c_u": 51914, "tau": 1, "sigma": [2228, 2240, 2300]},
             "epsilon": 0.349,
             "delta": 1e-05,
         },
@@ -175,10 +171,9 @@ def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateRes
     method, other = _methods(body)
     found = calibrate(method, draft, target)
     return CalibrateResponse(
-        accounting=body.accounting,
         solved=list(found.solved),
-        comparison=_compare(body, other, draft, target),
-        **_solution(body, found),
+        comparison=_solution(body, other, draft, target),
+        **_fields(body, method, found),
     )
 
 
@@ -197,23 +192,23 @@ async def _frontier(
 def _frontier_point(body: CalibrateRequest, draft: Draft, target: Target) -> FrontierPoint:
     method, other = _methods(body)
     assert draft.sigma is not None
-    try:
-        solution = Solution(**_solution(body, calibrate(method, draft, target)))
-    except InfeasibleTarget:
-        solution = None
-    return FrontierPoint(sigma=draft.sigma, solution=solution, comparison=_compare(body, other, draft, target))
+    return FrontierPoint(
+        sigma=draft.sigma,
+        solution=_solution(body, method, draft, target),
+        comparison=_solution(body, other, draft, target),
+    )
 
 
-def _compare(body: CalibrateRequest, method: Method, draft: Draft, target: Target) -> Comparison | None:
+def _solution(body: CalibrateRequest, method: Method, draft: Draft, target: Target) -> Solution | None:
     try:
-        found = calibrate(method, draft, target)
+        return Solution(**_fields(body, method, calibrate(method, draft, target)))
     except InfeasibleTarget:
         return None
-    return Comparison(accounting=method.name, **_solution(body, found))
 
 
-def _solution(body: CalibrateRequest, found: Calibration) -> dict[str, Any]:
+def _fields(body: CalibrateRequest, method: Method, found: Calibration) -> dict[str, Any]:
     return {
+        "accounting": method.name,
         "mechanism": body.mechanism.completed(found.mechanism),
         "epsilon": body.epsilon,
         "delta": found.point.delta,

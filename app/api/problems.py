@@ -134,18 +134,11 @@ def _on_accounting_error(_request: Request, error: Exception) -> Response:
     return problem_response(422, kind, [ProblemError(pointer=pointer, detail=error.detail)])
 
 
-def _on_validation_error(request: Request, error: Exception) -> Response:
+def _on_validation_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     found = error.errors()
-    if not _is_json(request.headers.get("content-type", "")):
-        return problem_response(415)
     if any(each["type"] == "json_invalid" for each in found):
         return problem_response(400)
     return problem_response(
         422, errors=[ProblemError(pointer=pointer, detail=detail) for pointer, detail in reworded(found)]
     )
-
-
-def _is_json(content_type: str) -> bool:
-    media_type = content_type.partition(";")[0].strip().lower()
-    return media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json"))

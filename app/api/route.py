@@ -7,31 +7,40 @@ None of that is used here, and it takes longer than a certified δ.
 import inspect
 from collections.abc import Awaitable, Callable
 
-
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
-
+from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 __all__ = ["JsonRoute"]
 
 
 class JsonRoute(APIRoute):
-    """For endpoints ``async def endpoint(request, body: SomeModel) -> SomeModel``."""
+    """For endpoints ``async def endpoint(request, body: Annotated[SomeModel, …]) -> SomeModel``."""
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
         endpoint = self.endpoint
-        model: type[BaseModel] = inspect.get_annotations(endpoint, eval_str=True)["body"].__origin__
+        model: type[BaseModel] = inspect.get_annotations(endpoint)["body"].__origin__
 
         async def handle(request: Request) -> Response:
+            if not _is_json(request.scope):
+                raise HTTPException(415)
             content = await request.body()
             try:
                 body = model.model_validate_json(content)
             except ValidationError as error:
-                found = error.errors(include_url=False, include_input=False)
-                raise RequestValidationError([each | {"loc": ("body", *each["loc"])} for each in found]) from None
+                raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
             answer: BaseModel = await endpoint(request, body)
             return Response(answer.model_dump_json(), media_type="application/json")
 
         return handle
+
+
+def _is_json(scope: Scope) -> bool:
+    header = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    media_type = header.partition(b";")[0].strip().lower()
+    return media_type == b"application/json" or (
+        media_type.startswith(b"application/") and media_type.endswith(b"+json")
+    )

@@ -39,7 +39,7 @@ _DETAILS = {
 def reworded(errors: Sequence[Any]) -> Iterator[tuple[str, str]]:
     """The (pointer, detail) of each error."""
     for error in errors:
-        location, kind, context = list(error["loc"][1:]), error["type"], error.get("ctx", {})
+        location, kind, context = list(error["loc"]), error["type"], error.get("ctx", {})
         if kind == "extra_forbidden":
             location.pop()  # the name of an unknown field is posted data
         if kind in {"union_tag_invalid", "union_tag_not_found"} and context["discriminator"] == "'kind'":

@@ -1,0 +1,66 @@
+"""The wheel alone is the service: built from the tree, installed with what it declares, run outside the checkout.
+
+``make test`` builds that environment; this is as near to the container as one can get without a container engine.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PYTHON = ROOT / "build" / "wheel-env" / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    assert PYTHON.exists(), "run `make test`, which builds the wheel's environment"
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    process = subprocess.Popen(
+        [PYTHON, "-I", "-m", "app"],
+        cwd=elsewhere,
+        env={"PATH": os.environ["PATH"], "GSH_PORT": "0"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        address = next(
+            message.split(" ")[3]
+            for message in (json.loads(line)["message"] for line in process.stdout)
+            if message.startswith("Uvicorn running on ")
+        )
+        with httpx.Client(base_url=address, timeout=30) as client:
+            yield client
+    finally:
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+        process.stdout.close()
+
+
+def test_the_wheel_is_what_runs(service: httpx.Client) -> None:
+    """Not the checkout: the package is found in the wheel's own environment."""
+    found = subprocess.run(
+        [PYTHON, "-I", "-c", "import app; print(app.__file__)"], capture_output=True, text=True, check=True, cwd="/"
+    )
+
+    assert Path(found.stdout.strip()).is_relative_to(PYTHON.parent.parent)
+
+
+def test_every_operation_answers_its_examples(service: httpx.Client) -> None:
+    """All endpoints, with the examples of the service's own OpenAPI document."""
+    paths = service.get("/openapi.json").raise_for_status().json()["paths"]
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+            for example in content.get("examples", {"none": {"value": None}}).values():
+                assert service.request(method, path, json=example["value"]).status_code == 200, (method, path)
+
+
+@pytest.mark.parametrize("path", ["/docs", "/swagger/swagger-ui-bundle.js", "/swagger/swagger-ui.css"])
+def test_package_data_is_found(service: httpx.Client, path: str) -> None:
+    assert service.get(path).status_code == 200
