@@ -34,6 +34,7 @@ def main() -> int:
             workers=settings.workers,
             access_log=False,
             server_header=False,
+            root_path=settings.root_path,
             log_config=log_config(settings.log_level),
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )

@@ -43,7 +43,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         summary="The exact (ε, δ) of private group-by tables",
         description=_DESCRIPTION,
         version=service.VERSION,
-        root_path=settings.root_path,
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,

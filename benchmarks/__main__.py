@@ -1,6 +1,7 @@
-"""``python -m benchmarks``: the timings, then the other libraries. The case study has a command of its own."""
+"""``python -m benchmarks``: all tables but the case study's, which has a command of its own."""
 
-from benchmarks import accounting, peers
+from benchmarks import accounting, http, peers
 
 accounting.main()
+http.main()
 peers.main()

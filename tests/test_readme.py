@@ -16,7 +16,8 @@ from app.settings import Settings
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 COMMANDS = re.findall(
-    r"```console\n(curl -s http://127\.0\.0\.1:8000(/\S+) .*?-d '(.*?)' \| python3 -m json\.tool)\n```\n```json\n(.*?)\n```",
+    r"```console\n(curl -s http://127\.0\.0\.1:8000(/\S+) .*?-d '(.*?)' \| python3 -m json\.tool)\n```\n"
+    r"```json\n(.*?)\n```",
     README,
     re.DOTALL,
 )

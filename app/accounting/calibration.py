@@ -47,14 +47,11 @@ def calibrate(method: Method, draft: Draft, target: Target) -> Calibration:
     largest_sigma = None
     match draft.missing, draft.sigma:
         case ("sigma", "tau_star"), _:
-            draft_at_sigma = draft.with_sigma(_smallest_sigma_for_noise(draft, target))
-            mechanism = draft_at_sigma.complete(tau_star=_smallest_tau_star(method, draft_at_sigma, target))
+            mechanism = _with_smallest_tau_star(method, draft, _smallest_sigma_for_noise(draft, target), target)
         case ("tau_star",), float() | int() as sigma:
-            draft_at_sigma = draft.with_sigma(sigma)
-            mechanism = draft_at_sigma.complete(tau_star=_smallest_tau_star(method, draft_at_sigma, target))
+            mechanism = _with_smallest_tau_star(method, draft, sigma, target)
         case ("c_u",), float() | int() as sigma:
-            draft_at_sigma = draft.with_sigma(sigma)
-            mechanism = draft_at_sigma.complete(c_u=_largest_c_u(method, draft_at_sigma, target))
+            mechanism = _with_largest_c_u(method, draft, sigma, target)
         case ("sigma",), _:
             smallest, largest_sigma = _workable_sigmas(method, draft, target)
             mechanism = draft.with_sigma(smallest).complete()
@@ -69,7 +66,7 @@ def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
     c_u, fixed, relative = draft.c_u, 0.0, 0.0
     match draft.columns:
         case RelativeAggregates() as columns:
-            relative = columns.relative_mu_0()
+            relative = columns.relative_mu_0
         case Aggregates() as columns:
             fixed = columns.mu_0
         case float() | int() as mu_0:
@@ -81,26 +78,25 @@ def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
     def root() -> arb:
         return ((1 + arb(relative) ** 2) / (mu_star() ** 2 / c_u - arb(fixed) ** 2)).sqrt()
 
-    if fixed > 0 and not at_most(
-        lambda: (gaussian.delta(c_u * arb(fixed) ** 2, arb(target.epsilon)), arb(target.delta))
-    ):
-        most = float(approximate(lambda: mu_star() / arb(c_u).sqrt()))
+    def fits_without_counts(mu_0: float) -> bool:
+        return at_most(lambda: (gaussian.delta(c_u * arb(mu_0) ** 2, arb(target.epsilon)), arb(target.delta)))
+
+    if fixed > 0 and not fits_without_counts(fixed):
+        most = largest_double(fits_without_counts, _LEAST, approximate(lambda: mu_star() / arb(c_u).sqrt()))
         raise InfeasibleTarget(
             "aggregates",
-            f"must have mu_0 below {most:.6g}: at this c_u the noise on the other columns alone exceeds the target",
+            f"must have mu_0 below {most!r}: at this c_u the noise on the other columns alone exceeds the target",
         )
-    sigma = smallest_double(
-        lambda sigma: _noise_fits(_at_sigma(draft, sigma), target), approximate(root), lowest=_LEAST
-    )
+    sigma = smallest_double(lambda sigma: _noise_fits(_at_sigma(draft, sigma), target), approximate(root), _LEAST)
     if sigma is None:
-        raise InfeasibleTarget("aggregates", "must have a smaller mu_0: the sigma needed exceeds the largest double")
+        raise InfeasibleTarget("c_u", "must be smaller: the sigma needed exceeds the largest double")
     return sigma
 
 
-def _smallest_tau_star(method: Method, draft: Draft, target: Target) -> float:
-    """The smallest τ* at the draft's σ:  τ* − τ = σ Φ⁻¹((1 − δ′)^(1/C_u)),  δ′ what the method leaves of δ."""
-    lowest = max(draft.tau, 1)
-    mechanism = draft.complete(tau_star=_ANY_TAU_STAR)
+def _with_smallest_tau_star(method: Method, draft: Draft, sigma: float, target: Target) -> Mechanism:
+    """The smallest τ* at a σ:  τ* − τ = σ Φ⁻¹((1 − δ′)^(1/C_u)),  δ′ what the method leaves of δ."""
+    at_sigma, lowest = draft.with_sigma(sigma), max(draft.tau, 1)
+    mechanism = at_sigma.complete(tau_star=_ANY_TAU_STAR)
     if not _noise_fits(mechanism, target):
         least = _smallest_sigma_for_noise(draft, target)
         raise InfeasibleTarget("sigma", f"must be at least {least!r} for this epsilon and delta, whatever tau_star is")
@@ -110,13 +106,13 @@ def _smallest_tau_star(method: Method, draft: Draft, target: Target) -> float:
         return lowest + mechanism.sigma * _gap_in_sigmas(mechanism.c_u, room)
 
     tau_star = smallest_double(
-        lambda candidate: _meets(method, draft.complete(tau_star=candidate), target),
+        lambda candidate: _meets(method, at_sigma.complete(tau_star=candidate), target),
         guess=approximate(root),
         lowest=_double_above(lowest),
     )
     if tau_star is None:
         raise InfeasibleTarget("sigma", "must be smaller: the tau_star needed exceeds the largest double")
-    return tau_star
+    return at_sigma.complete(tau_star=tau_star)
 
 
 def _workable_sigmas(method: Method, draft: Draft, target: Target) -> tuple[float, float | None]:
@@ -137,12 +133,20 @@ def _workable_sigmas(method: Method, draft: Draft, target: Target) -> tuple[floa
     guess = workable and smallest_double(nearly_meets, guess=arb(workable), lowest=_LEAST)
     smallest = guess and smallest_double(meets, guess=arb(guess), lowest=_LEAST)
     if workable is None or not smallest:
-        at_least = _smallest_tau_star(EXACT, replace(draft.with_sigma(low), tau_star=None), target)
-        needed = f"at least {at_least!r}" if method is EXACT else f"higher: exact accounting needs {at_least!r}"
-        raise InfeasibleTarget("tau_star", f"must be {needed} for this epsilon and delta")
+        raise InfeasibleTarget("tau_star", _needed_tau_star(method, replace(draft, tau_star=None), low, target))
     most = largest_double(nearly_meets, at_least=workable, guess=high)
     largest = largest_double(meets, at_least=smallest, guess=arb(min(most, sys.float_info.max)))
     return smallest, largest if math.isfinite(largest) else None
+
+
+def _needed_tau_star(method: Method, draft: Draft, low: float, target: Target) -> str:
+    """The smallest τ* that has a workable σ: with exact accounting at the smallest σ; else somewhat above it."""
+    if method is EXACT:
+        needed = _with_smallest_tau_star(method, draft, low, target).tau_star
+        return f"must be at least {needed!r} for this epsilon and delta"
+    sigmas = [low * (1 + 2.0**-k) for k in range(12)]
+    needed = min(_with_smallest_tau_star(method, draft, sigma, target).tau_star for sigma in sigmas)
+    return f"must be at least {needed!r} or so for this epsilon and delta"
 
 
 def _valley(method: Method, draft: Draft, target: Target, low: float, high: float) -> float | None:
@@ -169,20 +173,20 @@ def _valley(method: Method, draft: Draft, target: Target, low: float, high: floa
     return None
 
 
-def _largest_c_u(method: Method, draft: Draft, target: Target) -> int:
-    """The largest C_u up to 10¹⁸ that the draft's noise and threshold allow."""
-    one = draft.complete(c_u=1)
+def _with_largest_c_u(method: Method, draft: Draft, sigma: float, target: Target) -> Mechanism:
+    """The largest C_u up to 10¹⁸ that the noise at a σ and the draft's threshold allow."""
+    at_sigma = draft.with_sigma(sigma)
+    one = at_sigma.complete(c_u=1)
 
     def root() -> arb:
         by_noise = gaussian.mu_at(arb(target.epsilon), arb(target.delta)) ** 2 / one.mu_squared
         return by_noise.min((-arb(target.delta)).log1p() / one.log_p)
 
-    c_u = largest_integer(lambda c_u: _meets(method, draft.complete(c_u=c_u), target), approximate(root), MOST_C_U)
+    c_u = largest_integer(lambda c_u: _meets(method, at_sigma.complete(c_u=c_u), target), approximate(root), MOST_C_U)
     if c_u == 0:
-        single = replace(draft, c_u=1)
-        needed = single.complete(tau_star=_smallest_tau_star(method, replace(single, tau_star=None), target)).tau_star
+        needed = _with_smallest_tau_star(method, replace(draft, c_u=1, tau_star=None), sigma, target).tau_star
         raise InfeasibleTarget("tau_star", f"must be at least {needed!r}, even for a c_u of 1")
-    return c_u
+    return at_sigma.complete(c_u=c_u)
 
 
 def _at_sigma(draft: Draft, sigma: float) -> Mechanism:

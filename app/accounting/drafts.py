@@ -1,10 +1,12 @@
 """What a calibration starts from: a mechanism with parts left open, and the (ε, δ) it shall meet."""
 
-from dataclasses import dataclass, replace
+import sys
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, get_args
 
 from app.accounting.covariance import Matrix
+from app.accounting.errors import InvalidParameter
 from app.accounting.mechanism import Aggregates, Mechanism
 from app.accounting.methods import check_target
 from app.accounting.sensitivity import Sensitivity, mu_0
@@ -13,6 +15,7 @@ __all__ = ["Draft", "Parameter", "RelativeAggregates", "Target"]
 
 Parameter = Literal["c_u", "sigma", "tau_star"]
 _PARAMETERS: tuple[Parameter, ...] = get_args(Parameter)
+_POINTER = "aggregates/relative_covariance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +25,24 @@ class RelativeAggregates:
     names: tuple[str, ...]
     relative_covariance: Matrix
     sensitivity: Sensitivity
+    relative_mu_0: float = field(init=False, compare=False)
+    """μ₀·σ, certified upward."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relative_mu_0", mu_0(self.relative_covariance, self.sensitivity, _POINTER))
 
     def at(self, sigma: float) -> Aggregates:
-        covariance = tuple(tuple(_scaled(entry, sigma) for entry in row) for row in self.relative_covariance)
-        return Aggregates(self.names, covariance, self.sensitivity)
-
-    def relative_mu_0(self) -> float:
-        """μ₀·σ."""
-        return mu_0(self.relative_covariance, self.sensitivity, pointer="aggregates/relative_covariance")
+        try:
+            scaled = tuple(tuple(_scaled(entry, sigma) for entry in row) for row in self.relative_covariance)
+            return Aggregates(self.names, scaled, self.sensitivity)
+        except OverflowError:
+            raise InvalidParameter(
+                _POINTER, "must be smaller: multiplied by σ² it exceeds the largest double"
+            ) from None
+        except InvalidParameter as error:
+            if error.pointer != "aggregates/covariance":
+                raise
+            raise InvalidParameter(_POINTER, f"multiplied by σ² {error.detail}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +73,10 @@ class Draft:
     sigma: float | None
     columns: Aggregates | RelativeAggregates | RelativeMuZero | float = 0.0
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.tau < sys.float_info.max:
+            raise InvalidParameter("tau", "must be at least 0 and less than the largest double")
+
     @property
     def missing(self) -> tuple[Parameter, ...]:
         return tuple(name for name in _PARAMETERS if getattr(self, name) is None)
@@ -77,7 +94,7 @@ class Draft:
     def unrounded(self) -> "Draft":
         """The draft with a Σ that scales with σ exactly, to search with."""
         if isinstance(self.columns, RelativeAggregates):
-            return replace(self, columns=RelativeMuZero(self.columns.relative_mu_0()))
+            return replace(self, columns=RelativeMuZero(self.columns.relative_mu_0))
         return self
 
     def complete(self, c_u: int | None = None, tau_star: float | None = None) -> Mechanism:

@@ -22,7 +22,7 @@ class BodyLimitMiddleware:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if len(declared) > 18 or int(declared) > self._max_bytes:
+        if declared.isdigit() and (len(declared) > 18 or int(declared) > self._max_bytes):
             return await problem_response(413)(scope, receive, send)
         received = 0
 

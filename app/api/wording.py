@@ -31,6 +31,7 @@ _DETAILS = {
     "union_tag_invalid": "must be one of {expected_tags}",
     "model_attributes_type": "must be an object",
     "model_type": "must be an object",
+    "dict_type": "must be an object",
     "extra_forbidden": "has a field that is not part of this object",
     "stated": "{stated}",
 }

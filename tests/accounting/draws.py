@@ -1,0 +1,57 @@
+"""What the tests of the core draw at random, and which doubles a certified result may be.
+
+Hypothesis is derandomised: a failure comes back on the next run, on every machine.
+"""
+
+import math
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from mpmath import mpf
+
+from app.accounting.mechanism import Mechanism
+from tests import reference
+from tests.reference import Case
+
+__all__ = ["allowed", "cases", "examples", "log_uniform", "mechanism_of", "next_above", "next_below"]
+
+
+def examples(count: int) -> settings:
+    """This many examples, the same ones every time, however long each takes."""
+    return settings(max_examples=count, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def allowed(truth: mpf) -> tuple[float, float]:
+    """The smallest double ≥ truth and the one after it: a certified result is one of the two."""
+    lowest = reference.round_up(truth)
+    return lowest, next_above(lowest)
+
+
+def next_above(x: float) -> float:
+    return math.nextafter(x, math.inf)
+
+
+def next_below(x: float) -> float:
+    return math.nextafter(x, -math.inf)
+
+
+def log_uniform(low: float, high: float) -> st.SearchStrategy[float]:
+    """Doubles spread evenly over the orders of magnitude from ``low`` to ``high``."""
+    return st.floats(math.log(low), math.log(high)).map(math.exp).map(lambda x: min(max(x, low), high))
+
+
+def mechanism_of(case: Case) -> Mechanism:
+    return Mechanism(case.c_u, case.tau, case.tau_star, case.sigma, case.mu_0)
+
+
+@st.composite
+def cases(draw: st.DrawFn, most_c_u: int = 10**18, most_gap: float = 1e3) -> Case:
+    """A mechanism with μ(C_u) from 1e-12 to 1e6 and τ* − τ from 1e-6 σ upward, and an ε from 0 to 1e4."""
+    c_u = draw(st.integers(1, most_c_u) | log_uniform(1, most_c_u).map(int))
+    tau = draw(st.integers(1, 30))
+    mu = draw(log_uniform(1e-12, 1e6))
+    share = draw(st.just(0.0) | st.floats(0.01, 0.99))  # of μ² that comes from μ₀
+    sigma = math.sqrt(c_u / (1 - share)) / mu
+    tau_star = max(tau + draw(log_uniform(1e-6, most_gap)) * sigma, next_above(float(tau)))
+    epsilon = draw(st.just(0.0) | log_uniform(1e-6, 1e4))
+    return Case(c_u, tau, tau_star, sigma, mu * math.sqrt(share / c_u), epsilon)

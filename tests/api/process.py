@@ -1,0 +1,107 @@
+"""`python -m app` as a real process, followed by its own log lines instead of by waiting."""
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from tests.api.client import Json
+
+__all__ = ["PATIENCE", "ROOT", "Service", "environment"]
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60
+"""Seconds after which a process that says nothing is given up; no test passes or fails by a shorter time."""
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """The environment of this process, with these settings of the service and no others."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GSH_", "PROMETHEUS_"))}
+    return inherited | {f"GSH_{name.upper()}": value for name, value in settings.items()}
+
+
+class Service:
+    """A running service on a free port, which its log tells. Every line that it logs must be a JSON object."""
+
+    def __init__(self, *arguments: str, temporary: Path, **settings: str) -> None:
+        command = [sys.executable, *(arguments or ("-m", "app"))]
+        self._process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment(port="0", **settings) | {"TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.output = ""
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        running = self.wait_for(lambda line: "running on" in line["message"])
+        self.url = re.findall(r"http://[\w.]+:\d+", running["message"])[0]
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._process.poll() is None:
+            self.stop()
+
+    def _read(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            self.output += line
+            self._lines.put(line)
+
+    def wait_for(self, wanted: Callable[[Json], bool]) -> Json:
+        """The next log line that is wanted."""
+        while True:
+            line: Json = json.loads(self._lines.get(timeout=PATIENCE))
+            if wanted(line):
+                return line
+
+    def wait_for_message(self, *parts: str) -> Json:
+        return self.wait_for(lambda line: all(part in line["message"] for part in parts))
+
+    def post(self, path: str, body: Json) -> httpx.Response:
+        """Over a connection of its own."""
+        return httpx.post(self.url + path, json=body, timeout=PATIENCE)
+
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(self.url + path, timeout=PATIENCE)
+
+    def terminate(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> int:
+        """The exit code after SIGTERM."""
+        self.terminate()
+        return self.wait()
+
+    def wait(self) -> int:
+        try:
+            code = self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise
+        self._reader.join(PATIENCE)
+        assert self._process.stdout
+        assert self._process.stderr
+        self.errors = self._process.stderr.read()
+        self._process.stdout.close()
+        self._process.stderr.close()
+        return code
+
+    @property
+    def log(self) -> list[Json]:
+        return [json.loads(line) for line in self.output.splitlines()]

@@ -1,0 +1,180 @@
+"""Every class of error, of every route, is a problem document: 400, 404, 405, 413, 415, 422, 500 (503 elsewhere)."""
+
+import json
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.logs import JsonFormatter
+from app.main import create_app
+from app.settings import Settings
+from tests.api.client import CASE_STUDY, Client, problem_errors
+
+SECRET = "s3ntinel"
+BODY = json.dumps({"mechanism": CASE_STUDY, "epsilon": 0.349}).encode()
+POSTS = ["/account/exact", "/account/add-deltas", "/calibrate"]
+GETS = ["/healthz", "/readyz", "/version", "/metrics", "/docs", "/openapi.json"]
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_400_for_what_is_not_json(client: Client, path: str) -> None:
+    assert problem_errors(client.post(path, b'{"mechanism": '), 400, "invalid-json") == {}
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize("path", ["/", "/nothing", "/account", "/account/exactly", "/swagger/nothing", f"/{SECRET}"])
+def test_404_for_what_does_not_exist(client: Client, method: str, path: str) -> None:
+    """But 405 where only the method is wrong, as under /swagger."""
+    response = client.request(method, path)
+
+    if path.startswith("/swagger") and method != "GET":
+        problem_errors(response, 405, "method-not-allowed")
+    else:
+        problem_errors(response, 404, "not-found")
+    assert SECRET not in response.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        *((method, path, "POST") for path in POSTS for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW")),
+        *((method, path, "GET") for path in GETS for method in ("POST", "PUT", "DELETE", "BREW")),
+        ("POST", "/swagger/swagger-ui.css", "GET"),
+    ],
+)
+def test_405_says_what_is_allowed(client: Client, method: str, path: str, allowed: str) -> None:
+    response = client.request(method, path)
+
+    problem_errors(response, 405, "method-not-allowed")
+    assert allowed in response.headers["allow"].replace(" ", "").split(",")
+
+
+def test_413_by_the_length_that_is_declared_and_only_above_the_limit() -> None:
+    client = Client(max_body_bytes=1024)
+    padded = BODY + b" " * (1024 - len(BODY))
+
+    assert client.post("/account/exact", padded).status_code == 200
+    problem_errors(client.post("/account/exact", padded + b" "), 413, "content-too-large")
+
+
+@pytest.mark.parametrize("declared", ["918273645", "9" * 30, "1025"])
+@pytest.mark.parametrize("path", [*POSTS, "/nothing"])
+def test_413_before_a_body_that_is_declared_too_long_is_read(path: str, declared: str) -> None:
+    """Of any route, and however long the declaration itself is."""
+    headers = {"content-type": "application/json", "content-length": declared}
+
+    response = Client(max_body_bytes=1024).request("POST", path, content=BODY, headers=headers)
+
+    problem_errors(response, 413, "content-too-large")
+    assert declared not in response.text
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_413_for_a_body_that_turns_out_too_long(path: str) -> None:
+    """A chunked body declares no length; what follows the limit is not read."""
+    chunks_read = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal chunks_read
+        for _ in range(1000):
+            chunks_read += 1
+            yield b" " * 100
+
+    response = Client(max_body_bytes=1024).request(
+        "POST", path, content=body(), headers={"content-type": "application/json"}
+    )
+
+    problem_errors(response, 413, "content-too-large")
+    assert chunks_read == 11
+
+
+def test_a_chunked_body_within_the_limit_is_read() -> None:
+    async def body() -> AsyncIterator[bytes]:
+        for k in range(len(BODY)):
+            yield BODY[k : k + 1]
+
+    response = Client(max_body_bytes=1024).request(
+        "POST", "/account/exact", content=body(), headers={"content-type": "application/json"}
+    )
+
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("declared", ["", "abc", "-1", "1e3", "0x10", "٣"])
+def test_a_length_that_is_no_number_is_the_clients_fault(client: Client, declared: str) -> None:
+    """A server in front may let it through; it must not become a 500."""
+    headers = [(b"content-type", b"application/json"), (b"content-length", declared.encode())]
+
+    response = client.request("POST", "/account/exact", content=BODY, headers=headers)
+
+    assert response.status_code in {200, 400, 413, 415}
+
+
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize(
+    "media_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", SECRET]
+)
+def test_415_for_a_body_of_another_media_type(client: Client, path: str, media_type: str | None) -> None:
+    """Even where the body, read as JSON, would do: browsers send such without asking first."""
+    headers = {} if media_type is None else {"content-type": media_type}
+
+    response = client.request("POST", path, content=BODY, headers=headers)
+
+    problem_errors(response, 415, "unsupported-media-type")
+    assert SECRET not in response.text
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
+def test_json_is_json_however_the_media_type_is_written(client: Client, media_type: str) -> None:
+    response = client.request("POST", "/account/exact", content=BODY, headers={"content-type": media_type})
+
+    assert response.status_code == 200
+
+
+def test_422_has_a_type_for_each_of_its_three_reasons(client: Client) -> None:
+    """Invalid, infeasible, and beyond what the service is set up to do."""
+    target = {"epsilon": 1, "delta": 1e-05}
+    invalid = client.post("/calibrate", {"mechanism": {"c_u": 0, "tau": 1}, **target})
+    infeasible = client.post("/calibrate", {"mechanism": {"c_u": 9, "tau": 1, "sigma": 0.1}, **target})
+    beyond = client.post(
+        "/account/exact", {"mechanism": CASE_STUDY | {"c_u": 10**8}, "epsilon": 0.349, "theorem": True}
+    )
+
+    assert set(problem_errors(invalid, 422, "invalid-request")) == {"/mechanism/c_u"}
+    assert set(problem_errors(infeasible, 422, "infeasible-target")) == {"/mechanism/sigma"}
+    assert set(problem_errors(beyond, 422, "limit-exceeded")) == {"/theorem"}
+
+
+def test_500_tells_nothing_of_what_went_wrong() -> None:
+    app = create_app(Settings())
+
+    @app.get("/broken")
+    async def broken() -> None:
+        raise RuntimeError(SECRET)
+
+    response = Client(app).get("/broken")
+
+    assert problem_errors(response, 500, "internal-error") == {}
+    assert SECRET not in response.text
+    assert "Traceback" not in response.text
+
+
+def test_the_log_line_of_an_exception_says_where_and_not_what() -> None:
+    """Exception messages may hold what was posted, and so may the exceptions they were raised from."""
+    try:
+        try:
+            raise ValueError(SECRET)
+        except ValueError as error:
+            raise RuntimeError(SECRET) from error
+    except RuntimeError as error:
+        record = logging.LogRecord(
+            "x", logging.ERROR, __file__, 1, "failed", (), (type(error), error, error.__traceback__)
+        )
+
+    line = JsonFormatter().format(record)
+
+    assert SECRET not in line
+    assert "\n" not in line
+    assert json.loads(line)["exception"] == "RuntimeError"
+    assert any("test_errors.py" in frame for frame in json.loads(line)["frames"])

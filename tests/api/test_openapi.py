@@ -1,0 +1,137 @@
+"""The OpenAPI document: committed as generated, complete, and every example in it works as it stands."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from pydantic import BaseModel
+
+from app.api.mechanism import Strict
+from app.api.problems import Problem, ProblemError
+from app.main import create_app
+from app.settings import Settings
+from tests.api.client import Client, Json
+
+DOCUMENT: Json = create_app(Settings()).openapi()
+COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
+
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, operations in DOCUMENT["paths"].items()
+    for method, operation in operations.items()
+}
+EXAMPLES = {
+    f"{label.removeprefix('POST ')} {name}": (label.removeprefix("POST "), operation, example["value"])
+    for label, operation in OPERATIONS.items()
+    if "requestBody" in operation
+    for name, example in operation["requestBody"]["content"]["application/json"]["examples"].items()
+}
+PROPERTIES = {
+    f"{schema}.{name}": description
+    for schema, definition in DOCUMENT["components"]["schemas"].items()
+    for name, description in definition.get("properties", {}).items()
+}
+
+
+def validator(schema: Json) -> jsonschema_rs.Validator:
+    """For a schema of the document, with what it refers to."""
+    return jsonschema_rs.validator_for(schema | {"components": DOCUMENT["components"]})
+
+
+def models(base: type[BaseModel] = Strict) -> Iterator[type[BaseModel]]:
+    for model in base.__subclasses__():
+        yield model
+        yield from models(model)
+
+
+def test_the_committed_document_is_the_generated_one() -> None:
+    """It is made by `make openapi` and never edited."""
+    assert COMMITTED.read_text(encoding="utf-8") == json.dumps(DOCUMENT, indent=2, ensure_ascii=False) + "\n"
+
+
+@pytest.mark.parametrize(("path", "operation", "body"), EXAMPLES.values(), ids=EXAMPLES)
+def test_every_example_of_a_request_works_as_it_stands(client: Client, path: str, operation: Json, body: Json) -> None:
+    """It is valid by the document's own schema, is answered, and the answer is valid by its schema."""
+    validator(operation["requestBody"]["content"]["application/json"]["schema"]).validate(body)
+
+    answer = client.answer(path, body)
+
+    validator(operation["responses"]["200"]["content"]["application/json"]["schema"]).validate(answer)
+
+
+@pytest.mark.parametrize("operation", [body for body in OPERATIONS.values() if "requestBody" in body], ids=str)
+def test_every_operation_with_a_body_has_named_examples(operation: Json) -> None:
+    examples = operation["requestBody"]["content"]["application/json"]["examples"]
+
+    assert len(examples) >= 4
+    assert all(example["summary"] for example in examples.values())
+
+
+@pytest.mark.parametrize("described", PROPERTIES.values(), ids=PROPERTIES)
+def test_every_property_is_described_for_people(described: Json) -> None:
+    """A title with the printed symbol, a sentence, and examples that the property itself accepts."""
+    assert described["title"]
+    assert described["description"].endswith(".")
+    assert described["examples"]
+    for example in described["examples"]:
+        validator(described).validate(example)
+
+
+@pytest.mark.parametrize("model", [Problem, ProblemError, *models()], ids=lambda model: model.__name__)
+def test_no_title_is_left_to_be_made_from_a_name(model: type[BaseModel]) -> None:
+    """pydantic would print tau_star as «Tau Star»."""
+    for field in model.model_fields.values():
+        assert field.title
+        assert field.description
+        assert field.examples
+
+
+def test_every_operation_has_an_id_of_its_own_a_summary_and_a_description() -> None:
+    ids = [operation["operationId"] for operation in OPERATIONS.values()]
+
+    assert len(set(ids)) == len(ids)
+    assert all("_" not in operation_id for operation_id in ids)
+    assert all(operation["summary"] and operation["description"] for operation in OPERATIONS.values())
+
+
+def test_the_document_has_every_route_of_the_contract() -> None:
+    posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate"}
+
+    assert posts | {"GET /healthz", "GET /readyz", "GET /version", "GET /metrics"} == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_documented_errors_are_problem_documents(label: str) -> None:
+    """An operation with a body documents 400, 413, 415, 422 and 503; nothing falls back to FastAPI's own errors."""
+    errors = {status: each for status, each in OPERATIONS[label]["responses"].items() if status >= "400"}
+
+    if label.startswith("POST"):
+        assert set(errors) == {"400", "413", "415", "422", "503"}
+    if label == "GET /readyz":
+        assert set(errors) == {"503"}
+    for response in errors.values():
+        assert response["description"]
+        assert response["content"] == {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    assert "HTTPValidationError" not in DOCUMENT["components"]["schemas"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "bounds"),
+    [
+        ("MechanismIn", "c_u", {"type": "integer", "minimum": 1, "maximum": 10**18}),
+        ("MechanismIn", "tau", {"type": "integer", "minimum": 0}),
+        ("MechanismIn", "tau_star", {"type": "number", "exclusiveMinimum": 1}),
+        ("MechanismIn", "sigma", {"type": "number", "exclusiveMinimum": 0}),
+        ("CalibrateRequest", "epsilon", {"type": "number", "minimum": 0}),
+        ("CalibrateRequest", "delta", {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+        ("MuZeroIn", "mu_0", {"type": "number", "minimum": 0}),
+    ],
+)
+def test_bounds_are_in_the_document(schema: str, name: str, bounds: dict[str, Any]) -> None:
+    described = PROPERTIES[f"{schema}.{name}"]
+
+    assert {key: described[key] for key in bounds} == bounds
+    assert DOCUMENT["components"]["schemas"][schema]["additionalProperties"] is False

@@ -1,0 +1,27 @@
+"""Schemathesis over the whole document: no server error, no answer or status that the document does not have."""
+
+import schemathesis
+from hypothesis import HealthCheck, settings
+from starlette.types import Receive, Scope, Send
+
+from app.main import create_app
+from app.settings import Settings
+
+APP = create_app(Settings())
+# Rules across fields, such as τ* > τ or a positive definite Σ, cannot be said in JSON Schema: 422 is a fair answer too.
+CONFIG = schemathesis.Config.from_dict({"checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", "422"]}}})
+
+
+async def service(scope: Scope, receive: Receive, send: Send) -> None:
+    """The service without its lifespan, which schemathesis would end after the first operation."""
+    assert scope["type"] == "http"
+    await APP(scope, receive, send)
+
+
+schema = schemathesis.openapi.from_asgi("/openapi.json", service, config=CONFIG)
+
+
+@schema.parametrize()
+@settings(max_examples=200, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_an_operation_keeps_its_promises_whatever_is_sent(case: schemathesis.Case) -> None:
+    case.call_and_validate()

@@ -1,0 +1,145 @@
+"""GET /healthz, /readyz, /version, /docs; and that the settings are honoured."""
+
+import asyncio
+import platform
+import re
+from html.parser import HTMLParser
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+
+from app.api import service
+from app.main import create_app
+from app.settings import Settings
+from tests.api.client import CASE_STUDY, Client, Json, problem_errors
+
+
+class Links(HTMLParser):
+    """Every src and href of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [value for name, value in attrs if name in {"src", "href"} and value]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_a_healthy_service_says_ok(client: Client, path: str) -> None:
+    response = client.get(path)
+
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+def test_a_service_whose_arithmetic_is_off_by_one_bit_is_alive_but_not_ready(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The self-test compares with a double computed elsewhere to sixty digits."""
+    monkeypatch.setattr(service, "_KNOWN_DELTA", 1.0031038485126879e-05)
+
+    problem_errors(client.get("/readyz"), 503, "busy")
+    assert client.get("/healthz").status_code == 200
+
+
+def test_the_version_names_what_a_number_rests_on(client: Client) -> None:
+    version = client.get("/version").json()
+
+    assert set(version) == {"service", "python", "flint"}
+    assert version["python"] == platform.python_version()
+    assert version["service"] == create_app(Settings()).version
+    assert re.fullmatch(r"\d+\.\d+.*", version["flint"])
+
+
+def test_the_documentation_page_needs_no_other_host(client: Client) -> None:
+    """Every link is relative, and what it links to is there."""
+    page = client.get("/docs")
+
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    links = Links(page.text).found
+    assert any(link.endswith(".js") for link in links)
+    assert any(link.endswith(".css") for link in links)
+    assert not re.search(r"(https?:)?//[\w-]+\.\w", page.text)
+    for link in links:
+        assert not link.startswith(("/", "http"))
+        assert client.get(urljoin("/docs", link)).status_code == 200
+
+
+def test_the_documentation_page_shows_the_served_document(client: Client) -> None:
+    (url,) = re.findall(r"url: ['\"]([^'\"]*)['\"]", client.get("/docs").text)
+
+    assert client.get(urljoin("/docs", url)).json() == client.app.openapi()
+
+
+def test_behind_a_proxy_the_document_names_the_prefix(client: Client) -> None:
+    """The server tells the prefix; what a page asks for relative to /docs is then right too."""
+
+    async def document() -> Json:
+        transport = httpx.ASGITransport(client.app, root_path="/privacy")
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as http:
+            served: Json = (await http.get("/privacy/openapi.json")).json()
+            return served
+
+    assert asyncio.run(document())["servers"] == [{"url": "/privacy"}]
+
+
+def test_a_prefix_may_be_set_without_a_warning() -> None:
+    """Warnings are errors here, and would be lines that are not JSON in a log."""
+    create_app(Settings(root_path="/privacy"))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "pointer"),
+    [
+        ("/account/exact", {"mechanism": CASE_STUDY, "epsilon": [0.1] * 4}, "/epsilon"),
+        ("/account/add-deltas", {"mechanism": CASE_STUDY, "delta": [0.1] * 4}, "/delta"),
+        (
+            "/calibrate",
+            {"mechanism": {"c_u": 9, "tau": 1, "sigma": [50] * 4}, "epsilon": 1, "delta": 1e-05},
+            "/mechanism/sigma",
+        ),
+    ],
+)
+def test_the_most_points_of_a_request_are_as_set(path: str, body: Json, pointer: str) -> None:
+    client = Client(max_curve_points=3)
+
+    errors = problem_errors(client.post(path, body), 422, "limit-exceeded")
+
+    assert set(errors) == {pointer}
+    assert "3" in errors[pointer]
+    assert Client(max_curve_points=4).post(path, body).status_code == 200
+
+
+def test_the_most_evaluations_of_the_theorem_are_as_set() -> None:
+    """C_u times the points; without the theorem, or with one evaluation fewer, the request is answered."""
+    client = Client(max_theorem_evaluations=200)
+    body = {"mechanism": CASE_STUDY | {"c_u": 100}, "epsilon": [0.1, 0.2, 0.3], "theorem": True}
+
+    errors = problem_errors(client.post("/account/exact", body), 422, "limit-exceeded")
+
+    assert set(errors) == {"/theorem"}
+    assert "200" in errors["/theorem"]
+    assert client.post("/account/exact", body | {"epsilon": [0.1, 0.2]}).status_code == 200
+    assert client.post("/account/exact", body | {"theorem": False}).status_code == 200
+
+
+def test_the_theorem_is_not_attempted_beyond_its_limit(client: Client) -> None:
+    """10¹⁸ evaluations would never end: that this test does is the proof."""
+    body = {"mechanism": CASE_STUDY | {"c_u": 10**18}, "epsilon": 0.349, "theorem": True}
+
+    assert set(problem_errors(client.post("/account/exact", body), 422, "limit-exceeded")) == {"/theorem"}
+
+
+@pytest.mark.parametrize(("name", "value"), [("PORT", "70001"), ("CACHE_SIZE", "-1"), ("HEAVY_THREADS", "0")])
+def test_settings_come_from_the_environment_and_are_checked(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv("GSH_MAX_CURVE_POINTS", "7")
+    assert Settings().max_curve_points == 7
+
+    monkeypatch.setenv(f"GSH_{name}", value)
+    with pytest.raises(ValueError, match=name.lower()):
+        Settings()
