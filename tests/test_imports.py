@@ -10,7 +10,17 @@ import pytest
 APP = Path(__file__).parent.parent / "app"
 MODULES = sorted(APP.rglob("*.py"))
 
-PURE_STANDARD_LIBRARY = {"collections", "dataclasses", "fractions", "functools", "math", "struct", "sys", "threading"}
+PURE_STANDARD_LIBRARY = {
+    "collections",
+    "dataclasses",
+    "fractions",
+    "functools",
+    "itertools",
+    "math",
+    "struct",
+    "sys",
+    "threading",
+}
 ALLOWED_IN_ACCOUNTING = PURE_STANDARD_LIBRARY | {"typing", "numpy", "flint", "scipy.special", "app.accounting"}
 ALLOWED_APP_PACKAGES = {
     "accounting": {"app.accounting"},

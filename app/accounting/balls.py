@@ -22,6 +22,7 @@ from typing import TypeVar
 from flint import arb, ctx
 
 __all__ = [
+    "ANYTHING",
     "approximate",
     "at_most",
     "at_precision",
@@ -33,6 +34,9 @@ __all__ = [
 
 # 80 bits settle all but about one ordinary value in ten thousand; the last ones are for arguments near 1e300.
 PRECISIONS = tuple(80 << k for k in range(8))
+
+ANYTHING = arb(0, math.inf)
+"""The ball of what the present precision says nothing about."""
 
 T = TypeVar("T")
 

@@ -16,15 +16,13 @@ from flint import arb
 
 from app.accounting import gaussian
 from app.accounting.balls import approximate, at_most, largest_double, largest_integer, smallest_double
-from app.accounting.drafts import Draft, Parameter, RelativeAggregates, Target
+from app.accounting.drafts import ANY_TAU_STAR, Draft, Parameter, RelativeAggregates, Target
 from app.accounting.errors import InfeasibleTarget, InvalidParameter
 from app.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
 from app.accounting.methods import EXACT, Method, Point, at_epsilon, fits
 
 __all__ = ["Calibration", "calibrate"]
 
-# Stands in for a τ* that plays no part.
-_ANY_TAU_STAR = math.nextafter(math.inf, 0)
 _LEAST = math.nextafter(0, 1)
 _WIDEST = 2.0**40
 _GRID = 32
@@ -44,6 +42,7 @@ class Calibration:
 
 def calibrate(method: Method, draft: Draft, target: Target) -> Calibration:
     """Solve for what the draft leaves out: σ and τ*, τ*, σ, or C_u."""
+    draft.check()
     largest_sigma = None
     match draft.missing, draft.sigma:
         case ("sigma", "tau_star"), _:
@@ -96,7 +95,7 @@ def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
 def _with_smallest_tau_star(method: Method, draft: Draft, sigma: float, target: Target) -> Mechanism:
     """The smallest τ* at a σ:  τ* − τ = σ Φ⁻¹((1 − δ′)^(1/C_u)),  δ′ what the method leaves of δ."""
     at_sigma, lowest = draft.with_sigma(sigma), max(draft.tau, 1)
-    mechanism = at_sigma.complete(tau_star=_ANY_TAU_STAR)
+    mechanism = at_sigma.complete(tau_star=ANY_TAU_STAR)
     if not _noise_fits(mechanism, target):
         least = _smallest_sigma_for_noise(draft, target)
         raise InfeasibleTarget("sigma", f"must be at least {least!r} for this epsilon and delta, whatever tau_star is")
@@ -190,7 +189,7 @@ def _with_largest_c_u(method: Method, draft: Draft, sigma: float, target: Target
 
 
 def _at_sigma(draft: Draft, sigma: float) -> Mechanism:
-    return draft.with_sigma(sigma).complete(tau_star=_ANY_TAU_STAR if draft.tau_star is None else draft.tau_star)
+    return draft.with_sigma(sigma).complete(tau_star=ANY_TAU_STAR if draft.tau_star is None else draft.tau_star)
 
 
 def _gap_in_sigmas(c_u: int, delta: arb) -> arb:

@@ -1,17 +1,32 @@
 """Σ, the covariance of the noise on the aggregate columns: a matrix proven symmetric and positive definite."""
 
-from flint import arb
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from flint import arb, ctx
 
 from app.accounting import balls
 from app.accounting.errors import InvalidParameter
 
-__all__ = ["Matrix", "Triangle", "cholesky", "is_diagonal", "prove_positive_definite", "solve_lower"]
+__all__ = [
+    "Matrix",
+    "Triangle",
+    "cholesky",
+    "is_diagonal",
+    "prove_positive_definite",
+    "smallest_eigenvalue",
+    "solve_lower",
+]
 
 Matrix = tuple[tuple[float, ...], ...]
 Triangle = list[list[arb]]
 
 # Doubles whose positive definiteness needs more bits than this are singular for every practical purpose.
 _MOST_BITS = 640
+# How close to λ_min the proof from below is tried, if not at half the precision: another λ may be closer still.
+_COARSER_BITS = (52, 40, 30)
 
 
 def prove_positive_definite(matrix: Matrix, pointer: str) -> int:
@@ -19,6 +34,8 @@ def prove_positive_definite(matrix: Matrix, pointer: str) -> int:
     size = len(matrix)
     if size == 0 or any(len(row) != size for row in matrix):
         raise InvalidParameter(pointer, "must be a square matrix with one row and one column per name")
+    if not all(map(math.isfinite, itertools.chain.from_iterable(matrix))):
+        raise InvalidParameter(pointer, "must be finite")
     if any(matrix[i][j] != matrix[j][i] for i in range(size) for j in range(i)):
         raise InvalidParameter(pointer, "must be symmetric")
     for bits in balls.PRECISIONS:
@@ -32,7 +49,7 @@ def prove_positive_definite(matrix: Matrix, pointer: str) -> int:
     raise InvalidParameter(pointer, "must be positive definite, provably so in interval arithmetic")
 
 
-def cholesky(matrix: Matrix) -> Triangle | None:
+def cholesky(matrix: Sequence[Sequence[float | arb]]) -> Triangle | None:
     """The balls of L with Σ = L Lᵀ, or None where the present precision cannot prove that there is one."""
     return _factorise(matrix)[0]
 
@@ -46,11 +63,57 @@ def solve_lower(factor: Triangle, right: list[arb]) -> list[arb]:
     return solution
 
 
+def smallest_eigenvalue(matrix: Matrix) -> arb:
+    """λ_min(Σ), as a ball that holds however its eigenvalues crowd together.
+
+    From above by a Rayleigh quotient, after inverse iteration; from below by a Cholesky factor of Σ − t I.
+    """
+    factor = cholesky(matrix)
+    if factor is None:
+        return balls.ANYTHING
+    vector = [arb(entry) for entry in _smallest_eigenvector(matrix)]
+    for _ in range(8 + ctx.prec // 20):
+        vector = [entry.mid() for entry in _solve_upper(factor, solve_lower(factor, vector))]
+        length = sum((x * x for x in vector), arb(0)).sqrt()
+        vector = [(entry / length).mid() for entry in vector]
+    image = [sum((arb(entry) * x for entry, x in zip(row, vector, strict=True)), arb(0)) for row in matrix]
+    products = zip(vector, image, strict=True)
+    above = (sum((x * y for x, y in products), arb(0)) / sum((x * x for x in vector), arb(0))).upper()
+    for bits in (ctx.prec // 2, *_COARSER_BITS):
+        below = (above * (1 - arb(2) ** -bits)).lower()
+        if cholesky(_shifted(matrix, below)) is not None:
+            return below.union(above)
+    return balls.ANYTHING
+
+
 def is_diagonal(matrix: Matrix) -> bool:
     return all(entry == 0 for i, row in enumerate(matrix) for j, entry in enumerate(row) if i != j)
 
 
-def _factorise(matrix: Matrix) -> tuple[Triangle | None, bool]:
+def _shifted(matrix: Matrix, shift: arb) -> list[list[float | arb]]:
+    """Σ − shift · I."""
+    return [[entry - shift if i == j else entry for j, entry in enumerate(row)] for i, row in enumerate(matrix)]
+
+
+def _solve_upper(factor: Triangle, right: list[arb]) -> list[arb]:
+    """The x with Lᵀ x = right, by back substitution."""
+    solution = [arb(0)] * len(right)
+    for i in reversed(range(len(right))):
+        known = sum((factor[j][i] * solution[j] for j in range(i + 1, len(right))), arb(0))
+        solution[i] = (right[i] - known) / factor[i][i]
+    return solution
+
+
+def _smallest_eigenvector(matrix: Matrix) -> list[float]:
+    """Roughly; any vector will do where doubles give none."""
+    try:
+        vector = np.linalg.eigh(np.array(matrix))[1][:, 0]
+    except np.linalg.LinAlgError:
+        vector = np.full(len(matrix), np.nan)
+    return vector.tolist() if np.isfinite(vector).all() else [1.0] * len(matrix)
+
+
+def _factorise(matrix: Sequence[Sequence[float | arb]]) -> tuple[Triangle | None, bool]:
     """L, or None and whether a pivot is certainly not positive."""
     factor: Triangle = []
     for i, entries in enumerate(matrix):

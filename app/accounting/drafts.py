@@ -11,11 +11,14 @@ from app.accounting.mechanism import Aggregates, Mechanism
 from app.accounting.methods import check_target
 from app.accounting.sensitivity import Sensitivity, mu_0
 
-__all__ = ["Draft", "Parameter", "RelativeAggregates", "Target"]
+__all__ = ["ANY_TAU_STAR", "Draft", "Parameter", "RelativeAggregates", "Target"]
 
 Parameter = Literal["c_u", "sigma", "tau_star"]
 _PARAMETERS: tuple[Parameter, ...] = get_args(Parameter)
 _POINTER = "aggregates/relative_covariance"
+
+ANY_TAU_STAR = sys.float_info.max
+"""Stands in for a τ* that plays no part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +76,21 @@ class Draft:
     sigma: float | None
     columns: Aggregates | RelativeAggregates | RelativeMuZero | float = 0.0
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.tau < sys.float_info.max:
-            raise InvalidParameter("tau", "must be at least 0 and less than the largest double")
-
     @property
     def missing(self) -> tuple[Parameter, ...]:
         return tuple(name for name in _PARAMETERS if getattr(self, name) is None)
+
+    def check(self) -> None:
+        """Refuse what no completion could mend."""
+        if self.tau >= ANY_TAU_STAR:
+            raise InvalidParameter("tau", "must be less than the largest double")
+        Mechanism(
+            c_u=1 if self.c_u is None else self.c_u,
+            tau=self.tau,
+            tau_star=ANY_TAU_STAR if self.tau_star is None else self.tau_star,
+            sigma=1.0 if self.sigma is None else self.sigma,
+            mu_0=self.columns if isinstance(self.columns, float | int) else 0.0,
+        )
 
     def with_sigma(self, sigma: float) -> "Draft":
         """The draft at this σ, with Σ absolute."""

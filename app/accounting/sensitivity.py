@@ -8,20 +8,22 @@ For `l2` it is the squared bound over the smallest eigenvalue of Σ.
 """
 
 import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
-from flint import arb, arb_mat
+from flint import arb
 from numpy.typing import NDArray
 
 from app.accounting import balls
 from app.accounting.covariance import (
     Matrix,
-    Triangle,
     cholesky,
     is_diagonal,
     prove_positive_definite,
+    smallest_eigenvalue,
     solve_lower,
 )
 from app.accounting.errors import InvalidParameter
@@ -86,26 +88,32 @@ def mu_0(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregate
 def _check(sensitivity: Sensitivity, columns: int, diagonal: bool) -> None:
     match sensitivity:
         case Box(lower, upper):
-            for name, side in (("lower", lower), ("upper", upper)):
-                if len(side) != columns:
-                    raise InvalidParameter(f"aggregates/sensitivity/{name}", "must have one number per column")
+            _check_row("lower", lower, columns)
+            _check_row("upper", upper, columns)
             for j, (low, high) in enumerate(zip(lower, upper, strict=True)):
                 if low > high:
-                    raise InvalidParameter(f"aggregates/sensitivity/lower/{j}", "must be at most upper")
+                    _refuse(f"lower/{j}", "must be at most upper")
             if columns > MOST_BOX_COLUMNS and not diagonal:
-                raise InvalidParameter(
-                    "aggregates/sensitivity/kind",
-                    f"box allows at most {MOST_BOX_COLUMNS} columns unless the covariance is diagonal",
-                )
+                _refuse("kind", f"box allows at most {MOST_BOX_COLUMNS} columns unless the covariance is diagonal")
         case L2Norm(bound) | L1Norm(bound):
-            if bound < 0:
-                raise InvalidParameter("aggregates/sensitivity/bound", "must be at least 0")
+            if not 0 <= bound < math.inf:
+                _refuse("bound", "must be at least 0 and finite")
         case Vectors(vectors):
             if not vectors:
-                raise InvalidParameter("aggregates/sensitivity/vectors", "must list at least one vector")
+                _refuse("vectors", "must list at least one vector")
             for i, vector in enumerate(vectors):
-                if len(vector) != columns:
-                    raise InvalidParameter(f"aggregates/sensitivity/vectors/{i}", "must have one number per column")
+                _check_row(f"vectors/{i}", vector, columns)
+
+
+def _check_row(name: str, row: tuple[float, ...], columns: int) -> None:
+    if len(row) != columns:
+        _refuse(name, "must have one number per column")
+    if not all(map(math.isfinite, row)):
+        _refuse(name, "must be finite")
+
+
+def _refuse(name: str, detail: str) -> NoReturn:
+    raise InvalidParameter(f"aggregates/sensitivity/{name}", detail)
 
 
 def _extreme_points(sensitivity: Box | L1Norm | Vectors, covariance: Matrix) -> Iterator[Doubles]:
@@ -166,7 +174,8 @@ def _scaled_inverse(covariance: Matrix, units: Doubles, bits: int) -> tuple[Doub
     """M and its entrywise error with L⁻¹ diag(units) = M · scale, every |M| ≤ 1."""
 
     def compute() -> tuple[Doubles, Doubles, arb]:
-        factor = _factor(covariance)
+        factor = cholesky(covariance)
+        assert factor is not None  # proven at these bits
         indices = range(len(covariance))
         unit = [arb(float(u)) for u in units]
         by_column = [solve_lower(factor, [unit[j] if i == j else arb(0) for i in indices]) for j in indices]
@@ -182,7 +191,9 @@ def _scaled_inverse(covariance: Matrix, units: Doubles, bits: int) -> tuple[Doub
 
 def _largest_norm(covariance: Matrix, rows: Doubles) -> arb:
     """max ‖L⁻¹Δ‖ over the rows Δ, as a ball."""
-    factor = _factor(covariance)
+    factor = cholesky(covariance)
+    if factor is None:
+        return balls.ANYTHING
     largest = arb(0)
     for row in rows.tolist():
         image = solve_lower(factor, [arb(entry) for entry in row])
@@ -192,19 +203,9 @@ def _largest_norm(covariance: Matrix, rows: Doubles) -> arb:
 
 def _l2(covariance: Matrix, bound: float) -> float:
     """bound/√λ_min(Σ), rounded up."""
-    if bound == 0:
-        return 0.0
 
     def ball() -> list[arb]:
-        eigenvalues = arb_mat([list(row) for row in covariance]).eig(multiple=True, nonstop=True)
-        smallest = functools.reduce(arb.min, (eigenvalue.real for eigenvalue in eigenvalues))
-        return [arb(bound) / smallest.sqrt() if smallest > 0 else arb.pos_inf()]
+        smallest = smallest_eigenvalue(covariance)
+        return [arb(bound) / smallest.sqrt() if smallest > 0 else balls.ANYTHING]
 
-    return balls.round_up(ball)[0]
-
-
-def _factor(covariance: Matrix) -> Triangle:
-    factor = cholesky(covariance)
-    if factor is None:  # proven at a lower precision; a higher one cannot fail
-        raise ArithmeticError("Cholesky factorisation lost its proof")
-    return factor
+    return balls.round_up(ball)[0] if bound > 0 else 0.0

@@ -94,6 +94,8 @@ NEARLY_SINGULAR = ((1.0, next_below(1.0)), (next_below(1.0), 1.0))
         (diagonal(0.1, 0.3, 0.7), L2Norm(0.3)),
         (diagonal(4.0, 4.0, 1.0), L2Norm(3.0)),  # an eigenvalue that comes twice, beside another
         (diagonal(1.0, 1.0, 4.0), L2Norm(3.0)),
+        (((9.0, 0.0, 0.0), (0.0, 7.0, 2.0), (0.0, 2.0, 7.0)), L2Norm(3.0)),
+        (((2.0, 3.063973437238906e-08), (3.063973437238906e-08, 4.693966612052798e-16)), L2Norm(1.0)),
         (exchangeable(4, 0.5), L2Norm(1.0)),
         (exchangeable(4, 0.5), Box((-1.0,) * 4, (1.0,) * 4)),
         (exchangeable(4, 0.5), L1Norm(1.0)),

@@ -101,7 +101,6 @@ NOT_JSON = [
     not_json("UTF-16", WHOLE.decode().encode("utf-16")),
     not_json("nested too deeply", b"[" * DEEP + f'"{WORD}"'.encode() + b"]" * DEEP),
     not_json("nested and never closed", f'["{WORD}",'.encode() * DEEP),
-    not_json("objects nested too deeply", f'{{"{WORD}":'.encode() * DEEP + b"1" + b"}" * DEEP),
 ]
 
 NUMBERS = [
@@ -149,7 +148,6 @@ VALUES = [
     account("delta 1", {"/epsilon": REMOVED, "/delta": 1}, "/delta"),
     account("delta above 1 in a curve", {"/epsilon": REMOVED, "/delta": [0.5, NUMBER]}, "/delta/1"),
     account("theorem a word", {"/theorem": WORD}, "/theorem"),
-    account("theorem 1", {"/theorem": 1}, "/theorem"),
     account(
         "theorem beyond the limit", {"/mechanism/c_u": 10**7 + 1, "/theorem": True}, "/theorem", kind="limit-exceeded"
     ),

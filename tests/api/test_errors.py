@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -167,10 +168,8 @@ def test_the_log_line_of_an_exception_says_where_and_not_what() -> None:
             raise ValueError(SECRET)
         except ValueError as error:
             raise RuntimeError(SECRET) from error
-    except RuntimeError as error:
-        record = logging.LogRecord(
-            "x", logging.ERROR, __file__, 1, "failed", (), (type(error), error, error.__traceback__)
-        )
+    except RuntimeError:
+        record = logging.LogRecord("app", logging.ERROR, __file__, 1, "failed", (), sys.exc_info())
 
     line = JsonFormatter().format(record)
 

@@ -87,7 +87,7 @@ def check(client: Client, path: str, body: Json) -> None:
 
 
 thorough = settings(
-    max_examples=200, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

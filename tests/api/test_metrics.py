@@ -4,6 +4,7 @@ import random
 import re
 import string
 
+import httpx
 import pytest
 
 from tests.api.client import CASE_STUDY, Client, Json
@@ -123,10 +124,13 @@ def test_labels_are_bounded_whatever_is_asked_for() -> None:
     client = Client()
     draw = random.Random(5)
 
-    for _ in range(1000):
-        word = "".join(draw.choices(string.ascii_letters, k=8))
-        prefix = draw.choice(["/", "/account/", "/account/exact/", "/swagger/", "/calibrate?", "/healthz/"])
-        client.request(draw.choice(["GET", "POST", "BREW", word.upper()]), prefix + word)
+    async def scenario(http: httpx.AsyncClient) -> None:
+        for _ in range(1000):
+            word = "".join(draw.choices(string.ascii_letters, k=8))
+            prefix = draw.choice(["/", "/account/", "/account/exact/", "/swagger/", "/calibrate?", "/healthz/"])
+            await http.request(draw.choice(["GET", "POST", "BREW", word.upper()]), prefix + word)
+
+    client.together(scenario)
 
     values = label_values(client)
     assert values["route"] <= ROUTES

@@ -22,6 +22,6 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", service, config=CONFIG)
 
 
 @schema.parametrize()
-@settings(max_examples=200, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_an_operation_keeps_its_promises_whatever_is_sent(case: schemathesis.Case) -> None:
     case.call_and_validate()
