@@ -18,9 +18,9 @@ from app.settings import Settings
 
 __all__ = ["create_app"]
 
-_DESCRIPTION = """\
+_DESCRIPTION = r"""
 Exact and certified privacy accounting for the Gaussian sparse histogram mechanism: drop groups with fewer than τ
-users, add Gaussian noise, drop groups whose noisy count is below τ*. Every δ, ε, σ and τ* is rounded to the safe side
+users, add Gaussian noise, drop groups whose noisy count is below τ\*. Every δ, ε, σ and τ\* is rounded to the safe side
 of the true value from ball arithmetic.
 
 Start with `/calibrate`, check with `/account/exact`, and see in `/account/add-deltas` what others would charge.
@@ -41,7 +41,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app = FastAPI(
         title="Gaussian sparse histogram accounting",
         summary="The exact (ε, δ) of private group-by tables",
-        description=_DESCRIPTION,
+        description=_DESCRIPTION.strip(),
         version=service.VERSION,
         lifespan=lifespan,
         docs_url=None,
@@ -49,7 +49,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
     )
     app.state.services = services
-    for module in (account, calibrate, service, docs):
+    for module in (calibrate, account, service, docs):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     app.mount("/swagger", docs.assets)
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes)

@@ -120,6 +120,7 @@ def test_two_workers_serve_and_either_of_them_tells_of_both(tmp_path: Path) -> N
         for worker in workers:
             with stopped(worker):
                 assert service.post("/account/exact", BODY).status_code == 200
+                assert service.get("/healthz").status_code == 200  # by now the first is counted
         for worker in workers:
             with stopped(worker):
                 metrics = service.get("/metrics").text.splitlines()
