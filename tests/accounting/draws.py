@@ -1,19 +1,22 @@
-"""What the tests of the core draw at random, and which doubles a certified result may be.
+"""What the tests of the core draw at random, which doubles a certified result may be, and what a refusal says.
 
 Hypothesis is derandomised: a failure comes back on the next run, on every machine.
 """
 
 import math
+from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
+from app.accounting.errors import InvalidParameter
 from app.accounting.mechanism import Mechanism
 from tests import reference
 from tests.reference import Case
 
-__all__ = ["allowed", "cases", "examples", "log_uniform", "mechanism_of", "next_above", "next_below"]
+__all__ = ["allowed", "assert_refused", "cases", "examples", "log_uniform", "mechanism_of", "next_above", "next_below"]
 
 
 def examples(count: int) -> settings:
@@ -25,6 +28,15 @@ def allowed(truth: mpf) -> tuple[float, float]:
     """The smallest double ≥ truth and the one after it: a certified result is one of the two."""
     lowest = reference.round_up(truth)
     return lowest, next_above(lowest)
+
+
+def assert_refused(refused: Callable[[], object], pointer: str, bound: str) -> None:
+    """``refused()`` raises ``InvalidParameter`` that names the parameter and, in its detail, the bound."""
+    with pytest.raises(InvalidParameter) as error:
+        refused()
+    assert error.value.pointer == pointer
+    assert bound in error.value.detail
+    assert str(error.value) == f"{pointer}: {error.value.detail}"
 
 
 def next_above(x: float) -> float:

@@ -30,10 +30,10 @@ POINTS = [
 
 
 @pytest.mark.parametrize(("a", "mu"), POINTS)
-@pytest.mark.parametrize("log_d", [-math.inf, -740.0, -690.0, -300.0, -30.0, -1.0, 0.0, 3.0])
-def test_screening_is_accurate_in_every_regime(a: float, mu: float, log_d: float) -> None:
+def test_screening_is_accurate_in_every_regime(a: float, mu: float) -> None:
     """ln(T/(1 − T)) in doubles, within 1e-10 wherever the value is neither the least double nor one."""
-    _assert_screening_is_accurate(a, mu, log_d, SCREENING_ERROR)
+    for log_d in (-math.inf, -740.0, -690.0, -300.0, -30.0, -1.0, 0.0, 3.0):
+        _assert_screening_is_accurate(a, mu, log_d, SCREENING_ERROR)
 
 
 @examples(600)
