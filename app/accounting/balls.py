@@ -111,7 +111,7 @@ def largest_double(holds: Callable[[float], bool], at_least: float, guess: arb) 
 
 def largest_integer(holds: Callable[[int], bool], guess: arb, highest: int) -> int:
     """The largest integer in 0 … ``highest`` up to which a predicate holds, 0 if it fails at 1."""
-    start = int(guess.floor().fmpz()) if guess < highest else highest
+    start = int(at_precision(PRECISIONS[0], guess.floor).fmpz()) if guess < highest else highest
     failing = _first(lambda integer: not holds(integer), start, 1, highest)
     return highest if failing is None else failing - 1
 

@@ -9,7 +9,6 @@ does not.
 """
 
 import math
-import sys
 from dataclasses import dataclass, replace
 
 from flint import arb
@@ -134,8 +133,9 @@ def _workable_sigmas(method: Method, draft: Draft, target: Target) -> tuple[floa
     if workable is None or not smallest:
         raise InfeasibleTarget("tau_star", _needed_tau_star(method, replace(draft, tau_star=None), low, target))
     most = largest_double(nearly_meets, at_least=workable, guess=high)
-    largest = largest_double(meets, at_least=smallest, guess=arb(min(most, sys.float_info.max)))
-    return smallest, largest if math.isfinite(largest) else None
+    if math.isinf(most):
+        return smallest, None
+    return smallest, largest_double(meets, at_least=smallest, guess=arb(most))
 
 
 def _needed_tau_star(method: Method, draft: Draft, low: float, target: Target) -> str:

@@ -170,6 +170,17 @@ def test_there_is_no_largest_sigma_where_delta_allows_every_release(method: Meth
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_there_is_no_largest_sigma_for_a_relative_covariance_either(method: Method) -> None:
+    """That σ² overflows long before σ does is no reason to refuse the smallest σ."""
+    matrix, sensitivity = MATRICES[0]
+    target = Target(1.0, 0.6)
+    solved = calibrate(method, Draft(1, 1, 2.0, None, RelativeAggregates(("a", "b"), matrix, sensitivity)), target)
+
+    _assert_meets(method, solved, target)
+    assert solved.largest_sigma is None or solved.largest_sigma > 1e150
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_any_threshold_will_do_where_delta_allows_every_release(method: Method) -> None:
     """The smallest τ* is then the double after τ."""
     solved = calibrate(method, Draft(1, 7, None, 100.0), Target(1.0, 0.6))
