@@ -56,15 +56,15 @@ def at_precision(bits: int, compute: Callable[[], T]) -> T:
             ctx.prec = before
 
 
-def round_up(balls: Callable[[], Sequence[arb]], ceiling: float = math.inf) -> tuple[float, ...]:
-    """The smallest double at or above each of the reals that ``balls`` encloses, known to be in (0, ``ceiling``].
+def round_up(balls: Callable[[], Sequence[arb]], ceilings: Sequence[float] = (math.inf,)) -> tuple[float, ...]:
+    """The smallest double at or above each of the reals that ``balls`` encloses, known to be in (0, its ceiling].
 
     Within one ulp of it in the one case that no precision settles: a real that is itself a double.
     """
 
     def attempt() -> tuple[tuple[float, ...], bool]:
         enclosures = balls()
-        highest = tuple([min(_double_above(ball.upper()), ceiling) for ball in enclosures])
+        highest = tuple([min(_double_above(ball.upper()), top) for ball, top in zip(enclosures, ceilings, strict=True)])
         return highest, all(map(_is_next_above, enclosures, highest))
 
     for bits in PRECISIONS:

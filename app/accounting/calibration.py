@@ -77,7 +77,7 @@ def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
         return ((1 + arb(relative) ** 2) / (mu_star() ** 2 / c_u - arb(fixed) ** 2)).sqrt()
 
     def fits_without_counts(mu_0: float) -> bool:
-        return at_most(lambda: (gaussian.delta(c_u * arb(mu_0) ** 2, arb(target.epsilon)), arb(target.delta)))
+        return at_most(lambda: (gaussian.delta(arb(c_u).sqrt() * mu_0, arb(target.epsilon)), arb(target.delta)))
 
     if fixed > 0 and not fits_without_counts(fixed):
         most = largest_double(fits_without_counts, _LEAST, approximate(lambda: mu_star() / arb(c_u).sqrt()))
@@ -100,7 +100,7 @@ def _with_smallest_tau_star(method: Method, draft: Draft, sigma: float, target: 
         raise InfeasibleTarget("sigma", f"must be at least {least!r} for this epsilon and delta, whatever tau_star is")
 
     def root() -> arb:
-        room = method.room(arb(target.delta), lambda: gaussian.delta(mechanism.mu_squared, arb(target.epsilon)))
+        room = method.room(arb(target.delta), lambda: gaussian.delta(mechanism.mu, arb(target.epsilon)))
         return lowest + mechanism.sigma * _gap_in_sigmas(mechanism.c_u, room)
 
     tau_star = smallest_double(
@@ -178,7 +178,7 @@ def _with_largest_c_u(method: Method, draft: Draft, sigma: float, target: Target
     one = at_sigma.complete(c_u=1)
 
     def root() -> arb:
-        by_noise = gaussian.mu_at(arb(target.epsilon), arb(target.delta)) ** 2 / one.mu_squared
+        by_noise = gaussian.mu_at(arb(target.epsilon), arb(target.delta)) ** 2 / one.mu_squared_per_group
         return by_noise.min((-arb(target.delta)).log1p() / one.log_p)
 
     c_u = largest_integer(lambda c_u: _meets(method, at_sigma.complete(c_u=c_u), target), approximate(root), MOST_C_U)
@@ -199,7 +199,7 @@ def _gap_in_sigmas(c_u: int, delta: arb) -> arb:
 
 def _noise_fits(mechanism: Mechanism, target: Target) -> bool:
     """Whether δ_gaussian ≤ δ; τ* plays no part."""
-    return at_most(lambda: (gaussian.delta(mechanism.mu_squared, arb(target.epsilon)), arb(target.delta)))
+    return at_most(lambda: (gaussian.delta(mechanism.mu, arb(target.epsilon)), arb(target.delta)))
 
 
 def _meets(method: Method, mechanism: Mechanism, target: Target) -> bool:

@@ -16,15 +16,10 @@ class CurveCache:
 
     def __init__(self, size: int) -> None:
         self._evaluate = functools.lru_cache(maxsize=size)(_evaluate)
-        self._mu = functools.lru_cache(maxsize=size)(_mu)
 
     def point(self, method: Method, mechanism: Mechanism, variable: Variable, value: float) -> Point:
         """The point of the curve where ε or δ, as ``variable`` says, has the value."""
         return self._evaluate(method, mechanism, variable, value)
-
-    def mu(self, mechanism: Mechanism) -> float:
-        """μ of the mechanism, rounded up."""
-        return self._mu(mechanism)
 
     @property
     def hits(self) -> int:
@@ -38,7 +33,3 @@ class CurveCache:
 def _evaluate(method: Method, mechanism: Mechanism, variable: Variable, value: float) -> Point:
     evaluate = at_epsilon if variable == "epsilon" else at_delta
     return evaluate(method, mechanism, value)
-
-
-def _mu(mechanism: Mechanism) -> float:
-    return mechanism.mu

@@ -4,9 +4,10 @@ All functions take and return balls, and so run inside ``balls``. The inverses a
 midpoints. Whoever uses one settles the last bit with a certified comparison.
 """
 
+import functools
 from collections.abc import Callable
 
-from flint import arb
+from flint import arb, ctx
 
 __all__ = ["delta", "epsilon_at", "mu_at", "quantile", "tail"]
 
@@ -22,7 +23,7 @@ def tail(x: arb) -> arb:
     its relative accuracy but is slower near zero.  [DLMF 7.11.5]
     """
     if x < _FAR_OUT:
-        return (x / arb(2).sqrt()).erfc() / 2
+        return (x * _root_of_half(ctx.prec)).erfc() / 2
     half_square, half = x * x / 2, arb(1) / 2
     return (-half_square).exp() * half_square.hypgeom_u(half, half) / (4 * arb.pi()).sqrt()
 
@@ -32,23 +33,21 @@ def quantile(q: arb) -> arb:
     return (2 * q).erfcinv() * arb(2).sqrt()
 
 
-def delta(mu_squared: arb, epsilon: arb) -> arb:
+def delta(mu: arb, epsilon: arb) -> arb:
     """δ of the Gaussian mechanism at any real ε.  [Balle & Wang 2018, Thm. 8; KKWZ Thm. 2.2]
 
     f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)
     """
-    mu = mu_squared.sqrt()
     centre, half = epsilon / mu, mu / 2
     return tail(centre - half) - epsilon.exp() * tail(centre + half)
 
 
-def epsilon_at(mu_squared: arb, target: arb) -> arb:
+def epsilon_at(mu: arb, target: arb) -> arb:
     """About the real ε with f(μ, ε) = δ.
 
     √(−2 ln f) is nearly a straight line in ε, so Newton's method on it takes few steps from the bound
     f ≤ Φ(μ/2 − ε/μ).
     """
-    mu = mu_squared.sqrt()
     height = _height(target)
 
     def step(epsilon: arb) -> arb:
@@ -58,7 +57,7 @@ def epsilon_at(mu_squared: arb, target: arb) -> arb:
         here = _height(value)
         return epsilon - (here - height) * here * value / paid
 
-    return _newton(step, mu_squared / 2 + mu * quantile(target))
+    return _newton(step, mu * (mu / 2 + quantile(target)))
 
 
 def mu_at(epsilon: arb, target: arb) -> arb:
@@ -70,7 +69,7 @@ def mu_at(epsilon: arb, target: arb) -> arb:
 
     def step(mu: arb) -> arb:
         centre, half = epsilon / mu, mu / 2
-        value = delta(mu * mu, epsilon)
+        value = delta(mu, epsilon)
         density = (-((centre - half) ** 2) / 2).exp() / (2 * arb.pi()).sqrt()
         return mu * (-(value / target).log() * value / (mu * density)).exp()
 
@@ -78,6 +77,12 @@ def mu_at(epsilon: arb, target: arb) -> arb:
     root = (z * z + 2 * epsilon).sqrt()
     by_tail = 2 * epsilon / (z + root) if z > 0 else root - z
     return _newton(step, (target * (2 * arb.pi()).sqrt()).max(by_tail))
+
+
+@functools.cache
+def _root_of_half(_precision: int) -> arb:
+    """√½, once per precision."""
+    return (arb(1) / 2).sqrt()
 
 
 def _height(probability: arb) -> arb:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from flint import arb
 
-from app.accounting import balls
 from app.accounting.covariance import Matrix
 from app.accounting.errors import InvalidParameter
 from app.accounting.gaussian import tail
@@ -70,9 +69,9 @@ class Mechanism:
         return 1 / (sigma * sigma) + mu_0 * mu_0
 
     @property
-    def mu_squared(self) -> arb:
-        """μ² = C_u (1/σ² + μ₀²), as a ball."""
-        return self.c_u * self.mu_squared_per_group
+    def mu(self) -> arb:
+        """μ = √(C_u (1/σ² + μ₀²)), as a ball."""
+        return (self.c_u * self.mu_squared_per_group).sqrt()
 
     @property
     def log_p(self) -> arb:
@@ -82,13 +81,6 @@ class Mechanism:
         """
         gap = arb(self.tau_star) - max(self.tau, 1)
         return (-tail(gap / self.sigma)).log1p()
-
-    @property
-    def mu(self) -> float:
-        """μ, rounded up."""
-        (mu,) = balls.round_up(lambda: [self.mu_squared.sqrt()])
-        _require(math.isfinite(mu), "sigma", "must be large enough that μ is a finite double")
-        return mu
 
     @property
     def tau_gap(self) -> float:

@@ -9,7 +9,7 @@ add-deltas    δ(ε) = δ_infinite + δ_gaussian(ε)         [KKWZ Thm. 4.1, Cor
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from flint import arb
@@ -36,7 +36,7 @@ Accounting = Literal["exact", "add-deltas"]
 Binding = Literal["gaussian", "infinite", "both"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Method:
     """``total`` makes δ of its two parts; ``room`` is what it leaves for one part when the other is ``spent()``."""
 
@@ -62,13 +62,17 @@ ADD_DELTAS = Method(
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One certified point of a privacy curve. ``epsilon`` and ``delta_gaussian`` are None where no finite ε exists."""
+    """One certified point of a privacy curve. ``epsilon`` and ``delta_gaussian`` are None where no finite ε exists.
+
+    ``mu`` is the mechanism's, the same all along the curve: it falls out of the evaluation.
+    """
 
     epsilon: float | None
     delta: float
     delta_gaussian: float | None
     delta_infinite: float
     binding: Binding
+    mu: float
 
 
 def delta_infinite(mechanism: Mechanism) -> arb:
@@ -80,31 +84,30 @@ def at_epsilon(method: Method, mechanism: Mechanism, epsilon: float) -> Point:
     """The smallest δ at ε that the method can claim, rounded up and at most 1."""
     _check_epsilon(epsilon)
 
-    def parts() -> tuple[arb, arb, arb]:
-        infinite = delta_infinite(mechanism)
-        noise = gaussian.delta(mechanism.mu_squared, arb(epsilon))
-        return infinite, noise, method.total(infinite, noise)
+    def parts() -> tuple[arb, arb, arb, arb]:
+        infinite, mu = delta_infinite(mechanism), mechanism.mu
+        noise = gaussian.delta(mu, arb(epsilon))
+        return infinite, noise, method.total(infinite, noise), mu
 
-    infinite, noise, total = round_up(parts, ceiling=1.0)
-    return Point(epsilon, total, noise, infinite, method.binding(infinite, noise))
+    infinite, noise, total, mu = round_up(parts, ceilings=(1.0, 1.0, 1.0, math.inf))
+    return Point(epsilon, total, noise, infinite, method.binding(infinite, noise), _finite(mu))
 
 
 def at_delta(method: Method, mechanism: Mechanism, delta: float) -> Point:
     """The smallest ε at δ that the method can claim, rounded up, or None where no finite ε exists."""
     _check_delta(delta)
     if not at_most(lambda: (delta_infinite(mechanism), arb(delta))):
-        (infinite,) = round_up(lambda: [delta_infinite(mechanism)], ceiling=1.0)
-        return Point(None, delta, None, infinite, method.binding(infinite, 0.0))
+        infinite, mu = round_up(lambda: (delta_infinite(mechanism), mechanism.mu), ceilings=(1.0, math.inf))
+        return Point(None, delta, None, infinite, method.binding(infinite, 0.0), _finite(mu))
     epsilon = _smallest_epsilon(method, mechanism, delta)
-    reached = at_epsilon(method, mechanism, epsilon)
-    return Point(epsilon, delta, reached.delta_gaussian, reached.delta_infinite, reached.binding)
+    return replace(at_epsilon(method, mechanism, epsilon), delta=delta)
 
 
 def fits(method: Method, mechanism: Mechanism, epsilon: float, delta: float) -> bool:
     """Whether the mechanism is provably (ε, δ)-private by the method: ``at_epsilon(…).delta <= delta``."""
     return at_most(
         lambda: (
-            method.total(delta_infinite(mechanism), gaussian.delta(mechanism.mu_squared, arb(epsilon))),
+            method.total(delta_infinite(mechanism), gaussian.delta(mechanism.mu, arb(epsilon))),
             arb(delta),
         )
     )
@@ -122,13 +125,19 @@ def _smallest_epsilon(method: Method, mechanism: Mechanism, delta: float) -> flo
         return method.room(arb(delta), lambda: delta_infinite(mechanism))
 
     def fits_room(epsilon: float) -> bool:
-        return at_most(lambda: (gaussian.delta(mechanism.mu_squared, arb(epsilon)), room()))
+        return at_most(lambda: (gaussian.delta(mechanism.mu, arb(epsilon)), room()))
 
-    guess = approximate(lambda: gaussian.epsilon_at(mechanism.mu_squared, room()))
+    guess = approximate(lambda: gaussian.epsilon_at(mechanism.mu, room()))
     epsilon = smallest_double(fits_room, guess, lowest=0.0)
     if epsilon is None:
         raise InvalidParameter("sigma", "must be large enough that ε is a finite double")
     return epsilon
+
+
+def _finite(mu: float) -> float:
+    if math.isinf(mu):
+        raise InvalidParameter("sigma", "must be large enough that μ is a finite double")
+    return mu
 
 
 def _check_epsilon(epsilon: float) -> None:

@@ -68,7 +68,7 @@ class Theorem:
 
 def evaluate(mechanism: Mechanism, epsilon: float) -> Theorem:
     """The three terms at ε, each rounded up, with its worst case.  [KKWZ Thm. 5.4]"""
-    (at_threshold,) = round_up(lambda: [delta_infinite(mechanism)], ceiling=1.0)
+    (at_threshold,) = round_up(lambda: [delta_infinite(mechanism)], ceilings=(1.0,))
     return Theorem(
         t1=Term(at_threshold, a_plus=0, a_equal=mechanism.c_u),
         t2=_worst(mechanism, epsilon, _added_screen, _added),
@@ -79,14 +79,19 @@ def evaluate(mechanism: Mechanism, epsilon: float) -> Theorem:
 def _added(mechanism: Mechanism, epsilon: float, a_equal: int) -> arb:
     """1 − p^a₌ + p^a₌ f(μ(a₊), ε − a₌ ln p), as a ball."""
     log_power = a_equal * mechanism.log_p
-    noise = gaussian.delta((mechanism.c_u - a_equal) * mechanism.mu_squared_per_group, epsilon - log_power)
+    noise = gaussian.delta(_mu(mechanism, a_equal), epsilon - log_power)
     return -log_power.expm1() + log_power.exp() * noise
 
 
 def _removed(mechanism: Mechanism, epsilon: float, a_equal: int) -> arb:
     """f(μ(a₊), ε + a₌ ln p), as a ball."""
     log_power = a_equal * mechanism.log_p
-    return gaussian.delta((mechanism.c_u - a_equal) * mechanism.mu_squared_per_group, epsilon + log_power)
+    return gaussian.delta(_mu(mechanism, a_equal), epsilon + log_power)
+
+
+def _mu(mechanism: Mechanism, a_equal: int) -> arb:
+    """μ(a₊), as a ball."""
+    return ((mechanism.c_u - a_equal) * mechanism.mu_squared_per_group).sqrt()
 
 
 def _added_screen(epsilon: float, log_d: Doubles) -> tuple[Doubles, Doubles]:
@@ -109,7 +114,7 @@ Screen = Callable[[float, Doubles], tuple[Doubles, Doubles]]
 def _worst(mechanism: Mechanism, epsilon: float, screen: Screen, ball: Ball) -> Term:
     """The largest value of a term over all splits: screened in doubles, settled in balls."""
     certified = [
-        (round_up(lambda a_equal=a_equal: [ball(mechanism, epsilon, a_equal)], ceiling=1.0)[0], a_equal)  # type: ignore[misc]
+        (round_up(lambda a_equal=a_equal: [ball(mechanism, epsilon, a_equal)], ceilings=(1.0,))[0], a_equal)  # type: ignore[misc]
         for a_equal in _candidates(mechanism, epsilon, screen)
     ]
     value, a_equal = max(certified, key=lambda pair: pair[0])

@@ -200,7 +200,7 @@ async def account_exact(
     mechanism = await services.to_domain(body.mechanism)
     points = await _points(services, EXACT, mechanism, body)
     shown = await _with_theorem(services, mechanism, points) if body.theorem else _shown(points)
-    return _answer(services, EXACT, mechanism, shown)
+    return _answer(EXACT, mechanism, points[0].mu, shown)
 
 
 @router.post("/add-deltas", operation_id="accountAddDeltas", summary="(ε, δ) by adding the deltas")
@@ -211,7 +211,7 @@ async def account_add_deltas(
     services = services_of(request)
     mechanism = await services.to_domain(body.mechanism)
     points = await _points(services, ADD_DELTAS, mechanism, body)
-    return _answer(services, ADD_DELTAS, mechanism, _shown(points))
+    return _answer(ADD_DELTAS, mechanism, points[0].mu, _shown(points))
 
 
 async def _points(services: Services, method: Method, mechanism: Mechanism, body: AccountRequest) -> list[Point]:
@@ -243,7 +243,7 @@ def _shown(points: list[Point]) -> list[PointOut]:
     return [PointOut.model_validate(point) for point in points]
 
 
-def _answer(services: Services, method: Method, mechanism: Mechanism, points: list[PointOut]) -> AccountResponse:
+def _answer(method: Method, mechanism: Mechanism, mu: float, points: list[PointOut]) -> AccountResponse:
     return AccountResponse(
         accounting=method.name,
         mechanism=MechanismOut(
@@ -253,7 +253,7 @@ def _answer(services: Services, method: Method, mechanism: Mechanism, points: li
             sigma=mechanism.sigma,
             tau_gap=mechanism.tau_gap,
             mu_0=mechanism.mu_0,
-            mu=services.cache.mu(mechanism),
+            mu=mu,
         ),
         points=points,
     )

@@ -48,16 +48,6 @@ def test_an_equal_mechanism_built_anew_hits() -> None:
     assert (cache.hits, cache.misses) == (1, 1)
 
 
-def test_mu_is_remembered_apart_from_the_points() -> None:
-    """The same μ, for each mechanism its own, and no part of the hits and misses of points."""
-    cache = CurveCache(8)
-    noisier = replace(MECHANISM, sigma=next_above(MECHANISM.sigma))
-
-    for mechanism in (MECHANISM, noisier, MECHANISM, noisier):
-        assert cache.mu(mechanism) == mechanism.mu
-    assert (cache.hits, cache.misses) == (0, 0)
-
-
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_the_least_recently_used_point_is_dropped_and_no_other(size: int) -> None:
     """``size`` points are kept: memory is bounded whatever is asked."""

@@ -64,7 +64,9 @@ def test_mu_0_of_a_covariance_that_overflows_is_refused() -> None:
 
 def test_mu_that_overflows_is_refused() -> None:
     """σ = 5e-324 has no finite μ, though δ has a value."""
-    assert_refused(lambda: Mechanism(1, 1, 2.0, 5e-324).mu, "sigma", "large enough that μ is a finite double")
+    assert_refused(
+        lambda: at_epsilon(EXACT, Mechanism(1, 1, 2.0, 5e-324), 1.0), "sigma", "large enough that μ is a finite double"
+    )
 
 
 @pytest.mark.parametrize("epsilon", [-1e-300, -1.0, math.inf, -math.inf, math.nan])

@@ -32,7 +32,8 @@ LONG_REQUESTS: dict[str, tuple[str, Json]] = {
     "the theorem": ("/account/exact", THEOREM | {"mechanism": CASE_STUDY | {"c_u": 10**6}}),
 }
 
-PATIENCE = 60
+PATIENCE = 10
+"""Seconds after which a stopped thread gives up, so that a failure is not a hang."""
 
 
 @dataclass
