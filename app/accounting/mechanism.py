@@ -35,6 +35,7 @@ class Aggregates:
         if len(self.covariance) != len(self.names):
             raise InvalidParameter("aggregates/covariance", "must have one row and one column per name")
         object.__setattr__(self, "mu_0", mu_0(self.covariance, self.sensitivity))
+        _require(math.isfinite(self.mu_0), "aggregates/covariance", "must be large enough that μ₀ is a finite double")
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ async def account_exact(
     services = services_of(request)
     mechanism = await services.to_domain(body.mechanism)
     points = await _points(services, EXACT, mechanism, body)
-    shown = await _with_theorem(services, mechanism, points) if body.theorem else _shown(points)
+    shown = await (_with_theorem(services, mechanism, points) if body.theorem else _shown(points))
     return _answer(EXACT, mechanism, points[0].mu, shown)
 
 
@@ -211,7 +211,7 @@ async def account_add_deltas(
     services = services_of(request)
     mechanism = await services.to_domain(body.mechanism)
     points = await _points(services, ADD_DELTAS, mechanism, body)
-    return _answer(ADD_DELTAS, mechanism, points[0].mu, _shown(points))
+    return _answer(ADD_DELTAS, mechanism, points[0].mu, await _shown(points))
 
 
 async def _points(services: Services, method: Method, mechanism: Mechanism, body: AccountRequest) -> list[Point]:
@@ -239,8 +239,8 @@ def _beside_theorem(mechanism: Mechanism, point: Point) -> PointOut:
     return PointOut.model_validate(point).model_copy(update={"theorem": shown})
 
 
-def _shown(points: list[Point]) -> list[PointOut]:
-    return [PointOut.model_validate(point) for point in points]
+async def _shown(points: list[Point]) -> list[PointOut]:
+    return await in_slices(map(PointOut.model_validate, points))
 
 
 def _answer(method: Method, mechanism: Mechanism, mu: float, points: list[PointOut]) -> AccountResponse:

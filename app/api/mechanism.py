@@ -101,7 +101,7 @@ class _NamedColumns(Strict):
     def is_wide(self) -> bool:
         """Whether μ₀ takes long enough to be left to a thread."""
         vectors = self.sensitivity.vectors if isinstance(self.sensitivity, VectorsIn) else ()
-        return len(self.names) > 8 or len(self.names) * len(vectors) > 1000
+        return len(self.names) > 4 or len(self.names) * len(vectors) > 1000
 
 
 class ColumnsIn(_NamedColumns):

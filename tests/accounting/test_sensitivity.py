@@ -123,6 +123,15 @@ def test_mu_0_is_certified_for_hilbert_matrices(size: int, kind: str) -> None:
     _assert_certified(hilbert(size), sensitivity)
 
 
+@examples(100)
+@given(size=st.integers(2, 8), ulps=st.lists(st.integers(-3, 3), min_size=8 * 6, max_size=8 * 6))
+def test_near_ties_are_settled_exactly(size: int, ulps: list[int]) -> None:
+    """Six vectors an ulp or so apart, under an ill-conditioned Σ: doubles alone would take any of them."""
+    entries = [(-1.0) ** i * (1 + ulp * 2.0**-52) for i, ulp in enumerate(ulps)]
+
+    _assert_certified(hilbert(size), Vectors(tuple(tuple(entries[8 * k : 8 * k + size]) for k in range(6))))
+
+
 @pytest.mark.parametrize("size", [11, 14])
 def test_thousands_of_tied_corners_cost_no_more_than_a_trillionth(size: int) -> None:
     """√(Δᵀ Σ⁻¹ Δ) is the same for every corner with as many ups as downs: the bound of the doubles has to do."""
