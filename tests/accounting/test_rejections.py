@@ -57,9 +57,9 @@ def test_mu_0_beside_a_covariance_is_refused() -> None:
 
 def test_mu_0_of_a_covariance_that_overflows_is_refused() -> None:
     """Δ = 1e308 under a variance of 5e-324 has no finite μ₀."""
-    huge = Aggregates(("spend",), ((5e-324,),), Box((0.0,), (1e308,)))
-
-    assert_refused(lambda: Mechanism(3, 1, 20.0, 4.0, aggregates=huge), "aggregates/mu_0", "finite")
+    assert_refused(
+        lambda: Aggregates(("spend",), ((5e-324,),), Box((0.0,), (1e308,))), "aggregates/covariance", "finite"
+    )
 
 
 def test_mu_that_overflows_is_refused() -> None:
