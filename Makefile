@@ -27,7 +27,9 @@ case-study: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks.case_study
 
 openapi: $(VENV)/run.stamp
-	$(BIN)/python -m app.main > openapi/openapi.json
+	mkdir -p build
+	$(BIN)/python -m app.main > build/openapi.json
+	mv build/openapi.json openapi/openapi.json
 
 image:
 	docker build --tag gaussian-sparse-histogram .

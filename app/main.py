@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from app.accounting.curves import CurveCache
 from app.api import account, calibrate, docs, problems, service
-from app.api.limits import BodyLimitMiddleware
+from app.api.guards import BodyLimitMiddleware, CutOffMiddleware
 from app.api.services import Services
 from app.api.workload import Workshop
 from app.metrics import Metrics, MetricsMiddleware
@@ -52,6 +52,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
     )
     app.state.services = services
@@ -59,6 +60,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     app.mount("/swagger", docs.assets)
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes)
+    app.add_middleware(CutOffMiddleware)
     app.add_middleware(MetricsMiddleware, metrics=services.metrics, access_log=settings.access_log)
     problems.install(app)
     _describe_problems(app)

@@ -33,7 +33,11 @@ class Metrics:
             "gsh_requests", "Requests answered", ["method", "route", "status"], registry=self._registry
         )
         self._seconds = Histogram(
-            "gsh_request_seconds", "Time to answer", ["method", "route"], buckets=_BUCKETS, registry=self._registry
+            "gsh_request_seconds",
+            "Time to answer",
+            ["method", "route", "status"],
+            buckets=_BUCKETS,
+            registry=self._registry,
         )
         self._hits = Counter("gsh_cache_hits", "Curve points found in the cache", registry=self._registry)
         self._misses = Counter("gsh_cache_misses", "Curve points evaluated", registry=self._registry)
@@ -42,7 +46,7 @@ class Metrics:
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         key = (method, route, status)
         if key not in self._children:
-            self._children[key] = self._requests.labels(method, route, status), self._seconds.labels(method, route)
+            self._children[key] = self._requests.labels(*key), self._seconds.labels(*key)
         count, duration = self._children[key]
         count.inc()
         duration.observe(seconds)

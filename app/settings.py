@@ -28,5 +28,7 @@ class Settings(BaseSettings):
         default=10**7, ge=1, description='most C_u × points with `"theorem": true`; more is 422'
     )
     cache_size: int = Field(default=65_536, ge=0, description="curve points remembered, least recently used go first")
-    heavy_threads: int = Field(default=1, ge=1, le=64, description="threads for theorem scans and wide covariances")
-    heavy_queue: int = Field(default=16, ge=0, description="requests that may wait for such a thread; more is 503")
+    heavy_threads: int = Field(
+        default=1, ge=1, le=64, description="threads for theorem scans, and processes for wide covariances"
+    )
+    heavy_queue: int = Field(default=16, ge=0, description="heavy requests that may wait for one; more is 503")

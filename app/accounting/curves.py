@@ -19,7 +19,7 @@ class CurveCache:
 
     def point(self, method: Method, mechanism: Mechanism, variable: Variable, value: float) -> Point:
         """The point of the curve where ε or δ, as ``variable`` says, has the value."""
-        return self._evaluate(method, mechanism, variable, value)
+        return self._evaluate(method, mechanism.bare, variable, value)
 
     @property
     def hits(self) -> int:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from app.accounting.covariance import Matrix
-from app.accounting.errors import InvalidParameter
+from app.accounting.errors import InfeasibleTarget, InvalidParameter
 from app.accounting.mechanism import Aggregates, Mechanism
 from app.accounting.methods import check_target
 from app.accounting.sensitivity import Sensitivity, mu_0
@@ -39,7 +39,7 @@ class RelativeAggregates:
             scaled = tuple(tuple(_scaled(entry, sigma) for entry in row) for row in self.relative_covariance)
             return Aggregates(self.names, scaled, self.sensitivity)
         except OverflowError:
-            raise InvalidParameter(
+            raise InfeasibleTarget(
                 _POINTER, "must be smaller: multiplied by σ² it exceeds the largest double"
             ) from None
         except InvalidParameter as error:

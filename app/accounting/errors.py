@@ -12,9 +12,12 @@ class AccountingError(Exception):
     """Knows nothing of HTTP. ``pointer`` names the parameter (``aggregates/covariance``), ``detail`` the bound."""
 
     def __init__(self, pointer: str, detail: str) -> None:
-        super().__init__(f"{pointer}: {detail}")
+        super().__init__(pointer, detail)
         self.pointer = pointer
         self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.pointer}: {self.detail}"
 
 
 class InvalidParameter(AccountingError):

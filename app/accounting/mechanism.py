@@ -64,6 +64,13 @@ class Mechanism:
         _require(_is_finite(self.mu_0) and self.mu_0 >= 0, "aggregates/mu_0", "must be at least 0 and finite")
 
     @property
+    def bare(self) -> "Mechanism":
+        """The same privacy without what its μ₀ came from: a small key that compares fast."""
+        if self.aggregates is None:
+            return self
+        return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, self.mu_0)
+
+    @property
     def mu_squared_per_group(self) -> arb:
         """1/σ² + μ₀², as a ball: μ² for one group above τ."""
         sigma, mu_0 = arb(self.sigma), arb(self.mu_0)

@@ -1,6 +1,5 @@
 """POST /account/exact and POST /account/add-deltas: what a mechanism costs."""
 
-from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Body, Request
@@ -49,9 +48,14 @@ class AccountRequest(Strict):
     def query(self) -> tuple[Variable, list[float]]:
         """The variable asked by, and its values."""
         if self.epsilon is not None:
-            return "epsilon", self.epsilon if isinstance(self.epsilon, list) else [self.epsilon]
+            # The sum turns −0 into 0, which it equals and so shares a place in the cache with.
+            return "epsilon", [value + 0.0 for value in _listed(self.epsilon)]
         assert self.delta is not None
-        return "delta", self.delta if isinstance(self.delta, list) else [self.delta]
+        return "delta", _listed(self.delta)
+
+
+def _listed(asked: float | list[float]) -> list[float]:
+    return asked if isinstance(asked, list) else [asked]
 
 
 class ExactRequest(AccountRequest):
@@ -197,6 +201,8 @@ async def account_exact(
 ) -> AccountResponse:
     """The smallest δ at ε, or ε at δ, that a Gaussian sparse histogram has: exact, and rounded to the safe side."""
     services = services_of(request)
+    if body.theorem:
+        _check_evaluations(services, body)
     mechanism = await services.to_domain(body.mechanism)
     points = await _points(services, EXACT, mechanism, body)
     shown = await (_with_theorem(services, mechanism, points) if body.theorem else _shown(points))
@@ -222,11 +228,14 @@ async def _points(services: Services, method: Method, mechanism: Mechanism, body
     return await in_slices(point(method, mechanism, variable, value) for value in values)
 
 
-async def _with_theorem(services: Services, mechanism: Mechanism, points: list[Point]) -> list[PointOut]:
+def _check_evaluations(services: Services, body: AccountRequest) -> None:
     most = services.settings.max_theorem_evaluations
-    if mechanism.c_u * len(points) > most:
+    if body.mechanism.c_u * len(body.query()[1]) > most:
         raise LimitExceeded("/theorem", f"needs c_u times the number of points to be at most {most}")
-    return [await services.workshop.run(partial(_beside_theorem, mechanism, point)) for point in points]
+
+
+async def _with_theorem(services: Services, mechanism: Mechanism, points: list[Point]) -> list[PointOut]:
+    return await services.workshop.in_thread(lambda: [_beside_theorem(mechanism, point) for point in points])
 
 
 def _beside_theorem(mechanism: Mechanism, point: Point) -> PointOut:

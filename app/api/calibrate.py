@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Request
 from pydantic import Field
 
 from app.accounting.calibration import Calibration, calibrate
-from app.accounting.drafts import Draft, Parameter, Target
+from app.accounting.drafts import Draft, Parameter, RelativeAggregates, Target
 from app.accounting.errors import InfeasibleTarget, InvalidParameter
 from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Method
 from app.api.mechanism import DraftIn, MechanismIn, Strict
@@ -163,8 +163,11 @@ async def calibrate_mechanism(
     target = Target(body.epsilon, body.delta)
     if isinstance(body.mechanism.sigma, list):
         return await _frontier(services, body, body.mechanism.sigma, draft, target)
-    solve = partial(_solve, body, draft, target)
-    return await services.workshop.run(solve) if body.mechanism.is_wide else solve()
+    if body.mechanism.is_wide:
+        return await services.workshop.in_process(_solve, body, draft, target)
+    if isinstance(draft.columns, RelativeAggregates):  # every σ that is tried has a Σ of its own
+        return await services.workshop.in_thread(partial(_solve, body, draft, target))
+    return _solve(body, draft, target)
 
 
 def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateResponse:
@@ -184,18 +187,24 @@ async def _frontier(
         raise InvalidParameter("sigma", "may be a list only where tau_star, and nothing else, is left out")
     if len(sigmas) > services.settings.max_curve_points:
         raise LimitExceeded("/mechanism/sigma", f"must have at most {services.settings.max_curve_points} items")
-    points = (_frontier_point(body, replace(draft, sigma=sigma), target) for sigma in sigmas)
-    frontier = await services.workshop.run(lambda: list(points)) if body.mechanism.is_wide else await in_slices(points)
+    if body.mechanism.is_wide:
+        frontier = await services.workshop.in_process(_frontier_points, body, sigmas, draft, target)
+    else:
+        frontier = await in_slices(_frontier_point(body, sigma, draft, target) for sigma in sigmas)
     return FrontierResponse(accounting=body.accounting, solved=["tau_star"], frontier=frontier)
 
 
-def _frontier_point(body: CalibrateRequest, draft: Draft, target: Target) -> FrontierPoint:
+def _frontier_points(body: CalibrateRequest, sigmas: list[float], draft: Draft, target: Target) -> list[FrontierPoint]:
+    return [_frontier_point(body, sigma, draft, target) for sigma in sigmas]
+
+
+def _frontier_point(body: CalibrateRequest, sigma: float, draft: Draft, target: Target) -> FrontierPoint:
     method, other = _methods(body)
-    assert draft.sigma is not None
+    at_sigma = replace(draft, sigma=sigma)
     return FrontierPoint(
-        sigma=draft.sigma,
-        solution=_solution(body, method, draft, target),
-        comparison=_solution(body, other, draft, target),
+        sigma=sigma,
+        solution=_solution(body, method, at_sigma, target),
+        comparison=_solution(body, other, at_sigma, target),
     )
 
 

@@ -31,7 +31,8 @@ def _one_or_many(value: Any) -> str:
 
 N = TypeVar("N")
 OneOrMany = Annotated[
-    Annotated[N, Tag(NUMBER)] | Annotated[list[N], Field(min_length=1, max_length=MOST_POINTS), Tag(NUMBERS)],
+    Annotated[N, Tag(NUMBER)]
+    | Annotated[list[N], Field(min_length=1, json_schema_extra={"maxItems": MOST_POINTS}), Tag(NUMBERS)],
     Discriminator(_one_or_many),
 ]
 """A number, or a list of them (a curve); errors point at the number."""

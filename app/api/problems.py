@@ -82,7 +82,7 @@ _INFEASIBLE = _Kind("infeasible-target", "Infeasible target", "Nothing meets the
 _LIMIT = _Kind("limit-exceeded", "Limit exceeded", "The request asks for more than the service is set up to do.")
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": _KINDS[status].detail} for status in (400, 413, 415, 422, 503)
+    status: {"model": Problem, "description": _KINDS[status].detail} for status in (400, 413, 415, 422, 500, 503)
 }
 """What an operation with a body declares as its error responses."""
 

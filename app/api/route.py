@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 __all__ = ["JsonRoute"]
@@ -27,7 +28,10 @@ class JsonRoute(APIRoute):
         async def handle(request: Request) -> Response:
             if not _is_json(request.scope):
                 raise HTTPException(415)
-            content = await request.body()
+            try:
+                content = await request.body()
+            except ClientDisconnect:
+                raise HTTPException(400) from None  # nobody is left to read it, but it is not our fault
             try:
                 body = model.model_validate_json(content)
             except ValidationError as error:
@@ -40,7 +44,4 @@ class JsonRoute(APIRoute):
 
 def _is_json(scope: Scope) -> bool:
     header = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
-    media_type = header.partition(b";")[0].strip().lower()
-    return media_type == b"application/json" or (
-        media_type.startswith(b"application/") and media_type.endswith(b"+json")
-    )
+    return header.partition(b";")[0].strip().lower() == b"application/json"

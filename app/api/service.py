@@ -12,12 +12,12 @@ from starlette.exceptions import HTTPException
 from app.accounting.mechanism import Mechanism
 from app.accounting.methods import EXACT, at_epsilon
 from app.api.mechanism import Strict
-from app.api.problems import Problem
+from app.api.problems import PROBLEMS, Problem
 from app.api.services import services_of
 
 __all__ = ["VERSION", "router"]
 
-router = APIRouter(tags=["service"])
+router = APIRouter(tags=["service"], responses={500: PROBLEMS[500]})
 
 VERSION = importlib.metadata.version("gaussian-sparse-histogram")
 

@@ -32,8 +32,8 @@ class Services:
     metrics: Metrics
 
     async def to_domain(self, schema: _Described[T_co]) -> T_co:
-        """The value that a schema describes, made in a thread if that takes long."""
-        return await self.workshop.run(schema.to_domain) if schema.is_wide else schema.to_domain()
+        """The value that a schema describes, made in another process if that takes long."""
+        return await self.workshop.in_process(schema.to_domain) if schema.is_wide else schema.to_domain()
 
 
 def services_of(request: Request) -> Services:

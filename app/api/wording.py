@@ -18,7 +18,7 @@ _DETAILS = {
     "finite_number": "must be finite",
     "int_type": "must be an integer",
     "int_from_float": "must be an integer",
-    "float_type": "must be a number within the range of a double",
+    "float_type": "must be a number",
     "bool_type": "must be true or false",
     "string_type": "must be a string",
     "string_too_short": "must have at least {min_length} characters",

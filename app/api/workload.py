@@ -1,19 +1,24 @@
-"""How heavy requests share the process, so that none stalls the others.
+"""How heavy requests share the service, so that none stalls the others.
 
-Long series of cheap evaluations stay on the event loop, in slices. A scan or a wide covariance, where numpy does the
-work without the interpreter's lock, goes to one of a few threads; those who would wait too long are told 503.
+Long series of cheap evaluations stay on the event loop, in slices. A scan, where numpy works without the interpreter's
+lock, goes to a thread. Ball arithmetic on a wide covariance holds both that lock and the one of the precision, so it
+goes to another process. Those who would wait too long are told 503.
 """
 
 import asyncio
+import multiprocessing
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 from app.api.problems import Busy
 
 __all__ = ["Workshop", "in_slices"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _SLICE_SECONDS = 0.001
@@ -32,21 +37,38 @@ async def in_slices(results: Iterable[T]) -> list[T]:
 
 
 class Workshop:
-    """A few threads and a short queue for heavy work."""
+    """A few threads, as many processes, and a short queue for heavy work."""
 
-    def __init__(self, threads: int, queue: int) -> None:
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="heavy")
-        self._room = threads + queue
+    def __init__(self, hands: int, queue: int) -> None:
+        self._hands = hands
+        self._room = hands + queue
+        self._threads = ThreadPoolExecutor(hands, thread_name_prefix="heavy")
+        self._processes: ProcessPoolExecutor | None = None
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def in_thread(self, work: Callable[[], T]) -> T:
         """The result of ``work`` from a thread, or Busy when the queue is full."""
+        return await self._run(self._threads, work)
+
+    async def in_process(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of a function from another process, which is started when first needed."""
+        if self._processes is None:
+            self._processes = ProcessPoolExecutor(self._hands, multiprocessing.get_context("spawn"))
+        try:
+            return await self._run(self._processes, partial(function, *args, **kwargs))
+        except BrokenProcessPool:  # killed from outside, for want of memory perhaps; the next one starts afresh
+            self._processes = None
+            raise Busy from None
+
+    async def _run(self, executor: Executor, work: Callable[[], T]) -> T:
         if self._room == 0:
             raise Busy
         self._room -= 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+            return await asyncio.get_running_loop().run_in_executor(executor, work)
         finally:
             self._room += 1
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._processes is not None:
+            self._processes.shutdown(wait=False, cancel_futures=True)

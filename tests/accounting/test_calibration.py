@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounting.calibration import Calibration, calibrate
+from app.accounting.covariance import Matrix
 from app.accounting.drafts import Draft, RelativeAggregates, Target
 from app.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
 from app.accounting.methods import ADD_DELTAS, EXACT, Method, at_epsilon
-from app.accounting.sensitivity import Box, L1Norm, L2Norm, Vectors
+from app.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
 from tests.accounting.draws import examples, log_uniform, next_above, next_below
 
 METHODS = (EXACT, ADD_DELTAS)
@@ -170,11 +171,16 @@ def test_there_is_no_largest_sigma_where_delta_allows_every_release(method: Meth
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_there_is_no_largest_sigma_for_a_relative_covariance_either(method: Method) -> None:
+@pytest.mark.parametrize(("matrix", "sensitivity"), MATRICES)
+@examples(25)
+@given(epsilon=st.floats(0.0, 5.0), delta=st.floats(0.51, 0.99), tau_star=log_uniform(1.5, 1e6))
+def test_there_is_no_largest_sigma_for_a_relative_covariance_either(
+    method: Method, matrix: Matrix, sensitivity: Sensitivity, epsilon: float, delta: float, tau_star: float
+) -> None:
     """That σ² overflows long before σ does is no reason to refuse the smallest σ."""
-    matrix, sensitivity = MATRICES[0]
-    target = Target(1.0, 0.6)
-    solved = calibrate(method, Draft(1, 1, 2.0, None, RelativeAggregates(("a", "b"), matrix, sensitivity)), target)
+    relative = RelativeAggregates(tuple("abc"[: len(matrix)]), matrix, sensitivity)
+    target = Target(epsilon, delta)
+    solved = calibrate(method, Draft(1, 1, tau_star, None, relative), target)
 
     _assert_meets(method, solved, target)
     assert solved.largest_sigma is None or solved.largest_sigma > 1e150

@@ -130,3 +130,15 @@ def test_mechanisms_that_differ_in_their_aggregates_never_share_a_point(other: A
         mechanism = Mechanism(10, 5, 30.0, 4.0, aggregates=aggregates)
         assert cache.point(EXACT, mechanism, "epsilon", 1.0) == at_epsilon(EXACT, mechanism, 1.0)
     assert (cache.hits, cache.misses) == (0, 2)
+
+
+def test_a_wide_covariance_is_no_part_of_the_key() -> None:
+    """The cache is bounded in memory too: a point depends on μ₀, not on what it came from."""
+    aggregates = Aggregates(("spend",), ((4.0,),), Box((0.0,), (6.0,)))
+    mechanism = Mechanism(10, 5, 30.0, 4.0, aggregates=aggregates)
+    cache = CurveCache(8)
+    with_columns = cache.point(EXACT, mechanism, "epsilon", 1.0)
+
+    assert mechanism.bare == Mechanism(10, 5, 30.0, 4.0, mu_0=aggregates.mu_0)
+    assert cache.point(EXACT, mechanism.bare, "epsilon", 1.0) is with_columns
+    assert (cache.hits, cache.misses) == (1, 1)

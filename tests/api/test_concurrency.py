@@ -21,6 +21,11 @@ WIDE = {
     "sensitivity": {"kind": "l1", "bound": 0.001},
 }
 
+TIED = WIDE | {
+    "sensitivity": {"kind": "vectors", "vectors": [[0.001 * (i == j) for j in range(60)] for i in range(60)] * 15}
+}
+NORM = WIDE | {"sensitivity": {"kind": "l2", "bound": 0.001}}
+
 LONG_REQUESTS: dict[str, tuple[str, Json]] = {
     "a curve": ("/account/exact", {"mechanism": CASE_STUDY, "epsilon": EPSILONS}),
     "a curve by δ": ("/account/add-deltas", {"mechanism": CASE_STUDY, "delta": [(k + 1) / 5001 for k in range(5000)]}),
@@ -29,6 +34,8 @@ LONG_REQUESTS: dict[str, tuple[str, Json]] = {
         {"mechanism": {"c_u": 51914, "tau": 1, "sigma": SIGMAS}, "epsilon": 0.349, "delta": 1e-05},
     ),
     "a wide covariance": ("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": WIDE}, "epsilon": 1}),
+    "a bound on the norm": ("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": NORM}, "epsilon": 1}),
+    "vectors that tie": ("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": TIED}, "epsilon": 1}),
     "the theorem": ("/account/exact", THEOREM | {"mechanism": CASE_STUDY | {"c_u": 10**6}}),
 }
 
