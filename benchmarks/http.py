@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 from benchmarks.load import posts, throughput
 
-ROUNDS, SECONDS = 7, 2.0
+ROUNDS, SECONDS = 15, 1.0
 MECHANISM = {"c_u": 51914, "tau": 1, "tau_star": 13948, "sigma": 2228}
 
 
@@ -31,7 +31,7 @@ def main() -> None:
             # Neither the mechanism nor the ε has been seen before.
             many = [
                 {"mechanism": MECHANISM | {"sigma": 2228 + k * 1e-9}, "epsilon": 0.3 + k * 1e-9}
-                for k in itertools.islice(fresh, 30_000)
+                for k in itertools.islice(fresh, 15_000)
             ]
             rounds.append(
                 (

@@ -40,6 +40,7 @@ ANYTHING = arb(0, math.inf)
 
 T = TypeVar("T")
 
+_AMPLE_BITS = 60
 _LARGEST = math.nextafter(math.inf, 0)
 
 _lock = threading.Lock()
@@ -63,9 +64,8 @@ def round_up(balls: Callable[[], Sequence[arb]], ceilings: Sequence[float] = (ma
     """
 
     def attempt() -> tuple[tuple[float, ...], bool]:
-        enclosures = balls()
-        highest = tuple([min(_double_above(ball.upper()), top) for ball, top in zip(enclosures, ceilings, strict=True)])
-        return highest, all(map(_is_next_above, enclosures, highest))
+        rounded = [_rounded_up(ball, ceiling) for ball, ceiling in zip(balls(), ceilings, strict=True)]
+        return tuple([double for double, _ in rounded]), all(settled for _, settled in rounded)
 
     for bits in PRECISIONS:
         highest, settled = at_precision(bits, attempt)
@@ -144,16 +144,24 @@ def _first(holds: Callable[[int], bool], guess: int, lowest: int, highest: int) 
     return true
 
 
-def _double_above(exact: arb) -> float:
-    """The smallest double at or above a real number that is held exactly."""
-    double = float(exact)
-    return double if exact <= double else math.nextafter(double, math.inf)
+def _rounded_up(ball: arb, ceiling: float) -> tuple[float, bool]:
+    """A double at or above the ball, and whether it is the smallest for every point of the ball that can be meant."""
+    if ball.rel_accuracy_bits() >= _AMPLE_BITS:
+        # The double that the midpoint rounds to is less than an ulp away, on one side or the other.
+        near = float(ball)
+        if ball <= near:
+            return min(near, ceiling), True
+        if ball > near:
+            return min(math.nextafter(near, math.inf), ceiling), True
+    double = min(_double_above(ball), ceiling)
+    below = math.nextafter(double, 0.0)
+    return double, below == 0.0 or bool(ball > below)
 
 
-def _is_next_above(ball: arb, double: float) -> bool:
-    """Whether ``double`` is the smallest one at or above every point of the positive part of ``ball``."""
-    below = math.nextafter(double, 0)
-    return below == 0.0 or bool(ball > below)
+def _double_above(ball: arb) -> float:
+    """The smallest double at or above every point of a ball, or the next."""
+    double = float(ball.upper())
+    return double if ball <= double else math.nextafter(double, math.inf)
 
 
 def _index(double: float) -> int:

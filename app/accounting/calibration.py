@@ -130,9 +130,9 @@ def _workable_sigmas(method: Method, draft: Draft, target: Target) -> tuple[floa
     workable = low if meets(low) else _valley(method, unrounded, target, low, float(high))
     guess = workable and smallest_double(nearly_meets, guess=arb(workable), lowest=_LEAST)
     smallest = guess and smallest_double(meets, guess=arb(guess), lowest=_LEAST)
-    if workable is None or not smallest:
+    if guess is None or smallest is None:
         raise InfeasibleTarget("tau_star", _needed_tau_star(method, replace(draft, tau_star=None), low, target))
-    most = largest_double(nearly_meets, at_least=workable, guess=high)
+    most = largest_double(nearly_meets, at_least=guess, guess=high)
     if math.isinf(most):
         return smallest, None
     return smallest, largest_double(meets, at_least=smallest, guess=arb(most))

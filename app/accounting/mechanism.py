@@ -1,6 +1,7 @@
 """The Gaussian sparse histogram mechanism as a value: everything its privacy depends on, checked once."""
 
 import math
+import sys
 from dataclasses import dataclass, field
 
 from flint import arb
@@ -13,6 +14,7 @@ from app.accounting.sensitivity import Sensitivity, mu_0
 __all__ = ["MOST_C_U", "Aggregates", "Mechanism"]
 
 MOST_C_U = 10**18
+_REAL = (float, int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class Aggregates:
         if len(self.covariance) != len(self.names):
             raise InvalidParameter("aggregates/covariance", "must have one row and one column per name")
         object.__setattr__(self, "mu_0", mu_0(self.covariance, self.sensitivity))
-        _require(math.isfinite(self.mu_0), "aggregates/covariance", "must be large enough that μ₀ is a finite double")
+        if not math.isfinite(self.mu_0):
+            raise InvalidParameter("aggregates/covariance", "must be large enough that μ₀ is a finite double")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +53,20 @@ class Mechanism:
     aggregates: Aggregates | None = None
 
     def __post_init__(self) -> None:
-        _require(_is_integer(self.c_u) and 1 <= self.c_u <= MOST_C_U, "c_u", "must be an integer from 1 to 10^18")
-        _require(_is_integer(self.tau) and self.tau >= 0, "tau", "must be an integer, at least 0")
-        _require(_is_finite(self.sigma) and self.sigma > 0, "sigma", "must be greater than 0 and finite")
-        _require(
-            _is_finite(self.tau_star) and self.tau_star > max(self.tau, 1),
-            "tau_star",
-            "must be greater than tau, greater than 1 and finite",
-        )
+        if not (_is_integer(self.c_u) and 1 <= self.c_u <= MOST_C_U):
+            raise InvalidParameter("c_u", "must be an integer from 1 to 10^18")
+        if not (_is_integer(self.tau) and self.tau >= 0):
+            raise InvalidParameter("tau", "must be an integer, at least 0")
+        if not (_is_finite(self.sigma) and self.sigma > 0):
+            raise InvalidParameter("sigma", "must be greater than 0 and finite")
+        if not (_is_finite(self.tau_star) and self.tau_star > max(self.tau, 1)):
+            raise InvalidParameter("tau_star", "must be greater than tau, greater than 1 and finite")
         if self.aggregates is not None:
-            _require(self.mu_0 == 0, "aggregates/mu_0", "must not be given beside a covariance")
+            if self.mu_0 != 0:
+                raise InvalidParameter("aggregates/mu_0", "must not be given beside a covariance")
             object.__setattr__(self, "mu_0", self.aggregates.mu_0)
-        _require(_is_finite(self.mu_0) and self.mu_0 >= 0, "aggregates/mu_0", "must be at least 0 and finite")
+        if not (_is_finite(self.mu_0) and self.mu_0 >= 0):
+            raise InvalidParameter("aggregates/mu_0", "must be at least 0 and finite")
 
     @property
     def bare(self) -> "Mechanism":
@@ -100,14 +105,9 @@ class Mechanism:
         return float(gap) if float(gap) <= gap else math.nextafter(float(gap), 0)
 
 
-def _require(condition: bool, pointer: str, detail: str) -> None:
-    if not condition:
-        raise InvalidParameter(pointer, detail)
-
-
 def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, _REAL) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

@@ -9,8 +9,8 @@ add-deltas    δ(ε) = δ_infinite + δ_gaussian(ε)         [KKWZ Thm. 4.1, Cor
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from flint import arb
 
@@ -60,8 +60,7 @@ ADD_DELTAS = Method(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """One certified point of a privacy curve. ``epsilon`` and ``delta_gaussian`` are None where no finite ε exists.
 
     ``mu`` is the mechanism's, the same all along the curve: it falls out of the evaluation.
@@ -100,7 +99,7 @@ def at_delta(method: Method, mechanism: Mechanism, delta: float) -> Point:
         infinite, mu = round_up(lambda: (delta_infinite(mechanism), mechanism.mu), ceilings=(1.0, math.inf))
         return Point(None, delta, None, infinite, method.binding(infinite, 0.0), _finite(mu))
     epsilon = _smallest_epsilon(method, mechanism, delta)
-    return replace(at_epsilon(method, mechanism, epsilon), delta=delta)
+    return at_epsilon(method, mechanism, epsilon)._replace(delta=delta)
 
 
 def fits(method: Method, mechanism: Mechanism, epsilon: float, delta: float) -> bool:
