@@ -24,6 +24,7 @@ PURE_STANDARD_LIBRARY = {
 ALLOWED_IN_ACCOUNTING = PURE_STANDARD_LIBRARY | {"typing", "numpy", "flint", "scipy.special", "app.accounting"}
 ALLOWED_APP_PACKAGES = {
     "accounting": {"app.accounting"},
+    "release": {"app.accounting", "app.release"},
     "api": {"app.accounting", "app.api", "app.settings", "app.metrics"},
     "metrics.py": {"app.accounting"},
     "logs.py": set(),

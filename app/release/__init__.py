@@ -1,0 +1,1 @@
+"""The mechanism applied: group aggregates in, private ones out."""
