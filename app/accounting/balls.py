@@ -153,7 +153,7 @@ def _rounded_up(ball: arb, ceiling: float) -> tuple[float, bool]:
             return min(near, ceiling), True
         if ball > near:
             return min(math.nextafter(near, math.inf), ceiling), True
-    double = min(_double_above(ball), ceiling)
+    double = min(_double_above(ball), ceiling) if ball.is_finite() else ceiling
     below = math.nextafter(double, 0.0)
     return double, below == 0.0 or bool(ball > below)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.accounting import balls
 from app.accounting.balls import (
+    ANYTHING,
     approximate,
     at_most,
     at_precision,
@@ -190,3 +191,9 @@ def test_a_flickering_predicate_still_ends_true_at_the_answer_and_false_below(ho
 
     assert found in holding or found > 60
     assert found == 1 or found - 1 not in holding
+
+
+def test_what_cannot_be_evaluated_is_at_its_ceiling() -> None:
+    """Not a number must never leave as one: the safe side is the top."""
+    assert round_up(lambda: [arb.nan()], ceilings=(1.0,)) == (1.0,)
+    assert round_up(lambda: [ANYTHING]) == (math.inf,)
