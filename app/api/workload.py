@@ -72,3 +72,5 @@ class Workshop:
         self._threads.shutdown(wait=False, cancel_futures=True)
         if self._processes is not None:
             self._processes.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():  # no others are started; nobody waits for theirs any more
+                process.terminate()
