@@ -76,7 +76,7 @@ def curves() -> str:
         },
         rounds=7,
     )
-    return against_first(times, {"by ε": "< 100 ms", "by δ": "< 100 ms"})
+    return against_first(times, {"by ε": "< 100 ms"})
 
 
 def calibrations() -> str:

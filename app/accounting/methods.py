@@ -98,8 +98,21 @@ def at_delta(method: Method, mechanism: Mechanism, delta: float) -> Point:
     if not at_most(lambda: (delta_infinite(mechanism), arb(delta))):
         infinite, mu = round_up(lambda: (delta_infinite(mechanism), mechanism.mu), ceilings=(1.0, math.inf))
         return Point(None, delta, None, infinite, method.binding(infinite, 0.0), _finite(mu))
-    epsilon = _smallest_epsilon(method, mechanism, delta)
-    return at_epsilon(method, mechanism, epsilon)._replace(delta=delta)
+
+    # The search ends where it has evaluated the curve already, so it keeps what it evaluates.
+    points: dict[float, Point] = {}
+
+    def meets(epsilon: float) -> bool:
+        points[epsilon] = at_epsilon(method, mechanism, epsilon)
+        return points[epsilon].delta <= delta
+
+    def root() -> arb:
+        return gaussian.epsilon_at(mechanism.mu, method.room(arb(delta), lambda: delta_infinite(mechanism)))
+
+    epsilon = smallest_double(meets, approximate(root), lowest=0.0)
+    if epsilon is None:
+        raise InvalidParameter("sigma", "must be large enough that ε is a finite double")
+    return points[epsilon]._replace(delta=delta)
 
 
 def fits(method: Method, mechanism: Mechanism, epsilon: float, delta: float) -> bool:
@@ -115,22 +128,6 @@ def fits(method: Method, mechanism: Mechanism, epsilon: float, delta: float) -> 
 def check_target(epsilon: float, delta: float) -> None:
     _check_epsilon(epsilon)
     _check_delta(delta)
-
-
-def _smallest_epsilon(method: Method, mechanism: Mechanism, delta: float) -> float:
-    """The smallest ε at which δ_gaussian fits into what the method leaves of δ, given that δ_infinite ≤ δ."""
-
-    def room() -> arb:
-        return method.room(arb(delta), lambda: delta_infinite(mechanism))
-
-    def fits_room(epsilon: float) -> bool:
-        return at_most(lambda: (gaussian.delta(mechanism.mu, arb(epsilon)), room()))
-
-    guess = approximate(lambda: gaussian.epsilon_at(mechanism.mu, room()))
-    epsilon = smallest_double(fits_room, guess, lowest=0.0)
-    if epsilon is None:
-        raise InvalidParameter("sigma", "must be large enough that ε is a finite double")
-    return epsilon
 
 
 def _finite(mu: float) -> float:

@@ -84,8 +84,8 @@ def test_a_delta_outside_its_range_is_refused(delta: float) -> None:
 
 
 def test_an_epsilon_beyond_every_double_is_refused() -> None:
-    """σ = 5e-324: the ε that δ = 0.1 needs is near 1e646."""
-    assert_refused(lambda: at_delta(EXACT, Mechanism(1, 1, 2.0, 5e-324), 0.1), "sigma", "ε is a finite double")
+    """σ = 1e-200: the ε that δ = 0.1 needs is near 1e399."""
+    assert_refused(lambda: at_delta(EXACT, Mechanism(1, 1, 2.0, 1e-200), 0.1), "sigma", "ε is a finite double")
 
 
 @pytest.mark.parametrize(
