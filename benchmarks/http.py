@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from urllib.request import urlopen
 
 from benchmarks.load import posts, throughput
+from benchmarks.markdown import table
 
 ROUNDS, SECONDS = 15, 1.0
 MECHANISM = {"c_u": 51914, "tau": 1, "tau_star": 13948, "sigma": 2228}
@@ -45,13 +46,13 @@ def main() -> None:
             for line in _get(service_port, "/metrics").splitlines()
             if line.startswith("gsh_cache") and "_total" in line
         ]
-    print("HTTP: one worker, 16 keep-alive connections, the client on the other core\n")
-    print("| request | requests/s | of the no-op | goal |")
-    print("|---|---|---|---|")
+    rows = []
     for name, column, goal in (("no-op", 0, "1"), ("uncached", 1, "≥ 0.8"), ("cached", 2, "≥ 0.9")):
         rate = statistics.median(row[column] for row in rounds)
         share = statistics.median(row[column] / row[0] for row in rounds)
-        print(f"| {name} | {rate:,.0f} | {share:.2f} | {goal} |")
+        rows.append((name, f"{rate:,.0f}", f"{share:.2f}", goal))
+    print("## HTTP: one worker, 16 keep-alive connections, the client on the other core\n")
+    print(table(("request", "requests/s", "of the no-op", "goal"), rows))
     print(f"\n{'; '.join(hits_and_misses)}")
     print(
         "The no-op goes through FastAPI's general handler, which the service replaces by its own (app/api/route.py).\n"

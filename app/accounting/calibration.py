@@ -9,6 +9,7 @@ does not.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from flint import arb
@@ -77,7 +78,11 @@ def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
         return ((1 + arb(relative) ** 2) / (mu_star() ** 2 / c_u - arb(fixed) ** 2)).sqrt()
 
     def fits_without_counts(mu_0: float) -> bool:
-        return at_most(lambda: (gaussian.delta(arb(c_u).sqrt() * mu_0, arb(target.epsilon)), arb(target.delta)))
+        return _noise_fits(lambda: arb(c_u).sqrt() * mu_0, target)
+
+    def fits_at(sigma: float) -> bool:
+        mechanism = _at_sigma(draft, sigma)
+        return _noise_fits(lambda: mechanism.mu, target)
 
     if fixed > 0 and not fits_without_counts(fixed):
         most = largest_double(fits_without_counts, _LEAST, approximate(lambda: mu_star() / arb(c_u).sqrt()))
@@ -85,7 +90,7 @@ def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
             "aggregates",
             f"must have mu_0 below {most!r}: at this c_u the noise on the other columns alone exceeds the target",
         )
-    sigma = smallest_double(lambda sigma: _noise_fits(_at_sigma(draft, sigma), target), approximate(root), _LEAST)
+    sigma = smallest_double(fits_at, approximate(root), _LEAST)
     if sigma is None:
         raise InfeasibleTarget("c_u", "must be smaller: the sigma needed exceeds the largest double")
     return sigma
@@ -95,7 +100,7 @@ def _with_smallest_tau_star(method: Method, draft: Draft, sigma: float, target: 
     """The smallest τ* at a σ:  τ* − τ = σ Φ⁻¹((1 − δ′)^(1/C_u)),  δ′ what the method leaves of δ."""
     at_sigma, lowest = draft.with_sigma(sigma), max(draft.tau, 1)
     mechanism = at_sigma.complete(tau_star=ANY_TAU_STAR)
-    if not _noise_fits(mechanism, target):
+    if not _noise_fits(lambda: mechanism.mu, target):
         least = _smallest_sigma_for_noise(draft, target)
         raise InfeasibleTarget("sigma", f"must be at least {least!r} for this epsilon and delta, whatever tau_star is")
 
@@ -197,9 +202,9 @@ def _gap_in_sigmas(c_u: int, delta: arb) -> arb:
     return gaussian.quantile(-((-delta).log1p() / c_u).expm1())
 
 
-def _noise_fits(mechanism: Mechanism, target: Target) -> bool:
-    """Whether δ_gaussian ≤ δ; τ* plays no part."""
-    return at_most(lambda: (gaussian.delta(mechanism.mu, arb(target.epsilon)), arb(target.delta)))
+def _noise_fits(mu: Callable[[], arb], target: Target) -> bool:
+    """Whether f(μ, ε) ≤ δ, for μ as a ball; τ* plays no part."""
+    return at_most(lambda: (gaussian.delta(mu(), arb(target.epsilon)), arb(target.delta)))
 
 
 def _meets(method: Method, mechanism: Mechanism, target: Target) -> bool:

@@ -14,6 +14,7 @@ __all__ = [
     "Matrix",
     "Triangle",
     "cholesky",
+    "dot",
     "is_diagonal",
     "prove_positive_definite",
     "smallest_eigenvalue",
@@ -54,12 +55,15 @@ def cholesky(matrix: Sequence[Sequence[float | arb]]) -> Triangle | None:
     return _factorise(matrix)[0]
 
 
+def dot(left: list[arb], right: list[arb]) -> arb:
+    return sum((x * y for x, y in zip(left, right, strict=True)), arb(0))
+
+
 def solve_lower(factor: Triangle, right: list[arb]) -> list[arb]:
     """The x with L x = right, by forward substitution."""
     solution: list[arb] = []
     for row, value in zip(factor, right, strict=True):
-        known = sum((entry * x for entry, x in zip(row, solution, strict=False)), arb(0))
-        solution.append((value - known) / row[-1])
+        solution.append((value - dot(row[:-1], solution)) / row[-1])
     return solution
 
 
@@ -74,11 +78,10 @@ def smallest_eigenvalue(matrix: Matrix) -> arb:
     vector = [arb(entry) for entry in _smallest_eigenvector(matrix)]
     for _ in range(8 + ctx.prec // 20):
         vector = [entry.mid() for entry in _solve_upper(factor, solve_lower(factor, vector))]
-        length = sum((x * x for x in vector), arb(0)).sqrt()
+        length = dot(vector, vector).sqrt()
         vector = [(entry / length).mid() for entry in vector]
-    image = [sum((arb(entry) * x for entry, x in zip(row, vector, strict=True)), arb(0)) for row in matrix]
-    products = zip(vector, image, strict=True)
-    above = (sum((x * y for x, y in products), arb(0)) / sum((x * x for x in vector), arb(0))).upper()
+    image = [dot([arb(entry) for entry in row], vector) for row in matrix]
+    above = (dot(vector, image) / dot(vector, vector)).upper()
     for bits in (ctx.prec // 2, *_COARSER_BITS):
         below = (above * (1 - arb(2) ** -bits)).lower()
         if cholesky(_shifted(matrix, below)) is not None:
@@ -99,8 +102,8 @@ def _solve_upper(factor: Triangle, right: list[arb]) -> list[arb]:
     """The x with Lᵀ x = right, by back substitution."""
     solution = [arb(0)] * len(right)
     for i in reversed(range(len(right))):
-        known = sum((factor[j][i] * solution[j] for j in range(i + 1, len(right))), arb(0))
-        solution[i] = (right[i] - known) / factor[i][i]
+        column = [row[i] for row in factor[i + 1 :]]
+        solution[i] = (right[i] - dot(column, solution[i + 1 :])) / factor[i][i]
     return solution
 
 
@@ -118,7 +121,7 @@ def _factorise(matrix: Sequence[Sequence[float | arb]]) -> tuple[Triangle | None
     factor: Triangle = []
     for i, entries in enumerate(matrix):
         row = solve_lower(factor, [arb(entry) for entry in entries[:i]])
-        pivot = arb(entries[i]) - sum((x * x for x in row), arb(0))
+        pivot = arb(entries[i]) - dot(row, row)
         if not pivot > 0:
             return None, bool(pivot <= 0)
         factor.append([*row, pivot.sqrt()])

@@ -41,8 +41,8 @@ def delta(mu: arb, epsilon: arb) -> arb:
 
     f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)
     """
-    centre, half = epsilon / mu, mu / 2
-    return tail(centre - half) - epsilon.exp() * tail(centre + half)
+    gained, paid = _sides(mu, epsilon)
+    return gained - paid
 
 
 def epsilon_at(mu: arb, target: arb) -> arb:
@@ -54,9 +54,8 @@ def epsilon_at(mu: arb, target: arb) -> arb:
     height = _height(target)
 
     def step(epsilon: arb) -> arb:
-        centre, half = epsilon / mu, mu / 2
-        paid = epsilon.exp() * tail(centre + half)
-        value = tail(centre - half) - paid
+        gained, paid = _sides(mu, epsilon)
+        value = gained - paid
         here = _height(value)
         return epsilon - (here - height) * here * value / paid
 
@@ -100,6 +99,12 @@ def mu_at(epsilon: arb, target: arb) -> arb:
     root = (z * z + 2 * epsilon).sqrt()
     by_tail = 2 * epsilon / (z + root) if z > 0 else root - z
     return _newton(step, (target * (2 * arb.pi()).sqrt()).max(by_tail))
+
+
+def _sides(mu: arb, epsilon: arb) -> tuple[arb, arb]:
+    """The two terms of f. The second is also −∂f/∂ε."""
+    centre, half = epsilon / mu, mu / 2
+    return tail(centre - half), epsilon.exp() * tail(centre + half)
 
 
 @functools.cache

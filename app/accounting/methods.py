@@ -23,6 +23,7 @@ __all__ = [
     "ADD_DELTAS",
     "EXACT",
     "Accounting",
+    "Binding",
     "Method",
     "Point",
     "at_delta",

@@ -21,6 +21,7 @@ from app.accounting import balls
 from app.accounting.covariance import (
     Matrix,
     cholesky,
+    dot,
     is_diagonal,
     prove_positive_definite,
     smallest_eigenvalue,
@@ -197,7 +198,7 @@ def _largest_norm(covariance: Matrix, rows: Doubles) -> arb:
     largest = arb(0)
     for row in rows.tolist():
         image = solve_lower(factor, [arb(entry) for entry in row])
-        largest = largest.max(sum((x * x for x in image), arb(0)))
+        largest = largest.max(dot(image, image))
     return largest.sqrt()
 
 

@@ -1,6 +1,6 @@
 """POST /account/exact and POST /account/add-deltas: what a mechanism costs."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Body, Request
 from pydantic import ConfigDict, Field, model_validator
@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from app.accounting import theorem
 from app.accounting.curves import Variable
 from app.accounting.mechanism import Mechanism
-from app.accounting.methods import ADD_DELTAS, EXACT, Method, Point
+from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Binding, Method, Point
 from app.api.mechanism import MechanismIn, MechanismOut, OneOrMany, Strict
 from app.api.problems import PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute
@@ -111,7 +111,7 @@ class PointOut(Strict):
         description="The chance that a group which exists for one user alone is released.",
         examples=[1.0000866420901491e-05],
     )
-    binding: Literal["gaussian", "infinite", "both"] = Field(
+    binding: Binding = Field(
         title="Binding", description="Which of the two decides δ; both where they are added.", examples=["gaussian"]
     )
     theorem: TheoremOut | None = Field(
@@ -126,9 +126,7 @@ class PointOut(Strict):
 class AccountResponse(Strict):
     """The privacy of a mechanism: a point per value asked, in the same order."""
 
-    accounting: Literal["exact", "add-deltas"] = Field(
-        title="Accounting", description="How δ was found.", examples=["exact"]
-    )
+    accounting: Accounting = Field(title="Accounting", description="How δ was found.", examples=["exact"])
     mechanism: MechanismOut = Field(
         title="Mechanism",
         description="The mechanism as it was understood, with what follows from it.",

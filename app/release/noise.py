@@ -16,7 +16,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from app.accounting import balls
-from app.accounting.covariance import Triangle, cholesky, prove_positive_definite
+from app.accounting.covariance import Triangle, cholesky, dot, prove_positive_definite
 from app.accounting.errors import InvalidParameter
 from app.accounting.gaussian import quantile
 from app.accounting.mechanism import Mechanism
@@ -125,8 +125,7 @@ class Noise:
         above, below = noisy >= self._mechanism.tau_star, noisy < self._mechanism.tau_star
         numbers = [_on_grid(noisy, self.count_grid)]
         for row, value, grid in zip(self._ball_factor(), values, self.value_grids, strict=True):
-            noise = sum((entry * draw for entry, draw in zip(row, standard[1:], strict=False)), arb(0))
-            numbers.append(_on_grid(value + noise, grid))
+            numbers.append(_on_grid(value + dot(row, standard[1 : 1 + len(row)]), grid))
         if not (above or below) or None in numbers:
             return None
         first, *rest = [number for number in numbers if number is not None]
