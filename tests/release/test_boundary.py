@@ -1,0 +1,43 @@
+"""Who is kept, and how often: both tests are ≥, and the second is made on the real number."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from scipy.stats import binom
+
+from app.accounting.mechanism import Mechanism
+from app.release.noise import Noise, Noisy
+from tests.release.recorded import Recorded
+
+TRIALS = 400_000
+UNLIKELY = 1e-6
+
+
+def release(mechanism: Mechanism, count: int, groups: int, seed: str) -> Noisy:
+    return Noise(mechanism).add(np.full(groups, count), np.empty((groups, 0)), Recorded(seed))
+
+
+@pytest.mark.parametrize("tau_star", [10.0, 10.25])
+@pytest.mark.parametrize("count", [4, 5, 8, 9, 10, 11, 14])
+def test_a_group_is_kept_as_often_as_theory_says(count: int, tau_star: float) -> None:
+    """C ≥ τ and C + v ≥ τ*; a group at τ − 1 never."""
+    mechanism = Mechanism(1, 5, tau_star, 2.0)
+    kept = int(release(mechanism, count, TRIALS, f"boundary {count} {tau_star}").kept.sum())
+    chance = float(ndtr((count - tau_star) / 2.0)) if count >= 5 else 0.0
+
+    assert binom.cdf(kept, TRIALS, chance) > UNLIKELY
+    assert binom.sf(kept - 1, TRIALS, chance) > UNLIKELY
+
+
+def test_a_real_number_just_below_the_threshold_is_dropped_even_if_it_rounds_to_it() -> None:
+    """With τ* on the grid, half of those that round to it are below it and dropped."""
+    mechanism = Mechanism(1, 1, 10.0, 1.5 * 2**18)
+    noisy = release(mechanism, 10, TRIALS, "between")
+    at_threshold = noisy.counts == 10.0
+    grid = Noise(mechanism).count_grid
+    coarse = Mechanism(1, 1, 10.0 + grid / 4, 1.5 * 2**18)
+
+    assert not noisy.kept[noisy.counts < 10.0].any()
+    assert noisy.kept[noisy.counts > 10.0].all()
+    assert at_threshold.sum() < TRIALS
+    assert (release(coarse, 10, TRIALS, "between").kept <= noisy.kept).all()

@@ -1,0 +1,83 @@
+"""Keys of JSON, mixed or not: sorted as documented, the same number is the same key, and anything else is refused."""
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.release.errors import InvalidGroups
+from app.release.json_keys import columns_of
+from app.release.keys import unique_order
+
+ASCENDING: list[Any] = [
+    *(-(2**63), -(2**53) - 1, -(2**53), -1.5, -1, -0.5, -1e-300, 0, 1e-300, 0.5, 1, 1.5, 2**53, 2**53 + 1, 2**63 - 1),
+    *("", "0", "A", "a", "a\x00", "aa", "é", "\U0001f600"),
+    *([0], [0, 0], [0, "a"], [0.5], [1, 2, 3], [1, "a"], [""], ["", 0], ["a"], ["a", "FR"], ["a", "US"], ["b", 1]),
+]
+
+
+def order_of(keys: list[Any]) -> list[int]:
+    return unique_order(columns_of(keys, "/keys"), len(keys), "/keys").tolist()
+
+
+def test_numbers_then_strings_then_lists() -> None:
+    shuffled = random.Random(1).sample(ASCENDING, len(ASCENDING))
+
+    assert [shuffled[place] for place in order_of(shuffled)] == ASCENDING
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(range(0, len(ASCENDING), 3), 2)))
+def test_any_two_keys_are_in_that_order(first: int, second: int) -> None:
+    assert order_of([ASCENDING[second], ASCENDING[first]]) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [["a", "a"], [1, 1], [1, 1.0], [0.0, -0.0], [["a", 1], ["a", 1.0]], [["a"], ["b"], ["a"]], [2**53, 2.0**53, "x"]],
+    ids=str,
+)
+def test_the_same_key_twice_is_refused(keys: list[Any]) -> None:
+    with pytest.raises(InvalidGroups, match="unique"):
+        order_of(keys)
+
+
+@pytest.mark.parametrize("keys", [["1", 1], ["a", ["a"]], [["a"], ["a", "a"]], [2**53, 2**53 + 1, 0.5]], ids=str)
+def test_keys_that_only_look_alike_are_not_the_same(keys: list[Any]) -> None:
+    assert sorted(order_of(keys)) == list(range(len(keys)))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(None, True, {}, [], [None], [True], [["a"]], ["a"] * 101),
+        *(float("nan"), float("inf"), [1.0, float("nan")], 2**63, 1e300, 10**400),
+    ],
+    ids=lambda key: str(key)[:20],
+)
+@pytest.mark.parametrize("others", [[], ["b"], [["b", 1]], [7]], ids=str)
+def test_what_is_no_key_is_refused_whatever_stands_beside_it(key: Any, others: list[Any]) -> None:
+    with pytest.raises(InvalidGroups):
+        order_of([key, *others])
+
+
+SCALARS = st.text(st.sampled_from("ab"), max_size=2) | st.integers(-2, 2) | st.sampled_from([0.5, -0.5, 1.0, 2.0**60])
+
+
+def python_key(key: Any) -> tuple[Any, ...]:
+    if isinstance(key, list):
+        return (1, [python_key(part) for part in key])
+    return (0, (1, 0, key) if isinstance(key, str) else (0, key, ""))
+
+
+@given(st.lists(SCALARS | st.lists(SCALARS, min_size=1, max_size=3), min_size=1, max_size=30))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_the_order_is_that_of_a_plain_sort(keys: list[Any]) -> None:
+    expected = sorted(range(len(keys)), key=lambda place: python_key(keys[place]))
+    if any(python_key(keys[a]) == python_key(keys[b]) for a, b in itertools.pairwise(expected)):
+        with pytest.raises(InvalidGroups, match="unique"):
+            order_of(keys)
+    else:
+        assert order_of(keys) == expected

@@ -1,0 +1,296 @@
+"""Arrow IPC streams and Parquet files: types survive, of rows only the kept ones, and what is damaged is refused."""
+
+import io
+import json
+import subprocess
+import sys
+import uuid
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from app.accounting.mechanism import Aggregates, Mechanism
+from app.accounting.sensitivity import Box
+from app.release.errors import InvalidGroups, TooManyGroups
+from app.release.noise import Noise
+from app.release.tables import Limits, Roles, read_table, release_table, write_table
+from tests.release.recorded import Recorded
+from tests.release.test_keys import ASCENDING
+from tests.release.uploads import FORMATS, as_bytes, as_parquet, as_stream, from_bytes
+
+AMPLE = Limits(10**6, 10**9)
+NOISE = Noise(Mechanism(3, 1, 100.0, 5.0))
+CERTAIN, HOPELESS = 10**6, 1
+"""Counts of groups that are kept, and dropped, but for a chance that no test meets."""
+
+
+def released(
+    content: bytes, keys: tuple[str, ...] = ("key",), noise: Noise = NOISE, values: tuple[str, ...] = ()
+) -> bytes:
+    kind, table = read_table(pa.py_buffer(content), AMPLE)
+    schema, batches = release_table(noise, table, Roles(keys, "count", values), Recorded("tables"))
+    sink = io.BytesIO()
+    write_table(kind, schema, batches, '{"release": "certified"}', sink)
+    return sink.getvalue()
+
+
+def refused(content: bytes, keys: tuple[str, ...] = ("key",), values: tuple[str, ...] = ()) -> InvalidGroups:
+    with pytest.raises(InvalidGroups) as error:
+        released(content, keys, values=values)
+    return error.value
+
+
+def counted(key: pa.Array, count: int = CERTAIN) -> pa.Table:
+    return pa.table({"key": key, "count": pa.array([count] * len(key), pa.int64())})
+
+
+# Parquet has no place for these.
+NOT_IN_PARQUET = {
+    "interval",
+    "half",
+    "null",
+    "binary view",
+    "string view",
+    "decimal32",
+    "decimal64",
+    "time32",
+    "date64",
+}
+NOT_IN_PARQUET |= {"duration", "dictionary of doubles", "run-end"}
+COLUMNS = {
+    **{name: pa.array([*reversed(values), None], kind) for name, (kind, values) in ASCENDING.items()},
+    "run-end": pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int16()), pa.array(["b", "a"])).slice(1),
+    "uuid": pa.array([uuid.UUID(int=2), uuid.UUID(int=1), None], pa.uuid()),
+    "json": pa.array(['{"b": 1}', '{"a": 1}'], pa.json_()),
+    "bool8": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8())),
+}
+
+
+@pytest.mark.parametrize("batch_rows", [None, 1], ids=["one batch", "many batches"])
+@pytest.mark.parametrize(("name", "key"), COLUMNS.items(), ids=COLUMNS)
+def test_the_type_of_a_key_survives_and_rows_are_sorted(name: str, key: pa.Array, batch_rows: int | None) -> None:
+    for kind in FORMATS if name not in NOT_IN_PARQUET else FORMATS[:1]:
+        answer = from_bytes(released(as_bytes(kind, counted(key), batch_rows)))
+
+        answer.validate(full=True)
+        assert answer.schema.field("key").type == key.type
+        expected = key.to_pylist() if key[-1].as_py() is not None else [*key.to_pylist()[-2::-1], None]
+        expected = list(reversed(expected)) if key[-1].as_py() is not None else expected
+        assert str(answer["key"].to_pylist()) == str(expected)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_numbers_come_back_as_doubles_or_as_integers_where_the_grid_is_one(kind: str) -> None:
+    columns = Aggregates(("fine", "coarse"), ((4.0, 1.0), (1.0, 2.0**40)), Box((0.0, 0.0), (1.0, 1.0)))
+    noise = Noise(Mechanism(3, 1, 1e8, 1.5 * 2**20, aggregates=columns))
+    table = counted(pa.array(["b", "a"]), 2**40)
+    table = table.append_column("coarse", pa.array([1, 2], pa.int8())).append_column("fine", pa.array([0.1, 0.2]))
+
+    answer = from_bytes(released(as_bytes(kind, table), noise=noise, values=("fine", "coarse")))
+
+    assert answer.schema.names == ["key", "count", "fine", "coarse"]
+    assert [answer.schema.field(name).type for name in answer.schema.names[1:]] == [
+        pa.int64(),
+        pa.float64(),
+        pa.int64(),
+    ]
+    assert answer["key"].to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_certificate_is_all_the_metadata_there_is(kind: str) -> None:
+    """pandas, for one, notes the number of rows."""
+    noted = pa.schema([pa.field("key", pa.string(), metadata={"s3cret": "1"}), ("count", pa.int64())], {"s3cret": "2"})
+    content = as_bytes(kind, counted(pa.array(["a", "b"])).cast(noted))
+    assert b"s3cret" in content
+
+    answer = released(content)
+
+    assert b"s3cret" not in answer
+    assert from_bytes(answer).schema.metadata == {b"certificate": b'{"release": "certified"}'}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("key_type", [pa.string(), pa.dictionary(pa.int32(), pa.string()), pa.string_view()], ids=str)
+def test_no_byte_of_a_dropped_key_is_in_the_answer(kind: str, key_type: pa.DataType) -> None:
+    keys = [f"dropped-{number}" if number % 2 else f"kept-{number}" for number in range(300)]
+    counts = [HOPELESS if number % 2 else CERTAIN for number in range(300)]
+    table = pa.table({"key": pa.array(keys, pa.string()).cast(key_type), "count": counts})
+    if pa.types.is_string_view(key_type) and kind == "parquet":
+        table = table.cast(pa.schema([("key", pa.string()), ("count", pa.int64())]))
+
+    answer = released(as_bytes(kind, table, 100))
+
+    assert b"dropped" not in answer
+    assert from_bytes(answer)["key"].to_pylist() == sorted(key for key in keys if key.startswith("kept"))
+
+
+def test_what_is_under_a_null_is_not_in_the_answer() -> None:
+    hidden = pa.Array.from_buffers(pa.binary(6), 2, [pa.py_buffer(b"\x01"), pa.py_buffer(b"kkkkkkS3CRET")])
+    content = as_stream(counted(hidden))
+    assert b"S3CRET" in content
+
+    answer = released(content)
+
+    assert b"S3CRET" not in answer
+    assert from_bytes(answer)["key"].to_pylist() == [b"kkkkkk", None]
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_streams_may_be_compressed_and_in_batches(compression: str | None) -> None:
+    """The same bits give the same answer, however the table is cut up."""
+    table = counted(pa.array(np.random.default_rng(1).permutation(1000)), 105)
+    whole, pieces = released(as_stream(table)), released(as_stream(table, 7, compression))
+
+    assert 200 < from_bytes(whole).num_rows < 950
+    assert from_bytes(whole).equals(from_bytes(pieces))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_long_answer_comes_in_batches_that_share_a_dictionary(kind: str) -> None:
+    length = 150_000
+    words = pa.array([f"word-{number % 500}" for number in range(length)]).dictionary_encode()
+    table = pa.table({"word": words, "number": np.arange(length)[::-1], "count": np.full(length, CERTAIN)})
+
+    answer = from_bytes(released(as_bytes(kind, table, 40_000), keys=("word", "number")))
+
+    assert answer.num_rows == length
+    assert answer.schema.field("word").type == words.type
+    pairs = list(zip(answer["word"].to_pylist(), answer["number"].to_pylist(), strict=True))
+    assert pairs == sorted(pairs)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_table_without_rows_is_a_release_of_nothing(kind: str) -> None:
+    answer = from_bytes(released(as_bytes(kind, counted(pa.array([], pa.string())))))
+
+    assert answer.num_rows == 0
+    assert answer.schema.names == ["key", "count"]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_table_cut_off_anywhere_is_refused(kind: str) -> None:
+    """Also just before the end of the stream is marked, where all batches are there."""
+    content = as_bytes(kind, counted(pa.array(["a", "b", "c"])), 1)
+
+    for length in [*range(0, len(content), 7), *range(len(content) - 9, len(content))]:
+        assert refused(content[:length]).pointer == "/table"
+
+
+def test_something_behind_the_end_of_a_stream_is_refused() -> None:
+    content = as_stream(counted(pa.array(["a"])))
+
+    assert refused(content + b"more").pointer == "/table"
+    assert refused(content + content).pointer == "/table"
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"ARROW1\0\0", b"{}", b"\xff" * 64, b"\0" * 64], ids=repr)
+def test_what_is_no_table_is_refused(content: bytes) -> None:
+    assert refused(content).pointer == "/table"
+
+
+DAMAGE = """
+import random, sys
+import pyarrow as pa
+from tests.release.test_tables import as_bytes, counted, released
+from app.release.errors import ReleaseError
+draw = random.Random(int(sys.argv[2]))
+table = counted(pa.array(["a", "bb", None, "dddd"]).dictionary_encode()).append_column("more", pa.array(list("wxyz")))
+content = as_bytes(sys.argv[1], table, 2)
+outcomes = set()
+for _ in range(1500):
+    damaged = bytearray(content)
+    for _ in range(draw.randint(1, 6)):
+        damaged[draw.randrange(len(damaged))] = draw.choice([0, 1, 127, 128, 255, draw.randrange(256)])
+    try:
+        released(bytes(damaged), keys=("key", "more"))
+        outcomes.add("released")
+    except ReleaseError:
+        outcomes.add("refused")
+print(sorted(outcomes))
+"""
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_damaged_table_is_refused_or_read_but_never_followed_astray(kind: str) -> None:
+    """Offsets that lead out of their buffers would end the process, so it is one of its own."""
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", DAMAGE, kind, "5"], capture_output=True, text=True, check=False
+    )
+
+    assert found.stdout.strip() == "['refused', 'released']", found.stderr[-2000:]
+
+
+TWO = {"key": ["a", "b"], "count": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "keys", "values", "pointer"),
+    [
+        (TWO, ("other",), (), "/key_columns/0"),
+        (TWO, ("key", "other"), (), "/key_columns/1"),
+        ({"key": ["a"], "n": [1]}, ("key",), (), "/count_column"),
+        (TWO, ("key",), ("likes",), "/mechanism/aggregates/names/0"),
+        (TWO | {"more": [1, 2]}, ("key",), (), "/table"),
+        (TWO, ("key", "key"), (), "/key_columns"),
+        (TWO, ("key", "count"), (), "/key_columns"),
+        ({"key": ["a", "a"], "count": [1, 2]}, ("key",), (), "/key_columns"),
+        ({"key": [None, None], "count": [1, 2]}, ("key",), (), "/key_columns"),
+        ({"key": [["a"], ["b"]], "count": [1, 2]}, ("key",), (), "/key_columns/0"),
+        ({"key": ["a", "b"], "count": [1, -2]}, ("key",), (), "/count_column"),
+        ({"key": ["a", "b"], "count": [1, None]}, ("key",), (), "/count_column"),
+        ({"key": ["a", "b"], "count": [1.0, 2.0]}, ("key",), (), "/count_column"),
+        ({"key": ["a", "b"], "count": [1, 2**53 + 1]}, ("key",), (), "/count_column"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_named_by_its_place_in_the_request(
+    columns: dict[str, Any], keys: tuple[str, ...], values: tuple[str, ...], pointer: str
+) -> None:
+    for kind in FORMATS:
+        assert refused(as_bytes(kind, pa.table(columns)), keys, values).pointer == pointer
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"]), pa.array([1])], ["key", "key", "count"])
+
+    assert refused(as_stream(twice)).pointer == "/key_columns/0"
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_nothing_is_drawn_for_a_table_that_is_refused(kind: str) -> None:
+    entropy = Recorded("refused")
+    _, table = read_table(pa.py_buffer(as_bytes(kind, pa.table({"key": ["a", "a"], "count": [1, 2]}))), AMPLE)
+
+    with pytest.raises(InvalidGroups):
+        release_table(NOISE, table, Roles(("key",), "count", ()), entropy)
+
+    assert entropy.given == []
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_more_groups_or_bytes_than_allowed_are_too_many(kind: str) -> None:
+    content = pa.py_buffer(as_bytes(kind, counted(pa.array(np.arange(1000))), 100))
+
+    assert read_table(content, Limits(1000, 17_000))[1].num_rows == 1000
+    with pytest.raises(TooManyGroups, match="999 groups"):
+        read_table(content, Limits(999, 10**9))
+    with pytest.raises(TooManyGroups, match="15000 bytes"):
+        read_table(content, Limits(1000, 15_000))
+
+
+def test_a_small_file_that_unpacks_to_a_large_table_is_too_many() -> None:
+    """A hundred times its size."""
+    content = as_parquet(counted(pa.array(["x" * 1000] * 100_000)), 1000)
+    assert len(content) < 10**6
+
+    with pytest.raises(TooManyGroups, match="bytes"):
+        read_table(pa.py_buffer(content), Limits(10**6, 10**7))
+
+
+def test_the_certificate_is_json_where_it_is_found() -> None:
+    metadata = from_bytes(released(as_stream(counted(pa.array(["a"]))))).schema.metadata
+
+    assert json.loads(metadata[b"certificate"]) == {"release": "certified"}
