@@ -10,11 +10,12 @@ from typing import Any
 from fastapi import FastAPI
 
 from app.accounting.curves import CurveCache
-from app.api import account, calibrate, docs, problems, service
+from app.api import account, calibrate, docs, problems, release, service, tables
 from app.api.guards import BodyLimitMiddleware, CutOffMiddleware
 from app.api.services import Services
 from app.api.workload import Workshop
 from app.metrics import Metrics, MetricsMiddleware
+from app.release import quantiles
 from app.settings import Settings
 
 __all__ = ["create_app"]
@@ -25,7 +26,8 @@ Exact and certified privacy accounting for the Gaussian sparse histogram mechani
 users, add Gaussian noise, drop groups whose noisy count is below τ\*. Every δ, ε, σ and τ\* is rounded to the safe side
 of the true value from ball arithmetic.
 
-Start with `/calibrate`, check with `/account/exact`, and see in `/account/add-deltas` what others would charge.
+Start with `/calibrate`, check with `/account/exact`, and see in `/account/add-deltas` what others would charge. Then
+let `/release` run the mechanism, with noise that is the ideal Gaussian, exactly rounded.
 """
 
 
@@ -37,6 +39,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        quantiles.table()  # made and proven now, not while the first release waits
         # What is loaded now stays; the collector need not walk it, and the cache's values form no cycles.
         gc.collect()
         gc.freeze()
@@ -56,12 +59,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
     )
     app.state.services = services
-    for module in (calibrate, account, service, docs):
+    for module in (calibrate, account, release, tables, service, docs):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     app.mount("/swagger", docs.assets)
-    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes)
+    releases = {"/release": settings.max_release_bytes, "/release/table": settings.max_table_bytes}
+    app.add_middleware(
+        BodyLimitMiddleware,
+        max_bytes=settings.max_body_bytes,
+        exceptions=releases,
+    )
     app.add_middleware(CutOffMiddleware)
-    app.add_middleware(MetricsMiddleware, metrics=services.metrics, access_log=settings.access_log)
+    app.add_middleware(
+        MetricsMiddleware, metrics=services.metrics, access_log=settings.access_log, untimed=releases.keys()
+    )
     problems.install(app)
     _describe_problems(app)
     return app

@@ -1,11 +1,13 @@
 """What the service tells Prometheus: requests and latency by route and status, and the cache's hits and misses.
 
-Labels are bounded and say nothing of what was posted: route templates, known methods, statuses.
+Labels are bounded and say nothing of what was posted: route templates, known methods, statuses. How long a release
+took depends on how many groups were posted, those included that are dropped, so nobody is told.
 """
 
 import logging
 import os
 import time
+from collections.abc import Collection
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -41,15 +43,18 @@ class Metrics:
         )
         self._hits = Counter("gsh_cache_hits", "Curve points found in the cache", registry=self._registry)
         self._misses = Counter("gsh_cache_misses", "Curve points evaluated", registry=self._registry)
-        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram | None]] = {}
 
-    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+    def observe(self, method: str, route: str, status: int, seconds: float | None) -> None:
+        """One request; ``seconds`` is None where its duration is nobody's business."""
         key = (method, route, status)
         if key not in self._children:
-            self._children[key] = self._requests.labels(*key), self._seconds.labels(*key)
+            timed = None if seconds is None else self._seconds.labels(*key)
+            self._children[key] = self._requests.labels(*key), timed
         count, duration = self._children[key]
         count.inc()
-        duration.observe(seconds)
+        if duration is not None and seconds is not None:
+            duration.observe(seconds)
         if self._one_of_many:  # another worker may be scraped before this one is
             self._observe_cache()
 
@@ -73,12 +78,13 @@ class Metrics:
 
 
 class MetricsMiddleware:
-    """Times every request; logs a line for each where that is asked for."""
+    """Counts and times every request but those to ``untimed`` routes; logs a line for each where that is asked for."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, access_log: bool) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, access_log: bool, untimed: Collection[str]) -> None:
         self._app = app
         self._metrics = metrics
         self._access_log = access_log
+        self._untimed = untimed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -95,11 +101,10 @@ class MetricsMiddleware:
         try:
             await self._app(scope, receive, observed)
         finally:
-            seconds = time.perf_counter() - started
             method = scope["method"] if scope["method"] in _METHODS else "other"
             route = getattr(scope.get("route"), "path", "none")
+            seconds = None if route in self._untimed else round(time.perf_counter() - started, 6)
             self._metrics.observe(method, route, status, seconds)
             if self._access_log:
-                logger.info(
-                    "request", extra={"method": method, "route": route, "status": status, "seconds": round(seconds, 6)}
-                )
+                line = {"method": method, "route": route, "status": status}
+                logger.info("request", extra=line if seconds is None else line | {"seconds": seconds})

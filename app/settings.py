@@ -21,6 +21,16 @@ class Settings(BaseSettings):
     access_log: bool = Field(default=False, description="log a line per request: method, route, status, seconds")
     shutdown_seconds: int = Field(default=10, ge=0, description="how long requests may finish after a stop signal")
     max_body_bytes: int = Field(default=2 * 1024**2, ge=1024, description="largest request body; more is 413")
+    max_release_bytes: int = Field(
+        default=64 * 1024**2, ge=1024, description="the same for `/release`, which takes groups as JSON"
+    )
+    max_release_groups: int = Field(
+        default=200_000, ge=1, description="most groups in one `/release`; more is 413, and goes to `/release/table`"
+    )
+    max_table_bytes: int = Field(
+        default=4 * 1024**3, ge=1024, description="largest upload to `/release/table`, and largest table once read"
+    )
+    max_table_groups: int = Field(default=20_000_000, ge=1, description="most groups in one `/release/table`")
     max_curve_points: int = Field(
         default=10_000, ge=1, le=10_000, description="most ε, δ or σ in one request; more is 422"
     )
@@ -29,6 +39,9 @@ class Settings(BaseSettings):
     )
     cache_size: int = Field(default=65_536, ge=0, description="curve points remembered, least recently used go first")
     heavy_threads: int = Field(
-        default=1, ge=1, le=64, description="threads for theorem scans, and processes for wide covariances"
+        default=1,
+        ge=1,
+        le=64,
+        description="threads for theorem scans, and processes for wide covariances and large releases",
     )
     heavy_queue: int = Field(default=16, ge=0, description="heavy requests that may wait for one; more is 503")

@@ -1,11 +1,11 @@
 """What stands before every route: a limit on bodies, and an answer for requests that are cut off."""
 
 import asyncio
+from collections.abc import Mapping
 
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.problems import problem_response
+from app.api.problems import ContentTooLarge, problem_response, too_large_response
 
 __all__ = ["BodyLimitMiddleware", "CutOffMiddleware"]
 
@@ -16,24 +16,28 @@ class BodyLimitMiddleware:
     Starlette's own middleware answers in plain text where a route does not read its body.
     """
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, exceptions: Mapping[str, int]) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._exceptions = exceptions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+        most = self._exceptions.get(path, self._max_bytes)
+        too_large = ContentTooLarge(most, "; larger tables go to /release/table" if path == "/release" else "")
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if declared.isdigit() and (len(declared) > 18 or int(declared) > self._max_bytes):
-            return await problem_response(413)(scope, receive, send)
+        if declared.isdigit() and (len(declared) > 18 or int(declared) > most):
+            return await too_large_response(too_large)(scope, receive, send)
         received = 0
 
         async def limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._max_bytes:
-                raise HTTPException(413)
+            if received > most:
+                raise too_large
             return message
 
         return await self._app(scope, limited, send)

@@ -9,7 +9,7 @@ from app.accounting.drafts import Draft, RelativeAggregates
 from app.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
 from app.api.wording import NUMBER, NUMBERS
 
-__all__ = ["DraftIn", "MechanismIn", "MechanismOut", "OneOrMany", "Strict"]
+__all__ = ["MOST_COLUMNS", "DraftIn", "MechanismIn", "MechanismOut", "MuZeroIn", "Name", "OneOrMany", "Strict"]
 
 MOST_COLUMNS = 100
 MOST_POINTS = 10_000

@@ -5,7 +5,7 @@ Nothing posted is ever echoed: details are written here from the kind of error a
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,8 +14,19 @@ from starlette.exceptions import HTTPException
 
 from app.accounting.errors import AccountingError, InfeasibleTarget
 from app.api.wording import reworded
+from app.release.errors import ReleaseError, TooManyGroups
 
-__all__ = ["PROBLEMS", "Busy", "LimitExceeded", "Problem", "install", "problem_response"]
+__all__ = [
+    "PROBLEMS",
+    "Busy",
+    "ContentTooLarge",
+    "InvalidMultipart",
+    "LimitExceeded",
+    "Problem",
+    "install",
+    "problem_response",
+    "too_large_response",
+]
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -33,6 +44,18 @@ class LimitExceeded(Exception):
 
 class Busy(Exception):
     """Too many heavy requests are waiting already."""
+
+
+class ContentTooLarge(Exception):
+    """A body of more bytes than its route takes; ``advice`` says where else it may go."""
+
+    def __init__(self, most: int, advice: str) -> None:
+        super().__init__(most, advice)
+        self.detail = f"must have at most {most} bytes{advice}"
+
+
+class InvalidMultipart(Exception):
+    """A body that says it is a form but cannot be read as one, or not to its end."""
 
 
 class ProblemError(BaseModel):
@@ -73,12 +96,17 @@ _KINDS: Mapping[int, _Kind] = {
     404: _Kind("not-found", "Not found", "There is no such resource."),
     405: _Kind("method-not-allowed", "Method not allowed", "The resource does not allow this method."),
     413: _Kind("content-too-large", "Content too large", "The body is larger than the service accepts."),
-    415: _Kind("unsupported-media-type", "Unsupported media type", "The body must be sent as application/json."),
+    415: _Kind(
+        "unsupported-media-type",
+        "Unsupported media type",
+        "The body must be JSON, or a form where there is a table.",
+    ),
     422: _Kind("invalid-request", "Invalid request", "The request is JSON but not valid, or cannot be met."),
     500: _Kind("internal-error", "Internal error", "The service failed; nothing was done. This is a bug."),
     503: _Kind("busy", "Busy", "The service cannot answer now; try again shortly."),
 }
 _INFEASIBLE = _Kind("infeasible-target", "Infeasible target", "Nothing meets the target.")
+_NO_FORM = _Kind("invalid-multipart", "Invalid multipart", "The body is not complete multipart/form-data.")
 _LIMIT = _Kind("limit-exceeded", "Limit exceeded", "The request asks for more than the service is set up to do.")
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -105,11 +133,18 @@ def problem_response(
     return Response(problem.model_dump_json(), status, headers, media_type=MEDIA_TYPE)
 
 
+def too_large_response(error: ContentTooLarge) -> Response:
+    return problem_response(413, errors=[ProblemError(pointer="", detail=error.detail)])
+
+
 def install(app: FastAPI) -> None:
     """Answer every error of every route with a problem document."""
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(AccountingError, _on_accounting_error)
+    app.add_exception_handler(ReleaseError, _on_release_error)
+    app.add_exception_handler(ContentTooLarge, lambda _request, error: too_large_response(cast(ContentTooLarge, error)))
     app.add_exception_handler(LimitExceeded, _on_limit_exceeded)
+    app.add_exception_handler(InvalidMultipart, lambda _request, _error: problem_response(400, _NO_FORM))
     app.add_exception_handler(Busy, lambda _request, _error: problem_response(503, headers={"Retry-After": "1"}))
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(Exception, lambda _request, _error: problem_response(500))
@@ -123,6 +158,12 @@ def _on_http_exception(_request: Request, error: Exception) -> Response:
 def _on_limit_exceeded(_request: Request, error: Exception) -> Response:
     assert isinstance(error, LimitExceeded)
     return problem_response(422, _LIMIT, [ProblemError(pointer=error.pointer, detail=error.detail)])
+
+
+def _on_release_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, ReleaseError)
+    status = 413 if isinstance(error, TooManyGroups) else 422
+    return problem_response(status, errors=[ProblemError(pointer=error.pointer, detail=error.detail)])
 
 
 def _on_accounting_error(_request: Request, error: Exception) -> Response:
@@ -140,5 +181,6 @@ def _on_validation_error(_request: Request, error: Exception) -> Response:
     if any(each["type"] == "json_invalid" for each in found):
         return problem_response(400)
     return problem_response(
-        422, errors=[ProblemError(pointer=pointer, detail=detail) for pointer, detail in reworded(found)]
+        422,
+        errors=[ProblemError(pointer=pointer, detail=detail) for pointer, detail in dict.fromkeys(reworded(found))],
     )

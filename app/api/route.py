@@ -1,20 +1,23 @@
-"""A route for one JSON body: bytes to model, model to bytes, and nothing in between.
+"""Routes that read their body themselves: bytes to model, model to bytes, and nothing in between.
 
 FastAPI's general handler decodes the body to Python objects, solves dependencies, keeps exit stacks and validates the
 answer again. None of that is used here, and it takes longer than a certified δ.
 """
 
 import inspect
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-__all__ = ["JsonRoute"]
+__all__ = ["JsonRoute", "content_type", "parsed", "received"]
+
+M = TypeVar("M", bound=BaseModel)
 
 
 class JsonRoute(APIRoute):
@@ -22,37 +25,43 @@ class JsonRoute(APIRoute):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        endpoint = self.endpoint
-        model: type[BaseModel] = inspect.get_annotations(endpoint)["body"].__origin__
+        self.app = self.serve
+        self._model: type[BaseModel] = inspect.get_annotations(self.endpoint)["body"].__origin__
 
-        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-            if not _is_json(scope):
-                raise HTTPException(415)
-            content = await _body(receive)
-            try:
-                body = model.model_validate_json(content)
-            except ValidationError as error:
-                raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
-            answer: BaseModel = await endpoint(Request(scope, receive), body)
-            encoded = answer.model_dump_json().encode()
-            headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(encoded))]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": encoded})
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if content_type(scope) != b"application/json":
+            raise HTTPException(415)
+        content = b"".join([chunk async for chunk in received(receive)])
+        encoded = await self.answer(Request(scope, receive), content)
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(encoded))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": encoded})
 
-        self.app = serve
+    async def answer(self, request: Request, content: bytes) -> bytes:
+        answer: BaseModel = await self.endpoint(request, parsed(self._model, content))
+        return answer.model_dump_json().encode()
 
 
-async def _body(receive: Receive) -> bytes:
-    chunks = []
-    while True:
-        message = await receive()
+def parsed(model: type[M], content: bytes) -> M:
+    """The body, or an error that keeps nothing of it."""
+    try:
+        return model.model_validate_json(content)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
+
+
+async def received(receive: Receive) -> AsyncIterator[bytes]:
+    """The body as it arrives."""
+    more = True
+    while more:
+        message: Message = await receive()
         if message["type"] == "http.disconnect":
             raise HTTPException(400)  # nobody is left to read it, but it is not our fault
-        chunks.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(chunks)
+        more = message.get("more_body", False)
+        yield message.get("body", b"")
 
 
-def _is_json(scope: Scope) -> bool:
-    header = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
-    return header.partition(b";")[0].strip().lower() == b"application/json"
+def content_type(scope: Scope) -> bytes:
+    """The media type of the body, in lower case and without parameters."""
+    header: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    return header.partition(b";")[0].strip().lower()

@@ -45,6 +45,8 @@ def reworded(errors: Sequence[Any]) -> Iterator[tuple[str, str]]:
             location.pop()  # the name of an unknown field is posted data
         if kind in {"union_tag_invalid", "union_tag_not_found"} and context["discriminator"] == "'kind'":
             location.append("kind")
+        if location[:1] == ["groups"]:
+            del location[2:]  # which group is at fault, or which column, is a matter of the data
         template = _DETAILS.get(kind, "is required" if kind == "union_tag_not_found" else "is not valid")
         yield _pointer(location), template.format_map(context)
 

@@ -43,6 +43,8 @@ MECHANISM = {"c_u": 3, "tau": 1, "tau_star": NUMBER, "sigma": 5.0, "aggregates":
 ACCOUNT: Json = {"mechanism": MECHANISM, "epsilon": 0.5}
 DRAFT = {"c_u": 3, "tau": 1, "sigma": NUMBER, "aggregates": {"mu_0": 0.001}}
 CALIBRATE: Json = {"mechanism": DRAFT, "epsilon": 0.5, "delta": 1e-05}
+GROUPS = {"keys": [[WORD, 1], ["b", 2]], "counts": [918273645, 3], "values": {WORD: [0.5, 1], "b": [NUMBER, 7]}}
+RELEASE: Json = {"mechanism": MECHANISM, "epsilon": 0.5, "groups": GROUPS}
 DEEP = 100_000
 
 
@@ -75,6 +77,10 @@ def add_deltas(name: str, changes: Json, pointer: str, **expected: Any) -> Malfo
 
 def calibrate(name: str, changes: Json, pointer: str, **expected: Any) -> Malformed:
     return Malformed(name, "/calibrate", encoded(changed(CALIBRATE, changes)), pointer, **expected)
+
+
+def release(name: str, changes: Json, pointer: str, **expected: Any) -> Malformed:
+    return Malformed(name, "/release", encoded(changed(RELEASE, changes)), pointer, **expected)
 
 
 def not_json(name: str, body: bytes) -> Malformed:
@@ -247,4 +253,76 @@ SHAPES = [
     ),
 ]
 
-BODIES = [*NOT_JSON, *NUMBERS, *VALUES, *FIELDS, *SHAPES]
+KEYS, COUNTS, COLUMN = "/groups/keys", "/groups/counts", "/groups/values"
+RELEASES = [
+    *(
+        release(f"{name} for a key", {f"{KEYS}/0": value}, KEYS)
+        for name, value in {
+            "null": None,
+            "true": True,
+            "an object": {WORD: WORD},
+            "an empty list": [],
+            "a list of lists": [[WORD]],
+            "a list with null": [WORD, None],
+            "NaN": f"{RAW}NaN",
+            "1e400": f"{RAW}1e400",
+            "an integer of 4000 digits": f"{RAW}{'9' * 4000}",
+            "a list of 101": [WORD] * 101,
+        }.items()
+    ),
+    release("a key twice", {f"{KEYS}/1": [WORD, 1]}, KEYS),
+    release("a number twice", {KEYS: [1, 1.0]}, KEYS),
+    release("a word for the keys", {KEYS: WORD}, KEYS),
+    *(
+        release(f"{name} for a count", {f"{COUNTS}/1": value}, COUNTS)
+        for name, value in {
+            "null": None,
+            "true": True,
+            "a word": WORD,
+            "a fraction": NUMBER,
+            "1.0": 1.0,
+            "a negative number": -918273645,
+            "2^53 + 1": 2**53 + 1,
+            "NaN": f"{RAW}NaN",
+        }.items()
+    ),
+    *(
+        release(f"{name} for a value", {f"{COLUMN}/{WORD}/1": value}, COLUMN)
+        for name, value in {
+            "null": None,
+            "true": True,
+            "a word": WORD,
+            "NaN": f"{RAW}NaN",
+            "-Infinity": f"{RAW}-Infinity",
+            "1e400": f"{RAW}1e400",
+        }.items()
+    ),
+    release("more keys than counts", {KEYS: [WORD, "b", "c"]}, "/groups"),
+    release("more counts than keys", {COUNTS: [1, 2, 3]}, "/groups"),
+    release("more values than keys", {f"{COLUMN}/b": [1, 2, NUMBER]}, "/groups"),
+    release("an aggregate missing", {f"{COLUMN}/b": REMOVED}, COLUMN),
+    release("an unknown aggregate", {f"{COLUMN}/c": [1, 2]}, COLUMN),
+    release("no values", {COLUMN: REMOVED}, COLUMN),
+    release("values of counts only", {AGGREGATES: REMOVED}, COLUMN),
+    release("mu_0 alone", {AGGREGATES: {"mu_0": 0.5}}, AGGREGATES),
+    release("no keys", {KEYS: REMOVED}, KEYS),
+    release("no counts", {COUNTS: REMOVED}, COUNTS),
+    release("no groups", {"/groups": REMOVED}, "/groups"),
+    release("no mechanism", {"/mechanism": REMOVED}, "/mechanism"),
+    release("no sigma", {SIGMA: REMOVED}, SIGMA),
+    release("an unknown field", {f"/{WORD}": NUMBER}, ""),
+    release("an unknown field of the groups", {f"/groups/{WORD}": NUMBER}, "/groups"),
+    release("a seed", {"/seed": 918273645}, ""),
+    release("epsilon and delta", {"/delta": 0.5}, ""),
+    release("epsilon a list", {"/epsilon": [0.5, NUMBER]}, "/epsilon"),
+    release(
+        "a delta that no ε reaches",
+        {"/epsilon": REMOVED, "/delta": 1e-300, "/mechanism/tau_star": 2},
+        "/delta",
+        kind="infeasible-target",
+    ),
+    release("a sigma too small to draw with", {SIGMA: 1e-130}, SIGMA),
+    release("a sigma too large to draw with", {SIGMA: 1e130}, SIGMA),
+]
+
+BODIES = [*NOT_JSON, *NUMBERS, *VALUES, *FIELDS, *SHAPES, *RELEASES]

@@ -103,5 +103,9 @@ class Service:
         return code
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def log(self) -> list[Json]:
         return [json.loads(line) for line in self.output.splitlines()]

@@ -14,7 +14,7 @@ from tests.api.client import CASE_STUDY, Client, problem_errors
 
 SECRET = "s3ntinel"
 BODY = json.dumps({"mechanism": CASE_STUDY, "epsilon": 0.349}).encode()
-POSTS = ["/account/exact", "/account/add-deltas", "/calibrate"]
+POSTS = ["/account/exact", "/account/add-deltas", "/calibrate", "/release"]
 GETS = ["/healthz", "/readyz", "/version", "/metrics", "/docs", "/openapi.json"]
 
 
@@ -65,7 +65,7 @@ def test_413_before_a_body_that_is_declared_too_long_is_read(path: str, declared
     """Of any route, and however long the declaration itself is."""
     headers = {"content-type": "application/json", "content-length": declared}
 
-    response = Client(max_body_bytes=1024).request("POST", path, content=BODY, headers=headers)
+    response = Client(max_body_bytes=1024, max_release_bytes=1024).request("POST", path, content=BODY, headers=headers)
 
     problem_errors(response, 413, "content-too-large")
     assert declared not in response.text
@@ -82,7 +82,7 @@ def test_413_for_a_body_that_turns_out_too_long(path: str) -> None:
             chunks_read += 1
             yield b" " * 100
 
-    response = Client(max_body_bytes=1024).request(
+    response = Client(max_body_bytes=1024, max_release_bytes=1024).request(
         "POST", path, content=body(), headers={"content-type": "application/json"}
     )
 

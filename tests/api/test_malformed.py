@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.api.client import Client, problem_errors
-from tests.api.malformed import ACCOUNT, BODIES, CALIBRATE, NUMBER, WORD, Malformed, encoded
+from tests.api.malformed import ACCOUNT, BODIES, CALIBRATE, NUMBER, RELEASE, WORD, Malformed, encoded
 
 
 def echoes(response: httpx.Response) -> bool:
@@ -30,6 +30,7 @@ def test_the_bodies_are_refused_for_their_faults_alone(client: Client) -> None:
     """What they were made from is accepted, and each holds something that could be echoed."""
     assert client.post("/account/exact", encoded(ACCOUNT)).status_code == 200
     assert client.post("/calibrate", encoded(CALIBRATE)).status_code == 200
+    assert client.post("/release", encoded(RELEASE)).status_code == 200
     assert len({str(malformed) for malformed in BODIES}) == len(BODIES) >= 40
     plain = [malformed for malformed in BODIES if malformed.name not in {"empty", "UTF-16"}]
     assert all(WORD.encode() in malformed.body or b"918273645" in malformed.body for malformed in plain)

@@ -15,6 +15,8 @@ ROUTES = {
     "/account/exact",
     "/account/add-deltas",
     "/calibrate",
+    "/release",
+    "/release/table",
     "/healthz",
     "/readyz",
     "/version",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import pyarrow as pa
 import pytest
 from pydantic import BaseModel
 
@@ -14,6 +15,7 @@ from app.api.problems import Problem, ProblemError
 from app.main import create_app
 from app.settings import Settings
 from tests.api.client import Client, Json
+from tests.release.uploads import as_stream, from_bytes
 
 DOCUMENT: Json = create_app(Settings()).openapi()
 COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
@@ -23,11 +25,18 @@ OPERATIONS = {
     for path, operations in DOCUMENT["paths"].items()
     for method, operation in operations.items()
 }
+
+
+def json_content(operation: Json) -> Json:
+    """What an operation says of its JSON body, if it has one."""
+    content: Json = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    return content
+
+
 EXAMPLES = {
     f"{label.removeprefix('POST ')} {name}": (label.removeprefix("POST "), operation, example["value"])
     for label, operation in OPERATIONS.items()
-    if "requestBody" in operation
-    for name, example in operation["requestBody"]["content"]["application/json"]["examples"].items()
+    for name, example in json_content(operation).get("examples", {}).items()
 }
 PROPERTIES = {
     f"{schema}.{name}": description
@@ -55,19 +64,36 @@ def test_the_committed_document_is_the_generated_one() -> None:
 @pytest.mark.parametrize(("path", "operation", "body"), EXAMPLES.values(), ids=EXAMPLES)
 def test_every_example_of_a_request_works_as_it_stands(client: Client, path: str, operation: Json, body: Json) -> None:
     """It is valid by the document's own schema, is answered, and the answer is valid by its schema."""
-    validator(operation["requestBody"]["content"]["application/json"]["schema"]).validate(body)
+    validator(json_content(operation)["schema"]).validate(body)
 
     answer = client.answer(path, body)
 
     validator(operation["responses"]["200"]["content"]["application/json"]["schema"]).validate(answer)
 
 
-@pytest.mark.parametrize("operation", [body for body in OPERATIONS.values() if "requestBody" in body], ids=str)
-def test_every_operation_with_a_body_has_named_examples(operation: Json) -> None:
-    examples = operation["requestBody"]["content"]["application/json"]["examples"]
+@pytest.mark.parametrize("label", [label for label, operation in OPERATIONS.items() if json_content(operation)])
+def test_every_operation_with_a_json_body_has_named_examples(label: str) -> None:
+    examples = json_content(OPERATIONS[label])["examples"]
 
     assert len(examples) >= 4
     assert all(example["summary"] for example in examples.values())
+
+
+def test_the_example_of_a_form_works_as_it_stands(client: Client) -> None:
+    """With a table of the columns that it names."""
+    described = OPERATIONS["POST /release/table"]["requestBody"]["content"]["multipart/form-data"]
+    request = described["example"]["request"]
+    validator(described["schema"]["properties"]["request"]).validate(request)
+    table = pa.table({"url": ["a.org"], "country": ["US"], "users": [48211]})
+
+    response = client.request(
+        "POST",
+        "/release/table",
+        files={"request": (None, json.dumps(request)), "table": ("groups.arrow", as_stream(table))},
+    )
+
+    assert response.status_code == 200, response.text
+    assert from_bytes(response.content).num_rows == 1
 
 
 @pytest.mark.parametrize("described", PROPERTIES.values(), ids=PROPERTIES)
@@ -99,6 +125,7 @@ def test_every_operation_has_an_id_of_its_own_a_summary_and_a_description() -> N
 
 def test_the_document_has_every_route_of_the_contract() -> None:
     posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate"}
+    posts |= {"POST /release", "POST /release/table"}
 
     assert posts | {"GET /healthz", "GET /readyz", "GET /version", "GET /metrics"} == set(OPERATIONS)
 

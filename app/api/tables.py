@@ -1,0 +1,137 @@
+"""POST /release/table: the mechanism applied to an Arrow IPC stream or a Parquet file.
+
+The upload is spooled, and another process makes the answer from it: sorting holds nobody up, and a table that is
+damaged on purpose damages only that process.
+"""
+
+import mmap
+from collections.abc import AsyncIterator
+from typing import IO, Annotated
+
+import pyarrow as pa
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+
+from app.api.certificate import CASE_STUDY, Certificate, Certified
+from app.api.mechanism import MOST_COLUMNS, Name
+from app.api.problems import PROBLEMS, Busy
+from app.api.route import parsed, received
+from app.api.services import services_of
+from app.api.uploads import SharedFile, receive_upload, spool
+from app.release.entropy import operating_system
+from app.release.noise import Noise
+from app.release.tables import Format, Limits, Roles, read_table, release_table, write_table
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["release"], responses=PROBLEMS)
+
+_CHUNK_BYTES = 256 * 1024
+_MEDIA_TYPES: dict[Format, str] = {
+    "arrow": "application/vnd.apache.arrow.stream",
+    "parquet": "application/vnd.apache.parquet",
+}
+
+
+class TableRequest(Certified):
+    """A mechanism, and which columns of the table are what. Those of aggregates/names are the further columns."""
+
+    count_column: Name = Field(
+        title="Count column", description="The column with the true numbers of users; integers.", examples=["users"]
+    )
+    key_columns: Annotated[list[Name], Field(min_length=1, max_length=MOST_COLUMNS)] = Field(
+        title="Key columns",
+        description="The columns that together identify a group, in the order to sort by; of any scalar type.",
+        examples=[["url", "country"]],
+    )
+
+
+_EXAMPLE = {"mechanism": CASE_STUDY, "epsilon": 0.349, "count_column": "users", "key_columns": ["url", "country"]}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+# What it refers to is in the document already, because /release refers to it too.
+_REQUEST = TableRequest.model_json_schema(ref_template="#/components/schemas/{model}")
+del _REQUEST["$defs"]
+
+
+@router.post(
+    "/release/table",
+    operation_id="releaseTable",
+    summary="A private table from a true one",
+    response_class=StreamingResponse,
+    responses={200: {"description": "The kept rows.", "content": dict.fromkeys(_MEDIA_TYPES.values(), _BINARY)}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "multipart/form-data": {
+                    "schema": {
+                        "type": "object",
+                        "required": ["request", "table"],
+                        "properties": {
+                            "request": _REQUEST,
+                            "table": {
+                                "type": "string",
+                                "format": "binary",
+                                "title": "Table",
+                                "description": "An Arrow IPC stream or a Parquet file.",
+                            },
+                        },
+                    },
+                    "encoding": {"request": {"contentType": "application/json"}},
+                    "example": {"request": _EXAMPLE},
+                }
+            },
+        }
+    },
+)
+async def release_uploaded_table(request: Request) -> StreamingResponse:
+    """The same for an Arrow IPC stream or a Parquet file, in the part `table` of a form; the part `request` is JSON.
+
+    The answer has the format of the table. Key columns keep their types and may have nulls; rows are sorted by them.
+    Numbers come back as float64, or as int64 where the grid is 1. The certificate is in the metadata of the schema.
+    """
+    services = services_of(request)
+    settings = services.settings
+    upload = await receive_upload(request.scope, received(request.receive), settings.max_body_bytes)
+    with upload.table:
+        body = parsed(TableRequest, upload.request)
+        answer = spool()
+        try:
+            limits = Limits(settings.max_table_groups, settings.max_table_bytes)
+            kind = await services.workshop.in_process(_release_table, body, limits, upload.table, answer)
+        except OSError:  # no room for the answer, most likely
+            answer.file.close()
+            raise Busy from None
+        except BaseException:
+            answer.file.close()
+            raise
+    size = answer.file.seek(0, 2)
+    return StreamingResponse(_chunks(answer.file), media_type=_MEDIA_TYPES[kind], headers={"Content-Length": str(size)})
+
+
+def _release_table(body: TableRequest, limits: Limits, upload: SharedFile, answer: SharedFile) -> Format:
+    """In another process: from the one file to the other."""
+    with upload as source, answer as sink:
+        mechanism = body.mechanism.to_domain()
+        noise = Noise(mechanism)
+        certificate = Certificate.of(body, mechanism, noise).model_dump_json()
+        kind, table = read_table(_mapped(source), limits)
+        names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
+        roles = Roles(tuple(body.key_columns), body.count_column, names)
+        schema, batches = release_table(noise, table, roles, operating_system)
+        write_table(kind, schema, batches, certificate, sink)
+    return kind
+
+
+def _mapped(file: IO[bytes]) -> pa.Buffer:
+    """The file as memory that the operating system fills as it is read."""
+    is_empty = file.seek(0, 2) == 0
+    return pa.py_buffer(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        file.seek(0)
+        while chunk := file.read(_CHUNK_BYTES):
+            yield chunk

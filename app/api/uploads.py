@@ -1,0 +1,109 @@
+"""Multipart uploads, spooled to files without a name: nothing of a table is left behind, however the service ends."""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from multiprocessing.reduction import DupFd
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
+
+from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
+from starlette.exceptions import HTTPException
+from starlette.types import Scope
+
+from app.api.problems import Busy, InvalidMultipart
+from app.api.route import content_type
+from app.release.errors import InvalidGroups, TooManyGroups
+
+__all__ = ["SharedFile", "Upload", "receive_upload", "spool"]
+
+_REQUEST, _TABLE = "request", "table"
+_BUFFER = 1 << 20
+
+
+class SharedFile:
+    """An open file, which pickles as a descriptor of the same file for another process of the service."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Callable[[Any], Self], tuple[Any]]:
+        return type(self)._received, (DupFd(self.file.fileno()),)
+
+    @classmethod
+    def _received(cls, descriptor: Any) -> Self:
+        return cls(os.fdopen(descriptor.detach(), "r+b"))
+
+    def __enter__(self) -> IO[bytes]:
+        return self.file
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.file.close()
+
+
+class Upload(NamedTuple):
+    """The parts of a form: ``request``, which is JSON, and ``table``."""
+
+    request: bytes
+    table: SharedFile
+
+
+def spool() -> SharedFile:
+    """An empty file that nobody else can find, and that is gone when it is closed."""
+    return SharedFile(tempfile.TemporaryFile())
+
+
+async def receive_upload(scope: Scope, chunks: AsyncIterator[bytes], max_request_bytes: int) -> Upload:
+    """The two parts of a form, in either order, and no others; the caller closes the table."""
+    if content_type(scope) != b"multipart/form-data":
+        raise HTTPException(415)
+    table = spool()
+    try:
+        return Upload(await _parts(_boundary(scope), chunks, table.file, max_request_bytes), table)
+    except MultipartError:
+        table.file.close()
+        raise InvalidMultipart from None
+    except OSError:  # no room to spool it, most likely
+        table.file.close()
+        raise Busy from None
+    except BaseException:
+        table.file.close()
+        raise
+
+
+def _boundary(scope: Scope) -> str:
+    header = next(value for name, value in scope["headers"] if name == b"content-type")
+    _, options = parse_options_header(header.decode("latin-1"))
+    return str(options.get("boundary", ""))
+
+
+async def _parts(boundary: str, chunks: AsyncIterator[bytes], table: IO[bytes], max_request_bytes: int) -> bytes:
+    request, spooled = bytearray(), bytearray()
+    seen: list[str] = []
+    with PushMultipartParser(boundary, strict=True) as parser:
+        async for chunk in chunks:
+            for event in parser.parse(chunk) if chunk else ():
+                if isinstance(event, MultipartSegment):
+                    seen.append(_checked(event.name, seen))
+                elif event is not None and seen[-1] == _TABLE:
+                    spooled += event
+                elif event is not None:
+                    request += event
+            if len(request) > max_request_bytes:
+                raise TooManyGroups("/request", f"must have at most {max_request_bytes} bytes")
+            if len(spooled) >= _BUFFER:
+                await asyncio.to_thread(table.write, spooled)
+                spooled = bytearray()
+    table.write(spooled)
+    table.flush()
+    for name in (_REQUEST, _TABLE):
+        if name not in seen:
+            raise InvalidGroups(f"/{name}", "is required, as a part of the form")
+    return bytes(request)
+
+
+def _checked(name: str, seen: list[str]) -> str:
+    if name not in (_REQUEST, _TABLE) or name in seen:
+        raise InvalidGroups("", "must be a form of one part called request and one called table")
+    return name
