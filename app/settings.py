@@ -30,7 +30,7 @@ class Settings(BaseSettings):
     max_table_bytes: int = Field(
         default=4 * 1024**3, ge=1024, description="largest upload to `/release/table`, and largest table once read"
     )
-    max_table_groups: int = Field(default=20_000_000, ge=1, description="most groups in one `/release/table`")
+    max_table_groups: int = Field(default=20_000_000, ge=1, lt=2**31, description="most groups in one `/release/table`")
     max_curve_points: int = Field(
         default=10_000, ge=1, le=10_000, description="most ε, δ or σ in one request; more is 422"
     )

@@ -4,27 +4,19 @@ Rounds alternate between the servers, so that both see the same machine; the fig
 """
 
 import itertools
-import json
-import os
-import socket
 import statistics
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from urllib.request import urlopen
 
 from benchmarks.load import posts, throughput
 from benchmarks.markdown import table
+from benchmarks.server import serving
 
 ROUNDS, SECONDS = 15, 1.0
 MECHANISM = {"c_u": 51914, "tau": 1, "tau_star": 13948, "sigma": 2228}
 
 
 def main() -> None:
-    service = [sys.executable, "-m", "app"]
-    noop = [sys.executable, "-m", "uvicorn", "benchmarks.noop:app", "--no-access-log", "--log-level", "warning"]
-    with serving(service) as service_port, serving(noop) as noop_port:
+    noop = ["uvicorn", "benchmarks.noop:app", "--no-access-log", "--log-level", "warning"]
+    with serving("app") as service, serving(*noop) as nothing:
         one = [{"mechanism": MECHANISM, "epsilon": 0.349}]
         fresh = itertools.count()
         rounds = []
@@ -36,15 +28,13 @@ def main() -> None:
             ]
             rounds.append(
                 (
-                    throughput(noop_port, posts("/noop", one), SECONDS),
-                    throughput(service_port, posts("/account/exact", many), SECONDS),
-                    throughput(service_port, posts("/account/exact", one), SECONDS),
+                    throughput(nothing.port, posts("/noop", one), SECONDS),
+                    throughput(service.port, posts("/account/exact", many), SECONDS),
+                    throughput(service.port, posts("/account/exact", one), SECONDS),
                 )
             )
         hits_and_misses = [
-            line
-            for line in _get(service_port, "/metrics").splitlines()
-            if line.startswith("gsh_cache") and "_total" in line
+            line for line in service.get("/metrics").splitlines() if line.startswith("gsh_cache") and "_total" in line
         ]
     rows = []
     for name, column, goal in (("no-op", 0, "1"), ("uncached", 1, "≥ 0.8"), ("cached", 2, "≥ 0.9")):
@@ -57,39 +47,6 @@ def main() -> None:
     print(
         "The no-op goes through FastAPI's general handler, which the service replaces by its own (app/api/route.py).\n"
     )
-
-
-@contextmanager
-def serving(command: list[str]) -> Iterator[int]:
-    """A server process on a free port, stopped at the end."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    if "uvicorn" in command:
-        command = [*command, "--port", str(port)]
-    process = subprocess.Popen(command, env=os.environ | {"GSH_PORT": str(port)}, stdout=subprocess.DEVNULL)
-    try:
-        _wait_for(port, process)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    while process.poll() is None:
-        try:
-            json.loads(_get(port, "/openapi.json"))
-            return
-        except OSError:
-            continue
-    raise RuntimeError("the server did not start")
-
-
-def _get(port: int, path: str) -> str:
-    with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-        body: bytes = answer.read()
-    return body.decode()
 
 
 if __name__ == "__main__":

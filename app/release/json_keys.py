@@ -6,7 +6,6 @@ another comes before it. 1 and 1.0 are the same number, as they are in JSON.
 
 import math
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
@@ -40,9 +39,14 @@ def columns_of(keys: Sequence[Any], pointer: str) -> list[pa.Array]:
 
 
 def _parts(keys: Sequence[list[Any]], pointer: str) -> list[pa.Array]:
-    if min(map(len, keys)) < 1 or max(map(len, keys)) > _MOST_PARTS:
+    lengths = set(map(len, keys))
+    if min(lengths) < 1 or max(lengths) > _MOST_PARTS:
         raise InvalidGroups(pointer, f"must be strings, numbers, or lists of 1 to {_MOST_PARTS} of these")
-    return [column for part in zip_longest(*keys, fillvalue=_ABSENT) for column in _scalars(part, pointer)]
+    columns: list[pa.Array] = []
+    for place in range(max(lengths)):
+        part = [key[place] if place < len(key) else _ABSENT for key in keys]
+        columns += _scalars(part, pointer)
+    return columns
 
 
 def _scalars(part: Sequence[Any], pointer: str) -> list[pa.Array]:

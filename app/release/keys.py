@@ -25,7 +25,8 @@ from app.release.errors import InvalidGroups
 
 __all__ = ["Positions", "comparable", "unique_order"]
 
-Positions = NDArray[np.int64]
+Positions = NDArray[np.int32]
+"""Places of rows in a table, which has fewer than 2³¹."""
 
 _RUN = 1 << 17
 _BUCKETS, _PER_BUCKET = 16, 64
@@ -54,31 +55,37 @@ def comparable(column: pa.Array, pointer: str) -> list[pa.Array]:
 def _arrange(columns: Sequence[pa.Array], length: int) -> tuple[Positions, NDArray[np.bool_]]:
     """The sorted positions, and for each place in that order whether the key is that of the place before."""
     if not columns:
-        return np.arange(length), np.arange(length) > 0
+        return np.arange(length, dtype=np.int32), np.arange(length) > 0
     if length <= _RUN:
         return _arrange_run(columns, length)
+    bucket_of = _buckets(columns[0])
+    ends = np.cumsum(np.bincount(bucket_of, minlength=_BUCKETS))
+    order, repeats = np.empty(length, np.int32), np.empty(length, np.bool_)
 
-    def arrange_bucket(rows: Positions) -> tuple[Positions, NDArray[np.bool_]]:
+    def arrange_bucket(number: int) -> None:
+        rows = np.flatnonzero(bucket_of == number).astype(np.int32)
         taken = pa.array(rows)
-        order, repeats = _arrange_run([column.take(taken) for column in columns], len(rows))
-        return rows[order], repeats
+        place = slice(ends[number] - len(rows), ends[number])
+        within, repeats[place] = _arrange_run([column.take(taken) for column in columns], len(rows))
+        order[place] = rows[within]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # Arrow sorts without the interpreter's lock
-        orders, repeats = zip(*pool.map(arrange_bucket, _buckets(columns[0])), strict=True)
-    return np.concatenate(orders), np.concatenate(repeats)
+        list(pool.map(arrange_bucket, range(_BUCKETS)))
+    return order, repeats
 
 
-def _buckets(column: pa.Array) -> list[Positions]:
-    """The rows between each two of a few pivots, in ascending order: equal values share a bucket, nulls have the last.
+def _buckets(column: pa.Array) -> NDArray[np.int8]:
+    """For each row the number of pivots, a few values of the column, that it is not below; nulls are above them all.
 
-    Rows of a bucket lie close together once they are taken, which makes sorting them faster than sorting all.
+    Equal values share a bucket. Its rows lie close together once they are taken, which makes sorting them bucket by
+    bucket faster than sorting all.
     """
     sample = column.take(pa.array(np.linspace(0, len(column) - 1, _BUCKETS * _PER_BUCKET, dtype=np.int64))).drop_null()
     ordered = sample.take(pc.sort_indices(sample))
     bucket = np.zeros(len(column), np.int8)
     for place in range(_PER_BUCKET, len(ordered), _PER_BUCKET):
         bucket += pc.fill_null(pc.greater_equal(column, ordered[place]), True).to_numpy(zero_copy_only=False)
-    return [np.flatnonzero(bucket == number) for number in range(_BUCKETS)]
+    return bucket
 
 
 def _arrange_run(columns: Sequence[pa.Array], length: int) -> tuple[Positions, NDArray[np.bool_]]:
@@ -89,7 +96,7 @@ def _arrange_run(columns: Sequence[pa.Array], length: int) -> tuple[Positions, N
     for start in range(0, length - 1, _RUN):
         rows = order.slice(start, _RUN + 1)  # one more, which is the first of the next run
         repeats[start + 1 : start + len(rows)] = _equal_to_previous(column.take(rows) for column in columns)
-    return order.to_numpy().view(np.int64), repeats
+    return order.to_numpy().astype(np.int32), repeats
 
 
 def _equal_to_previous(columns: Iterator[pa.Array]) -> NDArray[np.bool_]:

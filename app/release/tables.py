@@ -127,7 +127,11 @@ def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Lim
         if size > limits.bytes:
             raise TooManyGroups("/table", f"must take up at most {limits.bytes} bytes")
         collected.append(batch)
-    return pa.Table.from_batches(collected, schema)
+    columns = pa.Table.from_batches(collected, schema).columns
+    collected.clear()
+    for place, column in enumerate(columns):  # one by one, so that no more than one is there twice
+        columns[place] = _joined(column)
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _too_many(limits: Limits) -> TooManyGroups:
@@ -151,6 +155,14 @@ def _check_columns(table: pa.Table, roles: Roles) -> None:
             raise InvalidGroups(pointer, "must name exactly one column of the table")
     if len(present) != len(named):
         raise InvalidGroups("/table", "must have no column beside its keys, its count and the aggregates")
+
+
+def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in one piece, as long as its offsets can tell where in it a value begins."""
+    if column.num_chunks == 1 or (column.type in (pa.string(), pa.binary()) and column.nbytes >= 2**31):
+        return column
+    joined = column.unify_dictionaries().combine_chunks()
+    return joined if isinstance(joined, pa.ChunkedArray) else pa.chunked_array([joined])
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:

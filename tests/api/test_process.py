@@ -164,3 +164,15 @@ def test_the_health_check_asks_the_service_of_the_same_settings(tmp_path: Path) 
         assert check(port) == 0
         service.stop()
     assert check(port) == 1
+
+
+def test_workers_draw_noise_of_their_own(tmp_path: Path) -> None:
+    """Each worker, and each process that it starts, asks the operating system: nothing is copied when they are made."""
+    mechanism = {"c_u": 1, "tau": 1, "tau_star": 50.0, "sigma": 5.0}
+    keys = [f"{'k' * 60}{number}" for number in range(2000)]
+    small = {"mechanism": mechanism, "groups": {"keys": ["a", "b"], "counts": [1000, 1000]}}
+    large = {"mechanism": mechanism, "groups": {"keys": keys, "counts": [1000] * len(keys)}}
+    with Service(temporary=tmp_path, workers="2") as service:
+        answers = [service.post("/release", body).json() for body in [small] * 20 + [large] * 6]
+
+    assert len({tuple(answer["groups"]["counts"][:2]) for answer in answers}) == 26

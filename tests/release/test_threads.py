@@ -1,0 +1,43 @@
+"""Many threads at once: the same bits give the same numbers as alone, also where draws are settled in ball arithmetic."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from app.accounting.mechanism import Aggregates, Mechanism
+from app.accounting.methods import EXACT, at_epsilon
+from app.accounting.sensitivity import L2Norm
+from app.release.entropy import operating_system
+from app.release.noise import Noise
+from tests.release.recorded import Recorded, awkward_words
+
+AGGREGATES = Aggregates(("a", "b"), ((400.0, 150.0), (150.0, 100.0)), L2Norm(1.0))
+MECHANISM = Mechanism(3, 1, 1000.0, 20.0, aggregates=AGGREGATES)
+COUNTS, VALUES = np.full(2000, 1000), np.full((2000, 2), 0.1)
+
+
+def noisy(seed: int) -> tuple[list[bool], list[float], list[list[float]]]:
+    """Some hundred of these draws are beyond the table, and settled at 128 bits or more."""
+    added = Noise(MECHANISM).add(COUNTS, VALUES, Recorded(str(seed), awkward_words()))
+    return added.kept.tolist(), added.counts.tolist(), added.values.tolist()
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    """Beside the noise, others account at precisions of their own."""
+    alone = [noisy(seed) for seed in range(8)]
+    account = at_epsilon(EXACT, MECHANISM, 0.5)
+    with ThreadPoolExecutor(8) as pool:
+        accounts = [pool.submit(at_epsilon, EXACT, MECHANISM, 0.5) for _ in range(50)]
+        together = list(pool.map(noisy, range(8)))
+        accounts += [pool.submit(at_epsilon, EXACT, MECHANISM, 0.5) for _ in range(50)]
+
+    assert together == alone
+    assert {future.result() for future in accounts} == {account}
+
+
+def test_threads_that_draw_from_the_operating_system_never_repeat_each_other() -> None:
+    noise = Noise(MECHANISM)
+    with ThreadPoolExecutor(8) as pool:
+        drawn = list(pool.map(lambda _: noise.add(COUNTS, VALUES, operating_system).counts.tobytes(), range(16)))
+
+    assert len(set(drawn)) == 16
