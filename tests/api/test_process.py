@@ -173,6 +173,8 @@ def test_workers_draw_noise_of_their_own(tmp_path: Path) -> None:
     small = {"mechanism": mechanism, "groups": {"keys": ["a", "b"], "counts": [1000, 1000]}}
     large = {"mechanism": mechanism, "groups": {"keys": keys, "counts": [1000] * len(keys)}}
     with Service(temporary=tmp_path, workers="2") as service:
+        for _ in range(2):
+            service.wait_for_message("Application startup complete")
         answers = [service.post("/release", body).json() for body in [small] * 20 + [large] * 6]
 
     assert len({tuple(answer["groups"]["counts"][:2]) for answer in answers}) == 26

@@ -1,4 +1,4 @@
-"""Many threads at once: the same bits give the same numbers as alone, also where draws are settled in ball arithmetic."""
+"""Many threads at once: the same bits give the same numbers as alone, also where ball arithmetic settles them."""
 
 from concurrent.futures import ThreadPoolExecutor
 
