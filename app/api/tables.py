@@ -119,8 +119,7 @@ def _release_table(body: TableRequest, limits: Limits, upload: SharedFile, answe
         kind, table = read_table(_mapped(source), limits)
         names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
         roles = Roles(tuple(body.key_columns), body.count_column, names)
-        schema, batches = release_table(noise, table, roles, operating_system)
-        write_table(kind, schema, batches, certificate, sink)
+        write_table(kind, release_table(noise, table, roles, operating_system), certificate, sink)
     return kind
 
 

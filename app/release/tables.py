@@ -58,9 +58,7 @@ def read_table(source: pa.Buffer, limits: Limits) -> tuple[Format, pa.Table]:
         raise InvalidGroups("/table", "must be a complete Arrow IPC stream or Parquet file") from None
 
 
-def release_table(
-    noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy
-) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy) -> pa.RecordBatchReader:
     """The kept rows, sorted by key: key columns as they came, count and values noisy. Checks come before any noise."""
     _check_columns(table, roles)
     keys = [_plain(table[name]) for name in roles.keys]
@@ -82,18 +80,16 @@ def release_table(
     schema = pa.schema(fields)
     parts = [_taken(key, kind, released.rows) for key, kind in zip(keys, kinds, strict=True)]
     parts += [_sliced(column) for column in numbers.values()]
-    return schema, (pa.record_batch(list(columns), schema) for columns in zip(*parts, strict=True))
+    batches = (pa.record_batch(list(columns), schema) for columns in zip(*parts, strict=True))
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def write_table(
-    kind: Format, schema: pa.Schema, batches: Iterator[pa.RecordBatch], certificate: str, sink: IO[bytes]
-) -> None:
+def write_table(kind: Format, released: pa.RecordBatchReader, certificate: str, sink: IO[bytes]) -> None:
     """The answer, with its certificate in the metadata of the schema."""
-    described = schema.with_metadata({CERTIFICATE: certificate})
-    opened = pq.ParquetWriter(sink, described) if kind == "parquet" else pa.ipc.new_stream(sink, described)
-    with opened as writer:
-        for batch in batches:
-            writer.write_batch(batch.replace_schema_metadata(described.metadata))
+    schema = released.schema.with_metadata({CERTIFICATE: certificate})
+    with pq.ParquetWriter(sink, schema) if kind == "parquet" else pa.ipc.new_stream(sink, schema) as writer:
+        for batch in released:
+            writer.write_batch(batch)
 
 
 def _stream_batches(source: pa.Buffer) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
