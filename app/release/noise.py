@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
 from app.accounting import balls
-from app.accounting.covariance import Triangle, cholesky, dot, prove_positive_definite
+from app.accounting.covariance import Matrix, Triangle, cholesky, dot, prove_positive_definite
 from app.accounting.errors import InvalidParameter
 from app.accounting.gaussian import quantile
 from app.accounting.mechanism import Mechanism
@@ -50,7 +50,7 @@ class Noise:
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism
         self._table = table()
-        matrix = mechanism.aggregates.covariance if mechanism.aggregates is not None else ()
+        self._matrix = matrix = mechanism.aggregates.covariance if mechanism.aggregates is not None else ()
         self.count_grid = _grid(mechanism.sigma, "sigma")
         self.value_grids = tuple(
             _grid(math.sqrt(row[j]), f"aggregates/covariance/{j}/{j}") for j, row in enumerate(matrix)
@@ -58,7 +58,8 @@ class Noise:
         self._in_grids = mechanism.sigma / self.count_grid
         # The product with σ/grid is rounded once, and the sum with the fraction of a count once more.
         self._count_error = self._in_grids * (self._table.error + 4 * _HALF_ULP * self._table.largest) + 4 * _HALF_ULP
-        self._bits = prove_positive_definite(matrix, "aggregates/covariance") if matrix else _WORD
+        # Each bit beyond those that prove a pivot positive halves what errs in L.
+        self._bits = prove_positive_definite(matrix, "aggregates/covariance") if matrix else 0
         self._factor, self._factor_error, self._draw_error = self._scaled_factor()
 
     def add(self, counts: NDArray[np.int64], values: Doubles, entropy: Entropy) -> Noisy:
@@ -110,7 +111,7 @@ class Noise:
         draws = [int(word) & MAGNITUDE for word in words]
         for known in itertools.count(_WORD, _WORD):
             attempt = functools.partial(self._attempt, count, values, signs, draws, known)
-            settled = balls.at_precision(max(2 * known, self._bits), attempt)
+            settled = balls.at_precision(self._bits + 2 * known, attempt)
             if settled is not None:
                 return settled
             draws = [draw << _WORD | int.from_bytes(entropy(_WORD // 8), "little") for draw in draws]
@@ -121,23 +122,16 @@ class Noise:
     ) -> tuple[bool, float, list[float]] | None:
         """The group's numbers where ``known`` bits of each draw determine them, else None."""
         standard = [sign * _quantiles(draw, known) for sign, draw in zip(signs, draws, strict=True)]
-        noisy = count + self._mechanism.sigma * standard[0]
-        above, below = noisy >= self._mechanism.tau_star, noisy < self._mechanism.tau_star
-        numbers = [_on_grid(noisy, self.count_grid)]
-        for row, value, grid in zip(self._ball_factor(), values, self.value_grids, strict=True):
-            numbers.append(_on_grid(value + dot(row, standard[1 : 1 + len(row)]), grid))
+        noise = self._mechanism.sigma * standard[0]
+        missing = _ball(Fraction(self._mechanism.tau_star) - count)
+        above, below = noise >= missing, noise < missing
+        numbers = [_on_grid(count, noise, self.count_grid)]
+        for row, value, grid in zip(_ball_factor(self._matrix, ctx.prec), values, self.value_grids, strict=True):
+            numbers.append(_on_grid(value, dot(row, standard[1 : 1 + len(row)]), grid))
         if not (above or below) or None in numbers:
             return None
         first, *rest = [number for number in numbers if number is not None]
         return bool(above) and count >= max(self._mechanism.tau, 1), first, rest
-
-    def _ball_factor(self) -> Triangle:
-        """L with Σ = L Lᵀ, in balls at the present precision."""
-        if self._mechanism.aggregates is None:
-            return []
-        factor = cholesky(self._mechanism.aggregates.covariance)
-        assert factor is not None  # proven at no more bits than these
-        return factor
 
     def _scaled_factor(self) -> tuple[Doubles, Doubles, Doubles]:
         """L in units of the grids, and what errs in L z in units of |z|: L's own error and the rounding of the sum."""
@@ -145,7 +139,8 @@ class Noise:
         def compute() -> tuple[Doubles, Doubles, Doubles]:
             size = len(self.value_grids)
             middle, radius = np.zeros((size, size)), np.zeros((size, size))
-            for i, (row, grid) in enumerate(zip(self._ball_factor(), self.value_grids, strict=True)):
+            factor = _ball_factor(self._matrix, ctx.prec)
+            for i, (row, grid) in enumerate(zip(factor, self.value_grids, strict=True)):
                 for j, entry in enumerate(row):
                     middle[i, j] = float((entry / grid).mid())
                     radius[i, j] = math.nextafter(float((entry / grid).rad()), math.inf)
@@ -153,7 +148,7 @@ class Noise:
             # A little more, for the rounding of the bound itself.
             return middle, ours * (1 + 2**-10), (np.abs(middle) + ours) * (1 + 2**-10)
 
-        return balls.at_precision(max(2 * _WORD, self._bits), compute)
+        return balls.at_precision(self._bits + 2 * _WORD, compute)
 
 
 def _round(numbers: Doubles, noise: Doubles, error: Doubles, grid: float) -> tuple[Doubles, NDArray[np.bool_]]:
@@ -174,20 +169,35 @@ def _round(numbers: Doubles, noise: Doubles, error: Doubles, grid: float) -> tup
         return (whole + nearest) * grid + np.where(huge, numbers, 0.0), unsettled
 
 
-def _quantiles(draw: int, known: int) -> arb:
-    """Q(q) for every q from ``draw`` to ``draw`` + 1, in units of 2^−known."""
+@functools.lru_cache(maxsize=8)
+def _ball_factor(matrix: Matrix, _precision: int) -> Triangle:
+    """L with Σ = L Lᵀ, in balls at the present precision; kept, because a wide Σ takes long."""
+    factor = cholesky(matrix)
+    assert factor is not None  # proven at fewer bits than these
+    return factor
+
+
     if draw == 0:
         return balls.ANYTHING
+def _quantiles(draw: int, known: int) -> arb:
+    """Q(q) for every q from ``draw`` to ``draw`` + 1, in units of 2^−known."""
     unit = arb(2) ** -known
     return quantile(draw * unit).union(quantile((draw + 1) * unit))
 
 
-def _on_grid(number: arb, grid: float) -> float | None:
-    """The nearest point of the grid as the nearest double, or None where the ball leaves a choice."""
-    multiple = (number / grid + arb(1) / 2).floor().unique_fmpz()
+def _on_grid(number: float, noise: arb, grid: float) -> float | None:
+    """number + noise to the nearest point of the grid as the nearest double, or None where the ball leaves a choice."""
+    scaled = Fraction(number) / Fraction(grid)
+    # As in doubles, whole multiples stay out of the ball: how many bits are needed shall not depend on the number.
+    whole = round(scaled)
+    multiple = (noise / grid + _ball(scaled - whole) + arb(1) / 2).floor().unique_fmpz()
     if multiple is None:
         return None
-    return float(Fraction(int(multiple)) * Fraction(grid))
+    return float((whole + int(multiple)) * Fraction(grid))
+
+
+def _ball(number: Fraction) -> arb:
+    return arb(fmpq(number.numerator, number.denominator))
 
 
 def _grid(deviation: float, pointer: str) -> float:
