@@ -80,12 +80,11 @@ class Noise:
         noise, segment = normals(words[0], self._table)
         noise *= self._in_grids
         error = self._count_error.take(segment)
-        with np.errstate(over="ignore"):  # a threshold beyond all doubles is left open, and settled
+        with np.errstate(over="ignore"):  # a threshold beyond all doubles is beyond all noise
             distance = noise - (self._mechanism.tau_star - counts) / self.count_grid
         kept = (distance >= 0) & (counts >= max(self._mechanism.tau, 1))
         # τ* − C is rounded, and so is the distance.
-        far = np.abs(distance)
-        opened = far <= error + 8 * _HALF_ULP * (far + np.abs(noise))
+        opened = (1 - 8 * _HALF_ULP) * np.abs(distance) <= error + 8 * _HALF_ULP * np.abs(noise)
         noisy, unsettled = _round(counts.astype(np.float64), noise, error, self.count_grid)
         opened |= unsettled
         noisy_values = np.empty_like(values)
