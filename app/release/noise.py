@@ -27,7 +27,7 @@ __all__ = ["Noise", "Noisy"]
 
 Doubles = NDArray[np.float64]
 
-_CHUNK = 1 << 14
+_DRAWS_AT_ONCE = 1 << 14
 _GRID_BITS = 20
 _WORD = 64
 # Far from where a power of two, or a product of two, would leave the range of doubles.
@@ -63,16 +63,20 @@ class Noise:
         self._factor, self._factor_error, self._draw_error = self._scaled_factor()
 
     def add(self, counts: NDArray[np.int64], values: Doubles, entropy: Entropy) -> Noisy:
-        """Noisy numbers for every group, dropped or not; the work does not depend on the counts."""
-        chunks = range(0, len(counts), _CHUNK)
-        parts = [self._add(counts[i : i + _CHUNK], values[i : i + _CHUNK], entropy) for i in chunks]
-        if not parts:
-            return Noisy(np.empty(0, np.bool_), np.empty(0), np.empty((0, len(self.value_grids))))
-        return Noisy(
-            np.concatenate([part.kept for part in parts]),
-            np.concatenate([part.counts for part in parts]),
-            np.concatenate([part.values for part in parts]),
-        )
+        """Noisy numbers for every group, dropped or not; the work does not depend on the counts.
+
+        Counts are at most 2⁵³ and values finite, which whoever takes them in has checked.
+        """
+        shape = len(counts), len(self.value_grids)
+        if values.shape != shape:
+            raise ValueError("values must have a row for each group and a column for each aggregate")
+        noisy = Noisy(np.empty(len(counts), np.bool_), np.empty(len(counts)), np.empty(shape))
+        length = _DRAWS_AT_ONCE // (1 + len(self.value_grids)) or 1
+        for start in range(0, len(counts), length):
+            chunk = slice(start, start + length)
+            part = self._add(counts[chunk], values[chunk], entropy)
+            noisy.kept[chunk], noisy.counts[chunk], noisy.values[chunk] = part.kept, part.counts, part.values
+        return noisy
 
     def _add(self, counts: NDArray[np.int64], values: Doubles, entropy: Entropy) -> Noisy:
         columns = len(self.value_grids)
@@ -87,16 +91,15 @@ class Noise:
         opened = (1 - 8 * _HALF_ULP) * np.abs(distance) <= error + 8 * _HALF_ULP * np.abs(noise)
         noisy, unsettled = _round(counts.astype(np.float64), noise, error, self.count_grid)
         opened |= unsettled
-        noisy_values = np.empty_like(values)
+        noisy_values = np.empty(values.shape)
         if columns:
-            draws = [normals(row, self._table) for row in words[1:]]
-            standard = np.stack([draw for draw, _ in draws], axis=1)
-            errors = np.stack([self._table.error.take(segment) for _, segment in draws], axis=1)
+            standard, segments = normals(words[1:], self._table)
+            errors = self._table.error.take(segments)
             with np.errstate(invalid="ignore"):  # an infinite bound times a zero of the factor: open, as it should be
-                noises = standard @ self._factor.T
-                bounds = errors @ self._draw_error.T + np.abs(standard) @ self._factor_error.T
+                noises = self._factor @ standard
+                bounds = self._draw_error @ errors + self._factor_error @ np.abs(standard)
             for j, grid in enumerate(self.value_grids):
-                noisy_values[:, j], unsettled = _round(values[:, j], noises[:, j], bounds[:, j], grid)
+                noisy_values[:, j], unsettled = _round(values[:, j], noises[j], bounds[j], grid)
                 opened |= unsettled
         for i in np.flatnonzero(opened):
             kept[i], noisy[i], noisy_values[i] = self._settle(int(counts[i]), values[i].tolist(), words[:, i], entropy)
@@ -176,10 +179,10 @@ def _ball_factor(matrix: Matrix, _precision: int) -> Triangle:
     return factor
 
 
-    if draw == 0:
-        return balls.ANYTHING
 def _quantiles(draw: int, known: int) -> arb:
     """Q(q) for every q from ``draw`` to ``draw`` + 1, in units of 2^−known."""
+    if draw == 0:
+        return balls.ANYTHING
     unit = arb(2) ** -known
     return quantile(draw * unit).union(quantile((draw + 1) * unit))
 
