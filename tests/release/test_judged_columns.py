@@ -105,6 +105,17 @@ def test_columns_are_the_ideal_ones_correctly_rounded(name: str) -> None:
     assert len(entropy.given) > groups // 8  # the near ties were open, and some needed more bits
 
 
+def test_a_zero_has_no_sign() -> None:
+    """Small noise of either sign on aggregates that are nearly zero, or zero of either sign."""
+    values = np.array([[0.0], [-0.0], [1e-300], [-1e-300]] * 2)
+    small = 2**63 - 2**35  # a q just below ½
+    words = np.array([[2**62] * 8, [small] * 4 + [small - 2**63] * 4])
+    published = assert_as_judged(mechanism_with(((400.0,),)), np.full(8, 9000), values, Recorded("zero", words))
+
+    assert (published.values == 0).all()
+    assert not np.signbit(published.values).any()
+
+
 def test_chunks_and_their_further_words_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Open groups draw between one chunk's words and the next one's."""
     monkeypatch.setattr(noise_of_release, "_DRAWS_AT_ONCE", 3 * 64)
