@@ -27,7 +27,8 @@ __all__ = ["Noise", "Noisy"]
 
 Doubles = NDArray[np.float64]
 
-_DRAWS_AT_ONCE = 1 << 14
+# Arrays of 120 KiB: from 128 KiB on the C library may ask the system for each anew.
+_DRAWS_AT_ONCE = 15 << 10
 _GRID_BITS = 20
 _WORD = 64
 # Far from where a power of two, or a product of two, would leave the range of doubles.
