@@ -1,8 +1,9 @@
 """``python -m benchmarks``: all tables but the case study's, which has a command of its own."""
 
-from benchmarks import accounting, http, peers, release
+from benchmarks import accounting, http, noise, peers, release
 
 accounting.main()
 http.main()
+noise.main()
 peers.main()
 release.main()
