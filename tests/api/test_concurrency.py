@@ -37,6 +37,10 @@ LONG_REQUESTS: dict[str, tuple[str, Json]] = {
     "a bound on the norm": ("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": NORM}, "epsilon": 1}),
     "vectors that tie": ("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": TIED}, "epsilon": 1}),
     "the theorem": ("/account/exact", THEOREM | {"mechanism": CASE_STUDY | {"c_u": 10**6}}),
+    "a large release": (
+        "/release",
+        {"mechanism": CASE_STUDY, "groups": {"keys": list(range(50_000)), "counts": [10**6] * 50_000}},
+    ),
 }
 
 PATIENCE = 10

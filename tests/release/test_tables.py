@@ -154,9 +154,14 @@ def test_a_long_answer_comes_in_batches_that_share_a_dictionary(kind: str) -> No
     words = pa.array([f"word-{number % 500}" for number in range(length)]).dictionary_encode()
     table = pa.table({"word": words, "number": np.arange(length)[::-1], "count": np.full(length, CERTAIN)})
 
-    answer = from_bytes(released(as_bytes(kind, table, 40_000), keys=("word", "number")))
+    content = released(as_bytes(kind, table, 40_000), keys=("word", "number"))
 
+    answer = from_bytes(content)
     assert answer.num_rows == length
+    if kind == "arrow":
+        stream = pa.ipc.open_stream(content)
+        assert len(list(stream)) > 1
+        assert (stream.stats.num_dictionary_batches, stream.stats.num_replaced_dictionaries) == (1, 0)
     assert answer.schema.field("word").type == words.type
     pairs = list(zip(answer["word"].to_pylist(), answer["number"].to_pylist(), strict=True))
     assert pairs == sorted(pairs)
