@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from app.accounting.curves import CurveCache
-from app.api import account, calibrate, docs, problems, release, service, tables
+from app.api import account, calibrate, docs, problems, release, release_table, service
 from app.api.guards import BodyLimitMiddleware, CutOffMiddleware
 from app.api.services import Services
 from app.api.workload import Workshop
@@ -35,7 +35,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The service; settings come from the environment unless given."""
     settings = settings or Settings()
     cache = CurveCache(settings.cache_size)
-    services = Services(settings, cache, Workshop(settings.heavy_threads, settings.heavy_queue), Metrics(cache))
+    # A table four times and its upload once, which is more than a release takes, and room for code and threads.
+    process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
+    workshop = Workshop(settings.heavy_threads, settings.heavy_queue, process_memory)
+    services = Services(settings, cache, workshop, Metrics(cache))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -59,7 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
     )
     app.state.services = services
-    for module in (calibrate, account, release, tables, service, docs):
+    for module in (calibrate, account, release, release_table, service, docs):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     app.mount("/swagger", docs.assets)
     releases = {"/release": settings.max_release_bytes, "/release/table": settings.max_table_bytes}

@@ -18,7 +18,9 @@ class Settings(BaseSettings):
     workers: int = Field(default=1, ge=1, le=256, description="worker processes")
     root_path: str = Field(default="", description="path prefix, where a proxy strips one")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
-    access_log: bool = Field(default=False, description="log a line per request: method, route, status, seconds")
+    access_log: bool = Field(
+        default=False, description="log a line per request: method, route, status and, but for releases, seconds"
+    )
     shutdown_seconds: int = Field(default=10, ge=0, description="how long requests may finish after a stop signal")
     max_body_bytes: int = Field(default=2 * 1024**2, ge=1024, description="largest request body; more is 413")
     max_release_bytes: int = Field(

@@ -26,7 +26,7 @@ from benchmarks.timing import duration, medians
 SIZES = (10**4, 10**5, 10**6)
 COLUMNS = (0, 1, 3)
 COVARIANCE = ((400.0, 150.0, 0.0), (150.0, 100.0, -20.0), (0.0, -20.0, 900.0))
-PEER_GROUPS = 20_000
+PEER_GROUPS = 50_000
 
 Doubles = NDArray[np.float64]
 Counts = NDArray[np.int64]

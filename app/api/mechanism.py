@@ -32,7 +32,9 @@ def _one_or_many(value: Any) -> str:
 N = TypeVar("N")
 OneOrMany = Annotated[
     Annotated[N, Tag(NUMBER)]
-    | Annotated[list[N], Field(min_length=1, json_schema_extra={"maxItems": MOST_POINTS}), Tag(NUMBERS)],
+    | Annotated[
+        list[N], Field(min_length=1, fail_fast=True, json_schema_extra={"maxItems": MOST_POINTS}), Tag(NUMBERS)
+    ],
     Discriminator(_one_or_many),
 ]
 """A number, or a list of them (a curve); errors point at the number."""
@@ -73,7 +75,7 @@ class VectorsIn(Strict):
     """All possible changes, listed."""
 
     kind: Literal["vectors"] = Field(title="Kind", description="The full list of changes.", examples=["vectors"])
-    vectors: Annotated[list[Row], Field(min_length=1)] = Field(
+    vectors: Annotated[list[Row], Field(min_length=1, fail_fast=True)] = Field(
         title="Δ", description="Every change one user can make to one group.", examples=[[[1, 0], [1, 1]]]
     )
 

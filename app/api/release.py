@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, WithJsonSchema
 
 from app.api.certificate import CASE_STUDY, Certificate, Certified
-from app.api.mechanism import MuZeroIn, Strict
+from app.api.mechanism import MOST_COLUMNS, MuZeroIn, Strict
 from app.api.problems import PROBLEMS
 from app.api.route import JsonRoute, parsed
 from app.api.services import services_of
@@ -26,8 +26,8 @@ from app.release.noise import Noise
 
 __all__ = ["router"]
 
-# What is decoded and released in about two milliseconds.
-_SMALL_BYTES = 64 * 1024
+# What is decoded and released in a few milliseconds.
+_SMALL_BYTES = 16 * 1024
 
 _PART = {"anyOf": [{"type": "string"}, {"type": "number"}]}
 _KEY = {"anyOf": [*_PART["anyOf"], {"type": "array", "items": _PART, "minItems": 1, "maxItems": 100}]}
@@ -45,10 +45,11 @@ class GroupsIn(Strict):
         examples=[_KEYS],
     )
     counts: list[Annotated[int, Field(ge=0, le=MOST_COUNT)]] = Field(
-        title="C", description="The true number of users of each group.", examples=[[48211, 3]]
+        fail_fast=True, title="C", description="The true number of users of each group.", examples=[[48211, 3]]
     )
-    values: dict[str, list[float]] = Field(
+    values: dict[str, Annotated[list[float], Field(fail_fast=True)]] = Field(
         default={},
+        max_length=MOST_COLUMNS,
         title="A",
         description="For each of aggregates/names its column of true values; absent for counts only.",
         examples=[{"likes": [812, 1], "shares": [40, 0]}],

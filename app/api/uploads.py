@@ -3,10 +3,8 @@
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from multiprocessing.reduction import DupFd
-from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from collections.abc import AsyncIterator
+from typing import IO, NamedTuple
 
 from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
 from starlette.exceptions import HTTPException
@@ -23,23 +21,44 @@ _BUFFER = 1 << 20
 
 
 class SharedFile:
-    """An open file, which pickles as a descriptor of the same file for another process of the service."""
+    """An open file without a name, which pickles as a way for another process of the service to open it too.
+
+    That way is through /proc. To hand over a descriptor, Python's own means, would keep the file for ever if the other
+    process died before it took it.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
 
-    def __reduce__(self) -> tuple[Callable[[Any], Self], tuple[Any]]:
-        return type(self)._received, (DupFd(self.file.fileno()),)
-
-    @classmethod
-    def _received(cls, descriptor: Any) -> Self:
-        return cls(os.fdopen(descriptor.detach(), "r+b"))
+    def __reduce__(self) -> tuple[type["_FileElsewhere"], tuple[str, tuple[int, int]]]:
+        descriptor = self.file.fileno()
+        return _FileElsewhere, (f"/proc/{os.getpid()}/fd/{descriptor}", _identity(descriptor))
 
     def __enter__(self) -> IO[bytes]:
         return self.file
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.file.close()
+
+
+class _FileElsewhere(SharedFile):
+    """The file of another process, opened when it is entered."""
+
+    def __init__(self, path: str, identity: tuple[int, int]) -> None:
+        self._path = path
+        self._identity = identity
+
+    def __enter__(self) -> IO[bytes]:
+        super().__init__(open(self._path, "r+b"))
+        if _identity(self.file.fileno()) != self._identity:  # it was closed, and the number is another's by now
+            self.file.close()
+            raise FileNotFoundError
+        return self.file
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 class Upload(NamedTuple):

@@ -35,6 +35,10 @@ _DETAILS = {
     "extra_forbidden": "has a field that is not part of this object",
     "stated": "{stated}",
 }
+_GROUPS = {
+    "counts": "must be integers from 0 to 2^53",
+    "values": "must be lists of finite numbers, one for each of aggregates/names",
+}
 
 
 def reworded(errors: Sequence[Any]) -> Iterator[tuple[str, str]]:
@@ -45,9 +49,11 @@ def reworded(errors: Sequence[Any]) -> Iterator[tuple[str, str]]:
             location.pop()  # the name of an unknown field is posted data
         if kind in {"union_tag_invalid", "union_tag_not_found"} and context["discriminator"] == "'kind'":
             location.append("kind")
-        if location[:1] == ["groups"]:
-            del location[2:]  # which group is at fault, or which column, is a matter of the data
         template = _DETAILS.get(kind, "is required" if kind == "union_tag_not_found" else "is not valid")
+        if location[:1] == ["groups"] and len(location) > 2:
+            # Which group is at fault, and how, is a matter of the data: the answer is the same wherever the fault is.
+            del location[2:]
+            template = _GROUPS[str(location[1])]
         yield _pointer(location), template.format_map(context)
 
 

@@ -4,6 +4,7 @@ Numbers come before strings and these before lists. Lists are compared part by p
 another comes before it. 1 and 1.0 are the same number, as they are in JSON.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,61 +16,61 @@ from app.release.errors import InvalidGroups
 __all__ = ["columns_of"]
 
 _MOST_PARTS = 100
-
-
-class _Absent:
-    """Stands for a part that a shorter list does not have."""
-
-
-_ABSENT = _Absent()
-_RANKS = {_Absent: 0, int: 1, float: 1, str: 2}
+_RANK_OF_TYPE = {int: 0, float: 0, str: 1}
+_RANK_OF_LISTS = 2
 
 
 def columns_of(keys: Sequence[Any], pointer: str) -> list[pa.Array]:
-    """Comparable columns, one or more for each part of the keys, whose types are checked here."""
+    """Comparable columns: one for each part where keys are all of one kind, else one of their ranks."""
+    columns = [_column(part) for part in _parts(keys)]
+    if columns and None not in columns:
+        return columns
+    return [_ranks(keys, pointer)]
+
+
+def _parts(keys: Sequence[Any]) -> list[Sequence[Any]]:
+    """The parts of keys that are all scalars, or all lists of one length; otherwise nothing."""
     kinds = set(map(type, keys))
-    if not kinds:
-        return []
-    if kinds == {list}:
-        return _parts(keys, pointer)
     if list not in kinds:
-        return _scalars(keys, pointer)
-    is_list = pa.array([isinstance(key, list) for key in keys])
-    return [is_list, *_parts([key if isinstance(key, list) else [key] for key in keys], pointer)]
+        return [keys]
+    lengths = set(map(len, keys)) if kinds == {list} else set()
+    if len(lengths) != 1 or max(lengths) > _MOST_PARTS:
+        return []
+    return [[key[place] for key in keys] for place in range(lengths.pop())]
 
 
-def _parts(keys: Sequence[list[Any]], pointer: str) -> list[pa.Array]:
-    lengths = set(map(len, keys))
-    if min(lengths) < 1 or max(lengths) > _MOST_PARTS:
-        raise InvalidGroups(pointer, f"must be strings, numbers, or lists of 1 to {_MOST_PARTS} of these")
-    columns: list[pa.Array] = []
-    for place in range(max(lengths)):
-        part = [key[place] if place < len(key) else _ABSENT for key in keys]
-        columns += _scalars(part, pointer)
-    return columns
-
-
-def _scalars(part: Sequence[Any], pointer: str) -> list[pa.Array]:
+def _column(part: Sequence[Any]) -> pa.Array | None:
+    """A part that is all strings, or all integers of 64 bits."""
     kinds = set(map(type, part))
-    if kinds == {str}:
-        return [pa.array(part, pa.large_string())]
-    if kinds == {int}:
-        return [_integers(part, pointer)]
-    if not kinds <= _RANKS.keys():
-        raise InvalidGroups(pointer, "must be strings, numbers, or lists of these")
-    if any(isinstance(value, float) and not math.isfinite(value) for value in part):
-        raise InvalidGroups(pointer, "must be finite where they are numbers")
-    numbers = [value if isinstance(value, int | float) else 0 for value in part]
-    # A number is its whole part and the rest, both exact, and of one sign: no integer is rounded to a double.
-    whole = [math.trunc(number) for number in numbers]
-    rest = [number - trunc if isinstance(number, float) else 0.0 for number, trunc in zip(numbers, whole, strict=True)]
-    strings = [value if isinstance(value, str) else "" for value in part]
-    ranks = [_RANKS[type(value)] for value in part]
-    return [pa.array(ranks), _integers(whole, pointer), pa.array(rest), pa.array(strings, pa.large_string())]
-
-
-def _integers(values: Sequence[Any], pointer: str) -> pa.Array:
     try:
-        return pa.array(values, pa.int64())
-    except OverflowError:
-        raise InvalidGroups(pointer, "must be between -2^63 and 2^63 where they are numbers") from None
+        return pa.array(part, {str: pa.large_string(), int: pa.int64()}[kinds.pop()]) if len(kinds) == 1 else None
+    except (KeyError, OverflowError):
+        return None
+
+
+def _ranks(keys: Sequence[Any], pointer: str) -> pa.Array:
+    """For each key its rank among them, by a plain sort; equal ones share a rank."""
+    comparable = [_comparable(key, pointer) for key in keys]
+    order = sorted(range(len(keys)), key=comparable.__getitem__)
+    ranks = [0] * len(keys)
+    for before, here in itertools.pairwise(order):
+        ranks[here] = ranks[before] + (comparable[here] != comparable[before])
+    return pa.array(ranks, pa.int64())
+
+
+def _comparable(key: Any, pointer: str) -> tuple[int, Any]:
+    """A rank of the type first, so that only values that can be compared ever are."""
+    if type(key) is list:
+        if not 1 <= len(key) <= _MOST_PARTS:
+            raise InvalidGroups(pointer, f"must have 1 to {_MOST_PARTS} parts where they are lists")
+        return _RANK_OF_LISTS, [_comparable_scalar(part, pointer) for part in key]
+    return _comparable_scalar(key, pointer)
+
+
+def _comparable_scalar(value: Any, pointer: str) -> tuple[int, Any]:
+    rank = _RANK_OF_TYPE.get(type(value))
+    if rank is None:
+        raise InvalidGroups(pointer, "must be strings, numbers, or lists of these")
+    if type(value) is float and not math.isfinite(value):
+        raise InvalidGroups(pointer, "must be finite where they are numbers")
+    return rank, value

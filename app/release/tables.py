@@ -1,21 +1,23 @@
 """Tables of groups, as Arrow IPC streams and Parquet files: read with suspicion, written in the format they came in.
 
 Of the posted table only its kept rows go into the answer: no metadata of schema or columns (where engines note, say,
-the number of rows), and no dictionary entry that no kept row uses. What is under a null is zero.
+the number of rows) but the names of extension types, and no dictionary entry that no kept row uses. What is under a
+null is zero.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Literal
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from app.release.columns import batches, extension, plain, taken
 from app.release.entropy import Entropy
 from app.release.errors import InvalidGroups, TooManyGroups
 from app.release.keys import Positions, comparable, unique_order
-from app.release.mechanism import Numbers, counts_of, release, values_of
+from app.release.mechanism import counts_of, release, values_of
 from app.release.noise import Noise
 
 __all__ = ["CERTIFICATE", "Format", "Limits", "Roles", "read_table", "release_table", "write_table"]
@@ -54,34 +56,33 @@ def read_table(source: pa.Buffer, limits: Limits) -> tuple[Format, pa.Table]:
         if is_parquet:
             return "parquet", _collected(*_parquet_batches(source, limits), limits)
         return "arrow", _collected(*_stream_batches(source), limits)
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError):
+    except MemoryError:
+        raise _too_large(limits) from None
+    except (pa.ArrowException, OSError, ValueError, OverflowError):
         raise InvalidGroups("/table", "must be a complete Arrow IPC stream or Parquet file") from None
 
 
 def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy) -> pa.RecordBatchReader:
     """The kept rows, sorted by key: key columns as they came, count and values noisy. Checks come before any noise."""
     _check_columns(table, roles)
-    keys = [_plain(table[name]) for name in roles.keys]
-    order = unique_order(
-        [part for place, key in enumerate(keys) for part in comparable(key, f"/key_columns/{place}")],
-        len(table),
-        "/key_columns",
-    )
-    counts = counts_of(_plain(table[roles.count]), "/count_column")
+    fields = [table.schema.field(name) for name in roles.keys]
+    keys, order = _keys_in_order(table, roles)
+    counts = counts_of(plain(table[roles.count]), "/count_column")
     values = [
-        values_of(_plain(table[name]), noise.value_grids[j], f"/mechanism/aggregates/names/{j}")
+        values_of(plain(table[name]), noise.value_grids[j], f"/mechanism/aggregates/names/{j}")
         for j, name in enumerate(roles.values)
     ]
     released = release(noise, counts, values, order, entropy)
     numbers = dict(zip((roles.count, *roles.values), (released.counts, *released.values), strict=True))
-    kinds = [table.schema.field(name).type for name in roles.keys]
-    fields = [pa.field(name, kind) for name, kind in zip(roles.keys, kinds, strict=True)]
-    fields += [pa.field(name, pa.from_numpy_dtype(column.dtype), nullable=False) for name, column in numbers.items()]
-    schema = pa.schema(fields)
-    parts = [_taken(key, kind, released.rows) for key, kind in zip(keys, kinds, strict=True)]
-    parts += [_sliced(column) for column in numbers.values()]
-    batches = (pa.record_batch(list(columns), schema) for columns in zip(*parts, strict=True))
-    return pa.RecordBatchReader.from_batches(schema, batches)
+    schema = pa.schema(
+        [pa.field(field.name, field.type, field.nullable, extension(field)) for field in fields]
+        + [pa.field(name, pa.from_numpy_dtype(column.dtype), nullable=False) for name, column in numbers.items()]
+    )
+    places = list(batches(keys, released.rows))
+    parts = [taken(key, field.type, released.rows, places) for key, field in zip(keys, fields, strict=True)]
+    parts += [map(pa.array, map(column.__getitem__, places)) for column in numbers.values()]
+    rows = zip(*parts, strict=True)
+    return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(list(columns), schema) for columns in rows))
 
 
 def write_table(kind: Format, released: pa.RecordBatchReader, certificate: str, sink: IO[bytes]) -> None:
@@ -121,7 +122,7 @@ def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Lim
         if rows > limits.groups:
             raise _too_many(limits)
         if size > limits.bytes:
-            raise TooManyGroups("/table", f"must take up at most {limits.bytes} bytes")
+            raise _too_large(limits)
         collected.append(batch)
     columns = pa.Table.from_batches(collected, schema).columns
     collected.clear()
@@ -132,6 +133,10 @@ def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Lim
 
 def _too_many(limits: Limits) -> TooManyGroups:
     return TooManyGroups("/table", f"must have at most {limits.groups} groups")
+
+
+def _too_large(limits: Limits) -> TooManyGroups:
+    return TooManyGroups("/table", f"must take up at most {limits.bytes} bytes")
 
 
 def _check_columns(table: pa.Table, roles: Roles) -> None:
@@ -150,64 +155,25 @@ def _check_columns(table: pa.Table, roles: Roles) -> None:
         if present.count(name) != 1:
             raise InvalidGroups(pointer, "must name exactly one column of the table")
     if len(present) != len(named):
-        raise InvalidGroups("/table", "must have no column beside its keys, its count and the aggregates")
+        raise InvalidGroups("/table", "must have no column beside its keys, its count and those that have a covariance")
 
 
 def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in one piece, as long as its offsets can tell where in it a value begins."""
-    if column.num_chunks == 1 or (column.type in (pa.string(), pa.binary()) and column.nbytes >= 2**31):
+    """The column in one piece, if it is of numbers: others are joined when it is known what they are for."""
+    if column.num_chunks == 1 or not pa.types.is_primitive(column.type):
         return column
-    joined = column.unify_dictionaries().combine_chunks()
-    return joined if isinstance(joined, pa.ChunkedArray) else pa.chunked_array([joined])
+    return pa.chunked_array([column.combine_chunks()], column.type)
 
 
-def _plain(column: pa.ChunkedArray) -> pa.Array:
-    """The column in one piece and in a type from which rows can be taken."""
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
-    if pa.types.is_run_end_encoded(kind):
-        return _plain(pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type))
-    if pa.types.is_dictionary(kind):
-        column = column.unify_dictionaries()
-    elif _is_text(kind) and (column.num_chunks != 1 or kind in (pa.string_view(), pa.binary_view())):
-        # Together the pieces may be longer than the offsets of the smaller types can tell.
-        column = column.cast(pa.large_string() if _is_unicode(kind) else pa.large_binary())
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values in the type that the column had; a dictionary has only the entries that are used."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return kind.wrap_array(_restored(array, kind.storage_type))
-    if pa.types.is_run_end_encoded(kind):
-        return pc.run_end_encode(_restored(array, kind.value_type), run_end_type=kind.run_end_type)
-    if pa.types.is_dictionary(kind):
-        used = array.dictionary_decode().dictionary_encode()
-        return pa.DictionaryArray.from_arrays(used.indices.cast(kind.index_type), used.dictionary, ordered=kind.ordered)
-    return array if array.type == kind else array.cast(kind)
-
-
-def _taken(key: pa.Array, kind: pa.DataType, rows: Positions) -> Iterator[pa.Array]:
-    """The rows of a key column, batch by batch; batches of a stream share their dictionary."""
-    batches = (_restored(key.take(pa.array(part)), kind) for part in _sliced_rows(rows))
-    if pa.types.is_dictionary(kind):
-        yield from pa.chunked_array(batches, kind).unify_dictionaries().chunks
-    else:
-        yield from batches
-
-
-def _sliced_rows(rows: Positions) -> Iterator[Positions]:
-    return (rows[start : start + _BATCH] for start in range(0, len(rows), _BATCH))
-
-
-def _sliced(numbers: Numbers) -> Iterator[pa.Array]:
-    return (pa.array(numbers[start : start + _BATCH]) for start in range(0, len(numbers), _BATCH))
-
-
-def _is_unicode(kind: pa.DataType) -> bool:
-    return kind in (pa.string(), pa.large_string(), pa.string_view())
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return _is_unicode(kind) or kind in (pa.binary(), pa.large_binary(), pa.binary_view())
+def _keys_in_order(table: pa.Table, roles: Roles) -> tuple[list[pa.Array], Positions]:
+    """The key columns, from which rows can be taken, and the order of their rows."""
+    try:
+        keys = [plain(table[name]) for name in roles.keys]
+        for name, key in zip(roles.keys, keys, strict=True):  # what cannot be given back must not be drawn noise for
+            list(taken(key, table.schema.field(name).type, np.empty(0, np.int32), [slice(0)]))
+        parts = [part for place, key in enumerate(keys) for part in comparable(key, f"/key_columns/{place}")]
+        return keys, unique_order(parts, len(table), "/key_columns")
+    except MemoryError:
+        raise
+    except (pa.ArrowException, KeyError):  # what Arrow itself cannot decode, sort or even name
+        raise InvalidGroups("/key_columns", "must name columns of types that can be decoded and sorted") from None

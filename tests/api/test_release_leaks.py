@@ -114,6 +114,7 @@ def test_dropped_groups_do_not_change_the_log(tmp_path: Path) -> None:
 REFUSED: dict[str, Json] = {
     "a duplicate key": {"keys": ["s3ntinel", "b", "s3ntinel"], "counts": [1, 2, 3]},
     "a negative count": {"keys": ["s3ntinel", "b", "c"], "counts": [1, -2, 3]},
+    "two faults": {"keys": ["s3ntinel", "b", "c"], "counts": [-1, 2**53 + 1, 0.5]},
     "a length too short": {"keys": ["s3ntinel", "b", "c"], "counts": [1, 2]},
 }
 

@@ -4,7 +4,10 @@ import io
 import json
 import os
 import re
+import select
+import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.api.client import Client, Json, problem_errors
-from tests.api.process import Service
+from tests.api.process import PATIENCE, Service
 from tests.release.uploads import FORMATS, as_bytes, as_parquet, as_stream, from_bytes
 
 MECHANISM: Json = {"c_u": 3, "tau": 2, "tau_star": 120, "sigma": 20}
@@ -278,9 +281,103 @@ def test_a_real_client_sends_a_large_table_in_pieces(service: tuple[Service, Pat
 
     assert response.status_code == 200, response.text
     assert from_bytes(response.content)["k"].to_pylist() == list(range(length))
-    assert [path for path in temporary.rglob("*") if path.is_file()] == []
-    descriptors = [os.readlink(entry) for entry in Path(f"/proc/{running.pid}/fd").iterdir() if os.path.lexists(entry)]
-    assert not [name for name in descriptors if re.search(r"deleted", name)]
+    assert list(temporary.iterdir()) == []
+    assert spooled(running.pid) == []
+
+
+def spooled(pid: int) -> list[str]:
+    """The files without a name that a process has open."""
+    names = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if os.path.lexists(entry)]
+    return [name for name in names if "deleted" in name]
+
+
+def worker_of(service: Service) -> int:
+    """The process that makes the service's large releases."""
+    threads = Path(f"/proc/{service.pid}/task").iterdir()
+    children = [pid for thread in threads for pid in (thread / "children").read_text().split()]
+    return next(int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
+
+
+def wait_for_end(pid: int) -> None:
+    descriptor = os.pidfd_open(pid)
+    assert select.select([descriptor], [], [], PATIENCE)[0]
+    os.close(descriptor)
+
+
+def test_a_release_whose_process_is_killed_is_told_to_come_back(tmp_path: Path) -> None:
+    """Nothing of the table stays behind, and the next release starts a new process."""
+    with Service(temporary=tmp_path) as service:
+        assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
+        worker = worker_of(service)
+        os.kill(worker, signal.SIGSTOP)
+        with ThreadPoolExecutor() as pool:
+            posts = [
+                pool.submit(httpx.post, service.url + "/release/table", files=form(STREAM), timeout=PATIENCE)
+                for _ in range(3)
+            ]
+            while len(spooled(service.pid)) < 6:  # uploads and answers of all three
+                assert service.get("/healthz").status_code == 200
+            os.kill(worker, signal.SIGKILL)
+            for post in posts:
+                problem_errors(post.result(), 503, "busy")
+
+        assert spooled(service.pid) == []
+        assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
+
+
+def test_the_process_that_releases_ends_with_the_service_even_when_that_is_killed(tmp_path: Path) -> None:
+    with Service(temporary=tmp_path) as service:
+        assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
+        worker = worker_of(service)
+        os.kill(service.pid, signal.SIGKILL)
+        service.wait()
+
+        wait_for_end(worker)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_small_file_that_unpacks_to_more_than_there_is_room_for_is_413() -> None:
+    """Ten gigabytes from a few kilobytes, of which few are ever there: the process may not take so much."""
+    length = 10**5
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), pa.array(["x" * length]))
+    bomb = pa.table({"url": texts, "country": ["US"] * length, "users": [1] * length})
+    sink = io.BytesIO()
+    pq.write_table(bomb, sink, store_schema=False)  # so that it is read as plain strings
+    small = Client(max_table_bytes=10**7)
+
+    assert len(sink.getvalue()) < 10**6
+    assert set(problem_errors(post(small, form(sink.getvalue())), 413, "content-too-large")) == {"/table"}
+    assert post(small, form(STREAM)).status_code == 200
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    "category", [pl.Categorical, pl.Enum(["b.org", "a.org", "c.org"])], ids=["categorical", "enum"]
+)
+def test_categories_of_polars_come_back(client: Client, kind: str, category: Any) -> None:
+    frame = pl.from_arrow(TABLE)
+    assert isinstance(frame, pl.DataFrame)
+    frame = frame.with_columns(pl.col("url").cast(category))
+    sink = io.BytesIO()
+    frame.write_parquet(sink) if kind == "parquet" else frame.write_ipc_stream(sink)
+
+    content = io.BytesIO(answer(client, sink.getvalue()).content)
+
+    back = pl.read_parquet(content) if kind == "parquet" else pl.read_ipc_stream(content)
+    assert back["url"].cast(pl.String).to_list() == ["a.org", "b.org", None]
+
+
+def test_ordered_categories_of_pandas_keep_their_order(client: Client) -> None:
+    frame = TABLE.to_pandas()
+    frame["url"] = pd.Categorical(frame.url, ["c.org", "b.org", "a.org"], ordered=True)
+    sink = io.BytesIO()
+    frame.to_parquet(sink)
+
+    back = pd.read_parquet(io.BytesIO(answer(client, sink.getvalue()).content))
+
+    assert back.url.cat.ordered
+    assert list(back.url.cat.categories) == ["b.org", "a.org"]
+    assert back.url.tolist()[:2] == ["a.org", "b.org"]
 
 
 def test_nothing_of_a_table_is_logged(service: tuple[Service, Path]) -> None:

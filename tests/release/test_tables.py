@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from app.accounting.mechanism import Aggregates, Mechanism
 from app.accounting.sensitivity import Box
+from app.release import columns
 from app.release.errors import InvalidGroups, TooManyGroups
 from app.release.noise import Noise
 from app.release.tables import Limits, Roles, read_table, release_table, write_table
@@ -167,6 +169,101 @@ def test_a_long_answer_comes_in_batches_that_share_a_dictionary(kind: str) -> No
     assert pairs == sorted(pairs)
 
 
+def test_keys_that_are_long_together_are_cut_into_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offsets of 32 bits could not tell where in one batch their values begin."""
+    words = [f"{number:03}" * (1 + number % 7) for number in range(200)]
+    table = counted(pa.array(words))
+    whole = from_bytes(released(as_stream(table)))
+    monkeypatch.setattr(columns, "_MOST_BYTES", 20)
+
+    cut = from_bytes(released(as_stream(table)))
+
+    assert cut.equals(whole)
+    assert whole["key"].num_chunks == 1
+    assert 100 <= cut["key"].num_chunks <= 200
+    assert all(len("".join(chunk.to_pylist())) <= 20 or len(chunk) == 1 for chunk in cut["key"].chunks)
+
+
+def test_names_of_unknown_extension_types_and_nullability_survive() -> None:
+    metadata = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": "{}", "s3cret": "1"}
+    field = pa.field("key", pa.binary(), nullable=False, metadata=metadata)
+    schema = pa.schema([field, ("count", pa.int64())])
+    table = pa.Table.from_arrays([pa.array([b"b", b"a"]), pa.array([CERTAIN] * 2)], schema=schema)
+
+    answer = from_bytes(released(as_stream(table))).schema.field("key")
+
+    assert not answer.nullable
+    assert set(answer.metadata) == {b"ARROW:extension:name", b"ARROW:extension:metadata"}
+
+
+VALUES = {
+    "string": pa.array(["b", "a", "c"]),
+    "string view": pa.array(["b", "a", "c"], pa.string_view()),
+    "binary view": pa.array([b"b", b"a", b"c"], pa.binary_view()),
+    "uuid": pa.array([uuid.UUID(int=number) for number in (2, 1, 3)], pa.uuid()),
+    "decimal": pa.array([2, 1, 3], pa.decimal128(5, 2)),
+    "interval": pa.array([(0, 2, 0), (0, 1, 0), (0, 3, 0)], pa.month_day_nano_interval()),
+    "half": pa.array(np.array([2, 1, 3], np.float16)),
+    "null": pa.nulls(3),
+    "list": pa.array([[2], [1], [3]]),
+}
+CERTAINLY = {("dictionary", "string"), ("dictionary", "string view"), ("dictionary", "decimal"), ("run-end", "string")}
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("wrapper", ["dictionary", "run-end", "run-end of dictionary"])
+def test_types_within_types_are_released_or_refused_but_never_an_error(wrapper: str, value: str) -> None:
+    """What Arrow itself cannot decode or write is refused before any noise is drawn."""
+    key = VALUES[value]
+    if "dictionary" in wrapper:
+        key = pa.DictionaryArray.from_arrays(pa.array([2, 0, 1]), key)
+    if "run-end" in wrapper:
+        key = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), key)
+    try:
+        content = as_stream(counted(key))
+    except pa.ArrowException:
+        assert (wrapper, value) not in CERTAINLY
+        return  # it cannot even be posted
+    try:
+        answer = from_bytes(released(content))
+    except InvalidGroups:
+        assert (wrapper, value) not in CERTAINLY
+    else:
+        assert answer.schema.field("key").type == key.type
+
+
+@pytest.mark.parametrize("unit", [0, 1], ids=["months", "days and milliseconds"])
+def test_intervals_that_pyarrow_has_no_name_for_are_refused(unit: int) -> None:
+    """The unit is a byte of the schema, which is 2 in what pyarrow writes."""
+    content = bytearray(as_stream(counted(pa.array([(1, 2, 3)], pa.month_day_nano_interval()))))
+    refusals = set()
+    for place in [place for place, byte in enumerate(content) if byte == 2]:
+        changed = content.copy()
+        changed[place] = unit
+        try:
+            released(bytes(changed))
+        except InvalidGroups as error:
+            refusals.add(error.pointer)
+
+    assert "/key_columns" in refusals
+
+
+def test_pages_whose_checksum_is_wrong_are_refused() -> None:
+    sink = io.BytesIO()
+    pq.write_table(
+        counted(pa.array(["aaaa", "bbbb"])),
+        sink,
+        write_page_checksum=True,
+        compression="none",
+        use_dictionary=False,
+        write_statistics=False,
+    )
+    content = sink.getvalue()
+    assert content.count(b"aaaa") == 1
+
+    assert refused(content.replace(b"aaaa", b"aaab")).pointer == "/table"
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_table_without_rows_is_a_release_of_nothing(kind: str) -> None:
     answer = from_bytes(released(as_bytes(kind, counted(pa.array([], pa.string())))))
@@ -200,6 +297,7 @@ DAMAGE = """
 import random, sys
 import pyarrow as pa
 from tests.release.test_tables import as_bytes, counted, released
+from app.release import columns
 from app.release.errors import ReleaseError
 draw = random.Random(int(sys.argv[2]))
 table = counted(pa.array(["a", "bb", None, "dddd"]).dictionary_encode()).append_column("more", pa.array(list("wxyz")))

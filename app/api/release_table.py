@@ -20,6 +20,7 @@ from app.api.route import parsed, received
 from app.api.services import services_of
 from app.api.uploads import SharedFile, receive_upload, spool
 from app.release.entropy import operating_system
+from app.release.errors import TooManyGroups
 from app.release.noise import Noise
 from app.release.tables import Format, Limits, Roles, read_table, release_table, write_table
 
@@ -93,6 +94,7 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
     """
     services = services_of(request)
     settings = services.settings
+    services.workshop.check_room()  # before a table is taken in, for which there is none
     upload = await receive_upload(request.scope, received(request.receive), settings.max_body_bytes)
     with upload.table:
         body = parsed(TableRequest, upload.request)
@@ -116,10 +118,13 @@ def _release_table(body: TableRequest, limits: Limits, upload: SharedFile, answe
         mechanism = body.mechanism.to_domain()
         noise = Noise(mechanism)
         certificate = Certificate.of(body, mechanism, noise).model_dump_json()
-        kind, table = read_table(_mapped(source), limits)
         names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
         roles = Roles(tuple(body.key_columns), body.count_column, names)
-        write_table(kind, release_table(noise, table, roles, operating_system), certificate, sink)
+        try:
+            kind, table = read_table(_mapped(source), limits)
+            write_table(kind, release_table(noise, table, roles, operating_system), certificate, sink)
+        except MemoryError:
+            raise TooManyGroups("/table", "must be smaller: the service has no memory for it") from None
     return kind
 
 
