@@ -19,9 +19,9 @@ from app.accounting.balls import approximate, at_most, largest_double, largest_i
 from app.accounting.drafts import ANY_TAU_STAR, Draft, Parameter, RelativeAggregates, Target
 from app.accounting.errors import InfeasibleTarget, InvalidParameter
 from app.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
-from app.accounting.methods import EXACT, Method, Point, at_epsilon, fits
+from app.accounting.methods import EXACT, Method, Noise, Point, at_epsilon, fits
 
-__all__ = ["Calibration", "calibrate"]
+__all__ = ["Calibration", "calibrate", "smallest_gap", "smallest_sigma_for_noise"]
 
 _LEAST = math.nextafter(0, 1)
 _WIDEST = 2.0**40
@@ -46,7 +46,8 @@ def calibrate(method: Method, draft: Draft, target: Target) -> Calibration:
     largest_sigma = None
     match draft.missing, draft.sigma:
         case ("sigma", "tau_star"), _:
-            mechanism = _with_smallest_tau_star(method, draft, _smallest_sigma_for_noise(draft, target), target)
+            least = smallest_sigma_for_noise(method.noise, draft, target)
+            mechanism = _with_smallest_tau_star(method, draft, least, target)
         case ("tau_star",), float() | int() as sigma:
             mechanism = _with_smallest_tau_star(method, draft, sigma, target)
         case ("c_u",), float() | int() as sigma:
@@ -59,8 +60,8 @@ def calibrate(method: Method, draft: Draft, target: Target) -> Calibration:
     return Calibration(mechanism, draft.missing, at_epsilon(method, mechanism, target.epsilon), largest_sigma)
 
 
-def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
-    """The smallest σ with δ_gaussian ≤ δ, whatever the threshold:  μ(σ) = μ*  where  f(μ*, ε) = δ."""
+def smallest_sigma_for_noise(noise: Noise, draft: Draft, target: Target) -> float:
+    """The smallest σ with δ_gaussian ≤ δ, whatever the threshold:  μ(σ) = μ*  where the noise at μ* costs δ."""
     assert draft.c_u is not None
     c_u, fixed, relative = draft.c_u, 0.0, 0.0
     match draft.columns:
@@ -72,17 +73,17 @@ def _smallest_sigma_for_noise(draft: Draft, target: Target) -> float:
             fixed = mu_0
 
     def mu_star() -> arb:
-        return gaussian.mu_at(arb(target.epsilon), arb(target.delta))
+        return noise.mu_at(arb(target.epsilon), arb(target.delta))
 
     def root() -> arb:
         return ((1 + arb(relative) ** 2) / (mu_star() ** 2 / c_u - arb(fixed) ** 2)).sqrt()
 
     def fits_without_counts(mu_0: float) -> bool:
-        return _noise_fits(lambda: arb(c_u).sqrt() * mu_0, target)
+        return _noise_fits(noise, lambda: arb(c_u).sqrt() * mu_0, target)
 
     def fits_at(sigma: float) -> bool:
         mechanism = _at_sigma(draft, sigma)
-        return _noise_fits(lambda: mechanism.mu, target)
+        return _noise_fits(noise, lambda: mechanism.mu, target)
 
     if fixed > 0 and not fits_without_counts(fixed):
         most = largest_double(fits_without_counts, _LEAST, approximate(lambda: mu_star() / arb(c_u).sqrt()))
@@ -100,17 +101,13 @@ def _with_smallest_tau_star(method: Method, draft: Draft, sigma: float, target: 
     """The smallest τ* at a σ:  τ* − τ = σ Φ⁻¹((1 − δ′)^(1/C_u)),  δ′ what the method leaves of δ."""
     at_sigma, lowest = draft.with_sigma(sigma), max(draft.tau, 1)
     mechanism = at_sigma.complete(tau_star=ANY_TAU_STAR)
-    if not _noise_fits(lambda: mechanism.mu, target):
-        least = _smallest_sigma_for_noise(draft, target)
+    if not _noise_fits(method.noise, lambda: mechanism.mu, target):
+        least = smallest_sigma_for_noise(method.noise, draft, target)
         raise InfeasibleTarget("sigma", f"must be at least {least!r} for this epsilon and delta, whatever tau_star is")
-
-    def root() -> arb:
-        room = method.room(arb(target.delta), lambda: gaussian.delta(mechanism.mu, arb(target.epsilon)))
-        return lowest + mechanism.sigma * _gap_in_sigmas(mechanism.c_u, room)
 
     tau_star = smallest_double(
         lambda candidate: _meets(method, at_sigma.complete(tau_star=candidate), target),
-        guess=approximate(root),
+        guess=approximate(lambda: lowest + smallest_gap(method, mechanism, target)),
         lowest=_double_above(lowest),
     )
     if tau_star is None:
@@ -120,7 +117,7 @@ def _with_smallest_tau_star(method: Method, draft: Draft, sigma: float, target: 
 
 def _workable_sigmas(method: Method, draft: Draft, target: Target) -> tuple[float, float | None]:
     """The smallest and the largest σ at the draft's τ*; None where every larger σ works too."""
-    low = _smallest_sigma_for_noise(draft, target)
+    low = smallest_sigma_for_noise(method.noise, draft, target)
     mechanism = _at_sigma(draft, low)
     high = approximate(lambda: mechanism.tau_gap / _gap_in_sigmas(mechanism.c_u, arb(target.delta)))
     # To prove Σ and find μ₀ anew at every σ is dear; a Σ that is not rounded does to find where to look.
@@ -183,7 +180,7 @@ def _with_largest_c_u(method: Method, draft: Draft, sigma: float, target: Target
     one = at_sigma.complete(c_u=1)
 
     def root() -> arb:
-        by_noise = gaussian.mu_at(arb(target.epsilon), arb(target.delta)) ** 2 / one.mu_squared_per_group
+        by_noise = method.noise.mu_at(arb(target.epsilon), arb(target.delta)) ** 2 / one.mu_squared_per_group
         return by_noise.min((-arb(target.delta)).log1p() / one.log_p)
 
     c_u = largest_integer(lambda c_u: _meets(method, at_sigma.complete(c_u=c_u), target), approximate(root), MOST_C_U)
@@ -197,14 +194,20 @@ def _at_sigma(draft: Draft, sigma: float) -> Mechanism:
     return draft.with_sigma(sigma).complete(tau_star=ANY_TAU_STAR if draft.tau_star is None else draft.tau_star)
 
 
+def smallest_gap(method: Method, mechanism: Mechanism, target: Target) -> arb:
+    """About σ Φ⁻¹((1 − δ′)^(1/C_u)), the τ* − τ that uses up the δ′ which the mechanism's noise leaves."""
+    room = method.room(arb(target.delta), lambda: method.noise.delta(mechanism.mu, arb(target.epsilon)))
+    return mechanism.sigma * _gap_in_sigmas(mechanism.c_u, room)
+
+
 def _gap_in_sigmas(c_u: int, delta: arb) -> arb:
     """(τ* − τ)/σ = Φ⁻¹((1 − δ)^(1/C_u)), the gap at which δ_infinite = δ."""
     return gaussian.quantile(-((-delta).log1p() / c_u).expm1())
 
 
-def _noise_fits(mu: Callable[[], arb], target: Target) -> bool:
-    """Whether f(μ, ε) ≤ δ, for μ as a ball; τ* plays no part."""
-    return at_most(lambda: (gaussian.delta(mu(), arb(target.epsilon)), arb(target.delta)))
+def _noise_fits(noise: Noise, mu: Callable[[], arb], target: Target) -> bool:
+    """Whether the noise costs at most δ, for μ as a ball; τ* plays no part."""
+    return at_most(lambda: (noise.delta(mu(), arb(target.epsilon)), arb(target.delta)))
 
 
 def _meets(method: Method, mechanism: Mechanism, target: Target) -> bool:

@@ -6,17 +6,16 @@ midpoints. Whoever uses one settles the last bit with a certified comparison.
 
 import functools
 import math
-from collections.abc import Callable
 
 from flint import arb, ctx
+
+from app.accounting.newton import newton
 
 __all__ = ["delta", "epsilon_at", "mu_at", "quantile", "tail"]
 
 _FAR_OUT = 10_000
-_NEWTON_STEPS = 200
 _DOUBLE_STEPS = 12
 _ROOT_OF_HALF = math.sqrt(0.5)
-_NEWTON_BITS = 56
 
 
 def tail(x: arb) -> arb:
@@ -60,7 +59,7 @@ def epsilon_at(mu: arb, target: arb) -> arb:
         return epsilon - (here - height) * here * value / paid
 
     start = _epsilon_in_doubles(float(mu), float(target))
-    return _newton(step, mu * (mu / 2 + quantile(target)) if start is None else arb(start))
+    return newton(step, mu * (mu / 2 + quantile(target)) if start is None else arb(start))
 
 
 def _epsilon_in_doubles(mu: float, target: float) -> float | None:
@@ -98,7 +97,7 @@ def mu_at(epsilon: arb, target: arb) -> arb:
     z = quantile(target)
     root = (z * z + 2 * epsilon).sqrt()
     by_tail = 2 * epsilon / (z + root) if z > 0 else root - z
-    return _newton(step, (target * (2 * arb.pi()).sqrt()).max(by_tail))
+    return newton(step, (target * (2 * arb.pi()).sqrt()).max(by_tail))
 
 
 def _sides(mu: arb, epsilon: arb) -> tuple[arb, arb]:
@@ -116,18 +115,3 @@ def _root_of_half(_precision: int) -> arb:
 def _height(probability: arb) -> arb:
     """√(−2 ln q): how far out a normal tail of probability q starts, roughly."""
     return (-2 * probability.log()).sqrt()
-
-
-def _newton(step: Callable[[arb], arb], start: arb) -> arb:
-    """Iterate on midpoints until the next step would not matter; not a number if precision runs out first."""
-    x = start.mid()
-    for _ in range(_NEWTON_STEPS):
-        following = step(x)
-        if following.rel_accuracy_bits() < _NEWTON_BITS:
-            break
-        following = following.mid()
-        # Each step doubles the number of right bits.
-        if abs(following - x) <= abs(following) * arb(2) ** -(_NEWTON_BITS // 2):
-            return following
-        x = following
-    return arb.nan()

@@ -1,20 +1,21 @@
-"""The two accountings: exact, and add-the-deltas. They differ only in how two quantities make one δ.
+"""The accountings: exact, add-the-deltas, zCDP. They differ in how two quantities make one δ; zCDP in the second too.
 
 δ_infinite    = 1 − p^C_u,  p = Φ((τ* − τ)/σ)           a group that exists for one user alone is released
 δ_gaussian(ε) = f(μ, ε),    μ² = C_u (1/σ² + μ₀²)       the noise on the groups that exist anyway
 
 exact         δ(ε) = max(δ_infinite, δ_gaussian(ε))     [KKWZ Thm. 5.4 and docs/closed-form.md]
 add-deltas    δ(ε) = δ_infinite + δ_gaussian(ε)         [KKWZ Thm. 4.1, Cor. 5.4.1], an over-estimate
+zcdp          the same, with what zCDP says of the noise in place of f: a larger over-estimate (zcdp.py)
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from flint import arb
 
-from app.accounting import gaussian
+from app.accounting import gaussian, zcdp
 from app.accounting.balls import approximate, at_most, round_up, smallest_double
 from app.accounting.errors import InvalidParameter
 from app.accounting.mechanism import Mechanism
@@ -22,9 +23,11 @@ from app.accounting.mechanism import Mechanism
 __all__ = [
     "ADD_DELTAS",
     "EXACT",
+    "ZCDP",
     "Accounting",
     "Binding",
     "Method",
+    "Noise",
     "Point",
     "at_delta",
     "at_epsilon",
@@ -38,27 +41,41 @@ Binding = Literal["gaussian", "infinite", "both"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Noise:
+    """What is charged for the noise on the groups that exist anyway: ``delta(μ, ε)``, and about its inverse in μ."""
+
+    delta: Callable[[arb, arb], arb]
+    mu_at: Callable[[arb, arb], arb]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Method:
     """``total`` makes δ of its two parts; ``room`` is what it leaves for one part when the other is ``spent()``."""
 
-    name: Accounting
+    name: Accounting | Literal["zcdp"]
+    noise: Noise
     total: Callable[[arb, arb], arb]
     room: Callable[[arb, Callable[[], arb]], arb]
     binding: Callable[[float, float], Binding]
 
 
+_ANALYTIC = Noise(gaussian.delta, gaussian.mu_at)
+
 EXACT = Method(
     name="exact",
+    noise=_ANALYTIC,
     total=lambda infinite, gaussian: infinite.max(gaussian),
     room=lambda delta, _spent: delta,
     binding=lambda infinite, gaussian: "infinite" if infinite > gaussian else "gaussian",
 )
 ADD_DELTAS = Method(
     name="add-deltas",
+    noise=_ANALYTIC,
     total=lambda infinite, gaussian: infinite + gaussian,
     room=lambda delta, spent: delta - spent(),
     binding=lambda _infinite, _gaussian: "both",
 )
+ZCDP = replace(ADD_DELTAS, name="zcdp", noise=Noise(zcdp.delta, zcdp.mu_at))
 
 
 class Point(NamedTuple):
@@ -86,7 +103,7 @@ def at_epsilon(method: Method, mechanism: Mechanism, epsilon: float) -> Point:
 
     def parts() -> tuple[arb, arb, arb, arb]:
         infinite, mu = delta_infinite(mechanism), mechanism.mu
-        noise = gaussian.delta(mu, arb(epsilon))
+        noise = method.noise.delta(mu, arb(epsilon))
         return infinite, noise, method.total(infinite, noise), mu
 
     infinite, noise, total, mu = round_up(parts, ceilings=(1.0, 1.0, 1.0, math.inf))
@@ -120,7 +137,7 @@ def fits(method: Method, mechanism: Mechanism, epsilon: float, delta: float) -> 
     """Whether the mechanism is provably (ε, δ)-private by the method: ``at_epsilon(…).delta <= delta``."""
     return at_most(
         lambda: (
-            method.total(delta_infinite(mechanism), gaussian.delta(mechanism.mu, arb(epsilon))),
+            method.total(delta_infinite(mechanism), method.noise.delta(mechanism.mu, arb(epsilon))),
             arb(delta),
         )
     )

@@ -204,7 +204,7 @@ async def account_exact(
     mechanism = await services.to_domain(body.mechanism)
     points = await _points(services, EXACT, mechanism, body)
     shown = await (_with_theorem(services, mechanism, points) if body.theorem else _shown(points))
-    return _answer(EXACT, mechanism, points[0].mu, shown)
+    return _answer("exact", mechanism, points[0].mu, shown)
 
 
 @router.post("/add-deltas", operation_id="accountAddDeltas", summary="(ε, δ) by adding the deltas")
@@ -215,7 +215,7 @@ async def account_add_deltas(
     services = services_of(request)
     mechanism = await services.to_domain(body.mechanism)
     points = await _points(services, ADD_DELTAS, mechanism, body)
-    return _answer(ADD_DELTAS, mechanism, points[0].mu, await _shown(points))
+    return _answer("add-deltas", mechanism, points[0].mu, await _shown(points))
 
 
 async def _points(services: Services, method: Method, mechanism: Mechanism, body: AccountRequest) -> list[Point]:
@@ -250,9 +250,9 @@ async def _shown(points: list[Point]) -> list[PointOut]:
     return await in_slices(map(PointOut.model_validate, points))
 
 
-def _answer(method: Method, mechanism: Mechanism, mu: float, points: list[PointOut]) -> AccountResponse:
+def _answer(accounting: Accounting, mechanism: Mechanism, mu: float, points: list[PointOut]) -> AccountResponse:
     return AccountResponse(
-        accounting=method.name,
+        accounting=accounting,
         mechanism=MechanismOut(
             c_u=mechanism.c_u,
             tau=mechanism.tau,

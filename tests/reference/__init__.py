@@ -2,12 +2,14 @@
 
 precision   the private mpmath context and the rounding of its reals to doubles
 cases       the parameters the service is compared at
+zcdp        the conversion of zCDP to (ε, δ): Canonne, Kamath, Steinke, arXiv 2004.00010
 paper       [KKWZ]: Karrer, Kifer, Wilkins, Zhang, arXiv 2202.01100, Theorems 2.2, 4.1 and 5.4
 """
 
 from .cases import CASES, LARGE_CASES, Case
 from .paper import Term, add_deltas, delta, delta_gaussian, delta_infinite, gaussian, t1, t2, t3
 from .precision import DIGITS, mp, round_up
+from .zcdp import zcdp
 
 __all__ = [
     "CASES",
@@ -25,4 +27,5 @@ __all__ = [
     "t1",
     "t2",
     "t3",
+    "zcdp",
 ]
