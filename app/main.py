@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from app.accounting.curves import CurveCache
-from app.api import account, calibrate, docs, problems, release, release_table, service
+from app.api import account, calibrate, compare, docs, problems, release, release_table, service
 from app.api.guards import BodyLimitMiddleware, CutOffMiddleware
 from app.api.services import Services
 from app.api.workload import Workshop
@@ -26,7 +26,7 @@ Exact and certified privacy accounting for the Gaussian sparse histogram mechani
 users, add Gaussian noise, drop groups whose noisy count is below τ\*. Every δ, ε, σ and τ\* is rounded to the safe side
 of the true value from ball arithmetic.
 
-Start with `/calibrate`, check with `/account/exact`, and see in `/account/add-deltas` what others would charge. Then
+Start with `/calibrate`, see in `/compare` what other ways of accounting would ask, and check with `/account/exact`. Then
 let `/release` run the mechanism, with noise that is the ideal Gaussian, exactly rounded.
 """
 
@@ -62,7 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
     )
     app.state.services = services
-    for module in (calibrate, account, release, release_table, service, docs):
+    for module in (calibrate, compare, account, release, release_table, service, docs):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     app.mount("/swagger", docs.assets)
     releases = {"/release": settings.max_release_bytes, "/release/table": settings.max_table_bytes}

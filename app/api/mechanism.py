@@ -9,7 +9,17 @@ from app.accounting.drafts import Draft, RelativeAggregates
 from app.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
 from app.api.wording import NUMBER, NUMBERS
 
-__all__ = ["MOST_COLUMNS", "DraftIn", "MechanismIn", "MechanismOut", "MuZeroIn", "Name", "OneOrMany", "Strict"]
+__all__ = [
+    "MOST_COLUMNS",
+    "DraftIn",
+    "MechanismIn",
+    "MechanismOut",
+    "MuZeroIn",
+    "Name",
+    "OneOrMany",
+    "OutlineIn",
+    "Strict",
+]
 
 MOST_COLUMNS = 100
 MOST_POINTS = 10_000
@@ -253,6 +263,21 @@ class DraftIn(Strict):
             sigma=mechanism.sigma,
             aggregates=aggregates,
         )
+
+
+class OutlineIn(Strict):
+    """What is known of a mechanism before its noise and threshold are chosen."""
+
+    c_u: int = Field(ge=1, le=MOST_C_U, **C_U)
+    tau: int = Field(ge=0, **TAU)
+    aggregates: Annotated[_Columns | _RelativeColumns | _MuZero, Discriminator(_draft_shape)] | None = Field(
+        default=None, **AGGREGATES
+    )
+
+    @property
+    def draft(self) -> DraftIn:
+        """The same, with σ and τ* to be solved."""
+        return DraftIn(c_u=self.c_u, tau=self.tau, aggregates=self.aggregates)
 
 
 class MechanismOut(Strict):

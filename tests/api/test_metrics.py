@@ -15,6 +15,7 @@ ROUTES = {
     "/account/exact",
     "/account/add-deltas",
     "/calibrate",
+    "/compare",
     "/release",
     "/release/table",
     "/healthz",

@@ -124,7 +124,7 @@ def test_every_operation_has_an_id_of_its_own_a_summary_and_a_description() -> N
 
 
 def test_the_document_has_every_route_of_the_contract() -> None:
-    posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate"}
+    posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate", "POST /compare"}
     posts |= {"POST /release", "POST /release/table"}
 
     assert posts | {"GET /healthz", "GET /readyz", "GET /version", "GET /metrics"} == set(OPERATIONS)

@@ -1,0 +1,100 @@
+"""POST /compare: what it answers pastes into the next request, and is what exact accounting is compared with."""
+
+import pytest
+
+from tests.api.client import Client, Json, problem_errors
+
+BODY: Json = {"mechanism": {"c_u": 51914, "tau": 1}, "epsilon": 0.349, "delta": 1e-05}
+RELATIVE: Json = {
+    "names": ["likes"],
+    "relative_covariance": [[0.25]],
+    "sensitivity": {"kind": "box", "lower": [0], "upper": [1]},
+}
+
+
+def asks(client: Client, body: Json) -> dict[str, Json]:
+    return {each["route"]: each["ask"] for each in client.answer("/compare", body)["routes"]}
+
+
+def test_exact_accounting_comes_first_and_is_what_calibrate_says(client: Client) -> None:
+    answer = client.answer("/compare", BODY)
+    first = answer["routes"][0]
+
+    assert (answer["epsilon"], answer["delta"]) == (0.349, 1e-05)
+    assert [each["route"] for each in answer["routes"]] == ["exact", "add-deltas", "half-split", "zcdp"]
+    assert first["ask"]["mechanism"] == client.answer("/calibrate", BODY)["mechanism"]
+    assert (first["ask"]["sigma_ratio"], first["ask"]["tau_star_ratio"]) == (1, 1)
+
+
+def test_the_other_routes_ask_for_more(client: Client) -> None:
+    """The figures of docs/case-study.md."""
+    found = asks(client, BODY)
+
+    ratios = {route: (round(ask["sigma_ratio"], 4), round(ask["tau_star_ratio"], 4)) for route, ask in found.items()}
+    assert ratios == {
+        "exact": (1, 1),
+        "add-deltas": (1.0206, 1.0546),
+        "half-split": (1.0477, 1.0656),
+        "zcdp": (1.1158, 1.1508),
+    }
+    assert found["zcdp"]["least_sigma"] == pytest.approx(2436.8056, abs=1e-4)
+
+
+@pytest.mark.parametrize("aggregates", [None, {"mu_0": 0.0001}, RELATIVE], ids=["counts", "mu_0", "relative"])
+@pytest.mark.parametrize("route", ["exact", "add-deltas"])
+def test_an_answer_passes_the_account_of_its_route(client: Client, route: str, aggregates: Json | None) -> None:
+    outline = {"c_u": 500, "tau": 3} | ({} if aggregates is None else {"aggregates": aggregates})
+    ask = asks(client, BODY | {"mechanism": outline})[route]
+
+    point = client.point(ask["mechanism"], 0.349, accounting=route)
+
+    assert point["delta"] == ask["delta"] <= 1e-05
+    assert (point["delta_gaussian"], point["delta_infinite"]) == (ask["delta_gaussian"], ask["delta_infinite"])
+
+
+def test_every_route_says_what_it_optimises(client: Client) -> None:
+    for route in client.answer("/compare", BODY)["routes"]:
+        assert "smallest" in route["sentence"]
+
+
+def test_a_route_that_cannot_meet_the_target_has_no_answer(client: Client) -> None:
+    outline = {"c_u": 100, "tau": 1, "aggregates": {"mu_0": 0.0236}}
+    found = asks(client, {"mechanism": outline, "epsilon": 1, "delta": 1e-06})
+
+    assert found["exact"] is not None
+    assert found["half-split"] is None
+
+
+def test_a_target_that_not_even_exact_accounting_meets_is_infeasible(client: Client) -> None:
+    body = BODY | {"mechanism": {"c_u": 100, "tau": 1, "aggregates": {"mu_0": 1}}}
+
+    assert set(problem_errors(client.post("/compare", body), 422, "infeasible-target")) == {"/mechanism/aggregates"}
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"mechanism": {"tau": 1}}, "/mechanism/c_u"),
+        ({"mechanism": {"c_u": 5, "tau": 1, "sigma": 3}}, "/mechanism"),
+        ({"mechanism": {"c_u": 5, "tau": 1, "tau_star": 30}}, "/mechanism"),
+        ({"epsilon": -1}, "/epsilon"),
+        ({"delta": 1}, "/delta"),
+        ({"accounting": "exact"}, ""),
+    ],
+)
+def test_what_is_wrong_is_named(client: Client, change: Json, pointer: str) -> None:
+    assert set(problem_errors(client.post("/compare", BODY | change), 422, "invalid-request")) == {pointer}
+
+
+def test_columns_too_many_for_the_event_loop_are_compared_elsewhere(client: Client) -> None:
+    """Five columns go to another process; the answer has Σ absolute."""
+    size = 5
+    wide = {
+        "names": [f"column {k}" for k in range(size)],
+        "relative_covariance": [[float(row == column) for column in range(size)] for row in range(size)],
+        "sensitivity": {"kind": "l2", "bound": 1},
+    }
+    found = asks(client, BODY | {"mechanism": {"c_u": 10, "tau": 1, "aggregates": wide}})
+
+    for ask in found.values():
+        assert ask["mechanism"]["aggregates"]["covariance"][0][0] == pytest.approx(ask["mechanism"]["sigma"] ** 2)
