@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from app.accounting.curves import CurveCache
-from app.api import account, calibrate, compare, docs, problems, release, release_table, service
+from app.api import account, calibrate, compare, pages, problems, release, release_table, service
 from app.api.guards import BodyLimitMiddleware, CutOffMiddleware
 from app.api.services import Services
 from app.api.workload import Workshop
@@ -62,15 +62,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
     )
     app.state.services = services
-    for module in (calibrate, compare, account, release, release_table, service, docs):
+    for module in (calibrate, compare, account, release, release_table, service, pages):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
-    app.mount("/swagger", docs.assets)
+    for path, assets in pages.ASSETS.items():
+        app.mount(path, assets)
     releases = {"/release": settings.max_release_bytes, "/release/table": settings.max_table_bytes}
-    app.add_middleware(
-        BodyLimitMiddleware,
-        max_bytes=settings.max_body_bytes,
-        exceptions=releases,
-    )
+    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes, exceptions=releases)
     app.add_middleware(CutOffMiddleware)
     app.add_middleware(
         MetricsMiddleware, metrics=services.metrics, access_log=settings.access_log, untimed=releases.keys()

@@ -26,6 +26,7 @@ ALLOWED_APP_PACKAGES = {
     "accounting": {"app.accounting"},
     "release": {"app.accounting", "app.release"},
     "api": {"app.accounting", "app.release", "app.api", "app.settings", "app.metrics"},
+    "web": set(),
     "metrics.py": {"app.accounting"},
     "logs.py": set(),
     "settings.py": set(),

@@ -77,6 +77,9 @@ def test_a_table_is_released(service: httpx.Client) -> None:
     assert from_bytes(response.raise_for_status().content)["url"].to_pylist() == ["a", "b"]
 
 
-@pytest.mark.parametrize("path", ["/docs", "/swagger/swagger-ui-bundle.js", "/swagger/swagger-ui.css"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/reference", "/docs", "/web/main.js", "/plotly/plotly.min.js", "/swagger/swagger-ui-bundle.js"],
+)
 def test_package_data_is_found(service: httpx.Client, path: str) -> None:
     assert service.get(path).status_code == 200

@@ -22,8 +22,12 @@ ROUTES = {
     "/readyz",
     "/version",
     "/metrics",
+    "/",
+    "/reference",
     "/docs",
     "/openapi.json",
+    "/web",
+    "/plotly",
     "/swagger",
     "none",
 }
@@ -132,7 +136,9 @@ def test_labels_are_bounded_whatever_is_asked_for() -> None:
     async def scenario(http: httpx.AsyncClient) -> None:
         for _ in range(1000):
             word = "".join(draw.choices(string.ascii_letters, k=8))
-            prefix = draw.choice(["/", "/account/", "/account/exact/", "/swagger/", "/calibrate?", "/healthz/"])
+            prefix = draw.choice(
+                ["/", "/account/", "/account/exact/", "/swagger/", "/web/", "/calibrate?", "/healthz/"]
+            )
             await http.request(draw.choice(["GET", "POST", "BREW", word.upper()]), prefix + word)
 
     client.together(scenario)
