@@ -1,0 +1,33 @@
+// The answer, first: the noise, the threshold, and what is certified of them.
+
+import { byId, element } from "./elements.js";
+import { digits, shown } from "./numbers.js";
+
+/** Show what /calibrate or /account/exact said of the mechanism. */
+export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma }, asked) {
+  const { sigma, tau_star } = mechanism;
+  byId("answer").classList.remove("stale");
+  byId("sigma-answer").textContent = shown(sigma);
+  byId("tau_star-answer").textContent = shown(tau_star);
+  byId("sigma-exactly").textContent = `${sigma} ${solved.includes("sigma") ? "solved" : "as given"}`;
+  byId("tau_star-exactly").textContent = `${tau_star} ${solved.includes("tau_star") ? "solved" : "as given"}`;
+  byId("lead").textContent =
+    `Add Gaussian noise with σ = ${shown(sigma)} to every count, then publish only the groups whose noisy count reaches ` +
+    `${shown(tau_star)}. Noise moves a count by less than ${shown(1.96 * sigma)} users, 19 times out of 20.`;
+  const meets = delta <= Number(asked);
+  const verdict = meets ? "meets" : "misses";
+  byId("certificate").replaceChildren(
+    "Certified: ",
+    element("strong", {}, `(ε, δ) = (${epsilon}, ${digits(delta)})`),
+    ", rounded up to a double. It ",
+    element("span", { class: meets ? "met" : "missed" }, verdict),
+    ` the target δ = ${asked}.`,
+    largest_sigma ? ` At this threshold σ may be as large as ${shown(largest_sigma)}.` : "",
+  );
+}
+
+/** Keep the last answer in sight, but say that it is not the answer to what is in the form. */
+export function showNoAnswer() {
+  byId("answer").classList.add("stale");
+  byId("lead").textContent = "No answer yet: see the marked field.";
+}
