@@ -6,16 +6,16 @@ import { FIELDS, PRESETS, presetOf } from "./state.js";
 const COLUMN = { name: "Name", lower: "Least", upper: "Most", noise: "Noise, in σ" };
 const NEW_COLUMN = { name: "likes", lower: "0", upper: "1", noise: "1" };
 
-/** Wire the form up; `changed(state, isStep)` is told of every change, a step being one to go back over. */
+/** Wire the form up; `changed(isStep)` is told of every change, a step being one to go back over. */
 export function wireForm(state, changed) {
-  for (const name of Object.keys(PRESETS)) {
-    const choose = () => {
-      for (const field of FIELDS) state[field] = PRESETS[name][field] ?? "";
+  for (const button of byId("presets").children) {
+    const preset = PRESETS[button.textContent];
+    button.addEventListener("click", () => {
+      for (const field of FIELDS) state[field] = preset[field] ?? "";
       state.columns = [];
       showState(state);
       changed(true);
-    };
-    byId("presets").append(element("button", { class: "choice", type: "button", onclick: choose }, name));
+    });
   }
   for (const name of FIELDS) {
     byId(name).addEventListener("input", (event) => {

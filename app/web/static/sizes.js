@@ -5,14 +5,15 @@ import { byId, element } from "./elements.js";
 import { keepProbability } from "./normal.js";
 import { percent, shown } from "./numbers.js";
 
-const NUMBER = /-?\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?/gi;
+const isNumber = (cell) => Number.isFinite(Number(cell));
 
-/** The sizes in a text: every number of it, or the last of each line where lines have words or several columns. */
+/** The sizes in a text: of a list all numbers; of a table, or of lines with words, the last number of each line. */
 export function sizesOf(text) {
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
-  const plain = lines.length <= 1 || lines.every((line) => !/[^\d\s.,;_eE+-]/.test(line) && (line.match(NUMBER) ?? []).length !== 2);
-  const words = lines.flatMap((line) => (plain && !/[a-z]{2}/i.test(line) ? line.match(NUMBER) ?? [] : (line.match(NUMBER) ?? []).slice(-1)));
-  return words.map((word) => Number(word.replaceAll("_", ""))).filter((size) => size >= 1);
+  const rows = text.split("\n").map((line) => line.split(/[\s,;]+/).filter(Boolean)).filter((row) => row.length > 0);
+  const isTable = rows.length > 1 && rows[0].length > 1 && rows.every((row) => row.length === rows[0].length);
+  const isList = !isTable && rows.every((row) => row.every(isNumber));
+  const cells = isList ? rows.flat() : rows.map((row) => row.findLast(isNumber));
+  return cells.map(Number).filter((size) => size >= 1);
 }
 
 /** The expected share of groups, and of users counted in them, that a mechanism leaves. */
@@ -74,8 +75,7 @@ function result(sizes, mechanisms) {
   const rows = Object.entries(mechanisms).map(([route, mechanism]) => {
     const kept = sharesKept(sizes, mechanism);
     const name = element("span", { class: "route" }, ROUTES[route]);
-    name.style.setProperty("--swatch", `var(--${route})`);
-    return element("tr", {}, element("th", { scope: "row" }, name), ...[kept.groups, kept.users].map((share) => element("td", {}, percent(share))));
+    return element("tr", { "data-route": route }, element("th", { scope: "row" }, name), ...[kept.groups, kept.users].map((share) => element("td", {}, percent(share))));
   });
   const head = element("tr", {}, ...["Accounting", "Groups", "Users"].map((label) => element("th", { scope: "col" }, label)));
   return [

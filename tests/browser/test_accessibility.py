@@ -1,0 +1,106 @@
+"""The pages without a mouse, and by axe's rules."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from tests.browser.visits import Visit
+
+SERIOUS = {"serious", "critical"}
+LOOKS = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 375, "height": 812}},
+}
+
+
+# The name of what has the focus, and whether one can see it: a file button shows it around its label.
+FOCUS = """() => {
+  const it = document.activeElement;
+  const seen = it.closest(".file") ?? it;
+  const name = it.id || it.textContent.trim().slice(0, 20);
+  return it === document.body ? ["body", true] : [name, getComputedStyle(seen).outlineStyle !== "none"];
+}"""
+
+
+def faults(visit: Visit) -> list[str]:
+    found = Axe().run(visit.page).response["violations"]
+    return [
+        f"{each['id']}: {node['html'][:200]}" for each in found if each["impact"] in SERIOUS for node in each["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
+def test_axe_finds_no_serious_fault_in_the_explorer(visit: Visit) -> None:
+    """With everything open: further columns, group sizes counted, an error shown."""
+    visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&sigma=50&column=likes~0~1~1&code=sql")
+    visit.page.get_by_role("button", name="Use an example").click()
+    assert faults(visit) == []
+
+    visit.page.locator("#epsilon").fill("-1")
+    expect(visit.page.locator("#epsilon-error")).to_have_text("must be at least 0")
+    assert faults(visit) == []
+    visit.complaints.clear()  # the browser notes the 422 in its console
+
+
+@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
+def test_axe_finds_no_serious_fault_in_the_reference(visit: Visit) -> None:
+    visit.page.goto(f"{visit.url}/reference")
+    visit.page.get_by_role("heading", name="What other accountings would ask").wait_for()
+
+    assert faults(visit) == []
+
+
+def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
+    """And one always sees where one is: what has the focus has an outline."""
+    visit.open()
+    reached: list[str] = []
+    for _ in range(70):
+        visit.page.keyboard.press("Tab")
+        name, outlined = visit.page.evaluate(FOCUS)
+        reached.append(name)
+        assert outlined, name
+
+    wanted = [
+        "Skip to the answer",
+        "theme",
+        "Small app",
+        "epsilon",
+        "delta",
+        "c_u",
+        "tau",
+        "sizes",
+        "sizes-file",
+        "tab-curl",
+    ]
+    wanted += ["copy", "groups", "release"]
+    assert [name for name in wanted if name not in reached] == []
+
+
+def test_a_question_is_asked_and_answered_by_keys_alone(visit: Visit) -> None:
+    visit.open()
+    page = visit.page
+    page.locator("#theme").focus()
+    before = visit.drawn()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # the second preset
+    visit.wait_for_plots(before)
+    expect(page.locator("#sigma-answer")).to_have_text("4.225")
+
+    before = visit.drawn()
+    page.locator("#epsilon").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("2")
+    visit.wait_for_plots(before)
+    expect(page.locator("#certificate")).to_contain_text("(ε, δ) = (2, ")
+
+
+def test_results_are_announced(case_study: Visit) -> None:
+    """A screen reader hears the answer when it changes, and the field's error with the field."""
+    page = case_study.page
+
+    assert page.locator("#answer-live").get_attribute("aria-live") == "polite"
+    assert "epsilon-error" in (page.locator("#epsilon").get_attribute("aria-describedby") or "")
+    expect(page.get_by_label("Privacy loss")).to_have_id("epsilon")
+    expect(page.get_by_role("img", name="Will a group be published?")).to_be_visible()

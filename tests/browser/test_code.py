@@ -1,0 +1,98 @@
+"""What is copied runs as it is: curl and Python against the service, the query in DuckDB."""
+
+import json
+import re
+import subprocess
+import sys
+
+import duckdb
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.visits import Visit
+
+COLUMNS = "/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1&column=it%27s~-2~5~0.5"
+GIVEN = "/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=2228&tau_star=13948"
+# 6000 users of page a, 4000 of page b, one of page c; user 0 sees 32 pages, of which 3 are drawn by lot.
+VIEWS = """
+CREATE TABLE views AS
+SELECT 'u' || u AS user_id, 'a' AS url, 'US' AS country, 1 AS likes, 3 AS "it's" FROM range(6000) t(u)
+UNION ALL SELECT 'u' || u, 'b', 'FR', 9, -7 FROM range(4000) t(u)
+UNION ALL SELECT 'u1', 'c', 'FR', 1, 1
+UNION ALL SELECT NULL, 'd', 'FR', 1, 1
+UNION ALL SELECT 'u0', 'page ' || p, 'US', 1, 1 FROM range(30) t(p)
+"""
+
+
+def copied(visit: Visit, tab: str) -> str:
+    visit.page.get_by_role("tab", name=tab).click()
+    visit.page.locator("#copy").click()
+    expect(visit.page.locator("#copy")).to_have_text("Copied")
+    text: str = visit.page.evaluate("navigator.clipboard.readText()")
+    return text
+
+
+@pytest.mark.parametrize("path", ["/", COLUMNS, GIVEN], ids=["counts", "columns", "given"])
+def test_the_copied_commands_run_and_agree_with_the_page(visit: Visit, path: str) -> None:
+    visit.open(path)
+    shown = visit.page.locator("#sigma-exactly").inner_text().split()[0]
+
+    curl = subprocess.run(["bash", "-c", copied(visit, "curl")], capture_output=True, text=True, check=True)
+    python = subprocess.run([sys.executable, "-c", copied(visit, "Python")], capture_output=True, text=True, check=True)
+
+    mechanism = json.loads(curl.stdout)["mechanism"]
+    assert mechanism["sigma"] == float(shown)
+    assert eval(python.stdout) == mechanism
+
+
+def query(visit: Visit, path: str) -> str:
+    visit.open(path)
+    return copied(visit, "SQL")
+
+
+def test_the_query_has_the_calibrated_numbers(visit: Visit) -> None:
+    sql = query(visit, "/")
+
+    for number in ("place <= 51914", "COUNT(*) >= 1", "2228.482632459166 *", ">= 13951.051328063842"):
+        assert number in sql
+
+
+def test_the_query_runs_and_keeps_what_passes_both_thresholds(visit: Visit) -> None:
+    """Pages a and b are far above τ*; those of one user are below τ; NULL is nobody."""
+    sql = query(visit, COLUMNS)
+    database = duckdb.connect()
+    database.execute(VIEWS)
+    rows = database.execute(sql).fetchall()
+    (sigma,) = map(float, re.findall(r"users \+ (\S+) \*", sql))
+
+    assert [(url, country) for url, country, *_ in rows] == [("a", "US"), ("b", "FR")]
+    (_, _, users_a, likes_a, its_a), (_, _, users_b, likes_b, its_b) = rows
+    near = {"abs": 7 * sigma}
+    assert (users_a, users_b) == pytest.approx((6000, 4000), **near)
+    assert (likes_a, likes_b) == pytest.approx((6000, 4000), **near)  # clipped to 1 each
+    assert (its_a, its_b) == pytest.approx((3 * 6000, -2 * 4000), **near)  # 3 each, and −7 clipped to −2
+
+
+def test_the_noise_of_the_query_is_drawn_once_per_group(visit: Visit) -> None:
+    """Were it drawn again for the threshold, counts below τ* would come out."""
+    sql = query(visit, "/?epsilon=1&delta=1e-3&c_u=1&tau=1")
+    tau_star = float(re.findall(r"users >= (\S+)", sql)[0])
+    database = duckdb.connect()
+    database.execute(
+        "CREATE TABLE views AS SELECT 'u' || g || '-' || u AS user_id, 'p' || g AS url, 'US' AS country "
+        f"FROM range(2000) t(g), range({round(tau_star)}) s(u)"
+    )
+    counts = [users for _, _, users in database.execute(sql).fetchall()]
+
+    assert 850 < len(counts) < 1150  # half of the groups at τ*
+    assert min(counts) >= tau_star
+
+
+def test_tabs_are_walked_with_the_arrows(visit: Visit) -> None:
+    visit.open()
+    visit.page.get_by_role("tab", name="curl").focus()
+    visit.page.keyboard.press("ArrowRight")
+
+    expect(visit.page.get_by_role("tab", name="Python")).to_be_focused()
+    expect(visit.page.locator("#code")).to_contain_text("httpx")
+    assert visit.query["code"] == ["python"]

@@ -1,0 +1,46 @@
+"""Documentation that works offline: Swagger UI executes every operation, the reference shows all of them."""
+
+import pytest
+from playwright.sync_api import expect
+
+from app.main import create_app
+from app.settings import Settings
+from tests.browser.visits import Visit
+
+OPERATIONS = {
+    operation["operationId"]: (method, path, operation)
+    for path, methods in create_app(Settings()).openapi()["paths"].items()
+    for method, operation in methods.items()
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_execute_answers_in_swagger(visit: Visit, name: str) -> None:
+    """With the example as it stands there."""
+    method, path, operation = OPERATIONS[name]
+    if "multipart/form-data" in operation.get("requestBody", {}).get("content", {}):
+        pytest.skip("takes a file")
+    visit.page.goto(f"{visit.url}/docs")
+    block = visit.page.locator(f".opblock-{method}:has([data-path='{path}'])")
+    block.locator(".opblock-summary-control").click()
+    with visit.page.expect_response(lambda response: response.url == visit.url + path) as answered:
+        block.get_by_role("button", name="Execute").click()
+
+    assert 200 <= answered.value.status < 300
+    expect(block.locator(".live-responses-table .response-col_status").last).to_contain_text("200")
+
+
+def test_the_reference_has_every_operation_and_its_examples(visit: Visit) -> None:
+    visit.page.goto(f"{visit.url}/reference")
+    for name, (method, path, operation) in OPERATIONS.items():
+        section = visit.page.locator(f"section#{name}")
+        expect(section).to_contain_text(f"{method.upper()} {path}")
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            expect(section.locator("details.example")).to_have_count(len(content.get("examples", {})))
+    expect(visit.page.locator("#contents a")).to_have_count(len(OPERATIONS))
+
+
+def test_a_link_into_the_reference_leads_there(visit: Visit) -> None:
+    visit.page.goto(f"{visit.url}/reference#compare")
+
+    expect(visit.page.get_by_role("heading", name="What other accountings would ask")).to_be_in_viewport()

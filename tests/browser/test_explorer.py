@@ -1,0 +1,254 @@
+"""The explorer: the answer, the plots, the link that reproduces them, and errors where they belong."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.api.process import ROOT
+from tests.browser.visits import Visit
+
+SCREENSHOTS = ROOT / "build" / "screenshots"
+PHONE = {"viewport": {"width": 375, "height": 812}, "has_touch": True}
+DARK = {"color_scheme": "dark"}
+
+
+def test_the_page_loads_from_the_service_alone_and_without_a_complaint(visit: Visit) -> None:
+    """Every request is to the service; the fixture asserts that there was no console error either."""
+    visit.open()
+
+    paths = [request.url.removeprefix(visit.url) for request in visit.requests]
+    assert "/plotly/plotly.min.js" in paths
+    assert "/compare" in paths
+    assert all(path.startswith("/") for path in paths)
+
+
+def test_the_first_paint_waits_for_no_module(visit: Visit) -> None:
+    """Only the style sheets and one script of five lines stand before it."""
+    visit.open()
+    painted = visit.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    asked = visit.page.evaluate("performance.getEntriesByType('resource').map(each => [each.name, each.startTime])")
+    asked_before = [name for name, started in asked if started < painted]
+
+    scripts = [name.rpartition("/")[2] for name in asked_before if name.endswith(".js")]
+    assert "plotly.min.js" not in scripts
+    assert set(scripts) <= {"first.js", "main.js"}
+
+
+def test_nothing_moves_while_the_page_fills(visit: Visit) -> None:
+    """The cumulative layout shift, which the browser counts itself."""
+    visit.page.add_init_script(
+        "window.shift = 0; new PerformanceObserver(list => { for (const each of list.getEntries()) "
+        "if (!each.hadRecentInput) window.shift += each.value; }).observe({type: 'layout-shift', buffered: true});"
+    )
+    visit.open()
+
+    assert visit.page.evaluate("window.shift") < 0.01
+
+
+def test_the_case_study_is_what_one_sees_first(case_study: Visit) -> None:
+    case_study.expect_answer("2228.48", "13951.05")
+    expect(case_study.page.locator("#sigma-exactly")).to_contain_text("2228.482632459166")
+    expect(case_study.page.locator("#certificate")).to_contain_text("(ε, δ) = (0.349, 9.999999999999999e-6)")
+    expect(case_study.page.locator("#certificate")).to_contain_text("meets")
+    expect(case_study.page.get_by_role("button", name="URL case study")).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize(
+    ("route", "cells"),
+    [
+        ("exact", ["2228.48", "13951.05", "none", "none"]),
+        ("add-deltas", ["2274.43", "14713.04", "2.1 %", "5.5 %"]),
+        ("half-split", ["2334.74", "14866.53", "4.8 %", "6.6 %"]),
+        ("zcdp", ["2486.51", "16054.91", "11.6 %", "15.1 %"]),
+    ],
+)
+def test_other_accountings_stand_beside_it(case_study: Visit, route: str, cells: list[str]) -> None:
+    expect(case_study.page.locator(f"#compare tr[data-route={route}] td")).to_have_text(cells)
+
+
+def test_both_curves_and_their_ratio_are_drawn(case_study: Visit) -> None:
+    """At ε = 0.349 the two parts are equal, and adding them doubles δ."""
+    lines = case_study.traces("curve")
+    at = lines["Exact"]["x"].index(0.349)
+
+    assert lines["Exact"]["y"][at] == 9.999999999999999e-06
+    assert lines["Add the deltas"]["y"][at] == pytest.approx(2e-05)
+    assert max(lines["Ratio"]["y"]) == lines["Ratio"]["y"][at] == pytest.approx(2)
+    edge = case_study.traces("frontier")
+    assert min(edge["Exact"]["y"]) == 13951.051328063842
+    assert min(edge["Add the deltas"]["y"]) == pytest.approx(14713.04, abs=1)
+    assert case_study.traces("keep").keys() == {"Exact", "Add the deltas", "Half and half", "By way of zCDP"}
+    assert case_study.traces("error").keys() == {"Median", "97.5 %", "95 % band"}
+
+
+def test_a_change_shows_in_the_link_the_numbers_and_the_plots(visit: Visit) -> None:
+    visit.open()
+    before = visit.traces("keep")["Exact"]["x"]
+    visit.fill("c_u", "1")
+
+    visit.expect_answer("9.781", "42.71")
+    assert visit.query["c_u"] == ["1"]
+    assert visit.traces("keep")["Exact"]["x"] != before
+    expect(visit.page.get_by_role("button", name="URL case study")).to_have_attribute("aria-pressed", "false")
+
+
+@pytest.mark.parametrize(("preset", "sigma", "c_u"), [("Small app", "4.225", "1"), ("Weekly top pages", "29.59", "40")])
+def test_presets_are_one_click_and_one_step_back(visit: Visit, preset: str, sigma: str, c_u: str) -> None:
+    visit.open()
+    visit.page.get_by_role("button", name=preset).click()
+
+    expect(visit.page.locator("#sigma-answer")).to_have_text(sigma)
+    assert visit.query["c_u"] == [c_u]
+    visit.page.go_back()
+    visit.expect_answer("2228.48", "13951.05")
+    expect(visit.page.locator("#c_u")).to_have_value("51914")
+
+
+def test_a_link_restores_everything(visit: Visit) -> None:
+    """Inputs, a fixed σ, a column, an axis and the code shown."""
+    visit.open("/?epsilon=1&delta=1e-7&c_u=40&tau=5&sigma=50&column=likes~0~1~2&axes=keep-x&code=sql")
+
+    values = {
+        field: visit.page.locator(f"#{field}").input_value() for field in ("epsilon", "delta", "c_u", "tau", "sigma")
+    }
+    assert values == {"epsilon": "1", "delta": "1e-7", "c_u": "40", "tau": "5", "sigma": "50"}
+    expect(visit.page.get_by_label("Noise, in σ")).to_have_value("2")
+    expect(visit.page.get_by_role("tab", name="SQL")).to_have_attribute("aria-selected", "true")
+    expect(visit.page.locator("[data-axis=keep-x]")).to_have_attribute("aria-pressed", "true")
+    assert visit.page.evaluate("document.getElementById('plot-keep').layout.xaxis.type") == "log"
+    expect(visit.page.locator("#sigma-answer")).to_have_text("50.00")
+    assert set(visit.query) == {"epsilon", "delta", "c_u", "tau", "sigma", "column", "axes", "code"}
+
+
+def test_a_given_mechanism_is_accounted_for(visit: Visit) -> None:
+    """σ and τ* of the paper, rounded: the page says that they miss the target."""
+    visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=2228&tau_star=13948")
+
+    expect(visit.page.locator("#certificate")).to_contain_text("1.003103848512688e-5")
+    expect(visit.page.locator("#certificate .missed")).to_have_text("misses")
+
+
+def test_a_column_can_be_added_and_taken_away(visit: Visit) -> None:
+    visit.open()
+    before = visit.drawn()
+    visit.page.locator("#more > summary").click()
+    visit.page.get_by_role("button", name="Add a column").click()
+    visit.wait_for_plots(before)
+
+    visit.expect_answer("3151.55", "19729.35")
+    assert visit.query["column"] == ["likes~0~1~1"]
+    before = visit.drawn()
+    visit.page.get_by_role("button", name="Remove column likes").click()
+    visit.wait_for_plots(before)
+    visit.expect_answer("2228.48", "13951.05")
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "detail"),
+    [
+        ("epsilon", "-1", "must be at least 0"),
+        ("epsilon", "much", "must be a number"),
+        ("delta", "1", "must be less than 1"),
+        ("delta", "", "is required"),
+        ("c_u", "1.5", "must be an integer"),
+        ("c_u", "0", "must be at least 1"),
+        ("tau", "-3", "must be at least 0"),
+        ("sigma", "2228", "must be at least 2228.482632459166 for this epsilon and delta, whatever tau_star is"),
+        ("tau_star", "13000", "must be at least 13951.051328063842 for this epsilon and delta"),
+    ],
+)
+def test_an_error_stands_beside_its_field(case_study: Visit, field: str, text: str, detail: str) -> None:
+    """In the service's own words; mending the field mends the page."""
+    page = case_study.page
+    page.evaluate("document.getElementById('more').open = true")
+    good = page.locator(f"#{field}").input_value()
+    page.locator(f"#{field}").fill(text)
+
+    expect(page.locator(f"#{field}-error")).to_have_text(detail)
+    expect(page.locator(f"#{field}")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#answer")).to_have_class("answer stale")
+    case_study.fill(field, good)
+    expect(page.locator(f"#{field}-error")).to_be_empty()
+    case_study.expect_answer("2228.48", "13951.05")
+
+
+def test_axes_turn_logarithmic_and_back(visit: Visit) -> None:
+    visit.open()
+    axis = visit.page.locator("[data-axis=curve-y]")
+    expect(axis).to_have_attribute("aria-pressed", "true")
+
+    before = visit.drawn()
+    axis.click()
+    visit.wait_for_plots(before)
+
+    expect(axis).to_have_attribute("aria-pressed", "false")
+    assert visit.page.evaluate("document.getElementById('plot-curve').layout.yaxis.type") == "linear"
+    assert visit.query["axes"] == ["curve-y"]
+
+
+@pytest.mark.parametrize(("kind", "start"), [("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", b"series,epsilon,delta\n")])
+def test_a_plot_is_a_file_away(case_study: Visit, tmp_path: Path, kind: str, start: bytes) -> None:
+    with case_study.page.expect_download() as started:
+        case_study.page.get_by_role("button", name=f"Download δ at every ε as {kind}").click()
+    started.value.save_as(tmp_path / "plot")
+
+    assert started.value.suggested_filename == f"curve.{kind.lower()}"
+    assert (tmp_path / "plot").read_bytes().startswith(start)
+
+
+def test_hovering_tells_the_numbers(case_study: Visit) -> None:
+    plot = case_study.page.locator("#plot-keep .nsewdrag")
+    plot.scroll_into_view_if_needed()
+    plot.hover()
+
+    expect(case_study.page.locator("#plot-keep .hoverlayer")).to_contain_text("Half and half")
+
+
+def test_the_theme_can_be_chosen_and_is_remembered(visit: Visit) -> None:
+    visit.open()
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = visit.page.evaluate(ground)
+    theme = visit.page.locator("#theme")
+    theme.click()
+    theme.click()
+
+    expect(theme).to_have_text("Theme: dark")
+    assert visit.page.evaluate(ground) != light
+    visit.open()
+    assert visit.page.evaluate(ground) != light
+
+
+@pytest.mark.parametrize("visit", [PHONE], indirect=True)
+def test_nothing_is_wider_than_a_phone(visit: Visit) -> None:
+    visit.open()
+
+    assert visit.page.evaluate("document.documentElement.scrollWidth") == 375
+    visit.expect_answer("2228.48", "13951.05")
+
+
+@pytest.mark.parametrize("visit", [{}, DARK, PHONE], indirect=True, ids=["light", "dark", "phone"])
+def test_screenshots_are_taken(visit: Visit, request: pytest.FixtureRequest) -> None:
+    """For people to look at, in a folder that is not committed."""
+    visit.open()
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    path = SCREENSHOTS / f"explorer-{request.node.callspec.id}.png"
+    visit.page.screenshot(path=path, full_page=True)
+
+    assert path.stat().st_size > 50_000
+
+
+def test_behind_a_prefix_and_tls_every_request_stays_within_it(visit: Visit) -> None:
+    """A proxy that strips /tools/privacy, played by the browser: the page must not know of it."""
+    prefix = "https://platform.test/tools/privacy"
+    service, visit.url = visit.url, prefix
+    visit.page.context.route(
+        "**/*",
+        lambda route: route.fulfill(response=route.fetch(url=route.request.url.replace(prefix, service))),
+    )
+    visit.open()
+
+    visit.expect_answer("2228.48", "13951.05")
+    assert all(request.url.startswith(prefix) for request in visit.requests)
+    expect(visit.page.locator("#code")).to_contain_text(f"{prefix}/calibrate")
+    visit.requests.clear()

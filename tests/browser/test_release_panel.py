@@ -1,0 +1,62 @@
+"""The panel that tries a release: what comes out, that it changes, and what it warns of."""
+
+import pytest
+from playwright.sync_api import expect
+
+from app.main import create_app
+from app.settings import Settings
+from tests.browser.visits import Visit
+
+IS_SERVED = "/release" in create_app(Settings()).openapi()["paths"]
+
+pytestmark = pytest.mark.skipif(not IS_SERVED, reason="the service has no /release yet")
+
+
+def cells(visit: Visit, group: str) -> list[str]:
+    return visit.page.locator(f"#release-result tr:has(th:text-is('{group}')) td").all_inner_texts()
+
+
+def test_the_same_groups_come_out_differently_each_time(visit: Visit) -> None:
+    """A dozen groups, of which the largest is always shown; its two counts differ."""
+    visit.open()
+    expect(visit.page.locator(".warning")).to_contain_text("spends privacy")
+    assert len(visit.page.locator("#groups").input_value().splitlines()) == 12
+
+    visit.page.get_by_role("button", name="Release", exact=True).click()
+    expect(visit.page.locator("#release-result")).to_contain_text("One release")
+    visit.page.get_by_role("button", name="Release again").click()
+    expect(visit.page.locator("#release-result")).to_contain_text("2 releases of the same groups")
+
+    first, second = cells(visit, "a.example")
+    assert first != second
+    expect(visit.page.locator("#release-result")).to_contain_text(
+        "(ε, δ) = (0.349, 9.999999999999999e-6) by exact accounting"
+    )
+
+
+def test_groups_can_be_edited(visit: Visit) -> None:
+    visit.open()
+    visit.page.locator("#groups").fill("big, 1000000\nsmall, 3")
+    visit.page.get_by_role("button", name="Release", exact=True).click()
+
+    expect(visit.page.locator("#release-result tbody tr")).to_have_count(1)
+    assert abs(float(cells(visit, "big")[0].replace("\u202f", "")) - 1_000_000) < 25_000
+
+
+def test_columns_are_released_too(visit: Visit) -> None:
+    visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1")
+    with visit.page.expect_response("**/release") as answered:
+        visit.page.get_by_role("button", name="Release", exact=True).click()
+
+    assert answered.value.json()["groups"]["values"].keys() == {"likes"}
+
+
+@pytest.mark.parametrize("groups", ["a, 5\na, 6", "a, many", "a", "a, -1"], ids=["twice", "word", "none", "negative"])
+def test_what_is_wrong_with_the_groups_is_said_beside_them(visit: Visit, groups: str) -> None:
+    visit.open()
+    visit.page.locator("#groups").fill(groups)
+    visit.page.get_by_role("button", name="Release", exact=True).click()
+
+    expect(visit.page.locator("#groups-error")).to_contain_text("/groups")
+    expect(visit.page.locator("#release-result")).to_contain_text("Nothing released yet")
+    visit.complaints.clear()  # the browser notes each 422 in its console

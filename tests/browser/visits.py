@@ -1,0 +1,73 @@
+"""A visit to a page: what was requested, what the console said, and what the explorer shows."""
+
+import re
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Page, Request, expect
+
+__all__ = ["Visit"]
+
+
+class Visit:
+    """One tab. ``requests`` grows as the page asks; ``complaints`` are errors and warnings of any kind."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.url = url
+        self.requests: list[Request] = []
+        self.complaints: list[str] = []
+        page.on("request", self._on_request)
+        page.on("console", lambda message: self._complain(message.type, message.text))
+        page.on("pageerror", lambda error: self._complain("error", str(error)))
+        page.on("requestfailed", self._on_failure)
+
+    def _on_request(self, request: Request) -> None:
+        self.requests.append(request)
+
+    def _complain(self, kind: str, text: str) -> None:
+        if kind in {"error", "warning"}:
+            self.complaints.append(text)
+
+    def _on_failure(self, request: Request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # a question that was overtaken by the next
+            self.complaints.append(f"{request.url}: {request.failure}")
+
+    def open(self, path: str = "/") -> "Visit":
+        """Go to the explorer, and wait until all of it is drawn."""
+        self.page.goto(self.url + path)
+        self.page.locator("#plots[data-drawn]").wait_for()
+        return self
+
+    def drawn(self) -> int:
+        return int(self.page.locator("#plots").get_attribute("data-drawn") or 0)
+
+    def fill(self, field: str, text: str) -> None:
+        """Change an input, and wait until the plots were drawn anew."""
+        before = self.drawn()
+        self.page.locator(f"#{field}").fill(text)
+        self.wait_for_plots(before)
+
+    def wait_for_plots(self, before: int) -> None:
+        self.page.wait_for_function(
+            "before => Number(document.getElementById('plots').dataset.drawn) > before", arg=before
+        )
+
+    def expect_answer(self, sigma: str, tau_star: str) -> None:
+        expect(self.page.locator("#sigma-answer")).to_have_text(sigma)
+        expect(self.page.locator("#tau_star-answer")).to_have_text(tau_star)
+
+    def traces(self, plot: str) -> dict[str, dict[str, list[float]]]:
+        """What a plot draws, by name of the line."""
+        drawn: list[dict[str, Any]] = self.page.evaluate(
+            "id => document.getElementById(id).data.map(({name, x, y}) => ({name, x: [...x], y: [...y]}))",
+            f"plot-{plot}",
+        )
+        return {trace["name"]: trace for trace in drawn}
+
+    @property
+    def query(self) -> dict[str, list[str]]:
+        return parse_qs(urlsplit(self.page.url).query)
+
+    def hosts(self) -> set[str]:
+        return {urlsplit(request.url).netloc for request in self.requests if not re.match("(blob|data):", request.url)}
