@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WHEEL_ENV := build/wheel-env
 
-.PHONY: run test check bench case-study openapi image constraints clean
+.PHONY: run test check bench case-study openapi screenshot image constraints chromium clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
-test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp
+test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp chromium
 	$(BIN)/python -m pytest
 
 check: $(VENV)/test.stamp
@@ -31,6 +31,9 @@ openapi: $(VENV)/run.stamp
 	$(BIN)/python -m app.main > build/openapi.json
 	mv build/openapi.json openapi/openapi.json
 
+screenshot: $(VENV)/test.stamp chromium
+	$(BIN)/python -m tests.browser.picture
+
 image:
 	docker build --tag gaussian-sparse-histogram .
 
@@ -40,6 +43,10 @@ constraints:
 	$(PYTHON) -m venv build/constraints-env
 	build/constraints-env/bin/python -m pip install --quiet '.[test,bench]'
 	build/constraints-env/bin/python -m pip freeze --exclude gaussian-sparse-histogram > constraints.txt
+
+# The system's, for the tests of the pages.
+chromium:
+	@sh tests/browser/chromium.sh
 
 clean:
 	rm -rf $(VENV) build dist

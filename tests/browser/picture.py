@@ -1,0 +1,58 @@
+"""``make screenshot``: the explorer's picture for the README, and what its first visit costs."""
+
+import statistics
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.api.process import ROOT, Service
+from tests.browser.chromium import launch
+
+PICTURE = ROOT / "docs" / "figures" / "explorer.png"
+VISITS = 9
+
+
+def main() -> None:
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        Service(temporary=Path(temporary)) as service,
+        sync_playwright() as playwright,
+    ):
+        browser = launch(playwright)
+        page = visited(browser, service.url)
+        PICTURE.parent.mkdir(exist_ok=True)
+        page.screenshot(path=PICTURE)
+        page.context.close()
+        print(costs(browser, service.url))
+        browser.close()
+
+
+def visited(browser: Browser, url: str) -> Page:
+    """A first visit: a context has a cache of its own."""
+    page = browser.new_context(viewport={"width": 1280, "height": 1560}, color_scheme="light").new_page()
+    page.goto(url)
+    page.locator("#plots[data-drawn]").wait_for()
+    return page
+
+
+def costs(browser: Browser, url: str) -> str:
+    """The median first paint, and what travels before it and in all."""
+    paints = []
+    for _ in range(VISITS):
+        page = visited(browser, url)
+        paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+        sizes = page.evaluate("performance.getEntriesByType('resource').map(each => [each.name, each.transferSize])")
+        sizes += page.evaluate("performance.getEntriesByType('navigation').map(each => [each.name, each.transferSize])")
+        page.context.close()
+    plotly = sum(size for name, size in sizes if "plotly" in name)
+    ours = sum(size for name, size in sizes if "plotly" not in name)
+    paint, slowest = statistics.median(paints), max(paints)
+    return (
+        f"first paint: {paint:.0f} ms, the median of {VISITS} first visits on loopback; the slowest {slowest:.0f} ms\n"
+        f"transferred: {ours / 1000:.0f} kB with the answers, and {plotly / 1000:.0f} kB of Plotly after them"
+    )
+
+
+if __name__ == "__main__":
+    main()
