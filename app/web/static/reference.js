@@ -25,9 +25,9 @@ function show(method, path, operation) {
     ...plain(operation.description).split("\n\n").map((paragraph) => element("p", {}, paragraph)),
   );
   const content = operation.requestBody?.content ?? {};
-  for (const [mediaType, { schema, examples = {} }] of Object.entries(content)) {
+  for (const [mediaType, { schema, example: only, examples = only ? { only: { summary: "Example", value: only } } : {} }] of Object.entries(content)) {
     section.append(element("h3", {}, `Request, ${mediaType}`), fieldsTable(schema, `${operation.summary}: request`));
-    for (const { summary, description = "", value } of Object.values(examples)) section.append(example(summary, description, value));
+    for (const { summary, description = "", value } of Object.values(examples)) section.append(exampleOf(summary, description, value));
   }
   for (const [status, response] of Object.entries(operation.responses)) {
     if (status >= "400") continue;
@@ -95,7 +95,7 @@ function typeOf(schema) {
   return [type, ...bounds].join(" ");
 }
 
-function example(summary, description, value) {
+function exampleOf(summary, description, value) {
   const lines = description ? [element("p", { class: "visually-hidden" }, description)] : [];
   return element("details", { class: "example" }, element("summary", {}, summary), ...lines, element("pre", { tabindex: "0", role: "region", "aria-label": summary }, element("code", {}, JSON.stringify(value, null, 2))));
 }
