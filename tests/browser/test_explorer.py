@@ -236,19 +236,3 @@ def test_screenshots_are_taken(visit: Visit, request: pytest.FixtureRequest) -> 
     visit.page.screenshot(path=path, full_page=True)
 
     assert path.stat().st_size > 50_000
-
-
-def test_behind_a_prefix_and_tls_every_request_stays_within_it(visit: Visit) -> None:
-    """A proxy that strips /tools/privacy, played by the browser: the page must not know of it."""
-    prefix = "https://platform.test/tools/privacy"
-    service, visit.url = visit.url, prefix
-    visit.page.context.route(
-        "**/*",
-        lambda route: route.fulfill(response=route.fetch(url=route.request.url.replace(prefix, service))),
-    )
-    visit.open()
-
-    visit.expect_answer("2228.48", "13951.05")
-    assert all(request.url.startswith(prefix) for request in visit.requests)
-    expect(visit.page.locator("#code")).to_contain_text(f"{prefix}/calibrate")
-    visit.requests.clear()

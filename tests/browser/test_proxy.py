@@ -1,0 +1,55 @@
+"""Behind a proxy that ends TLS and strips a path prefix, played by the browser: the pages do not notice."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.api.process import Service
+from tests.browser.visits import Visit
+
+PREFIX = "https://platform.test/tools/privacy"
+
+
+@pytest.fixture
+def behind_a_proxy(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
+    with Service(temporary=tmp_path_factory.mktemp("proxied"), root_path="/tools/privacy") as service:
+        context = browser.new_context()
+        context.route(
+            "**/*",
+            lambda route: route.fulfill(response=route.fetch(url=route.request.url.replace(PREFIX, service.url))),
+        )
+        visit = Visit(context.new_page(), PREFIX)
+        yield visit
+        context.close()
+    assert visit.complaints == []
+    assert [request.url for request in visit.requests if not request.url.startswith((PREFIX, "data:"))] == []
+
+
+def test_the_explorer_stays_within_its_prefix(behind_a_proxy: Visit) -> None:
+    """And what is copied from it names the address that people use."""
+    behind_a_proxy.open("/")
+
+    behind_a_proxy.expect_answer("2228.48", "13951.05")
+    expect(behind_a_proxy.page.locator("#code")).to_contain_text(f"{PREFIX}/calibrate")
+
+
+def test_swagger_executes_within_its_prefix(behind_a_proxy: Visit) -> None:
+    page: Page = behind_a_proxy.page
+    page.goto(f"{PREFIX}/docs")
+    block = page.locator(".opblock-post:has([data-path='/calibrate'])")
+    block.locator(".opblock-summary-control").click()
+    with page.expect_response(f"{PREFIX}/calibrate") as answered:
+        block.get_by_role("button", name="Execute").click()
+
+    assert answered.value.status == 200
+
+
+def test_links_between_the_pages_stay_within_their_prefix(behind_a_proxy: Visit) -> None:
+    page: Page = behind_a_proxy.page
+    page.goto(f"{PREFIX}/reference")
+    page.get_by_role("link", name="What other accountings would ask").click()
+    expect(page).to_have_url(f"{PREFIX}/reference#compare")
+    page.get_by_role("link", name="Sparse histogram").click()
+
+    expect(page).to_have_url(f"{PREFIX}/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1")
