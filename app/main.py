@@ -26,8 +26,8 @@ Exact and certified privacy accounting for the Gaussian sparse histogram mechani
 users, add Gaussian noise, drop groups whose noisy count is below τ\*. Every δ, ε, σ and τ\* is rounded to the safe side
 of the true value from ball arithmetic.
 
-Start with `/calibrate`, see in `/compare` what other ways of accounting would ask, and check with `/account/exact`. Then
-let `/release` run the mechanism, with noise that is the ideal Gaussian, exactly rounded.
+Start with `/calibrate`, see in `/compare` what other ways of accounting would ask, and check with `/account/exact`.
+Then let `/release` run the mechanism, with noise that is the ideal Gaussian, exactly rounded.
 """
 
 

@@ -53,6 +53,7 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
 # What it refers to is in the document already, because /release refers to it too.
 _REQUEST = TableRequest.model_json_schema(ref_template="#/components/schemas/{model}")
 del _REQUEST["$defs"]
+_REQUEST["examples"] = [_EXAMPLE]  # else Swagger would fill in both ε and δ
 
 
 @router.post(
