@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from app.accounting.curves import CurveCache
 from app.api import account, calibrate, compare, pages, problems, release, release_table, service
-from app.api.guards import BodyLimitMiddleware, CutOffMiddleware
+from app.api.guards import BodyLimitMiddleware, CutOffMiddleware, HeadersMiddleware
 from app.api.services import Services
 from app.api.workload import Workshop
 from app.metrics import Metrics, MetricsMiddleware
@@ -72,6 +72,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(
         MetricsMiddleware, metrics=services.metrics, access_log=settings.access_log, untimed=releases.keys()
     )
+    app.add_middleware(HeadersMiddleware)
     problems.install(app)
     _describe_problems(app)
     return app

@@ -1,4 +1,4 @@
-"""What stands before every route: a limit on bodies, and an answer for requests that are cut off."""
+"""What stands before every route: a limit on bodies, an answer for requests that are cut off, and safe headers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,7 +7,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import ContentTooLarge, problem_response, too_large_response
 
-__all__ = ["BodyLimitMiddleware", "CutOffMiddleware"]
+__all__ = ["BodyLimitMiddleware", "CutOffMiddleware", "HeadersMiddleware"]
+
+# For what is no page: pages have a policy of their own, which lets their scripts run.
+_HEADERS = [
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+]
 
 
 class BodyLimitMiddleware:
@@ -65,3 +73,23 @@ class CutOffMiddleware:
             if not started:
                 await problem_response(503, headers={"Retry-After": "1"})(scope, receive, send)
             raise
+
+
+class HeadersMiddleware:
+    """Headers that keep a browser from taking an answer, an error say, for a page, unless it has them already."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message.get("headers", [])
+                if not any(name == b"content-security-policy" for name, _ in headers):
+                    message = {**message, "headers": [*headers, *_HEADERS]}
+            await send(message)
+
+        return await self._app(scope, receive, guarded)

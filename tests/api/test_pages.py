@@ -85,3 +85,28 @@ def test_nothing_else_is_served(client: Client, path: str) -> None:
 def test_files_are_for_reading(client: Client) -> None:
     problem_errors(client.post("/web/main.js", {}), 405, "method-not-allowed")
     assert client.request("HEAD", "/web/main.js").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/healthz", 200),
+        ("GET", "/openapi.json", 200),
+        ("GET", "/nothing", 404),
+        ("GET", "/web/nothing.js", 404),
+        ("GET", "/calibrate", 405),
+        ("POST", "/calibrate", 415),
+    ],
+)
+def test_what_is_no_page_cannot_be_made_one(client: Client, method: str, path: str, status: int) -> None:
+    """Answers and errors are not to be run, framed or guessed the type of."""
+    response = client.request(method, path)
+
+    assert response.status_code == status
+    assert response.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_page_has_one_policy(client: Client) -> None:
+    (policy,) = client.get("/").headers.get_list("content-security-policy")
+    assert "script-src 'self'" in policy
