@@ -4,6 +4,7 @@ A *ball* is python-flint's ``arb``, a midpoint and a radius that together enclos
 passed in as a function and run at rising precision until the answer is settled:
 
     round_up           the smallest double at or above each of some positive reals
+    round_down         a double at or below a real that is not negative
     at_most            is one real provably at most another
     approximate        a real close to a root, for the searches to start from
     smallest_double    where a monotone predicate on doubles turns true
@@ -28,6 +29,7 @@ __all__ = [
     "at_precision",
     "largest_double",
     "largest_integer",
+    "round_down",
     "round_up",
     "smallest_double",
 ]
@@ -72,6 +74,23 @@ def round_up(balls: Callable[[], Sequence[arb]], ceilings: Sequence[float] = (ma
         if settled:
             break
     return highest
+
+
+def round_down(ball: Callable[[], arb]) -> float:
+    """A double at or below a real ≥ 0, an ulp or two below it at most; 0 where no precision tells it from 0."""
+
+    def attempt() -> float | None:
+        here = ball()
+        if here.rel_accuracy_bits() < _AMPLE_BITS:
+            return None
+        near = float(here.lower())
+        return near if here >= near else math.nextafter(near, 0.0)
+
+    for bits in PRECISIONS:
+        lowest = at_precision(bits, attempt)
+        if lowest is not None:
+            return max(lowest, 0.0)
+    return 0.0
 
 
 def at_most(comparison: Callable[[], tuple[arb, arb]]) -> bool:

@@ -11,7 +11,7 @@ from app.accounting.errors import InvalidParameter
 from app.accounting.gaussian import tail
 from app.accounting.sensitivity import Sensitivity, mu_0
 
-__all__ = ["MOST_C_U", "Aggregates", "Mechanism"]
+__all__ = ["MOST_C_U", "Aggregates", "Mechanism", "PlainGaussian"]
 
 MOST_C_U = 10**18
 _REAL = (float, int)
@@ -78,8 +78,7 @@ class Mechanism:
     @property
     def mu_squared_per_group(self) -> arb:
         """1/σ² + μ₀², as a ball: μ² for one group above τ."""
-        sigma, mu_0 = arb(self.sigma), arb(self.mu_0)
-        return 1 / (sigma * sigma) + mu_0 * mu_0
+        return _mu_squared_per_group(self.sigma, self.mu_0)
 
     @property
     def mu(self) -> arb:
@@ -103,6 +102,34 @@ class Mechanism:
             return self.tau_star - tau  # exact: a multiple of ulp(τ*) ≤ 1 that is no larger than τ*
         gap = int(self.tau_star) - tau
         return float(gap) if float(gap) <= gap else math.nextafter(float(gap), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainGaussian:
+    """Gaussian noise without thresholds, on groups that are public: the mechanism that drops nothing."""
+
+    c_u: int
+    sigma: float
+    mu_0: float = 0.0
+    aggregates: Aggregates | None = None
+
+    def __post_init__(self) -> None:
+        checked = Mechanism(self.c_u, 1, sys.float_info.max, self.sigma, self.mu_0, self.aggregates)
+        object.__setattr__(self, "mu_0", checked.mu_0)
+
+    @property
+    def mu_squared_per_group(self) -> arb:
+        """1/σ² + μ₀², as a ball."""
+        return _mu_squared_per_group(self.sigma, self.mu_0)
+
+    @property
+    def mu(self) -> arb:
+        """μ = √(C_u (1/σ² + μ₀²)), as a ball."""
+        return (self.c_u * self.mu_squared_per_group).sqrt()
+
+
+def _mu_squared_per_group(sigma: float, mu_0: float) -> arb:
+    return 1 / (arb(sigma) * arb(sigma)) + arb(mu_0) * arb(mu_0)
 
 
 def _is_integer(value: object) -> bool:

@@ -17,6 +17,7 @@ from app.accounting.balls import (
     at_precision,
     largest_double,
     largest_integer,
+    round_down,
     round_up,
     smallest_double,
 )
@@ -197,3 +198,15 @@ def test_what_cannot_be_evaluated_is_at_its_ceiling() -> None:
     """Not a number must never leave as one: the safe side is the top."""
     assert round_up(lambda: [arb.nan()], ceilings=(1.0,)) == (1.0,)
     assert round_up(lambda: [ANYTHING]) == (math.inf,)
+
+
+@examples(200)
+@given(st.fractions(min_value=Fraction(1, 10**300), max_value=10**12))
+def test_round_down_is_at_or_below_and_close(real: Fraction) -> None:
+    double = round_down(lambda: arb(real.numerator) / real.denominator)
+
+    assert double <= real <= next_above(next_above(double))
+
+
+def test_round_down_of_what_cannot_be_told_from_zero_is_zero() -> None:
+    assert round_down(lambda: arb(0)) == round_down(lambda: ANYTHING) == 0.0

@@ -3,9 +3,11 @@
 precision   the private mpmath context and the rounding of its reals to doubles
 cases       the parameters the service is compared at
 zcdp        the conversion of zCDP to (ε, δ): Canonne, Kamath, Steinke, arXiv 2004.00010
+composition several releases together
 paper       [KKWZ]: Karrer, Kifer, Wilkins, Zhang, arXiv 2202.01100, Theorems 2.2, 4.1 and 5.4
 """
 
+from . import composition
 from .cases import CASES, LARGE_CASES, Case
 from .paper import Term, add_deltas, delta, delta_gaussian, delta_infinite, gaussian, t1, t2, t3
 from .precision import DIGITS, mp, round_up
@@ -18,6 +20,7 @@ __all__ = [
     "Case",
     "Term",
     "add_deltas",
+    "composition",
     "delta",
     "delta_gaussian",
     "delta_infinite",

@@ -53,7 +53,7 @@ def delta_infinite(case: Case) -> mpf:
 
     δ_infinite = 1 − p^C_u
     """
-    return -mp.expm1(case.c_u * _log_p(case))
+    return -mp.expm1(case.c_u * log_p(case))
 
 
 def delta_gaussian(case: Case) -> mpf:
@@ -107,19 +107,19 @@ def delta(case: Case) -> mpf:
 
 
 def _terms_added(case: Case) -> Iterator[Term]:
-    log_p = _log_p(case)
+    per_group = log_p(case)
     for a_equal in range(case.c_u):
         a_plus = case.c_u - a_equal
-        withheld = a_equal * log_p
+        withheld = a_equal * per_group
         rest = gaussian(_mu(case, a_plus), case.epsilon - withheld)
         yield Term(-mp.expm1(withheld) + mp.exp(withheld) * rest, a_plus, a_equal)
 
 
 def _terms_removed(case: Case) -> Iterator[Term]:
-    log_p = _log_p(case)
+    per_group = log_p(case)
     for a_equal in range(case.c_u):
         a_plus = case.c_u - a_equal
-        yield Term(gaussian(_mu(case, a_plus), case.epsilon + a_equal * log_p), a_plus, a_equal)
+        yield Term(gaussian(_mu(case, a_plus), case.epsilon + a_equal * per_group), a_plus, a_equal)
 
 
 def _largest(terms: Iterator[Term] | tuple[Term, ...]) -> Term:
@@ -131,7 +131,7 @@ def _mu(case: Case, a: int) -> mpf:
     return mp.sqrt(a * (1 / mp.mpf(case.sigma) ** 2 + mp.mpf(case.mu_0) ** 2))
 
 
-def _log_p(case: Case) -> mpf:
+def log_p(case: Case) -> mpf:
     """ln p = ln(1 − Φ(−(τ* − τ)/σ))"""
     return mp.log1p(-_normal_cdf((case.tau - mp.mpf(case.tau_star)) / mp.mpf(case.sigma)))
 
