@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WHEEL_ENV := build/wheel-env
 
-.PHONY: run test check bench case-study openapi screenshot image constraints chromium clean
+.PHONY: run test check bench case-study openapi screenshot image constraints chromium postgres clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
-test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp chromium
+test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp chromium postgres
 	$(BIN)/python -m pytest
 
 check: $(VENV)/test.stamp
@@ -47,6 +47,12 @@ constraints:
 # The system's, for the tests of the pages.
 chromium:
 	@sh tests/browser/chromium.sh
+
+# The tests start a PostgreSQL server of their own from the system's programs.
+postgres:
+	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null \
+		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes postgresql > /dev/null; } \
+		|| { echo "The tests need PostgreSQL's server programs: apt-get install postgresql"; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist

@@ -1,0 +1,43 @@
+"""Errors of the ledger. Whatever is raised, nothing was spent.
+
+LedgerError
+├── UnknownBudget         no budget of that name
+├── BudgetExceeded        what is asked does not fit what is left
+├── KeyReused             the idempotency key belongs to another request
+└── LedgerUnavailable     the database cannot be reached, read or written
+    └── WrongLedger       it can, but not by this service: a newer schema, or another secret
+"""
+
+from app.accounting.composition import Cost
+from app.ledger.state import Budget
+
+__all__ = ["BudgetExceeded", "KeyReused", "LedgerError", "LedgerUnavailable", "UnknownBudget", "WrongLedger"]
+
+
+class LedgerError(Exception):
+    """Knows nothing of HTTP."""
+
+
+class UnknownBudget(LedgerError):
+    pass
+
+
+class BudgetExceeded(LedgerError):
+    """``budget`` as it stands, and what was asked of it."""
+
+    def __init__(self, budget: Budget, asked: Cost) -> None:
+        super().__init__(budget.id)
+        self.budget = budget
+        self.asked = asked
+
+
+class KeyReused(LedgerError):
+    pass
+
+
+class LedgerUnavailable(LedgerError):
+    """What the database said is the cause of this error, and is not shown to clients."""
+
+
+class WrongLedger(LedgerUnavailable):
+    pass

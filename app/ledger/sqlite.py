@@ -1,0 +1,85 @@
+"""SQLite: one file, on a disk of this machine; any number of processes may share it.
+
+WAL with synchronous=FULL: a commit is on the disk when it returns. BEGIN IMMEDIATE: a transaction that reads and then
+writes takes its lock at once, because to ask for it later fails at once where another has it.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from app.ledger.connections import Execute, Taken
+from app.ledger.errors import LedgerUnavailable
+from app.ledger.statements import SQLITE, Statements
+
+__all__ = ["SqliteConnections"]
+
+_BUSY_SECONDS = 30.0
+
+
+class SqliteConnections:
+    """Transactions on a file, which is made if it is not there; a connection for each thread that asks."""
+
+    statements = Statements(SQLITE)
+    # Writers take turns anyway, and those who wait in SQLite itself sleep longer than they have to.
+    threads = 1
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+
+    @contextmanager
+    def transaction(self, *, migrating: bool = False) -> Iterator[Execute]:  # noqa: ARG002
+        """All that is executed inside, or nothing of it."""
+        try:
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield lambda statement, values=(): connection.execute(statement, values).fetchall()
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # some errors have rolled back already
+                    connection.execute("ROLLBACK")
+                raise
+        except sqlite3.IntegrityError as error:
+            raise Taken from error
+        except sqlite3.Error as error:
+            raise LedgerUnavailable from error
+
+    @contextmanager
+    def reading(self) -> Iterator[Execute]:
+        """One state of the ledger, without waiting for those who write."""
+        try:
+            connection = self._connection()
+            connection.execute("BEGIN")
+            try:
+                yield lambda statement, values=(): connection.execute(statement, values).fetchall()
+            finally:
+                with suppress(sqlite3.Error):
+                    connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise LedgerUnavailable from error
+
+    def close(self) -> None:
+        """The connection of this thread."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._local.connection = None
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(
+                self.path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=64, check_same_thread=False
+            )
+            try:
+                for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                    connection.execute(f"PRAGMA {pragma}")
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._local.connection = connection
+        return connection

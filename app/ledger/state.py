@@ -1,0 +1,140 @@
+"""What the ledger knows, as values: budgets, their histories, and the rules that both must obey.
+
+A history is append-only. Each entry carries a hash over itself and the hash before it,
+
+    hashₙ = SHA-256(hashₙ₋₁ ‖ budget, n, kind, time, payload)
+
+and the budget the last of them, so nothing can be changed, removed or put in without all that follows changing too.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+from app.accounting.composition import NOTHING, Cost, Release, Spent, cost_of, fits
+from app.accounting.errors import AccountingError
+from app.accounting.mechanism import Mechanism, PlainGaussian
+
+__all__ = ["GENESIS", "Budget", "Entry", "Fault", "Kind", "check_history", "fraction_of", "release_of", "text_of"]
+
+Kind = Literal["created", "changed", "charge"]
+
+GENESIS = "0" * 64
+"""What stands before the first entry of every history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a budget's history; ``payload`` is JSON, kept as the text that was hashed."""
+
+    budget: str
+    number: int
+    kind: Kind
+    at: str
+    payload: str
+    hash: str
+
+    @property
+    def details(self) -> dict[str, Any]:
+        details: dict[str, Any] = json.loads(self.payload)
+        return details
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A limit, what is spent of it, and where its history stands."""
+
+    id: str
+    epsilon: float
+    delta: float
+    description: str
+    spent: Spent = field(default=NOTHING)
+    entries: int = 0
+    head: str = GENESIS
+
+    def allows(self, spent: Spent) -> bool:
+        return fits(spent, self.epsilon, self.delta)
+
+    def with_limit(self, epsilon: float, delta: float, description: str, at: str) -> tuple["Budget", Entry]:
+        """The budget with another limit, and the entry that says so; the first entry says that it was made."""
+        kind: Kind = "changed" if self.entries else "created"
+        limit = {"epsilon": epsilon, "delta": delta, "description": description}
+        return replace(self, **limit)._appended(kind, at, limit)  # type: ignore[arg-type]
+
+    def charged(self, release: Release, cost: Cost, at: str, further: dict[str, Any]) -> tuple["Budget", Entry]:
+        """The budget with a release more, and the entry that says so. Whether it fits is asked before."""
+        details = {"release": json_of(release), "s": cost.s, "d": cost.d} | further
+        return replace(self, spent=self.spent.plus(release, cost))._appended("charge", at, details)
+
+    def _appended(self, kind: Kind, at: str, details: dict[str, Any]) -> tuple["Budget", Entry]:
+        payload, number = json.dumps(details, sort_keys=True), self.entries + 1
+        entry = Entry(self.id, number, kind, at, payload, _hash(self.head, self.id, number, kind, at, payload))
+        return replace(self, entries=number, head=entry.hash), entry
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Where a history is not what it must be, and why; ``number`` is 0 for the budget itself."""
+
+    number: int
+    detail: str
+
+
+def check_history(budget: Budget, entries: Iterable[Entry]) -> Fault | None:
+    """Read a history from its beginning: the chain holds, every charge is re-added, and the sums are the budget's."""
+    rebuilt = Budget(budget.id, budget.epsilon, budget.delta, budget.description)
+    for entry in entries:
+        number = rebuilt.entries + 1
+        if entry.number != number:
+            return Fault(number, "is missing")
+        if entry.hash != _hash(rebuilt.head, budget.id, number, entry.kind, entry.at, entry.payload):
+            return Fault(number, "does not have the hash of its content and its predecessor")
+        try:
+            rebuilt = _replayed(rebuilt, entry)
+        except (ValueError, KeyError, TypeError, AccountingError):
+            return Fault(number, "cannot be read, or is charged less than its release costs")
+    if rebuilt != budget:
+        return Fault(0, "has a limit, a sum or a last hash that is not its history's")
+    return None
+
+
+def release_of(document: dict[str, Any]) -> Release:
+    """A release from its parameters: all that its privacy depends on."""
+    return Mechanism(**document) if "tau_star" in document else PlainGaussian(**document)
+
+
+def json_of(release: Release) -> dict[str, Any]:
+    if isinstance(release, PlainGaussian):
+        return {"c_u": release.c_u, "sigma": release.sigma, "mu_0": release.mu_0}
+    names = ("c_u", "tau", "tau_star", "sigma", "mu_0")
+    return {name: getattr(release, name) for name in names}
+
+
+def text_of(exact: Fraction) -> str:
+    """The fraction as n/d: databases have no other exact numbers of this range."""
+    return f"{exact.numerator}/{exact.denominator}"
+
+
+def fraction_of(text: str) -> Fraction:
+    return Fraction(text)
+
+
+def _replayed(budget: Budget, entry: Entry) -> Budget:
+    details = entry.details
+    if entry.kind != "charge":
+        limit = {name: details[name] for name in ("epsilon", "delta", "description")}
+        return replace(budget, **limit, entries=entry.number, head=entry.hash)
+    release, cost = release_of(details["release"]), Cost(details["s"], details["d"])
+    least = cost_of(release)
+    # The last bit may differ between versions of the arithmetic, where a real is itself a double.
+    if cost.s < math.nextafter(least.s, 0) or cost.d < math.nextafter(least.d, 0):
+        raise ValueError
+    return replace(budget, spent=budget.spent.plus(release, cost), entries=entry.number, head=entry.hash)
+
+
+def _hash(before: str, *fields: str | int) -> str:
+    return hashlib.sha256((before + json.dumps(fields)).encode()).hexdigest()

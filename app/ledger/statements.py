@@ -1,0 +1,90 @@
+"""Every SQL statement of the ledger, for both databases: they differ in a few words, which are filled in.
+
+Placeholders are written %s; SQLite's driver calls them ?.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["MIGRATIONS", "POSTGRES", "SQLITE", "Dialect", "Statements"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a database says what standard SQL does not settle."""
+
+    placeholder: str
+    bytes: str
+    double: str
+    lock_row: str
+
+    def adapt(self, statement: str) -> str:
+        words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
+        return statement.format_map(words).replace("%s", self.placeholder)
+
+
+SQLITE = Dialect(placeholder="?", bytes="BLOB", double="REAL", lock_row="")
+POSTGRES = Dialect(placeholder="%s", bytes="BYTEA", double="DOUBLE PRECISION", lock_row="FOR UPDATE")
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE ledger (name TEXT PRIMARY KEY, value TEXT NOT NULL)""",
+        """CREATE TABLE budgets (
+            id TEXT PRIMARY KEY, epsilon {double} NOT NULL, delta {double} NOT NULL, description TEXT NOT NULL,
+            s TEXT NOT NULL, d TEXT NOT NULL, charges BIGINT NOT NULL, only_release TEXT,
+            entries BIGINT NOT NULL, head TEXT NOT NULL)""",
+        """CREATE TABLE entries (
+            budget TEXT NOT NULL REFERENCES budgets (id), number BIGINT NOT NULL, kind TEXT NOT NULL, at TEXT NOT NULL,
+            payload TEXT NOT NULL, s {double}, d {double}, hash TEXT NOT NULL, PRIMARY KEY (budget, number))""",
+        """CREATE TABLE answers (
+            key TEXT PRIMARY KEY, request TEXT NOT NULL, budget TEXT NOT NULL, number BIGINT NOT NULL,
+            media_type TEXT NOT NULL, size BIGINT NOT NULL, FOREIGN KEY (budget, number) REFERENCES entries)""",
+        """CREATE TABLE answer_parts (
+            key TEXT NOT NULL REFERENCES answers (key), part BIGINT NOT NULL, content {bytes} NOT NULL,
+            PRIMARY KEY (key, part))""",
+    ),
+)
+"""What makes each version of the schema from the one before it. Never edited once released, only added to."""
+
+_BUDGET = "id, epsilon, delta, description, s, d, charges, only_release, entries, head"
+
+
+class Statements:
+    """Adapted to one database."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        adapt = dialect.adapt
+        self.migrations = tuple(tuple(map(adapt, statements)) for statements in MIGRATIONS)
+        self.make_version = adapt("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
+        self.version = adapt("SELECT version FROM schema_version")
+        self.first_version = adapt("INSERT INTO schema_version (version) VALUES (%s)")
+        self.set_version = adapt("UPDATE schema_version SET version = %s")
+        self.fact = adapt("SELECT value FROM ledger WHERE name = %s")
+        self.add_fact = adapt("INSERT INTO ledger (name, value) VALUES (%s, %s) ON CONFLICT DO NOTHING")
+        self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
+        self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
+        self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")
+        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)")
+        self.set_budget = adapt(
+            "UPDATE budgets SET epsilon = %s, delta = %s, description = %s, s = %s, d = %s, charges = %s, "
+            "only_release = %s, entries = %s, head = %s WHERE id = %s"
+        )
+        self.add_entry = adapt(
+            "INSERT INTO entries (budget, number, kind, at, payload, hash, s, d) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+        )
+        self.entries = adapt(
+            "SELECT budget, number, kind, at, payload, hash FROM entries "
+            "WHERE budget = %s AND number > %s ORDER BY number LIMIT %s"
+        )
+        self.charges = adapt(
+            "SELECT budget, number, kind, at, payload, hash FROM entries "
+            "WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s"
+        )
+        self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
+        self.answer = adapt("SELECT request, budget, number, media_type, size FROM answers WHERE key = %s")
+        self.add_answer = adapt(
+            "INSERT INTO answers (key, request, budget, number, media_type, size) VALUES (%s, %s, %s, %s, %s, %s)"
+        )
+        self.answer_of = adapt("SELECT key FROM answers WHERE budget = %s AND number = %s")
+        self.add_part = adapt("INSERT INTO answer_parts (key, part, content) VALUES (%s, %s, %s)")
+        self.part = adapt("SELECT content FROM answer_parts WHERE key = %s AND part = %s")

@@ -1,0 +1,267 @@
+"""The ledger on a database: each method is one transaction, and the only place that reads or writes its rows.
+
+Charging is one transaction with the answer that was paid for: either both are there, or neither.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.accounting.composition import Cost, Part, Release, Spent
+from app.ledger.connections import Connections, Execute, Taken
+from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget, WrongLedger
+from app.ledger.secret import Secret
+from app.ledger.state import Budget, Entry, Fault, check_history, fraction_of, release_of, text_of
+from app.ledger.state import json_of as release_json
+
+__all__ = ["Answer", "Ledger", "Paid", "Stored"]
+
+PART_BYTES = 4 * 1024**2
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The bytes of an answer, which may be read twice, and what they are."""
+
+    media_type: str
+    chunks: Callable[[], Iterable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An answer that was paid for, in the ledger; its content is read part by part."""
+
+    key: str
+    media_type: str
+    size: int
+
+    @property
+    def parts(self) -> int:
+        return -(-self.size // PART_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """A release to be paid for by a budget, once for its key and request."""
+
+    budget: str
+    key: str
+    request: str
+    release: Release
+    cost: Cost
+
+
+class Ledger:
+    """Budgets, their histories, and stored answers."""
+
+    def __init__(self, connections: Connections, secret: Secret) -> None:
+        self._connections = connections
+        self._sql = connections.statements
+        self.secret = secret
+
+    def migrate(self) -> None:
+        """Bring the schema to this version, forward only, and see that the secret is the one of this ledger."""
+        with self._connections.transaction(migrating=True) as execute:
+            execute(self._sql.make_version)
+            found = execute(self._sql.version)
+            if not found:
+                execute(self._sql.first_version, (0,))
+            version: int = found[0][0] if found else 0
+            if version > len(self._sql.migrations):
+                raise WrongLedger("the ledger was made by a newer version of the service")
+            for statements in self._sql.migrations[version:]:
+                for statement in statements:
+                    execute(statement)
+            execute(self._sql.set_version, (len(self._sql.migrations),))
+            mark = self.secret.fingerprint(b"the secret of this ledger")
+            execute(self._sql.add_fact, ("secret", mark))
+            if execute(self._sql.fact, ("secret",)) != [(mark,)]:
+                raise WrongLedger("the ledger was made with another secret")
+
+    def put_budget(self, name: str, epsilon: float, delta: float, description: str, at: str) -> tuple[Budget, bool]:
+        """The budget with this limit, and whether it was made now. An act that changes something is recorded."""
+        try:
+            return self._put_budget(name, epsilon, delta, description, at)
+        except Taken:  # someone else has made it meanwhile, so now it is there
+            return self._put_budget(name, epsilon, delta, description, at)
+
+    def _put_budget(self, name: str, epsilon: float, delta: float, description: str, at: str) -> tuple[Budget, bool]:
+        with self._connections.transaction() as execute:
+            before = self._budget(execute, name, lock=True)
+            budget = before or Budget(name, epsilon, delta, description)
+            if before is not None and (budget.epsilon, budget.delta, budget.description) == (
+                epsilon,
+                delta,
+                description,
+            ):
+                return budget, False
+            changed, entry = budget.with_limit(epsilon, delta, description, at)
+            if before is None:
+                execute(self._sql.add_budget, (name, *_columns(changed)))
+            else:
+                execute(self._sql.set_budget, (*_columns(changed), name))
+            self._append(execute, entry)
+            return changed, before is None
+
+    def budgets(self) -> list[Budget]:
+        with self._connections.reading() as execute:
+            return [_budget_of(row) for row in execute(self._sql.budgets)]
+
+    def budget(self, name: str) -> tuple[Budget, list[Part]]:
+        """A budget, and the costs of its charges, equal ones counted together."""
+        with self._connections.reading() as execute:
+            budget = self._budget(execute, name)
+            if budget is None:
+                raise UnknownBudget
+            rows = execute(self._sql.parts, (name,))
+            return budget, [Part(Cost(s, d), times) for s, d, times in rows]
+
+    def history(self, name: str, before: int | None, limit: int) -> list[Entry]:
+        """Entries of a budget's history, the latest first."""
+        with self._connections.reading() as execute:
+            budget = self._budget(execute, name)
+            if budget is None:
+                raise UnknownBudget
+            return [Entry(*row) for row in execute(self._sql.charges, (name, before or budget.entries + 1, limit))]
+
+    def check(self, asked: Paid) -> Stored | None:
+        """The answer if it was paid for before; else an error unless the release fits now. Nothing is changed."""
+        with self._connections.reading() as execute:
+            stored = self._stored(execute, asked.key, asked.request)
+            if stored is None:
+                self._check_fit(self._budget(execute, asked.budget), asked)
+            return stored
+
+    def charge(self, asked: Paid, at: str, answer: Callable[[Budget, int], Answer]) -> Stored:
+        """Charge, and store the answer beside it, or give the answer that is stored already."""
+        try:
+            with self._connections.transaction() as execute:
+                # Locked first: another request with the same key has then either ended, or waits.
+                budget = self._budget(execute, asked.budget, lock=True)
+                stored = self._stored(execute, asked.key, asked.request)
+                if stored is not None:
+                    return stored
+                return self._charge(execute, self._check_fit(budget, asked), asked, at, answer)
+        except Taken:  # by a request on another budget, so it cannot be the same
+            raise KeyReused from None
+
+    def content(self, stored: Stored) -> Iterator[bytes]:
+        """The bytes of an answer, in parts: each is a transaction of its own, for answers never change."""
+        for part in range(stored.parts):
+            with self._connections.reading() as execute:
+                ((content,),) = execute(self._sql.part, (stored.key, part))
+            yield bytes(content)
+
+    def verify(self, name: str) -> tuple[Budget, Fault | None]:
+        """Check a budget's chain, re-add its charges, and hash the answers that they paid for."""
+        with self._connections.reading() as execute:
+            budget = self._budget(execute, name)
+            if budget is None:
+                raise UnknownBudget
+            fault = check_history(budget, self._entries(execute, name))
+            if fault is None:
+                fault = next(self._damaged_answers(execute, name), None)
+            return budget, fault
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _charge(
+        self, execute: Execute, budget: Budget, asked: Paid, at: str, answer: Callable[[Budget, int], Answer]
+    ) -> Stored:
+        number = budget.entries + 1
+        after = budget.spent.plus(asked.release, asked.cost)
+        made = answer(Budget(budget.id, budget.epsilon, budget.delta, budget.description, after), number)
+        digest, size = _digest(made.chunks())
+        further = {"key": asked.key, "answer": digest}
+        charged, entry = budget.charged(asked.release, asked.cost, at, further)
+        execute(self._sql.set_budget, (*_columns(charged), budget.id))
+        self._append(execute, entry, asked.cost)
+        execute(self._sql.add_answer, (asked.key, asked.request, budget.id, number, made.media_type, size))
+        for part, content in enumerate(_parts(made.chunks())):
+            execute(self._sql.add_part, (asked.key, part, content))
+        return Stored(asked.key, made.media_type, size)
+
+    def _check_fit(self, budget: Budget | None, asked: Paid) -> Budget:
+        if budget is None:
+            raise UnknownBudget
+        if not budget.allows(budget.spent.plus(asked.release, asked.cost)):
+            raise BudgetExceeded(budget, asked.cost)
+        return budget
+
+    def _budget(self, execute: Execute, name: str, *, lock: bool = False) -> Budget | None:
+        rows = execute(self._sql.locked_budget if lock else self._sql.budget, (name,))
+        return _budget_of(rows[0]) if rows else None
+
+    def _stored(self, execute: Execute, key: str, request: str) -> Stored | None:
+        rows = execute(self._sql.answer, (key,))
+        if not rows:
+            return None
+        ((stored_request, _, _, media_type, size),) = rows
+        if stored_request != request:
+            raise KeyReused
+        return Stored(key, media_type, size)
+
+    def _append(self, execute: Execute, entry: Entry, cost: Cost | None = None) -> None:
+        values = (entry.budget, entry.number, entry.kind, entry.at, entry.payload, entry.hash)
+        execute(self._sql.add_entry, (*values, cost and cost.s, cost and cost.d))
+
+    def _entries(self, execute: Execute, name: str) -> Iterator[Entry]:
+        after = 0
+        while rows := execute(self._sql.entries, (name, after, _PAGE)):
+            yield from (Entry(*row) for row in rows)
+            after = rows[-1][1]
+
+    def _damaged_answers(self, execute: Execute, name: str) -> Iterator[Fault]:
+        for entry in self._entries(execute, name):
+            if entry.kind == "charge":
+                details = entry.details
+                content = self._all_parts(execute, details["key"])
+                if execute(self._sql.answer_of, (name, entry.number)) != [(details["key"],)]:
+                    yield Fault(entry.number, "has lost its answer")
+                elif _digest(content)[0] != details["answer"]:
+                    yield Fault(entry.number, "has another answer than the one that was paid for")
+
+    def _all_parts(self, execute: Execute, key: str) -> Iterator[bytes]:
+        part = 0
+        while rows := execute(self._sql.part, (key, part)):
+            yield bytes(rows[0][0])
+            part += 1
+
+
+def _columns(budget: Budget) -> tuple[Any, ...]:
+    spent = budget.spent
+    only = None if spent.only is None else json.dumps(release_json(spent.only))
+    sums = (text_of(spent.s), text_of(spent.d), spent.releases, only)
+    return (budget.epsilon, budget.delta, budget.description, *sums, budget.entries, budget.head)
+
+
+def _budget_of(row: Sequence[Any]) -> Budget:
+    name, epsilon, delta, description, s, d, charges, only, entries, head = row
+    release = None if only is None else release_of(json.loads(only))
+    return Budget(
+        name, epsilon, delta, description, Spent(fraction_of(s), fraction_of(d), charges, release), entries, head
+    )
+
+
+def _digest(chunks: Iterable[bytes]) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    for chunk in chunks:
+        digest.update(chunk)
+        size += len(chunk)
+    return digest.hexdigest(), size
+
+
+def _parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes, in parts of PART_BYTES but for the last."""
+    pending = bytearray()
+    for chunk in chunks:
+        pending += chunk
+        while len(pending) >= PART_BYTES:
+            yield bytes(pending[:PART_BYTES])
+            del pending[:PART_BYTES]
+    if pending:
+        yield bytes(pending)

@@ -1,0 +1,25 @@
+"""Releases, requests and answers to fill ledgers with."""
+
+from app.accounting.composition import Release, cost_of
+from app.accounting.mechanism import Mechanism, PlainGaussian
+from app.ledger.store import Answer, Ledger, Paid
+
+__all__ = ["AT", "GAUSSIAN", "SMALL", "URLS", "answer", "charge", "paid"]
+
+AT = "2026-11-16T12:00:00Z"
+URLS = Mechanism(51914, 1, 13948.0, 2228.0)
+SMALL = Mechanism(3, 1, 120.0, 20.0, 0.01)
+GAUSSIAN = PlainGaussian(1, 50.0)
+
+
+def paid(budget: str = "web", key: str = "first", request: str = "r1", release: Release = URLS) -> Paid:
+    return Paid(budget, key, request, release, cost_of(release))
+
+
+def answer(content: bytes = b"42") -> Answer:
+    return Answer("application/json", lambda: [content])
+
+
+def charge(ledger: Ledger, asked: Paid, content: bytes = b"42") -> bytes:
+    """What a client would see."""
+    return b"".join(ledger.content(ledger.charge(asked, AT, lambda _budget, _number: answer(content))))

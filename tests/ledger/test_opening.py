@@ -1,0 +1,115 @@
+"""Opening a ledger: made and migrated at start, forward only, with the secret that it was made with."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from app.ledger import statements
+from app.ledger.errors import LedgerUnavailable, WrongLedger
+from app.ledger.opening import connections_of, open_ledger
+from app.ledger.secret import Secret
+from app.ledger.statements import MIGRATIONS
+from tests.ledger.examples import AT, charge, paid
+
+SECRET = "a secret for tests"
+
+
+@pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))
+def test_every_earlier_version_is_brought_to_this_one_with_what_is_in_it(ledger_url: str, version: int) -> None:
+    connections = connections_of(ledger_url)
+    sql = connections.statements
+    with connections.transaction(migrating=True) as execute:
+        execute(sql.make_version)
+        execute(sql.first_version, (version,))
+        for statement in (statement for migration in sql.migrations[:version] for statement in migration):
+            execute(statement)
+        if version:
+            row = ("old", 1.0, 1e-4, "", "0/1", "0/1", 0, None, 0, "0" * 64)
+            execute(sql.add_budget, row)
+    connections.close()
+
+    ledger = open_ledger(ledger_url, SECRET)
+
+    assert [budget.id for budget in ledger.budgets()] == (["old"] if version else [])
+    ledger.put_budget("new", 1.0, 1e-4, "", AT)
+    assert charge(ledger, paid("new")) == b"42"
+    ledger.close()
+    again = open_ledger(ledger_url, SECRET)
+    assert again.verify("new")[1] is None
+    again.close()
+
+
+def test_a_ledger_of_a_newer_version_is_left_alone(ledger_url: str) -> None:
+    open_ledger(ledger_url, SECRET).close()
+    connections = connections_of(ledger_url)
+    with connections.transaction() as execute:
+        execute(connections.statements.set_version, (len(MIGRATIONS) + 1,))
+
+    with pytest.raises(WrongLedger):
+        open_ledger(ledger_url, SECRET)
+    connections.close()
+
+
+def test_another_secret_is_refused(ledger_url: str) -> None:
+    """With it no stored request would be recognised, and every retry would be refused."""
+    open_ledger(ledger_url, SECRET).close()
+
+    with pytest.raises(WrongLedger):
+        open_ledger(ledger_url, "another secret")
+
+
+def test_the_secret_beside_a_file_is_made_once_and_for_the_service_alone(tmp_path: Path) -> None:
+    place = str(tmp_path / "ledger.sqlite3")
+    open_ledger(place, "").close()
+    open_ledger(place, "").close()
+    secret = tmp_path / "ledger.sqlite3.secret"
+
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert len(bytes.fromhex(secret.read_text())) == 32
+    assert secret.read_bytes() not in (tmp_path / "ledger.sqlite3").read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} <= {f"ledger.sqlite3{end}" for end in ("", ".secret")}
+
+
+def test_a_server_needs_a_secret_that_is_given() -> None:
+    with pytest.raises(WrongLedger):
+        open_ledger("postgresql://127.0.0.1:1/none", "")
+
+
+@pytest.mark.parametrize("place", ["missing/ledger.sqlite3", "postgresql://127.0.0.1:1/none"])
+def test_what_cannot_be_reached_is_unavailable(tmp_path: Path, place: str) -> None:
+    with pytest.raises(LedgerUnavailable):
+        open_ledger(place if "//" in place else str(tmp_path / place), SECRET)
+
+
+def test_a_file_that_is_no_ledger_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "noise").write_bytes(os.urandom(8192))
+
+    with pytest.raises(LedgerUnavailable):
+        open_ledger(str(tmp_path / "noise"), SECRET)
+
+
+def test_fingerprints_depend_on_the_secret_and_on_where_parts_end() -> None:
+    mine, other = Secret(b"a"), Secret(b"b")
+
+    assert mine.fingerprint(b"xy", b"z") == mine.fingerprint([b"x", b"y"], b"z")
+    assert len({mine.fingerprint(b"xy", b"z"), mine.fingerprint(b"x", b"yz"), other.fingerprint(b"xy", b"z")}) == 3
+
+
+def test_sqlite_waits_for_the_disk(tmp_path: Path) -> None:
+    """WAL with synchronous=FULL (2): a commit that has returned survives a loss of power."""
+    connections = connections_of(str(tmp_path / "ledger.sqlite3"))
+    with connections.reading() as execute:
+        assert execute("PRAGMA journal_mode") == [("wal",)]
+        assert execute("PRAGMA synchronous") == [(2,)]
+    connections.close()
+
+
+def test_every_statement_says_the_same_in_both_databases() -> None:
+    ours, theirs = statements.Statements(statements.SQLITE), statements.Statements(statements.POSTGRES)
+
+    for name, statement in vars(ours).items():
+        other = getattr(theirs, name)
+        if isinstance(statement, str):
+            assert statement.strip() == other.replace("%s", "?").replace("FOR UPDATE", "").strip()

@@ -1,0 +1,261 @@
+"""The ledger, on SQLite and on PostgreSQL alike: charged once, answered for ever, never overspent, tamper-evident."""
+
+import threading
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.accounting.composition import NOTHING, Part, cost_of, delta_at, how_many_fit
+from app.accounting.methods import EXACT, at_epsilon
+from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget
+from app.ledger.opening import open_ledger
+from app.ledger.state import Budget, check_history
+from app.ledger.store import PART_BYTES, Answer, Ledger
+from tests.ledger.examples import AT, GAUSSIAN, SMALL, URLS, answer, charge, paid
+
+
+@pytest.fixture(autouse=True)
+def web(ledger: Ledger) -> None:
+    ledger.put_budget("web", 1.0, 1e-4, "page views", AT)
+
+
+def test_a_budget_is_made_once_and_changed_by_a_recorded_act(ledger: Ledger) -> None:
+    assert ledger.put_budget("web", 1.0, 1e-4, "page views", AT)[1] is False
+    assert ledger.put_budget("web", 2.0, 1e-4, "page views", AT)[1] is False
+    assert ledger.put_budget("ads", 2.0, 1e-4, "", AT)[1] is True
+
+    assert [budget.id for budget in ledger.budgets()] == ["ads", "web"]
+    assert ledger.budget("web")[0].epsilon == 2.0
+    assert [(entry.number, entry.kind) for entry in ledger.history("web", None, 10)] == [(2, "changed"), (1, "created")]
+    assert ledger.verify("web")[1] is None
+
+
+def test_one_charge_is_what_exact_accounting_says(ledger: Ledger) -> None:
+    charge(ledger, paid())
+    budget, parts = ledger.budget("web")
+
+    assert delta_at(budget.spent, 0.349) == at_epsilon(EXACT, URLS, 0.349).delta
+    assert parts == [Part(cost_of(URLS), 1)]
+
+
+def test_the_same_key_and_request_give_the_stored_answer_and_one_charge(ledger: Ledger) -> None:
+    first = charge(ledger, paid(), b"the first noise")
+
+    assert charge(ledger, paid(), b"other noise") == first == b"the first noise"
+    assert ledger.check(paid()) is not None
+    assert ledger.budget("web")[0].spent.releases == 1
+
+
+def test_the_same_key_with_another_request_is_refused(ledger: Ledger) -> None:
+    ledger.put_budget("ads", 1.0, 1e-4, "", AT)
+    charge(ledger, paid())
+
+    for other in (paid(request="r2"), paid(budget="ads", request="r2")):
+        with pytest.raises(KeyReused):
+            ledger.check(other)
+        with pytest.raises(KeyReused):
+            charge(ledger, other)
+    assert ledger.budget("ads")[0].spent.releases == 0
+
+
+def test_as_many_fit_as_composition_says_and_not_one_more(ledger: Ledger) -> None:
+    many = how_many_fit(NOTHING, URLS, cost_of(URLS), 1.0, 1e-4)
+    for number in range(many):
+        charge(ledger, paid(key=str(number)))
+
+    drawn: list[int] = []
+    with pytest.raises(BudgetExceeded) as refused:
+        ledger.check(paid(key="one more"))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(paid(key="one more"), AT, lambda _budget, number: drawn.append(number) or answer())
+    assert drawn == []
+    assert refused.value.budget.spent.releases == many == 7
+    assert refused.value.asked == cost_of(URLS)
+    assert ledger.check(paid(key="0")) is not None  # what was paid for is still to be had
+
+
+def test_a_lowered_limit_holds_at_once_and_a_raised_one_lets_through_again(ledger: Ledger) -> None:
+    charge(ledger, paid(key="a"))
+    ledger.put_budget("web", 1.0, 1e-5, "", AT)
+    with pytest.raises(BudgetExceeded):
+        charge(ledger, paid(key="b"))
+    ledger.put_budget("web", 1.0, 1e-3, "", AT)
+
+    assert charge(ledger, paid(key="b")) == b"42"
+    assert ledger.verify("web")[1] is None
+
+
+def test_nothing_can_be_charged_to_an_unknown_budget(ledger: Ledger) -> None:
+    for attempt in (
+        lambda: ledger.check(paid(budget="none")),
+        lambda: charge(ledger, paid(budget="none")),
+        lambda: ledger.budget("none"),
+        lambda: ledger.history("none", None, 10),
+        lambda: ledger.verify("none"),
+    ):
+        with pytest.raises(UnknownBudget):
+            attempt()
+
+
+def test_sums_are_exact_across_the_database(ledger: Ledger) -> None:
+    for number, release in enumerate((URLS, SMALL, GAUSSIAN)):
+        charge(ledger, paid(key=str(number), release=release))
+    spent = ledger.budget("web")[0].spent
+    costs = [cost_of(release) for release in (URLS, SMALL, GAUSSIAN)]
+
+    assert spent.s == sum(Fraction(cost.s) for cost in costs)
+    assert spent.d == sum(Fraction(cost.d) for cost in costs)
+
+
+@pytest.mark.parametrize("size", [0, 1, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 17])
+def test_answers_of_any_size_come_back_byte_for_byte(ledger: Ledger, size: int) -> None:
+    content = bytes(range(256)) * (size // 256 + 1)
+    stored = ledger.charge(
+        paid(), AT, lambda _budget, _number: Answer("x/y", lambda: [content[: size // 2], content[size // 2 : size]])
+    )
+
+    assert b"".join(ledger.content(stored)) == content[:size]
+    assert (stored.media_type, stored.size) == ("x/y", size)
+    assert ledger.verify("web")[1] is None
+
+
+def test_a_failure_while_the_answer_is_stored_leaves_nothing(ledger: Ledger) -> None:
+    """The charge and its answer are one transaction."""
+
+    def broken() -> list[bytes]:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        ledger.charge(paid(), AT, lambda _budget, _number: Answer("x/y", broken))
+
+    assert ledger.budget("web")[0].spent == NOTHING
+    assert charge(ledger, paid()) == b"42"
+
+
+def test_histories_are_paged_from_the_latest(ledger: Ledger) -> None:
+    for number in range(5):
+        charge(ledger, paid(key=str(number), release=GAUSSIAN))
+
+    first = ledger.history("web", None, 4)
+    second = ledger.history("web", first[-1].number, 4)
+
+    assert [entry.number for entry in first + second] == [6, 5, 4, 3, 2, 1]
+    assert [entry.details.get("key") for entry in first] == ["4", "3", "2", "1"]
+
+
+TAMPERING = {
+    "a charge made cheaper": "UPDATE entries SET payload = replace(payload, '2228.0', '9999.0') WHERE number = 2",
+    "a charge taken out": "DELETE FROM entries WHERE number = 2",
+    "the last charge taken out": "DELETE FROM entries WHERE number = 3",
+    "a time changed": "UPDATE entries SET at = '2020-01-01T00:00:00Z' WHERE number = 3",
+    "a sum made smaller": "UPDATE budgets SET s = '1/1024'",
+    "a limit raised": "UPDATE budgets SET epsilon = 5",
+    "a count changed": "UPDATE budgets SET charges = 1",
+    "an answer changed": "UPDATE answer_parts SET content = substr(content, 1, 1)",
+}
+
+
+@pytest.mark.parametrize("tampering", TAMPERING)
+def test_the_chain_shows_whatever_is_changed_behind_its_back(ledger: Ledger, ledger_url: str, tampering: str) -> None:
+    charge(ledger, paid(key="a"))
+    charge(ledger, paid(key="b"))
+    assert ledger.verify("web")[1] is None
+    with ledger._connections.transaction() as execute:
+        if tampering.endswith("out"):
+            execute("DELETE FROM answer_parts")
+            execute("DELETE FROM answers")
+        execute(TAMPERING[tampering])
+
+    assert ledger.verify("web")[1] is not None
+
+
+def test_a_charge_below_its_cost_is_found_though_the_chain_is_made_anew(ledger: Ledger) -> None:
+    """Whoever can write to the database can hash as well, but not make a release cheaper than it is."""
+    budget = Budget("web", 1.0, 1e-4, "").with_limit(1.0, 1e-4, "", AT)
+    cheap = cost_of(GAUSSIAN)
+    forged, entry = budget[0].charged(URLS, cheap, AT, {})
+    assert check_history(forged, [budget[1], entry]) is not None
+    honest, entry = budget[0].charged(URLS, cost_of(URLS), AT, {})
+    assert check_history(honest, [budget[1], entry]) is None
+
+
+def race(count: int, attempt: object) -> list[object]:
+    """The outcomes of as many threads that start together."""
+    outcomes: list[object] = []
+    gate = threading.Barrier(count)
+
+    def run(number: int) -> None:
+        gate.wait()
+        try:
+            outcomes.append(attempt(number))  # type: ignore[operator]
+        except Exception as error:
+            outcomes.append(type(error))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+def test_racing_threads_never_overspend(ledger: Ledger, ledger_url: str) -> None:
+    def attempt(number: int) -> bytes:
+        mine = open_ledger(ledger_url, "a secret for tests")
+        try:
+            return charge(mine, paid(key=str(number)), b"%d" % number)
+        finally:
+            mine.close()
+
+    outcomes = race(12, attempt)
+
+    assert outcomes.count(BudgetExceeded) == 5
+    assert ledger.budget("web")[0].spent.releases == 7
+    assert ledger.verify("web")[1] is None
+
+
+def test_racing_retries_of_one_request_share_one_answer(ledger: Ledger, ledger_url: str) -> None:
+    def attempt(number: int) -> bytes:
+        mine = open_ledger(ledger_url, "a secret for tests")
+        try:
+            return charge(mine, paid(), b"noise %d" % number)
+        finally:
+            mine.close()
+
+    outcomes = race(8, attempt)
+
+    assert len(set(outcomes)) == 1
+    assert ledger.budget("web")[0].spent.releases == 1
+
+
+def test_a_budget_made_by_several_at_once_is_made_once(ledger: Ledger, ledger_url: str) -> None:
+    def attempt(_number: int) -> bool:
+        mine = open_ledger(ledger_url, "a secret for tests")
+        try:
+            return mine.put_budget("new", 1.0, 1e-5, "", AT)[1]
+        finally:
+            mine.close()
+
+    assert sorted(map(str, race(8, attempt))) == ["False"] * 7 + ["True"]
+    assert ledger.verify("new")[1] is None
+
+
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.sampled_from([URLS, SMALL, GAUSSIAN])), max_size=12))
+def test_any_history_of_requests_is_charged_once_each(ledger: Ledger, requests: list[tuple[int, int, object]]) -> None:
+    """Against a dictionary: the first request of a key is charged, its repetitions are answered, others refused."""
+    name = f"b{ledger.put_budget('web', 1.0, 1e-4, '', AT)[0].entries}-{len(ledger.budgets())}"
+    ledger.put_budget(name, 50.0, 0.5, "", AT)
+    model: dict[str, str] = {}
+    for key, request, release in requests:
+        asked = paid(name, f"{name}-{key}", f"{request}", release)  # type: ignore[arg-type]
+        if model.setdefault(asked.key, asked.request) == asked.request:
+            assert charge(ledger, asked, asked.key.encode()) == asked.key.encode()
+        else:
+            with pytest.raises(KeyReused):
+                charge(ledger, asked)
+
+    assert ledger.budget(name)[0].spent.releases == len(model)
+    assert ledger.verify(name)[1] is None
