@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WHEEL_ENV := build/wheel-env
 
-.PHONY: run test check bench case-study openapi screenshot image constraints chromium postgres clean
+.PHONY: run test check bench case-study openapi screenshot image constraints chromium postgres verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
@@ -33,6 +33,9 @@ openapi: $(VENV)/run.stamp
 
 screenshot: $(VENV)/test.stamp chromium
 	$(BIN)/python -m tests.browser.picture
+
+verify-ledger: $(VENV)/run.stamp
+	$(BIN)/python -m app.verify
 
 image:
 	docker build --tag gaussian-sparse-histogram .

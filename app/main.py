@@ -10,7 +10,8 @@ from typing import Any
 from fastapi import FastAPI
 
 from app.accounting.curves import CurveCache
-from app.api import account, calibrate, compare, pages, problems, release, release_table, service
+from app.api import account, budgets, calibrate, compare, pages, problems, release, release_table, service
+from app.api.books import Books
 from app.api.guards import BodyLimitMiddleware, CutOffMiddleware, HeadersMiddleware
 from app.api.services import Services
 from app.api.workload import Workshop
@@ -27,7 +28,8 @@ users, add Gaussian noise, drop groups whose noisy count is below τ\*. Every δ
 of the true value from ball arithmetic.
 
 Start with `/calibrate`, see in `/compare` what other ways of accounting would ask, and check with `/account/exact`.
-Then let `/release` run the mechanism, with noise that is the ideal Gaussian, exactly rounded.
+Then let `/release` run the mechanism, with noise that is the ideal Gaussian, exactly rounded, and a budget pay for it:
+`/budgets` add up what releases about the same users cost together.
 """
 
 
@@ -38,17 +40,20 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # A table four times and its upload once, which is more than a release takes, and room for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workshop = Workshop(settings.heavy_threads, settings.heavy_queue, process_memory)
-    services = Services(settings, cache, workshop, Metrics(cache))
+    books = Books(settings.ledger, settings.ledger_secret.get_secret_value())
+    services = Services(settings, cache, workshop, Metrics(cache), books)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await books.start()
         quantiles.table()  # made and proven now, not while the first release waits
         # What is loaded now stays; the collector need not walk it, and the cache's values form no cycles.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
         yield
-        services.workshop.close()
+        workshop.close()
+        books.close()
 
     app = FastAPI(
         title="Gaussian sparse histogram accounting",
@@ -62,7 +67,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
     )
     app.state.services = services
-    for module in (calibrate, compare, account, release, release_table, service, pages):
+    for module in (calibrate, compare, account, release, release_table, budgets, service, pages):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     for path, assets in pages.ASSETS.items():
         app.mount(path, assets)

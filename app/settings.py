@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 __all__ = ["Settings"]
@@ -47,3 +47,17 @@ class Settings(BaseSettings):
         description="threads for theorem scans, and processes for wide covariances and large releases",
     )
     heavy_queue: int = Field(default=16, ge=0, description="heavy requests that may wait for one; more is 503")
+    ledger: str = Field(
+        default="ledger.sqlite3", min_length=1, description="where budgets are kept: a file, or a `postgresql://` URL"
+    )
+    ledger_secret: SecretStr = Field(
+        default=SecretStr(""),
+        description="at least 32 characters, to compare requests with; empty takes a file beside SQLite's",
+    )
+
+    @field_validator("ledger_secret")
+    @classmethod
+    def _long_enough(cls, secret: SecretStr) -> SecretStr:
+        if 0 < len(secret.get_secret_value()) < 32:
+            raise ValueError("must have at least 32 characters")
+        return secret

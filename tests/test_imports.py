@@ -32,6 +32,7 @@ ALLOWED_APP_PACKAGES = {
     "logs.py": set(),
     "settings.py": set(),
     "healthcheck.py": {"app.settings"},
+    "verify.py": {"app.ledger", "app.settings"},
     "main.py": {"app"},
     "__main__.py": {"app.logs", "app.settings"},
     "__init__.py": set(),

@@ -26,7 +26,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     process = subprocess.Popen(
         [PYTHON, "-I", "-m", "app"],
         cwd=elsewhere,
-        env={"PATH": os.environ["PATH"], "GSH_PORT": "0"},
+        env={"PATH": os.environ["PATH"], "GSH_PORT": "0", "GSH_LEDGER": str(elsewhere / "ledger.sqlite3")},
         stdout=subprocess.PIPE,
         text=True,
     )

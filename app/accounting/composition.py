@@ -13,15 +13,24 @@ without error: no number of charges adds up to less than they cost.
 """
 
 import math
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
 from flint import arb, fmpq
 
 from app.accounting import gaussian
-from app.accounting.balls import approximate, at_most, largest_integer, round_down, round_up, smallest_double
+from app.accounting.balls import (
+    approximate,
+    at_most,
+    largest_double,
+    largest_integer,
+    round_down,
+    round_up,
+    smallest_double,
+)
 from app.accounting.errors import InvalidParameter
 from app.accounting.mechanism import Mechanism, PlainGaussian
 from app.accounting.methods import EXACT, at_delta, at_epsilon
@@ -40,14 +49,18 @@ __all__ = [
     "how_many_fit",
     "lower_delta",
     "lower_epsilon",
+    "remaining",
 ]
 
 Release = Mechanism | PlainGaussian
 
 MOST_RELEASES = 10**18
+_MOST_S = 1e280  # so that the sum over all of them is a double still
 # Splits tried for the lower bound. Releases of one ratio D/S are never split (docs/closed-form.md), so few are needed.
 _MOST_SPLITS = 16
 # A double rounded up to is within two ulps of the real: one of the rounding, and one should the real be a double.
+_LEAST = math.nextafter(0, 1)
+_SEVERAL = 2  # as if there were more than one release, which alone would be accounted for exactly
 _RELATIVE_EXCESS, _ABSOLUTE_EXCESS = Fraction(1, 2**51), Fraction(1, 2**1073)
 
 
@@ -81,6 +94,11 @@ class Spent:
         only = release if releases == 1 else None
         return Spent(self.s + times * Fraction(cost.s), self.d + times * Fraction(cost.d), releases, only)
 
+    @property
+    def rounded(self) -> Cost:
+        """The sums as doubles, rounded up."""
+        return Cost(_double_above(self.s), _double_above(self.d))
+
 
 NOTHING = Spent()
 
@@ -88,8 +106,8 @@ NOTHING = Spent()
 def cost_of(release: Release) -> Cost:
     """S and D, rounded up."""
     (s,) = round_up(lambda: [release.c_u * release.mu_squared_per_group])
-    if math.isinf(s):
-        raise InvalidParameter("sigma", "must be large enough that μ² is a finite double")
+    if s > _MOST_S:
+        raise InvalidParameter("sigma", f"must be large enough that μ² is at most {_MOST_S}")
     if isinstance(release, PlainGaussian):
         return Cost(s, 0.0)
     (d,) = round_up(lambda: [-release.c_u * release.log_p])
@@ -149,6 +167,14 @@ def how_many_fit(spent: Spent, release: Release, cost: Cost, epsilon: float, del
     )
 
 
+def remaining(spent: Spent, epsilon: float, delta: float) -> Cost:
+    """How much S there is room for while D stays as it is, and how much D while S does; rounded down."""
+    return Cost(
+        _most(lambda s: fits(replace(spent, s=spent.s + Fraction(s), releases=_SEVERAL, only=None), epsilon, delta)),
+        _most(lambda d: fits(replace(spent, d=spent.d + Fraction(d), releases=_SEVERAL, only=None), epsilon, delta)),
+    )
+
+
 def lower_delta(parts: Sequence[Part], epsilon: float) -> float:
     """A δ at ε below which no accounting of these releases can get, rounded down.
 
@@ -191,6 +217,16 @@ def _sum(parts: Sequence[Part], of: Callable[[Cost], float]) -> Fraction:
     total = sum((part.times * Fraction(of(part.cost)) for part in parts), Fraction(0))
     excess = total * _RELATIVE_EXCESS + sum(part.times for part in parts) * _ABSOLUTE_EXCESS
     return max(Fraction(0), total - excess)
+
+
+def _most(allowed: Callable[[float], bool]) -> float:
+    """The largest double that is allowed, 0 if none is."""
+    return min(largest_double(allowed, _LEAST, arb(1)), sys.float_info.max) if allowed(_LEAST) else 0.0
+
+
+def _double_above(exact: Fraction) -> float:
+    near = float(exact)
+    return near if near >= exact else math.nextafter(near, math.inf)
 
 
 def _ball(exact: Fraction) -> arb:

@@ -2,30 +2,33 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Body, Request
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from app.accounting.calibration import Calibration, calibrate
 from app.accounting.drafts import Draft, Parameter, RelativeAggregates, Target
 from app.accounting.errors import InfeasibleTarget, InvalidParameter
 from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Method
+from app.accounting.remainder import calibrate_remainder
 from app.api.mechanism import DraftIn, MechanismIn, Strict
-from app.api.problems import PROBLEMS, LimitExceeded
+from app.api.problems import BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute
 from app.api.services import Services, services_of
+from app.api.spending import BUDGET_ID
 from app.api.workload import in_slices
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["calibrate"], responses=PROBLEMS, route_class=JsonRoute)
+router = APIRouter(tags=["calibrate"], responses=PROBLEMS | {404: BUDGET_PROBLEMS[404]}, route_class=JsonRoute)
 
 _SOLVED = {"c_u": 51914, "tau": 1, "tau_star": 13951.051328063842, "sigma": 2228.482632459166}
 
 
 class CalibrateRequest(Strict):
-    """A mechanism with gaps, and the (ε, δ) it shall meet."""
+    """A mechanism with gaps, and the (ε, δ) it shall meet, or the budget it shall fit."""
 
     mechanism: DraftIn = Field(
         title="Mechanism",
@@ -33,11 +36,45 @@ class CalibrateRequest(Strict):
         "tau_star left out, gives a frontier. Noise on columns that shall scale with sigma is relative_covariance.",
         examples=[{"c_u": 51914, "tau": 1}],
     )
-    epsilon: float = Field(ge=0, title="ε", description="The ε to meet.", examples=[0.349])
-    delta: float = Field(gt=0, lt=1, title="δ", description="The δ to meet.", examples=[1e-5])
+    epsilon: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, title="ε", description="The ε to meet; left out where a budget is given.", examples=[0.349]
+    )
+    delta: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        default=None, title="δ", description="The δ to meet; left out where a budget is given.", examples=[1e-5]
+    )
+    budget: str | None = Field(
+        default=None,
+        pattern=BUDGET_ID,
+        title="Budget",
+        description="In place of epsilon and delta: fit what is left of this budget.",
+        examples=["web"],
+    )
+    releases: int = Field(
+        default=1,
+        ge=1,
+        le=10**9,
+        title="k",
+        description="With a budget: the number of equal releases that shall fit.",
+        examples=[4],
+    )
     accounting: Accounting = Field(
         default="exact", title="Accounting", description="How privacy is to be accounted for.", examples=["exact"]
     )
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        given = (self.epsilon is not None, self.delta is not None)
+        if given != ((True, True) if self.budget is None else (False, False)):
+            raise PydanticCustomError("stated", "", {"stated": "must have epsilon and delta, or a budget instead"})
+        if self.budget is None and self.releases != 1:
+            raise PydanticCustomError("stated", "", {"stated": "must have a budget where releases is given"})
+        return self
+
+    @property
+    def target(self) -> Target:
+        assert self.epsilon is not None
+        assert self.delta is not None
+        return Target(self.epsilon, self.delta)
 
 
 _ACCOUNTING: dict[str, Any] = {
@@ -103,6 +140,28 @@ class FrontierResponse(Strict):
     frontier: list[FrontierPoint] = Field(title="Frontier", description="One per σ asked.", examples=[[]])
 
 
+class RemainderResponse(Strict):
+    """The mechanism with which the releases fit what is left of the budget."""
+
+    accounting: Literal["composition"] = Field(
+        title="Accounting", description="How privacy was accounted for.", examples=["composition"]
+    )
+    budget: str = Field(title="Budget", description="The budget that it fits.", examples=["web"])
+    releases: int = Field(title="k", description="How many equal releases fit.", examples=[4])
+    mechanism: MechanismIn = Field(
+        title="Mechanism", description="Complete: ready for the next request.", examples=[_SOLVED]
+    )
+    epsilon: float = Field(title="ε", description="The ε of the budget.", examples=[1.0])
+    delta: float = Field(
+        title="δ",
+        description="What would be spent at ε after all of them, at most the budget's δ; rounded up.",
+        examples=[9.999e-05],
+    )
+    solved: list[Parameter] = Field(
+        title="Solved", description="What was left out, and solved for.", examples=[["sigma", "tau_star"]]
+    )
+
+
 _EXAMPLES: dict[str, Any] = {
     "both": {
         "summary": "The smallest σ, then the smallest τ*",
@@ -151,16 +210,21 @@ _EXAMPLES: dict[str, Any] = {
 @router.post("/calibrate", operation_id="calibrate", summary="The smallest noise and threshold for a target")
 async def calibrate_mechanism(
     request: Request, body: Annotated[CalibrateRequest, Body(openapi_examples=_EXAMPLES)]
-) -> CalibrateResponse | FrontierResponse:
+) -> CalibrateResponse | FrontierResponse | RemainderResponse:
     """Solve for what the mechanism leaves out; the answer pastes into the next request.
 
     It meets the target under the same accounting, and the next double below it (above it for the largest σ, the next
     integer above it for C_u) does not. A target that cannot be met is a problem of type infeasible-target, which says
     what would make it possible.
+
+    With a budget in place of epsilon and delta it fits what is left of it, in one release or in several equal ones.
+    Then σ and τ\\* share what is left: with both left out, σ is taken where τ\\* is smallest.
     """
     services = services_of(request)
     draft = await services.to_domain(body.mechanism)
-    target = Target(body.epsilon, body.delta)
+    if body.budget is not None:
+        return await _remainder(services, body, body.budget, draft)
+    target = body.target
     if isinstance(body.mechanism.sigma, list):
         return await _frontier(services, body, body.mechanism.sigma, draft, target)
     if body.mechanism.is_wide:
@@ -177,6 +241,23 @@ def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateRes
         solved=list(found.solved),
         comparison=_solution(body, other, draft, target),
         **_fields(body, method, found),
+    )
+
+
+async def _remainder(services: Services, body: CalibrateRequest, name: str, draft: Draft) -> RemainderResponse:
+    if isinstance(body.mechanism.sigma, list):
+        raise InvalidParameter("sigma", "may not be a list where a budget is given")
+    budget, _ = await services.books.ask(lambda ledger: ledger.budget(name))
+    target = Target(budget.epsilon, budget.delta)
+    found = await services.workshop.in_process(calibrate_remainder, budget.spent, draft, body.releases, target)
+    return RemainderResponse(
+        accounting="composition",
+        budget=name,
+        releases=body.releases,
+        mechanism=body.mechanism.completed(found.mechanism),
+        epsilon=budget.epsilon,
+        delta=found.delta,
+        solved=list(found.solved),
     )
 
 
@@ -219,7 +300,7 @@ def _fields(body: CalibrateRequest, method: Method, found: Calibration) -> dict[
     return {
         "accounting": method.name,
         "mechanism": body.mechanism.completed(found.mechanism),
-        "epsilon": body.epsilon,
+        "epsilon": body.target.epsilon,
         "delta": found.point.delta,
         "largest_sigma": found.largest_sigma,
     }

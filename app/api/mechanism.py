@@ -6,12 +6,14 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from app.accounting import sensitivity as core
 from app.accounting.drafts import Draft, RelativeAggregates
-from app.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
+from app.accounting.mechanism import MOST_C_U, Aggregates, Mechanism, PlainGaussian
 from app.api.wording import NUMBER, NUMBERS
 
 __all__ = [
     "MOST_COLUMNS",
+    "AnyMechanismIn",
     "DraftIn",
+    "GaussianIn",
     "MechanismIn",
     "MechanismOut",
     "MuZeroIn",
@@ -217,6 +219,39 @@ class MechanismIn(Strict):
                 return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, mu_0)
             case columns:
                 return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, aggregates=columns.to_domain())
+
+
+class GaussianIn(Strict):
+    """Gaussian noise without thresholds, on groups that are public."""
+
+    c_u: int = Field(ge=1, le=MOST_C_U, **C_U)
+    sigma: float = Field(gt=0, **SIGMA)
+    aggregates: Annotated[_Columns | _MuZero, Discriminator(_shape)] | None = Field(
+        default=None, exclude_if=lambda value: value is None, **AGGREGATES
+    )
+
+    @property
+    def is_wide(self) -> bool:
+        return isinstance(self.aggregates, _NamedColumns) and self.aggregates.is_wide
+
+    def to_domain(self) -> PlainGaussian:
+        match self.aggregates:
+            case None:
+                return PlainGaussian(self.c_u, self.sigma)
+            case MuZeroIn(mu_0=mu_0):
+                return PlainGaussian(self.c_u, self.sigma, mu_0)
+            case columns:
+                return PlainGaussian(self.c_u, self.sigma, aggregates=columns.to_domain())
+
+
+def _thresholded(value: Any) -> str:
+    return "<threshold>" if _has(value, "tau") or _has(value, "tau_star") else "<plain>"
+
+
+AnyMechanismIn = Annotated[
+    Annotated[MechanismIn, Tag("<threshold>")] | Annotated[GaussianIn, Tag("<plain>")], Discriminator(_thresholded)
+]
+"""A mechanism; without tau and tau_star it is plain Gaussian noise on groups that are public."""
 
 
 class DraftIn(Strict):

@@ -3,6 +3,7 @@
 Nothing posted is ever echoed: details are written here from the kind of error and the bound, never from the input.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple, cast
@@ -11,12 +12,17 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from app.accounting.errors import AccountingError, InfeasibleTarget
+from app.api.balances import BalanceOut, LimitOut
 from app.api.wording import reworded
+from app.ledger.errors import BudgetExceeded, KeyReused, LedgerUnavailable, UnknownBudget
 from app.release.errors import ReleaseError, TooManyGroups
 
 __all__ = [
+    "BUDGET_PROBLEMS",
+    "KINDS",
     "PROBLEMS",
     "Busy",
     "ContentTooLarge",
@@ -29,6 +35,8 @@ __all__ = [
 ]
 
 MEDIA_TYPE = "application/problem+json"
+
+logger = logging.getLogger("app.ledger")
 
 _MOST_ERRORS = 50
 
@@ -85,6 +93,24 @@ class Problem(BaseModel):
     )
 
 
+class BudgetProblem(Problem):
+    """A release that does not fit what is left of a budget. Nothing was charged, and no noise was drawn."""
+
+    limit: LimitOut = Field(
+        title="Limit", description="What the budget allows.", examples=[{"epsilon": 1.0, "delta": 1e-4}]
+    )
+    spent: BalanceOut = Field(
+        title="Spent",
+        description="What is spent already.",
+        examples=[{"releases": 7, "s": 0.0732, "d": 7e-05, "epsilon": 0.99, "delta": 9.9e-05}],
+    )
+    asked: BalanceOut = Field(
+        title="Asked",
+        description="What the release would cost by itself.",
+        examples=[{"releases": 1, "s": 0.0105, "d": 1e-05, "epsilon": 0.31, "delta": 1e-05}],
+    )
+
+
 class _Kind(NamedTuple):
     name: str
     title: str
@@ -108,11 +134,25 @@ _KINDS: Mapping[int, _Kind] = {
 _INFEASIBLE = _Kind("infeasible-target", "Infeasible target", "Nothing meets the target.")
 _NO_FORM = _Kind("invalid-multipart", "Invalid multipart", "The body is not complete multipart/form-data.")
 _LIMIT = _Kind("limit-exceeded", "Limit exceeded", "The request asks for more than the service is set up to do.")
+_UNKNOWN_BUDGET = _Kind("unknown-budget", "Unknown budget", "There is no such budget.")
+_EXCEEDED = _Kind("budget-exceeded", "Budget exceeded", "The release does not fit what is left of the budget.")
+_REUSED = _Kind("key-reused", "Key reused", "The Idempotency-Key belongs to another request.")
+_NO_LEDGER = _Kind(
+    "ledger-unavailable", "Ledger unavailable", "The ledger cannot be read or written now; nothing was released."
+)
+KINDS = (*_KINDS.values(), _INFEASIBLE, _NO_FORM, _LIMIT, _UNKNOWN_BUDGET, _EXCEEDED, _REUSED, _NO_LEDGER)
+"""Every type of problem."""
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": _KINDS[status].detail} for status in (400, 413, 415, 422, 500, 503)
 }
 """What an operation with a body declares as its error responses."""
+
+BUDGET_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    404: {"model": Problem, "description": _UNKNOWN_BUDGET.detail},
+    409: {"model": Problem | BudgetProblem, "description": f"{_EXCEEDED.detail} Or: {_REUSED.detail}"},
+}
+"""What an operation that may charge a budget declares besides."""
 
 
 def problem_response(
@@ -146,13 +186,26 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(LimitExceeded, _on_limit_exceeded)
     app.add_exception_handler(InvalidMultipart, lambda _request, _error: problem_response(400, _NO_FORM))
     app.add_exception_handler(Busy, lambda _request, _error: problem_response(503, headers={"Retry-After": "1"}))
+    app.add_exception_handler(UnknownBudget, lambda _request, _error: problem_response(404, _UNKNOWN_BUDGET))
+    app.add_exception_handler(BudgetExceeded, _on_budget_exceeded)
+    app.add_exception_handler(KeyReused, lambda _request, _error: problem_response(409, _REUSED))
+    app.add_exception_handler(LedgerUnavailable, _on_ledger_unavailable)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(Exception, lambda _request, _error: problem_response(500))
 
 
-def _on_http_exception(_request: Request, error: Exception) -> Response:
+def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    allowed = sorted(_allowed(request)) if error.status_code == 405 else ()
+    if allowed:
+        return problem_response(405, headers={"Allow": ", ".join(allowed)})
     return problem_response(error.status_code, headers=error.headers)
+
+
+def _allowed(request: Request) -> set[str]:
+    """The methods of every route at this path; the first one found would name only its own."""
+    routes = (route for route in request.app.router.routes if route.matches(request.scope)[0] is not Match.NONE)
+    return {method for route in routes for method in getattr(route, "methods", None) or ()}
 
 
 def _on_limit_exceeded(_request: Request, error: Exception) -> Response:
@@ -164,6 +217,27 @@ def _on_release_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, ReleaseError)
     status = 413 if isinstance(error, TooManyGroups) else 422
     return problem_response(status, errors=[ProblemError(pointer=error.pointer, detail=error.detail)])
+
+
+def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, BudgetExceeded)
+    budget = error.budget
+    problem = BudgetProblem(
+        type=_EXCEEDED.name,
+        title=_EXCEEDED.title,
+        status=409,
+        detail=_EXCEEDED.detail,
+        errors=[],
+        limit=LimitOut(epsilon=budget.epsilon, delta=budget.delta),
+        spent=BalanceOut.of(budget.spent, budget),
+        asked=BalanceOut.of_one(error.asked, budget),
+    )
+    return Response(problem.model_dump_json(), 409, media_type=MEDIA_TYPE)
+
+
+def _on_ledger_unavailable(_request: Request, _error: Exception) -> Response:
+    logger.warning("the ledger is unavailable")
+    return problem_response(503, _NO_LEDGER, headers={"Retry-After": "1"})
 
 
 def _on_accounting_error(_request: Request, error: Exception) -> Response:

@@ -1,9 +1,10 @@
 """POST /release: the mechanism applied to posted groups.
 
 A small release is made at once. A large one is made by another process, from its bytes to the bytes of its answer, so
-that neither decoding nor sorting holds others up.
+that neither decoding nor sorting holds others up. Where a budget pays, either is charged for before it is shown.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,11 +13,14 @@ from fastapi import APIRouter, Body, Request
 from numpy.typing import NDArray
 from pydantic import Field, WithJsonSchema
 
-from app.api.certificate import CASE_STUDY, Certificate, Certified
+from app.accounting.mechanism import Mechanism
+from app.api.certificate import CASE_STUDY, Certificate
 from app.api.mechanism import MOST_COLUMNS, MuZeroIn, Strict
-from app.api.problems import PROBLEMS
+from app.api.problems import BUDGET_PROBLEMS, PROBLEMS
 from app.api.route import JsonRoute, parsed
-from app.api.services import services_of
+from app.api.services import Services, services_of
+from app.api.spending import KEY_HEADER, Payable, idempotency_key, pay, paying
+from app.ledger.store import Answer
 from app.release.entropy import operating_system
 from app.release.errors import InvalidGroups, TooManyGroups
 from app.release.json_keys import columns_of
@@ -56,7 +60,7 @@ class GroupsIn(Strict):
     )
 
 
-class ReleaseRequest(Certified):
+class ReleaseRequest(Payable):
     """A mechanism, and the groups to run it on."""
 
     groups: GroupsIn = Field(
@@ -111,13 +115,30 @@ class ReleaseResponse(Strict):
 
 class _ReleaseRoute(JsonRoute):
     async def answer(self, request: Request, content: bytes) -> bytes:
-        if len(content) <= _SMALL_BYTES:
-            return await super().answer(request, content)
-        services = services_of(request)
-        return await services.workshop.in_process(_large_answer, content, services.settings.max_release_groups)
+        services, key = services_of(request), idempotency_key(request)
+        in_process, most_groups = services.workshop.in_process, services.settings.max_release_groups
+        if len(content) > _SMALL_BYTES:
+            if key is None:
+                return await in_process(_large_answer, content, most_groups, is_paid=False)
+            budget, mechanism = await in_process(_payment, content)
+
+            async def make() -> bytes:
+                return await in_process(_large_answer, content, most_groups, is_paid=True)
+        else:
+            body = parsed(ReleaseRequest, content)
+            budget = body.budget
+
+            async def make() -> bytes:
+                answer: ReleaseResponse = await self.endpoint(request, body)
+                return answer.model_dump_json().encode()
+
+            if paying(budget, key) is None:
+                return await make()
+            mechanism = await services.to_domain(body.mechanism)
+        return await _paid_answer(services, budget, key, mechanism, content, make)
 
 
-router = APIRouter(tags=["release"], responses=PROBLEMS, route_class=_ReleaseRoute)
+router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS, route_class=_ReleaseRoute)
 
 _COLUMNS = {
     "names": ["likes", "shares"],
@@ -153,14 +174,20 @@ _EXAMPLES: dict[str, Any] = {
 }
 
 
-@router.post("/release", operation_id="release", summary="Private groups from true ones")
+@router.post(
+    "/release",
+    operation_id="release",
+    summary="Private groups from true ones",
+    openapi_extra={"parameters": [KEY_HEADER]},
+)
 async def release_groups(
     request: Request, body: Annotated[ReleaseRequest, Body(openapi_examples=_EXAMPLES)]
 ) -> ReleaseResponse:
     """Groups with fewer than τ users are dropped, Gaussian noise is added, and groups below τ\\* are dropped.
 
     The numbers are the ideal real-valued mechanism's, rounded to a grid that depends on σ and Σ alone. Each call draws
-    new noise, and spends privacy again. For larger tables there is /release/table.
+    new noise, and spends privacy again, unless a budget pays for it: then the same Idempotency-Key and body get the
+    same answer for ever, and are charged once. For larger tables there is /release/table.
     """
     services = services_of(request)
     if body.mechanism.is_wide:
@@ -168,8 +195,38 @@ async def release_groups(
     return _released(body, services.settings.max_release_groups)
 
 
-def _large_answer(content: bytes, most_groups: int) -> bytes:
-    return _released(parsed(ReleaseRequest, content), most_groups).model_dump_json().encode()
+def _large_answer(content: bytes, most_groups: int, is_paid: bool) -> bytes:
+    body = parsed(ReleaseRequest, content)
+    if not is_paid:
+        paying(body.budget, None)
+    return _released(body, most_groups).model_dump_json().encode()
+
+
+def _payment(content: bytes) -> tuple[str | None, Mechanism]:
+    body = parsed(ReleaseRequest, content)
+    return body.budget, body.mechanism.to_domain().bare
+
+
+async def _paid_answer(
+    services: Services,
+    budget: str | None,
+    key: str | None,
+    mechanism: Mechanism,
+    content: bytes,
+    make: Callable[[], Awaitable[bytes]],
+) -> bytes:
+    """Byte for byte what is, or was, charged for."""
+    payment = paying(budget, key)
+    assert payment is not None
+
+    async def answer() -> Answer:
+        made = await make()
+        return Answer("application/json", lambda: [made])
+
+    stored, made = await pay(services, *payment, mechanism, (b"release", content), answer)
+    if made is None:
+        return b"".join(await services.books.ask(lambda ledger: list(ledger.content(stored))))
+    return b"".join(made.chunks())
 
 
 def _released(body: ReleaseRequest, most_groups: int) -> ReleaseResponse:

@@ -4,8 +4,10 @@ The upload is spooled, and another process makes the answer from it: sorting hol
 damaged on purpose damages only that process.
 """
 
+import asyncio
+import hashlib
 import mmap
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import IO, Annotated
 
 import pyarrow as pa
@@ -13,12 +15,14 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from app.api.certificate import CASE_STUDY, Certificate, Certified
+from app.api.certificate import CASE_STUDY, Certificate
 from app.api.mechanism import MOST_COLUMNS, Name
-from app.api.problems import PROBLEMS, Busy
+from app.api.problems import BUDGET_PROBLEMS, PROBLEMS, Busy
 from app.api.route import parsed, received
-from app.api.services import services_of
-from app.api.uploads import SharedFile, receive_upload, spool
+from app.api.services import Services, services_of
+from app.api.spending import KEY_HEADER, Payable, idempotency_key, pay, paying
+from app.api.uploads import SharedFile, Upload, receive_upload, spool
+from app.ledger.store import Answer
 from app.release.entropy import operating_system
 from app.release.errors import TooManyGroups
 from app.release.noise import Noise
@@ -26,7 +30,7 @@ from app.release.tables import Format, Limits, Roles, read_table, release_table,
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["release"], responses=PROBLEMS)
+router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS)
 
 _CHUNK_BYTES = 256 * 1024
 _MEDIA_TYPES: dict[Format, str] = {
@@ -35,7 +39,7 @@ _MEDIA_TYPES: dict[Format, str] = {
 }
 
 
-class TableRequest(Certified):
+class TableRequest(Payable):
     """A mechanism, and which columns of the table are what. Those of aggregates/names are the further columns."""
 
     count_column: Name = Field(
@@ -63,6 +67,7 @@ _REQUEST["examples"] = [_EXAMPLE]  # else Swagger would fill in both ε and δ
     response_class=StreamingResponse,
     responses={200: {"description": "The kept rows.", "content": dict.fromkeys(_MEDIA_TYPES.values(), _BINARY)}},
     openapi_extra={
+        "parameters": [KEY_HEADER],
         "requestBody": {
             "required": True,
             "content": {
@@ -84,25 +89,23 @@ _REQUEST["examples"] = [_EXAMPLE]  # else Swagger would fill in both ε and δ
                     "example": {"request": _EXAMPLE},
                 }
             },
-        }
+        },
     },
 )
 async def release_uploaded_table(request: Request) -> StreamingResponse:
     """The same for an Arrow IPC stream or a Parquet file, in the part `table` of a form; the part `request` is JSON.
 
     The answer has the format of the table. Key columns keep their types and may have nulls; rows are sorted by them.
-    Numbers come back as float64, or as int64 where the grid is 1. The certificate is in the metadata of the schema.
+    Numbers come back as float64, or as int64 where the grid is 1. The certificate is in the metadata of the schema. A
+    request comes again if its Idempotency-Key and both parts are the same.
     """
-    services = services_of(request)
-    settings = services.settings
+    services, key = services_of(request), idempotency_key(request)
     services.workshop.check_room()  # before a table is taken in, for which there is none
-    upload = await receive_upload(request.scope, received(request.receive), settings.max_body_bytes)
+    upload = await receive_upload(request.scope, received(request.receive), services.settings.max_body_bytes)
     with upload.table:
-        body = parsed(TableRequest, upload.request)
         answer = spool()
         try:
-            limits = Limits(settings.max_table_groups, settings.max_table_bytes)
-            kind = await services.workshop.in_process(_release_table, body, limits, upload.table, answer)
+            media_type = await _answer_into(answer, services, upload, key)
         except OSError:  # no room for the answer, most likely
             answer.file.close()
             raise Busy from None
@@ -110,7 +113,28 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
             answer.file.close()
             raise
     size = answer.file.seek(0, 2)
-    return StreamingResponse(_chunks(answer.file), media_type=_MEDIA_TYPES[kind], headers={"Content-Length": str(size)})
+    return StreamingResponse(_chunks(answer.file), media_type=media_type, headers={"Content-Length": str(size)})
+
+
+async def _answer_into(answer: SharedFile, services: Services, upload: Upload, key: str | None) -> str:
+    """The media type of the answer, which is written to a file: made now, or paid for before."""
+    body = parsed(TableRequest, upload.request)
+    limits = Limits(services.settings.max_table_groups, services.settings.max_table_bytes)
+
+    async def make() -> Answer:
+        kind = await services.workshop.in_process(_release_table, body, limits, upload.table, answer)
+        return Answer(_MEDIA_TYPES[kind], lambda: _read(answer.file))
+
+    payment = paying(body.budget, key)
+    if payment is None:
+        return (await make()).media_type
+    mechanism = await services.to_domain(body.mechanism)
+    digest = await asyncio.to_thread(_digest, upload.table.file)
+    request = (b"release/table", upload.request, digest)
+    stored, made = await pay(services, *payment, mechanism.bare, request, make)
+    if made is None:  # what was drawn beside it, if anything, is forgotten
+        await services.books.ask(lambda ledger: _overwrite(answer.file, ledger.content(stored)))
+    return stored.media_type
 
 
 def _release_table(body: TableRequest, limits: Limits, upload: SharedFile, answer: SharedFile) -> Format:
@@ -135,8 +159,28 @@ def _mapped(file: IO[bytes]) -> pa.Buffer:
     return pa.py_buffer(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
+def _digest(file: IO[bytes]) -> bytes:
+    digest = hashlib.sha256()
+    for chunk in _read(file):
+        digest.update(chunk)
+    return digest.digest()
+
+
+def _overwrite(file: IO[bytes], content: Iterable[bytes]) -> None:
+    file.seek(0)
+    file.truncate()
+    for part in content:
+        file.write(part)
+    file.flush()
+
+
+def _read(file: IO[bytes]) -> Iterator[bytes]:
+    file.seek(0)
+    while chunk := file.read(_CHUNK_BYTES):
+        yield chunk
+
+
 async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
     with file:
-        file.seek(0)
-        while chunk := file.read(_CHUNK_BYTES):
+        for chunk in _read(file):
             yield chunk

@@ -1,4 +1,4 @@
-"""What endpoints share: the settings, the cache, the threads for heavy work, and the metrics."""
+"""What endpoints share: the settings, the cache, the threads for heavy work, the metrics, and the ledger."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 from fastapi import Request
 
 from app.accounting.curves import CurveCache
+from app.api.books import Books
 from app.api.workload import Workshop
 from app.metrics import Metrics
 from app.settings import Settings
@@ -30,6 +31,7 @@ class Services:
     cache: CurveCache
     workshop: Workshop
     metrics: Metrics
+    books: Books
 
     async def to_domain(self, schema: _Described[T_co]) -> T_co:
         """The value that a schema describes, made in another process if that takes long."""

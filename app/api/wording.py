@@ -7,7 +7,7 @@ __all__ = ["NUMBER", "NUMBERS", "reworded"]
 
 # Tags of unions that are told apart by shape. They appear in pydantic's locations but not in the body.
 NUMBER, NUMBERS = "<number>", "<numbers>"
-_SHAPES = {NUMBER, NUMBERS, "<columns>", "<relative>", "<mu_0>"}
+_SHAPES = {NUMBER, NUMBERS, "<columns>", "<relative>", "<mu_0>", "<threshold>", "<plain>"}
 
 _DETAILS = {
     "missing": "is required",
@@ -27,6 +27,7 @@ _DETAILS = {
     "tuple_type": "must be a list",
     "too_short": "must have at least {min_length:d} items",
     "too_long": "must have at most {max_length:d} items",
+    "string_pattern_mismatch": "has characters that are not allowed here",
     "literal_error": "must be {expected}",
     "union_tag_invalid": "must be one of {expected_tags}",
     "model_attributes_type": "must be an object",

@@ -33,5 +33,5 @@ class Connections(Protocol):
         ...
 
     def close(self) -> None:
-        """The connection of the thread that asks."""
+        """All connections, once no thread uses one."""
         ...

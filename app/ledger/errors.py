@@ -8,7 +8,7 @@ LedgerError
     └── WrongLedger       it can, but not by this service: a newer schema, or another secret
 """
 
-from app.accounting.composition import Cost
+from app.accounting.composition import Release
 from app.ledger.state import Budget
 
 __all__ = ["BudgetExceeded", "KeyReused", "LedgerError", "LedgerUnavailable", "UnknownBudget", "WrongLedger"]
@@ -25,7 +25,7 @@ class UnknownBudget(LedgerError):
 class BudgetExceeded(LedgerError):
     """``budget`` as it stands, and what was asked of it."""
 
-    def __init__(self, budget: Budget, asked: Cost) -> None:
+    def __init__(self, budget: Budget, asked: Release) -> None:
         super().__init__(budget.id)
         self.budget = budget
         self.asked = asked

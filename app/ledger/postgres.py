@@ -27,7 +27,7 @@ class PostgresConnections:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._local = threading.local()
+        self._open: dict[int, psycopg.Connection] = {}
 
     @contextmanager
     def transaction(self, *, migrating: bool = False) -> Iterator[Execute]:
@@ -48,7 +48,7 @@ class PostgresConnections:
         except psycopg.IntegrityError as error:
             raise Taken from error
         except psycopg.Error as error:
-            self._drop_if_broken()
+            self._drop()
             raise LedgerUnavailable from error
 
     @contextmanager
@@ -62,36 +62,35 @@ class PostgresConnections:
                 with suppress(psycopg.Error):
                     connection.execute("COMMIT")
         except psycopg.Error as error:
-            self._drop_if_broken()
+            self._drop()
             raise LedgerUnavailable from error
 
     def close(self) -> None:
-        """The connection of this thread."""
-        connection: psycopg.Connection | None = getattr(self._local, "connection", None)
-        if connection is not None:
-            connection.close()
-            self._local.connection = None
+        """All connections, once no thread uses one."""
+        while self._open:
+            self._open.popitem()[1].close()
 
     def _begun(self, begin: str) -> psycopg.Connection:
         """A connection with a transaction begun; one that broke since it was last used is replaced."""
-        connection: psycopg.Connection | None = getattr(self._local, "connection", None)
+        connection = self._open.get(threading.get_ident())
         if connection is not None:
             try:
                 connection.execute(begin)
                 return connection
             except psycopg.Error:
-                self.close()
+                self._drop()
         connection = psycopg.connect(
             self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS, options=_OPTIONS, application_name="gsh"
         )
-        self._local.connection = connection
+        self._open[threading.get_ident()] = connection
         connection.execute(begin)
         return connection
 
-    def _drop_if_broken(self) -> None:
-        connection: psycopg.Connection | None = getattr(self._local, "connection", None)
-        if connection is not None and connection.closed:
-            self._local.connection = None
+    def _drop(self) -> None:
+        """Forget a connection that failed, whatever state it is in; another is made when it is needed."""
+        connection = self._open.pop(threading.get_ident(), None)
+        if connection is not None:
+            connection.close()
 
 
 def _executor(connection: psycopg.Connection) -> Execute:

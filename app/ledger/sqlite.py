@@ -28,7 +28,7 @@ class SqliteConnections:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._local = threading.local()
+        self._open: dict[int, sqlite3.Connection] = {}
 
     @contextmanager
     def transaction(self, *, migrating: bool = False) -> Iterator[Execute]:  # noqa: ARG002
@@ -63,14 +63,12 @@ class SqliteConnections:
             raise LedgerUnavailable from error
 
     def close(self) -> None:
-        """The connection of this thread."""
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is not None:
-            connection.close()
-            self._local.connection = None
+        """All connections, once no thread uses one."""
+        while self._open:
+            self._open.popitem()[1].close()
 
     def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        connection = self._open.get(threading.get_ident())
         if connection is None:
             connection = sqlite3.connect(
                 self.path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=64, check_same_thread=False
@@ -81,5 +79,5 @@ class SqliteConnections:
             except sqlite3.Error:
                 connection.close()
                 raise
-            self._local.connection = connection
+            self._open[threading.get_ident()] = connection
         return connection

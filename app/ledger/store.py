@@ -37,6 +37,8 @@ class Stored:
     key: str
     media_type: str
     size: int
+    is_new: bool = False
+    """Whether it was paid for just now; else it is what was paid for before."""
 
     @property
     def parts(self) -> int:
@@ -183,13 +185,13 @@ class Ledger:
         execute(self._sql.add_answer, (asked.key, asked.request, budget.id, number, made.media_type, size))
         for part, content in enumerate(_parts(made.chunks())):
             execute(self._sql.add_part, (asked.key, part, content))
-        return Stored(asked.key, made.media_type, size)
+        return Stored(asked.key, made.media_type, size, is_new=True)
 
     def _check_fit(self, budget: Budget | None, asked: Paid) -> Budget:
         if budget is None:
             raise UnknownBudget
         if not budget.allows(budget.spent.plus(asked.release, asked.cost)):
-            raise BudgetExceeded(budget, asked.cost)
+            raise BudgetExceeded(budget, asked.release)
         return budget
 
     def _budget(self, execute: Execute, name: str, *, lock: bool = False) -> Budget | None:

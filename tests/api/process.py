@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -35,10 +36,11 @@ class Service:
 
     def __init__(self, *arguments: str, temporary: Path, **settings: str) -> None:
         command = [sys.executable, *(arguments or ("-m", "app"))]
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=environment(port="0", **settings) | {"TMPDIR": str(temporary)},
+            env=environment(**({"port": "0", "ledger": self._ledger()} | settings)) | {"TMPDIR": str(temporary)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -48,6 +50,11 @@ class Service:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
+    def _ledger(self) -> str:
+        """A file for its ledger, apart from what it leaves in its folder for temporary files."""
+        self._folder = tempfile.TemporaryDirectory(prefix="gsh-ledger-")
+        return str(Path(self._folder.name) / "ledger.sqlite3")
+
     def __enter__(self) -> Self:
         running = self.wait_for(lambda line: "running on" in line["message"])
         self.url = re.findall(r"http://[\w.]+:\d+", running["message"])[0]
@@ -56,6 +63,8 @@ class Service:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._process.poll() is None:
             self.stop()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def _read(self) -> None:
         assert self._process.stdout

@@ -1,6 +1,7 @@
 """The OpenAPI document: committed as generated, complete, and every example in it works as it stands."""
 
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from app.api.mechanism import Strict
-from app.api.problems import Problem, ProblemError
+from app.api.problems import BudgetProblem, Problem, ProblemError
 from app.main import create_app
 from app.settings import Settings
 from tests.api.client import Client, Json
@@ -34,7 +35,7 @@ def json_content(operation: Json) -> Json:
 
 
 EXAMPLES = {
-    f"{label.removeprefix('POST ')} {name}": (label.removeprefix("POST "), operation, example["value"])
+    f"{label} {name}": (label, operation, example["value"])
     for label, operation in OPERATIONS.items()
     for name, example in json_content(operation).get("examples", {}).items()
 }
@@ -61,14 +62,18 @@ def test_the_committed_document_is_the_generated_one() -> None:
     assert COMMITTED.read_text(encoding="utf-8") == json.dumps(DOCUMENT, indent=2, ensure_ascii=False) + "\n"
 
 
-@pytest.mark.parametrize(("path", "operation", "body"), EXAMPLES.values(), ids=EXAMPLES)
-def test_every_example_of_a_request_works_as_it_stands(client: Client, path: str, operation: Json, body: Json) -> None:
+@pytest.mark.parametrize(("label", "operation", "body"), EXAMPLES.values(), ids=EXAMPLES)
+def test_every_example_of_a_request_works_as_it_stands(client: Client, label: str, operation: Json, body: Json) -> None:
     """It is valid by the document's own schema, is answered, and the answer is valid by its schema."""
     validator(json_content(operation)["schema"]).validate(body)
+    method, path = label.replace("{id}", "examples").split(" ")
+    headers = {"idempotency-key": str(uuid.uuid4())} if path.endswith("/charges") else {}
+    client.request("PUT", "/budgets/examples", json={"epsilon": 1, "delta": 1e-3})
 
-    answer = client.answer(path, body)
+    response = client.request(method, path, json=body, headers=headers)
 
-    validator(operation["responses"]["200"]["content"]["application/json"]["schema"]).validate(answer)
+    assert response.status_code == 200, response.text
+    validator(operation["responses"]["200"]["content"]["application/json"]["schema"]).validate(response.json())
 
 
 @pytest.mark.parametrize("label", [label for label, operation in OPERATIONS.items() if json_content(operation)])
@@ -106,7 +111,7 @@ def test_every_property_is_described_for_people(described: Json) -> None:
         validator(described).validate(example)
 
 
-@pytest.mark.parametrize("model", [Problem, ProblemError, *models()], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", [Problem, ProblemError, BudgetProblem, *models()], ids=lambda model: model.__name__)
 def test_no_title_is_left_to_be_made_from_a_name(model: type[BaseModel]) -> None:
     """pydantic would print tau_star as «Tau Star»."""
     for field in model.model_fields.values():
@@ -126,8 +131,11 @@ def test_every_operation_has_an_id_of_its_own_a_summary_and_a_description() -> N
 def test_the_document_has_every_route_of_the_contract() -> None:
     posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate", "POST /compare"}
     posts |= {"POST /release", "POST /release/table"}
+    budgets = {"GET /budgets", "GET /budgets/{id}", "PUT /budgets/{id}", "GET /budgets/{id}/charges"}
+    budgets |= {"POST /budgets/{id}/charges", "POST /budgets/{id}/preview", "GET /budgets/{id}/verify"}
+    service = {"GET /healthz", "GET /readyz", "GET /version", "GET /metrics"}
 
-    assert posts | {"GET /healthz", "GET /readyz", "GET /version", "GET /metrics"} == set(OPERATIONS)
+    assert posts | budgets | service == set(OPERATIONS)
 
 
 @pytest.mark.parametrize("label", OPERATIONS)
@@ -135,13 +143,23 @@ def test_documented_errors_are_problem_documents(label: str) -> None:
     """Operations with a body document 400, 413, 415, 422, 500 and 503; nothing falls back to FastAPI's own errors."""
     errors = {status: each for status, each in OPERATIONS[label]["responses"].items() if status >= "400"}
 
-    if label.startswith("POST"):
-        assert set(errors) == {"400", "413", "415", "422", "500", "503"}
-    else:
-        assert set(errors) == ({"500", "503"} if label == "GET /readyz" else {"500"})
+    method, path = label.split(" ")
+    expected = {"400", "413", "415", "422", "500", "503"} if method in {"POST", "PUT"} else {"500"}
+    if method == "GET" and path.startswith("/budgets"):
+        expected |= {"422", "503"}
+    if path == "/readyz":
+        expected |= {"503"}
+    if ("{id}" in path and method != "PUT") or path.startswith("/release") or path == "/calibrate":
+        expected |= {"404"}
+    if path.startswith("/release") or (method, path[-7:]) == ("POST", "charges"):
+        expected |= {"409"}
+    assert set(errors) == expected
     for response in errors.values():
         assert response["description"]
-        assert response["content"] == {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        (media_type, content), *others = response["content"].items()
+        problem = {"$ref": "#/components/schemas/Problem"}
+        assert (media_type, others) == ("application/problem+json", [])
+        assert content["schema"] == problem or problem in content["schema"]["anyOf"]
     assert "HTTPValidationError" not in DOCUMENT["components"]["schemas"]
 
 
@@ -152,8 +170,8 @@ def test_documented_errors_are_problem_documents(label: str) -> None:
         ("MechanismIn", "tau", {"type": "integer", "minimum": 0}),
         ("MechanismIn", "tau_star", {"type": "number", "exclusiveMinimum": 1}),
         ("MechanismIn", "sigma", {"type": "number", "exclusiveMinimum": 0}),
-        ("CalibrateRequest", "epsilon", {"type": "number", "minimum": 0}),
-        ("CalibrateRequest", "delta", {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+        ("BudgetIn", "epsilon", {"type": "number", "minimum": 0}),
+        ("BudgetIn", "delta", {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}),
         ("MuZeroIn", "mu_0", {"type": "number", "minimum": 0}),
     ],
 )

@@ -72,7 +72,7 @@ def test_as_many_fit_as_composition_says_and_not_one_more(ledger: Ledger) -> Non
         ledger.charge(paid(key="one more"), AT, lambda _budget, number: drawn.append(number) or answer())
     assert drawn == []
     assert refused.value.budget.spent.releases == many == 7
-    assert refused.value.asked == cost_of(URLS)
+    assert refused.value.asked == URLS
     assert ledger.check(paid(key="0")) is not None  # what was paid for is still to be had
 
 

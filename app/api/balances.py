@@ -1,0 +1,94 @@
+"""What a budget has spent and has left, as it is shown: every number certified, on the side that does not flatter."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import Field
+
+from app.accounting.composition import (
+    NOTHING,
+    Part,
+    Release,
+    Spent,
+    cost_of,
+    delta_at,
+    epsilon_at,
+    lower_delta,
+    lower_epsilon,
+    remaining,
+)
+from app.api.mechanism import Strict
+from app.ledger.state import Budget
+
+__all__ = ["BalanceOut", "LimitOut", "RemainingOut", "SpentOut"]
+
+_S = 0.010458132016541553
+_D = 1.0000916429899497e-05
+
+
+class LimitOut(Strict):
+    """What a budget allows."""
+
+    epsilon: float = Field(title="ε", description="The ε of the budget.", examples=[1.0])
+    delta: float = Field(title="δ", description="The δ of the budget.", examples=[1e-4])
+
+
+class BalanceOut(Strict):
+    """What some releases cost together: two sums, and the certified (ε, δ) that follow."""
+
+    releases: int = Field(title="k", description="The number of releases.", examples=[1])
+    s: float = Field(title="S", description="The sum of μ² over the releases; rounded up.", examples=[_S])
+    d: float = Field(title="D", description="The sum of −C_u ln p over the releases; rounded up.", examples=[_D])
+    epsilon: float | None = Field(
+        title="ε", description="At the budget's δ, rounded up; null where no finite ε exists.", examples=[0.31]
+    )
+    delta: float = Field(title="δ", description="At the budget's ε, rounded up.", examples=[1.0000866420901491e-05])
+
+    @classmethod
+    def of(cls, spent: Spent, limit: Budget) -> Self:
+        rounded = spent.rounded
+        return cls(
+            releases=spent.releases,
+            s=rounded.s,
+            d=rounded.d,
+            epsilon=epsilon_at(spent, limit.delta),
+            delta=delta_at(spent, limit.epsilon),
+        )
+
+    @classmethod
+    def of_one(cls, release: Release, limit: Budget) -> Self:
+        return cls.of(NOTHING.plus(release, cost_of(release)), limit)
+
+
+class SpentOut(BalanceOut):
+    """The same, with bounds from below: no accounting of these releases can get lower."""
+
+    epsilon_lower: float | None = Field(
+        title="ε, from below", description="No ε at the budget's δ below this can be had.", examples=[0.31]
+    )
+    delta_lower: float = Field(
+        title="δ, from below",
+        description="No δ at the budget's ε below this can be had.",
+        examples=[1.0000866420901488e-05],
+    )
+
+    @classmethod
+    def with_bounds(cls, spent: Spent, parts: Sequence[Part], limit: Budget) -> Self:
+        return cls(
+            **BalanceOut.of(spent, limit).model_dump(),
+            epsilon_lower=lower_epsilon(parts, limit.delta),
+            delta_lower=lower_delta(parts, limit.epsilon),
+        )
+
+
+class RemainingOut(Strict):
+    """What is left: the room for one of the two sums while the other stays as it is."""
+
+    s: float = Field(title="S", description="How much μ² can be added still; rounded down.", examples=[0.061])
+    d: float = Field(title="D", description="How much −C_u ln p can be added still; rounded down.", examples=[9e-05])
+    delta: float = Field(title="δ", description="The budget's δ less the δ that is spent at its ε.", examples=[9e-05])
+
+    @classmethod
+    def of(cls, spent: Spent, limit: Budget) -> Self:
+        room = remaining(spent, limit.epsilon, limit.delta)
+        return cls(s=room.s, d=room.d, delta=max(0.0, limit.delta - delta_at(spent, limit.epsilon)))

@@ -1,0 +1,248 @@
+"""/budgets: what each allows, has spent and has left; previews, charges, histories."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter, ValidationError
+
+from app.accounting.composition import NOTHING, Cost, Release, cost_of, how_many_fit
+from app.accounting.errors import InvalidParameter
+from app.accounting.mechanism import MOST_C_U, Mechanism, PlainGaussian
+from app.api.balances import BalanceOut, RemainingOut
+from app.api.budget_documents import (
+    CASE_STUDY,
+    BudgetIn,
+    BudgetOut,
+    BudgetsOut,
+    BudgetSummary,
+    ChargeIn,
+    ChargeOut,
+    EntryOut,
+    HistoryOut,
+    PreviewIn,
+    PreviewOut,
+    VerificationOut,
+)
+from app.api.mechanism import GaussianIn, MechanismIn
+from app.api.problems import BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
+from app.api.route import JsonRoute, parsed
+from app.api.services import Services, services_of
+from app.api.spending import BUDGET_ID, KEY_HEADER, charged, idempotency_key, now, paying
+from app.api.workload import in_slices
+from app.ledger.state import Budget
+from app.ledger.store import Ledger
+
+__all__ = ["router"]
+
+_MOST_PLANNED = 1000
+
+Name = Annotated[
+    str,
+    Path(
+        pattern=BUDGET_ID,
+        title="Budget",
+        description="Letters, digits, dots, dashes and underscores, at most 100.",
+        examples=["web"],
+    ),
+]
+_NAME: TypeAdapter[str] = TypeAdapter(Annotated[str, Path(pattern=BUDGET_ID)])
+
+
+class _BudgetRoute(JsonRoute):
+    """Bodies as elsewhere, with the name of a budget from the path."""
+
+    async def answer(self, request: Request, content: bytes) -> bytes:
+        try:
+            name = _NAME.validate_python(request.path_params["id"])
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_input=False)
+            raise RequestValidationError([each | {"loc": ("id",)} for each in found]) from None
+        answer = await self.endpoint(request, name, parsed(self._model, content))
+        return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
+
+
+_NOT_FOUND: dict[int | str, dict[str, Any]] = {404: BUDGET_PROBLEMS[404]}
+_READ_PROBLEMS: dict[int | str, dict[str, Any]] = {status: PROBLEMS[status] for status in (422, 500, 503)}
+
+router = APIRouter(prefix="/budgets", tags=["budgets"], responses=_READ_PROBLEMS)
+_bodies = APIRouter(prefix="/budgets", tags=["budgets"], route_class=_BudgetRoute, responses=PROBLEMS)
+
+_COLUMNS = {"c_u": 3, "tau": 1, "tau_star": 140, "sigma": 20, "aggregates": {"mu_0": 0.01}}
+_GAUSSIAN = {"c_u": 1, "sigma": 50}
+_PUT_EXAMPLES: dict[str, Any] = {
+    "new": {"summary": "A new budget", "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views"}},
+    "raise": {"summary": "Raised", "value": {"epsilon": 2.0, "delta": 1e-4, "description": "page views"}},
+    "lower": {"summary": "Lowered; what is spent stays spent", "value": {"epsilon": 0.5, "delta": 1e-4}},
+    "undescribed": {"summary": "Without a description", "value": {"epsilon": 1, "delta": 1e-4}},
+}
+_CHARGE_EXAMPLES: dict[str, Any] = {
+    "one": {"summary": "One release", "value": {"mechanism": CASE_STUDY}},
+    "columns": {"summary": "With further columns", "value": {"mechanism": _COLUMNS}},
+    "gaussian": {"summary": "Plain Gaussian noise, without thresholds", "value": {"mechanism": _GAUSSIAN}},
+    "small": {"summary": "A small app", "value": {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 99, "sigma": 15}}},
+}
+_PREVIEW_EXAMPLES: dict[str, Any] = {
+    **_CHARGE_EXAMPLES,
+    "batch": {"summary": "A batch, in order", "value": {"mechanism": [CASE_STUDY, _COLUMNS, _GAUSSIAN]}},
+}
+
+
+@_bodies.put("/{id}", operation_id="putBudget", summary="Make a budget, or change its limit")
+async def put_budget(
+    request: Request,
+    id: Name,  # noqa: A002
+    body: Annotated[BudgetIn, Body(openapi_examples=_PUT_EXAMPLES)],
+) -> BudgetOut:
+    """Raising or lowering a limit is recorded in the history. To put what is there already changes nothing."""
+
+    def work(ledger: Ledger) -> BudgetOut:
+        ledger.put_budget(id, body.epsilon, body.delta, body.description, now())
+        return BudgetOut.of(*ledger.budget(id))
+
+    return await services_of(request).books.ask(work)
+
+
+@router.get("", operation_id="listBudgets", summary="All budgets")
+async def list_budgets(request: Request) -> BudgetsOut:
+    """Each with its limit and what is spent of it."""
+    budgets = await services_of(request).books.ask(lambda ledger: ledger.budgets())
+    return BudgetsOut(budgets=await in_slices(map(BudgetSummary.summary, budgets)))
+
+
+@router.get("/{id}", operation_id="getBudget", summary="What a budget has spent and has left", responses=_NOT_FOUND)
+async def get_budget(
+    request: Request,
+    id: Name,  # noqa: A002
+    c_u: Annotated[int | None, Query(ge=1, le=MOST_C_U, description="C_u of a mechanism.")] = None,
+    sigma: Annotated[float | None, Query(gt=0, allow_inf_nan=False, description="Its σ.")] = None,
+    tau: Annotated[int | None, Query(ge=0, description="Its τ; left out with τ* where it has no threshold.")] = None,
+    tau_star: Annotated[float | None, Query(gt=1, allow_inf_nan=False, description="Its τ*.")] = None,
+    mu_0: Annotated[float, Query(ge=0, allow_inf_nan=False, description="Its μ₀.")] = 0.0,
+) -> BudgetOut:
+    """The limit, the two sums, certified (ε, δ) from both sides, and the room that is left.
+
+    With a mechanism in the query (c_u and sigma, and tau and tau_star where it has a threshold) it also says how many
+    more releases like it fit.
+    """
+    release = _queried(c_u, sigma, tau, tau_star, mu_0)
+
+    def work(ledger: Ledger) -> BudgetOut:
+        budget, parts = ledger.budget(id)
+        more = None
+        if release is not None:
+            more = how_many_fit(budget.spent, release, cost_of(release), budget.epsilon, budget.delta)
+        return BudgetOut.of(budget, parts, more)
+
+    return await services_of(request).books.ask(work)
+
+
+@_bodies.post(
+    "/{id}/preview",
+    operation_id="previewBudget",
+    summary="Would this fit, and what would remain?",
+    responses=_NOT_FOUND,
+)
+async def preview(
+    request: Request,
+    id: Name,  # noqa: A002
+    body: Annotated[PreviewIn, Body(openapi_examples=_PREVIEW_EXAMPLES)],
+) -> PreviewOut:
+    """A mechanism, or a list of them that shall be run in order. Nothing is charged and nothing is recorded."""
+    planned = body.mechanism if isinstance(body.mechanism, list) else [body.mechanism]
+    if len(planned) > _MOST_PLANNED:
+        raise LimitExceeded("/mechanism", f"must have at most {_MOST_PLANNED} items")
+    services = services_of(request)
+    releases = [await _release(services, each) for each in planned]
+    plan = await in_slices((release, cost_of(release)) for release in releases)
+    return await services.books.ask(lambda ledger: _preview(ledger.budget(id)[0], plan))
+
+
+@_bodies.post(
+    "/{id}/charges",
+    operation_id="chargeBudget",
+    summary="Charge for a release that is made elsewhere",
+    responses=BUDGET_PROBLEMS,
+    openapi_extra={"parameters": [KEY_HEADER | {"required": True}]},
+)
+async def charge(
+    request: Request,
+    id: Name,  # noqa: A002
+    body: Annotated[ChargeIn, Body(openapi_examples=_CHARGE_EXAMPLES)],
+) -> ChargeOut:
+    """For platforms that add the noise in their own engine: charge first, and release only what is charged.
+
+    The same Idempotency-Key and body get the same answer, and are charged once.
+    """
+    services = services_of(request)
+    payment = paying(id, idempotency_key(request))
+    assert payment is not None
+    release = await _release(services, body.mechanism)
+    cost = cost_of(release)
+
+    def answer(after: Budget, number: int, at: str) -> bytes:
+        spent = BalanceOut.of(after.spent, after)
+        shown = ChargeOut(budget=id, number=number, at=at, s=cost.s, d=cost.d, spent=spent)
+        return shown.model_dump_json().encode()
+
+    content = body.model_dump_json().encode()
+    return await charged(services, *payment, release, content, answer)  # type: ignore[return-value]
+
+
+@router.get("/{id}/charges", operation_id="budgetHistory", summary="The history of a budget", responses=_NOT_FOUND)
+async def history(
+    request: Request,
+    id: Name,  # noqa: A002
+    before: Annotated[int | None, Query(ge=1, lt=2**63, description="Only entries before this one.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The most entries to give.")] = 100,
+) -> HistoryOut:
+    """What was charged and when the limit was changed, the latest first, in pages."""
+    entries = await services_of(request).books.ask(lambda ledger: ledger.history(id, before, limit))
+    last = entries[-1].number if entries else 1
+    return HistoryOut(entries=[EntryOut.of(entry) for entry in entries], before=last if last > 1 else None)
+
+
+@router.get("/{id}/verify", operation_id="verifyBudget", summary="Is the history as recorded?", responses=_NOT_FOUND)
+async def verify(
+    request: Request,
+    id: Name,  # noqa: A002
+) -> VerificationOut:
+    """Checks the chain of hashes from its beginning, adds every charge again, and hashes the stored answers."""
+    budget, fault = await services_of(request).books.ask(lambda ledger: ledger.verify(id))
+    return VerificationOut.of(budget, fault)
+
+
+router.routes.extend(_bodies.routes)
+
+
+async def _release(services: Services, schema: MechanismIn | GaussianIn) -> Release:
+    if isinstance(schema, GaussianIn):
+        return await services.to_domain(schema)
+    return await services.to_domain(schema)
+
+
+def _queried(
+    c_u: int | None, sigma: float | None, tau: int | None, tau_star: float | None, mu_0: float
+) -> Release | None:
+    if c_u is None and sigma is None and tau is None and tau_star is None:
+        return None
+    if c_u is None or sigma is None or (tau is None) != (tau_star is None):
+        raise InvalidParameter("", "must have c_u and sigma, and tau and tau_star both or neither")
+    if tau is None or tau_star is None:
+        return PlainGaussian(c_u, sigma, mu_0)
+    return Mechanism(c_u, tau, tau_star, sigma, mu_0)
+
+
+def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
+    alone, after, fitting, all_fit = NOTHING, budget.spent, 0, True
+    for release, cost in plan:
+        alone, after = alone.plus(release, cost), after.plus(release, cost)
+        all_fit = all_fit and budget.allows(after)
+        fitting += all_fit
+    return PreviewOut(
+        fits=all_fit,
+        fitting=fitting,
+        asked=BalanceOut.of(alone, budget),
+        after=BalanceOut.of(after, budget),
+        remaining=RemainingOut.of(after, budget) if all_fit else None,
+    )

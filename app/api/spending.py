@@ -1,0 +1,122 @@
+"""Releases that a budget pays for: checked, made unseen, charged and stored together, and only then revealed.
+
+A request that comes again gets what is stored, byte for byte. If two come at once, both may draw, but one is stored and
+both get that one; what the other drew is forgotten unseen, as it is where another request spends what was left.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from fastapi import Request
+from pydantic import Field
+
+from app.accounting.composition import Release, cost_of
+from app.api.certificate import Certified
+from app.api.services import Services
+from app.ledger.state import Budget
+from app.ledger.store import Answer, Ledger, Paid, Stored
+from app.release.errors import InvalidGroups
+
+__all__ = ["BUDGET_ID", "KEY_HEADER", "Payable", "charged", "idempotency_key", "now", "pay", "paying"]
+
+BUDGET_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+"""Letters, digits, dots, dashes and underscores: what needs no quoting anywhere."""
+
+_MOST_KEY = 255
+KEY_HEADER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "1 to 255 visible ASCII characters, required with a budget: the same key and request get the same "
+    "stored answer and are charged once; the same key with another request is 409.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": _MOST_KEY, "pattern": "^[!-~]+$"},
+    "example": "weekly-2026-46",
+}
+
+
+class Payable(Certified):
+    """The same, and the budget that pays for it."""
+
+    budget: str | None = Field(
+        default=None,
+        pattern=BUDGET_ID,
+        exclude_if=lambda value: value is None,
+        title="Budget",
+        description="The budget to charge; needs an Idempotency-Key. Without it nothing is charged.",
+        examples=["web"],
+    )
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The key of a request, if it has one."""
+    keys = request.headers.getlist("idempotency-key")
+    if not keys:
+        return None
+    (key,) = keys if len(keys) == 1 else ("",)
+    if not (0 < len(key) <= _MOST_KEY and all("!" <= character <= "~" for character in key)):
+        raise InvalidGroups("", "must come with one Idempotency-Key of 1 to 255 visible ASCII characters")
+    return key
+
+
+def paying(budget: str | None, key: str | None) -> tuple[str, str] | None:
+    """The budget and the key, both or neither: a key without a budget would promise what is not kept."""
+    if budget is None and key is None:
+        return None
+    if budget is None:
+        raise InvalidGroups("/budget", "is required with an Idempotency-Key: nothing else is answered once only")
+    if key is None:
+        raise InvalidGroups("/budget", "needs an Idempotency-Key header of 1 to 255 visible ASCII characters")
+    return budget, key
+
+
+async def pay(
+    services: Services,
+    budget: str,
+    key: str,
+    release: Release,
+    request: tuple[bytes, ...],
+    make: Callable[[], Awaitable[Answer]],
+) -> tuple[Stored, Answer | None]:
+    """What is stored for a request, and the answer itself where it was made now.
+
+    ``request`` are the parts by which it is recognised; ``make`` draws, and is not called where nothing fits.
+    """
+    cost = cost_of(release)
+
+    def check(ledger: Ledger) -> tuple[Paid, Stored | None]:
+        asked = Paid(budget, key, ledger.secret.fingerprint(*request), release, cost)
+        return asked, ledger.check(asked)
+
+    asked, stored = await services.books.ask(check)
+    if stored is not None:
+        return stored, None
+    answer = await make()
+    stored = await services.books.ask(lambda ledger: ledger.charge(asked, now(), lambda _budget, _number: answer))
+    return stored, answer if stored.is_new else None
+
+
+async def charged(
+    services: Services,
+    budget: str,
+    key: str,
+    release: Release,
+    content: bytes,
+    answer: Callable[[Budget, int, str], bytes],
+) -> bytes:
+    """The answer to a charge without a release; it is made from the budget as it stands after it."""
+    at, cost = now(), cost_of(release)
+
+    def made(after: Budget, number: int) -> Answer:
+        encoded = answer(after, number, at)
+        return Answer("application/json", lambda: [encoded])
+
+    def work(ledger: Ledger) -> bytes:
+        fingerprint = ledger.secret.fingerprint(b"charge", budget.encode(), content)
+        stored = ledger.charge(Paid(budget, key, fingerprint, release, cost), at, made)
+        return b"".join(ledger.content(stored))
+
+    return await services.books.ask(work)

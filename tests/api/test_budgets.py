@@ -1,0 +1,265 @@
+"""/budgets over HTTP, on both databases: limits, balances from both sides, previews, charges, histories."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.accounting.composition import NOTHING, Spent, cost_of, delta_at, how_many_fit
+from app.accounting.mechanism import Mechanism, PlainGaussian
+from tests.api.client import CASE_STUDY, Client, Json, problem_errors
+
+URLS = Mechanism(51914, 1, 13948.0, 2228.0)
+LIMIT = {"epsilon": 1.0, "delta": 1e-4, "description": "page views"}
+SECRET = "thirty-two characters at least, or more"
+
+
+class Bank(Client):
+    """A client with a ledger of its own and a budget in it."""
+
+    def __init__(self, ledger_url: str) -> None:
+        super().__init__(ledger=ledger_url, ledger_secret=SECRET)
+        assert self.put("web", LIMIT).status_code == 200
+
+    def put(self, name: str, limit: Json) -> httpx.Response:
+        return self.request("PUT", f"/budgets/{name}", json=limit)
+
+    def charge(self, key: str, mechanism: Json = CASE_STUDY, name: str = "web") -> httpx.Response:
+        headers = {"idempotency-key": key}
+        return self.request("POST", f"/budgets/{name}/charges", json={"mechanism": mechanism}, headers=headers)
+
+    def budget(self, query: str = "") -> Json:
+        response = self.get(f"/budgets/web{query}")
+        assert response.status_code == 200, response.text
+        document: Json = response.json()
+        return document
+
+
+@pytest.fixture
+def bank(ledger_url: str) -> Any:
+    made = Bank(ledger_url)
+    yield made
+    made.app.state.services.books.close()
+
+
+def after(times: int) -> Spent:
+    return NOTHING.plus(URLS, cost_of(URLS), times)
+
+
+def test_a_new_budget_has_spent_nothing(bank: Bank) -> None:
+    budget = bank.budget()
+
+    assert (budget["id"], budget["description"]) == ("web", "page views")
+    assert budget["limit"] == {"epsilon": 1.0, "delta": 1e-4}
+    assert budget["spent"] == {
+        "releases": 0,
+        "s": 0,
+        "d": 0,
+        "epsilon": 0,
+        "delta": 0,
+        "epsilon_lower": 0,
+        "delta_lower": 0,
+    }
+    assert budget["remaining"]["delta"] == 1e-4
+    assert budget["more"] is None
+
+
+def test_one_charge_is_what_account_exact_says_and_several_are_composed(bank: Bank) -> None:
+    assert bank.charge("a").status_code == 200
+    assert bank.budget()["spent"]["delta"] == bank.point(CASE_STUDY, 1.0)["delta"]
+
+    answer = bank.charge("b").json()
+
+    spent = bank.budget()["spent"]
+    assert answer["spent"]["delta"] == spent["delta"] == delta_at(after(2), 1.0)
+    assert (answer["number"], spent["releases"]) == (3, 2)
+    assert spent["delta_lower"] <= spent["delta"]
+    assert spent["epsilon_lower"] <= spent["epsilon"]
+
+
+def test_the_same_charge_again_is_the_same_answer_and_another_is_refused(bank: Bank) -> None:
+    first, again = bank.charge("a"), bank.charge("a")
+
+    assert first.content == again.content
+    assert bank.budget()["spent"]["releases"] == 1
+    problem_errors(bank.charge("a", CASE_STUDY | {"sigma": 3000}), 409, "key-reused")
+    bank.put("ads", LIMIT)
+    problem_errors(bank.charge("a", name="ads"), 409, "key-reused")
+
+
+def test_what_does_not_fit_is_refused_with_spent_and_asked_apart(bank: Bank) -> None:
+    fitting = how_many_fit(NOTHING, URLS, cost_of(URLS), 1.0, 1e-4)
+    assert [bank.charge(str(number)).status_code for number in range(fitting)] == [200] * fitting
+
+    refused = bank.charge("one-more")
+
+    assert refused.status_code == 409
+    assert refused.headers["content-type"] == "application/problem+json"
+    problem = refused.json()
+    assert problem["type"] == "budget-exceeded"
+    assert problem["limit"] == {"epsilon": 1.0, "delta": 1e-4}
+    assert problem["spent"]["releases"] == fitting
+    assert problem["spent"]["delta"] == delta_at(after(fitting), 1.0)
+    assert problem["asked"]["delta"] == bank.point(CASE_STUDY, 1.0)["delta"]
+    assert bank.budget()["spent"]["releases"] == fitting
+
+
+def test_how_many_more_is_told_for_a_mechanism_in_the_query(bank: Bank) -> None:
+    bank.charge("a")
+    query = "?c_u=51914&tau=1&tau_star=13948&sigma=2228"
+
+    assert bank.budget(query)["more"] == how_many_fit(after(1), URLS, cost_of(URLS), 1.0, 1e-4)
+    gaussian = PlainGaussian(1, 100.0, 0.01)
+    more = how_many_fit(after(1), gaussian, cost_of(gaussian), 1.0, 1e-4)
+    assert bank.budget("?c_u=1&sigma=100&mu_0=0.01")["more"] == more
+
+
+@pytest.mark.parametrize("query", ["?c_u=1", "?sigma=3", "?c_u=1&sigma=3&tau=1", "?c_u=0&sigma=3", "?c_u=1&sigma=nan"])
+def test_half_a_mechanism_in_the_query_is_refused(bank: Bank, query: str) -> None:
+    problem_errors(bank.get(f"/budgets/web{query}"), 422, "invalid-request")
+
+
+def test_what_is_said_to_remain_can_be_spent_and_nothing_more(bank: Bank) -> None:
+    bank.charge("a")
+    room = bank.budget()["remaining"]["s"]
+    fits = {"c_u": 1, "sigma": (room * (1 - 1e-9)) ** -0.5}
+    exceeds = {"c_u": 1, "sigma": (room * (1 + 1e-9)) ** -0.5}
+
+    assert bank.charge("b", exceeds).status_code == 409
+    assert bank.charge("c", fits).status_code == 200
+
+
+def test_a_preview_charges_nothing(bank: Bank) -> None:
+    gaussian = {"c_u": 1, "sigma": 50}
+    one = bank.answer("/budgets/web/preview", {"mechanism": CASE_STUDY})
+    plan = bank.answer("/budgets/web/preview", {"mechanism": [gaussian, CASE_STUDY] + [CASE_STUDY] * 9})
+
+    assert (one["fits"], one["fitting"]) == (True, 1)
+    assert one["after"]["delta"] == bank.point(CASE_STUDY, 1.0)["delta"]
+    assert one["remaining"]["delta"] == 1e-4 - one["after"]["delta"]
+    assert (plan["fits"], plan["remaining"]) == (False, None)
+    assert 1 < plan["fitting"] < 11
+    assert plan["asked"]["releases"] == plan["after"]["releases"] == 11
+    assert bank.budget()["spent"]["releases"] == 0
+
+
+def test_a_plan_has_a_limit(bank: Bank) -> None:
+    response = bank.post("/budgets/web/preview", {"mechanism": [{"c_u": 1, "sigma": 50}] * 1001})
+
+    assert problem_errors(response, 422, "limit-exceeded") == {"/mechanism": "must have at most 1000 items"}
+
+
+def test_changes_of_the_limit_are_recorded_and_hold_at_once(bank: Bank) -> None:
+    bank.charge("a")
+    assert bank.put("web", LIMIT).json()["entries"] == 2
+    assert bank.put("web", LIMIT | {"delta": 1e-6}).json()["entries"] == 3
+    assert bank.charge("b").status_code == 409
+    bank.put("web", LIMIT | {"epsilon": 3.0})
+    assert bank.charge("b").status_code == 200
+
+    history = bank.get("/budgets/web/charges").json()["entries"]
+    assert [entry["kind"] for entry in history] == ["charge", "changed", "changed", "charge", "created"]
+    assert history[2]["details"] == LIMIT | {"delta": 1e-6}
+    assert history[0]["details"]["release"] == CASE_STUDY | {"mu_0": 0.0}
+    assert bank.get("/budgets/web/verify").json()["intact"] is True
+
+
+def test_a_history_comes_in_pages(bank: Bank) -> None:
+    for number in range(4):
+        bank.charge(str(number), {"c_u": 1, "sigma": 1000})
+    numbers: list[int] = []
+    page = bank.get("/budgets/web/charges?limit=2").json()
+    while True:
+        numbers += [entry["number"] for entry in page["entries"]]
+        if page["before"] is None:
+            break
+        page = bank.get(f"/budgets/web/charges?limit=2&before={page['before']}").json()
+
+    assert numbers == [5, 4, 3, 2, 1]
+
+
+def test_all_budgets_are_listed(bank: Bank) -> None:
+    bank.put("ads", LIMIT)
+    bank.charge("a")
+
+    listed = bank.get("/budgets").json()["budgets"]
+
+    assert [budget["id"] for budget in listed] == ["ads", "web"]
+    assert [budget["spent"]["releases"] for budget in listed] == [0, 1]
+
+
+def test_an_unknown_budget_is_404(bank: Bank) -> None:
+    for path in ("/budgets/none", "/budgets/none/charges", "/budgets/none/verify"):
+        problem_errors(bank.get(path), 404, "unknown-budget")
+    problem_errors(bank.charge("a", name="none"), 404, "unknown-budget")
+    problem_errors(bank.post("/budgets/none/preview", {"mechanism": CASE_STUDY}), 404, "unknown-budget")
+    calibrate = {"mechanism": {"c_u": 3, "tau": 1}, "budget": "none"}
+    problem_errors(bank.post("/calibrate", calibrate), 404, "unknown-budget")
+
+
+@pytest.mark.parametrize("name", ["a:b", "é", "a b", "-", "a" * 101])
+def test_names_need_no_quoting(bank: Bank, name: str) -> None:
+    problem_errors(bank.put(name, LIMIT), 422, "invalid-request")
+    problem_errors(bank.get(f"/budgets/{name}"), 422, "invalid-request")
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"epsilon": -1}, "/epsilon"),
+        ({"delta": 0}, "/delta"),
+        ({"delta": 1}, "/delta"),
+        ({"description": "a" * 1001}, "/description"),
+        ({"description": "a\0b"}, "/description"),
+        ({"limit": 3}, ""),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(bank: Bank, change: Json, pointer: str) -> None:
+    assert pointer in problem_errors(bank.put("web", LIMIT | change), 422, "invalid-request")
+
+
+@pytest.mark.parametrize("key", [None, "", "a" * 256, "a b", "ä"])
+def test_a_charge_needs_a_proper_key(bank: Bank, key: str | None) -> None:
+    headers = {} if key is None else {"idempotency-key": key.encode()}
+    response = bank.request("POST", "/budgets/web/charges", json={"mechanism": CASE_STUDY}, headers=headers)
+
+    problem_errors(response, 422, "invalid-request")
+    assert bank.budget()["spent"]["releases"] == 0
+
+
+@pytest.mark.parametrize("releases", [1, 4])
+def test_calibrate_fits_what_is_left(bank: Bank, releases: int) -> None:
+    """The answer can be charged that often, and not once more."""
+    bank.charge("a")
+    solved = bank.answer("/calibrate", {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web", "releases": releases})
+
+    statuses = [bank.charge(f"k{number}", solved["mechanism"]).status_code for number in range(releases + 1)]
+
+    assert statuses == [200] * releases + [409]
+    assert solved["delta"] == bank.budget()["spent"]["delta"] <= 1e-4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epsilon": 1.0}, {"delta": 1e-5}, {"releases": 0}, {"budget": None, "releases": 2}, {"budget": None}],
+    ids=str,
+)
+def test_calibrate_takes_a_target_or_a_budget(bank: Bank, change: Json) -> None:
+    body = {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web"} | change
+
+    problem_errors(bank.post("/calibrate", body), 422, "invalid-request")
+
+
+def test_calibrate_says_where_nothing_is_left(bank: Bank) -> None:
+    bank.charge("a")
+    bank.put("web", LIMIT | {"delta": 1e-6})
+    response = bank.post("/calibrate", {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web"})
+
+    assert "nothing is left" in problem_errors(response, 422, "infeasible-target")["/mechanism"]
+
+
+def test_a_ledger_that_cannot_be_opened_is_503_and_accounting_goes_on(tmp_path: Any) -> None:
+    client = Client(ledger=str(tmp_path / "missing" / "ledger.sqlite3"))
+
+    problem_errors(client.get("/budgets"), 503, "ledger-unavailable")
+    assert client.point(CASE_STUDY, 0.349)["delta"] == 1.003103848512688e-05

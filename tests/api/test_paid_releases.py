@@ -1,0 +1,184 @@
+"""Releases that a budget pays for: charged and stored before they are seen, and the same for ever after."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from app.api import release as release_module
+from tests.api.client import CASE_STUDY, Client, Json, problem_errors
+from tests.api.test_budgets import LIMIT, SECRET, Bank
+from tests.release.uploads import as_parquet, as_stream, from_bytes
+
+GROUPS = {"keys": ["a", "b"], "counts": [61000, 70000]}
+MANY = {"keys": [f"{'k' * 60}{number:04}" for number in range(1500)], "counts": [61000] * 1500}
+TABLE = pa.table({"url": ["b", "a"], "users": [61000, 70000]})
+
+
+@pytest.fixture
+def bank(ledger_url: str) -> Iterator[Bank]:
+    made = Bank(ledger_url)
+    yield made
+    made.app.state.services.books.close()
+    made.app.state.services.workshop.close()
+
+
+def small(bank: Bank, key: str | None, **changes: Any) -> httpx.Response:
+    body = {"mechanism": CASE_STUDY, "budget": "web", "groups": GROUPS} | changes
+    return bank.request("POST", "/release", json=body, headers={} if key is None else {"idempotency-key": key})
+
+
+def large(bank: Bank, key: str | None, **changes: Any) -> httpx.Response:
+    return small(bank, key, **{"groups": MANY} | changes)
+
+
+def table(bank: Bank, key: str | None, **changes: Any) -> httpx.Response:
+    posted = changes.pop("table", as_stream(TABLE))
+    request = {"mechanism": CASE_STUDY, "budget": "web", "count_column": "users", "key_columns": ["url"]} | changes
+    request = {name: value for name, value in request.items() if value is not None}
+    files = {"request": (None, json.dumps(request)), "table": ("t", posted)}
+    return bank.request("POST", "/release/table", files=files, headers={} if key is None else {"idempotency-key": key})
+
+
+Post = Callable[..., httpx.Response]
+KINDS = {"small": small, "large": large, "table": table}
+each_kind = pytest.mark.parametrize("post", KINDS.values(), ids=KINDS)
+
+
+@each_kind
+def test_the_same_key_and_request_get_the_same_bytes_and_are_charged_once(bank: Bank, post: Post) -> None:
+    """Never fresh noise: also not from another process with the same ledger."""
+    first, again = post(bank, "first"), post(bank, "first")
+
+    assert first.status_code == 200, first.text
+    assert first.content == again.content
+    assert first.headers["content-type"] == again.headers["content-type"]
+    assert first.headers["content-length"] == again.headers["content-length"]
+    assert bank.budget()["spent"]["releases"] == 1
+    assert bank.budget()["spent"]["delta"] == bank.point(CASE_STUDY, 1.0)["delta"]
+    assert post(bank, "second").content != first.content
+    assert bank.get("/budgets/web/verify").json()["intact"] is True
+
+
+@each_kind
+def test_another_request_with_the_same_key_is_refused(bank: Bank, post: Post) -> None:
+    post(bank, "first")
+    bank.put("ads", LIMIT)
+
+    problem_errors(post(bank, "first", epsilon=0.5), 409, "key-reused")
+    problem_errors(post(bank, "first", budget="ads"), 409, "key-reused")
+    assert bank.budget()["spent"]["releases"] == 1
+
+
+def test_tables_are_compared_by_content_and_not_by_how_the_form_is_cut(bank: Bank) -> None:
+    """httpx makes a new boundary each time; a table that differs in one row is another."""
+    other = pa.table({"url": ["b", "a"], "users": [61000, 70001]})
+    first = table(bank, "first")
+
+    assert table(bank, "first").content == first.content
+    problem_errors(table(bank, "first", table=as_stream(other)), 409, "key-reused")
+    problem_errors(table(bank, "first", table=as_parquet(TABLE)), 409, "key-reused")
+    assert sorted(from_bytes(first.content)["url"].to_pylist()) == ["a", "b"]
+
+
+@each_kind
+def test_a_budget_needs_a_key_and_a_key_a_budget(bank: Bank, post: Post) -> None:
+    assert "/budget" in problem_errors(post(bank, None), 422, "invalid-request")
+    without = {"budget": None} if post is table else {"groups": GROUPS if post is small else MANY}
+    response = post(bank, "first", budget=None) if post is table else _without_budget(bank, post, without)
+    assert "/budget" in problem_errors(response, 422, "invalid-request")
+    assert bank.budget()["spent"]["releases"] == 0
+
+
+def _without_budget(bank: Bank, post: Post, groups: Json) -> httpx.Response:
+    body = {"mechanism": CASE_STUDY} | groups
+    return bank.request("POST", "/release", json=body, headers={"idempotency-key": "first"})
+
+
+@each_kind
+def test_what_does_not_fit_is_refused_before_any_noise(bank: Bank, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    bank.put("web", LIMIT | {"delta": 1e-6})
+    drawn = []
+    monkeypatch.setattr(release_module, "operating_system", drawn.append)
+    monkeypatch.setattr(
+        "app.api.workload.Workshop.in_process", _only_if(bank, lambda function: "_payment" in function.__name__)
+    )
+
+    refused = post(bank, "first")
+
+    assert (refused.status_code, refused.json()["type"]) == (409, "budget-exceeded")
+    assert refused.json()["spent"]["releases"] == 0
+    assert refused.json()["asked"]["releases"] == 1
+    assert drawn == []
+
+
+def _only_if(bank: Bank, allowed: Callable[[Any], bool]) -> Any:
+    """Another process is asked what the request would cost, and for nothing else."""
+
+    async def in_process(_workshop: Any, function: Any, *args: Any, **_kwargs: Any) -> Any:
+        assert allowed(function)
+        return function(*args)
+
+    return in_process
+
+
+@each_kind
+def test_a_release_that_is_refused_costs_nothing(bank: Bank, post: Post) -> None:
+    broken: Json = {"table": b"no table"} if post is table else {"groups": {"keys": ["a", "a"], "counts": [1, 2]}}
+    if post is large:
+        broken = {"groups": {"keys": ["a" * 70_000] * 2, "counts": [1, 2]}}
+
+    assert post(bank, "first", **broken).status_code == 422
+    assert bank.budget()["spent"]["releases"] == 0
+    assert post(bank, "first").status_code == 200  # the key is free still
+
+
+@each_kind
+def test_an_unknown_budget_is_404(bank: Bank, post: Post) -> None:
+    problem_errors(post(bank, "first", budget="none"), 404, "unknown-budget")
+
+
+def test_two_at_once_share_one_answer(bank: Bank) -> None:
+    body = {"mechanism": CASE_STUDY, "budget": "web", "groups": GROUPS}
+
+    async def scenario(http: httpx.AsyncClient) -> list[httpx.Response]:
+        posts = (http.post("/release", json=body, headers={"idempotency-key": "first"}) for _ in range(8))
+        return list(await asyncio.gather(*posts))
+
+    responses = bank.together(scenario)
+
+    assert {response.status_code for response in responses} == {200}
+    assert len({response.content for response in responses}) == 1
+    assert bank.budget()["spent"]["releases"] == 1
+
+
+def test_nothing_of_the_groups_is_in_the_ledger_but_the_answer(tmp_path: Path) -> None:
+    """Neither the group that is dropped, nor a true count, nor a hash that could be tried without the secret."""
+    bank = Bank(str(tmp_path / "ledger.sqlite3"))
+    dropped = {"keys": ["kept", "s3ntinel"], "counts": [918273645, 3]}
+    assert small(bank, "first", groups=dropped).status_code == 200
+    bank.app.state.services.books.close()
+
+    everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"kept" in everything
+    assert b"s3ntinel" not in everything
+    assert b"918273645" not in everything
+
+
+def test_another_instance_with_the_same_ledger_gives_the_same_answer(bank: Bank, ledger_url: str) -> None:
+    first = small(bank, "first")
+    other = Bank(ledger_url)
+
+    assert small(other, "first").content == first.content
+    other.app.state.services.books.close()
+
+
+def test_a_secret_that_is_too_short_is_refused() -> None:
+    assert len(SECRET) >= 32
+    with pytest.raises(ValueError, match="at least 32 characters"):
+        Client(ledger_secret="short")
