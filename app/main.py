@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 from app.accounting.curves import CurveCache
 from app.api import account, budgets, calibrate, compare, pages, problems, release, release_table, service
+from app.api.access import AccessMiddleware, Gate
 from app.api.books import Books
 from app.api.guards import BodyLimitMiddleware, CutOffMiddleware, HeadersMiddleware
 from app.api.services import Services
@@ -21,6 +22,11 @@ from app.settings import Settings
 
 __all__ = ["create_app"]
 
+_KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "Made by `python -m app.keys create`. Needed for releases and budgets once a key exists.",
+}
 _GC_THRESHOLDS = (20_000, 20, 20)
 _DESCRIPTION = r"""
 Exact and certified privacy accounting for the Gaussian sparse histogram mechanism: drop groups with fewer than τ
@@ -41,7 +47,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workshop = Workshop(settings.heavy_threads, settings.heavy_queue, process_memory)
     books = Books(settings.ledger, settings.ledger_secret.get_secret_value())
-    services = Services(settings, cache, workshop, Metrics(cache), books)
+    metrics = Metrics(cache)
+    gate = Gate(books, metrics, open_access=settings.open_access, account_keys=settings.account_keys)
+    services = Services(settings, cache, workshop, metrics, books, gate)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -73,10 +81,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.mount(path, assets)
     releases = {"/release": settings.max_release_bytes, "/release/table": settings.max_table_bytes}
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes, exceptions=releases)
+    app.add_middleware(AccessMiddleware, gate=gate)
     app.add_middleware(CutOffMiddleware)
-    app.add_middleware(
-        MetricsMiddleware, metrics=services.metrics, access_log=settings.access_log, untimed=releases.keys()
-    )
+    app.add_middleware(MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed=releases.keys())
     app.add_middleware(HeadersMiddleware)
     problems.install(app)
     _describe_problems(app)
@@ -90,8 +97,11 @@ def _describe_problems(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             schema = describe()
+            schema["components"]["securitySchemes"] = {"key": _KEY}
             for operations in schema["paths"].values():
                 for operation in operations.values():
+                    if "401" in operation["responses"]:
+                        operation["security"] = [{"key": []}, {}]
                     for status, response in operation["responses"].items():
                         if status >= "400":
                             response["content"] = {problems.MEDIA_TYPE: response["content"]["application/json"]}

@@ -1,4 +1,4 @@
-"""What the service tells Prometheus: requests and latency by route and status, and the cache's hits and misses.
+"""What the service tells Prometheus: requests and latency by route and status, refusals, the cache's hits and misses.
 
 Labels are bounded and say nothing of what was posted: route templates, known methods, statuses. How long a release
 took depends on how many groups were posted, those included that are dropped, so nobody is told.
@@ -43,6 +43,7 @@ class Metrics:
         )
         self._hits = Counter("gsh_cache_hits", "Curve points found in the cache", registry=self._registry)
         self._misses = Counter("gsh_cache_misses", "Curve points evaluated", registry=self._registry)
+        self._refusals = Counter("gsh_access_refusals", "Requests not let in", ["reason"], registry=self._registry)
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram | None]] = {}
 
     def observe(self, method: str, route: str, status: int, seconds: float | None) -> None:
@@ -57,6 +58,10 @@ class Metrics:
             duration.observe(seconds)
         if self._one_of_many:  # another worker may be scraped before this one is
             self._observe_cache()
+
+    def refuse(self, reason: str) -> None:
+        """One request that was not let in."""
+        self._refusals.labels(reason).inc()
 
     def exposition(self) -> bytes:
         """All metrics, in Prometheus' text format."""

@@ -54,6 +54,10 @@ class Settings(BaseSettings):
         default=SecretStr(""),
         description="at least 32 characters, to compare requests with; empty takes a file beside SQLite's",
     )
+    open_access: bool = Field(
+        default=False, description="where no key exists: serve releases and budgets to other machines too"
+    )
+    account_keys: bool = Field(default=False, description="ask for a key with the scope `account` for accounting too")
 
     @field_validator("ledger_secret")
     @classmethod

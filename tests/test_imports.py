@@ -26,7 +26,7 @@ ALLOWED_APP_PACKAGES = {
     "accounting": {"app.accounting"},
     "release": {"app.accounting", "app.release"},
     "ledger": {"app.accounting", "app.ledger"},
-    "api": {"app.accounting", "app.release", "app.ledger", "app.api", "app.settings", "app.metrics"},
+    "api": {"app.accounting", "app.release", "app.ledger", "app.api", "app.settings", "app.metrics", "app.loopback"},
     "web": set(),
     "metrics.py": {"app.accounting"},
     "logs.py": set(),
@@ -34,7 +34,9 @@ ALLOWED_APP_PACKAGES = {
     "healthcheck.py": {"app.settings"},
     "verify.py": {"app.ledger", "app.settings"},
     "main.py": {"app"},
-    "__main__.py": {"app.logs", "app.settings"},
+    "keys.py": {"app.ledger", "app.settings"},
+    "__main__.py": {"app.ledger", "app.loopback", "app.logs", "app.settings"},
+    "loopback.py": set(),
     "__init__.py": set(),
 }
 

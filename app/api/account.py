@@ -11,14 +11,14 @@ from app.accounting.curves import Variable
 from app.accounting.mechanism import Mechanism
 from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Binding, Method, Point
 from app.api.mechanism import MechanismIn, MechanismOut, OneOrMany, Strict
-from app.api.problems import PROBLEMS, LimitExceeded
+from app.api.problems import ACCESS_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute
 from app.api.services import Services, services_of
 from app.api.workload import in_slices
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/account", tags=["account"], responses=PROBLEMS, route_class=JsonRoute)
+router = APIRouter(prefix="/account", tags=["account"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=JsonRoute)
 
 Epsilon = Annotated[float, Field(ge=0)]
 Delta = Annotated[float, Field(gt=0, lt=1)]

@@ -5,11 +5,12 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 from app.api.problems import Busy
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.opening import connections_of, open_ledger
+from app.ledger.opening import connections_of, is_postgres, open_ledger
 from app.ledger.store import Ledger
 
 __all__ = ["Books"]
@@ -32,6 +33,11 @@ class Books:
         self._opening = threading.Lock()
         self._ledger: Ledger | None = None
         self._room = _MOST_WAITING
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a ledger, without making one; a server is taken to have one."""
+        return self._ledger is not None or is_postgres(self._place) or Path(self._place).exists()
 
     async def start(self) -> None:
         """Make and migrate the ledger; where that fails now, requests will be told 503 until it succeeds."""

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from app.accounting.composition import NOTHING, Cost, Release, cost_of, how_many_fit
 from app.accounting.errors import InvalidParameter
 from app.accounting.mechanism import MOST_C_U, Mechanism, PlainGaussian
+from app.api.access import access_of
 from app.api.balances import BalanceOut, RemainingOut
 from app.api.budget_documents import (
     CASE_STUDY,
@@ -25,7 +26,7 @@ from app.api.budget_documents import (
     VerificationOut,
 )
 from app.api.mechanism import GaussianIn, MechanismIn
-from app.api.problems import BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute, parsed
 from app.api.services import Services, services_of
 from app.api.spending import BUDGET_ID, KEY_HEADER, charged, idempotency_key, now, paying
@@ -65,8 +66,8 @@ class _BudgetRoute(JsonRoute):
 _NOT_FOUND: dict[int | str, dict[str, Any]] = {404: BUDGET_PROBLEMS[404]}
 _READ_PROBLEMS: dict[int | str, dict[str, Any]] = {status: PROBLEMS[status] for status in (422, 500, 503)}
 
-router = APIRouter(prefix="/budgets", tags=["budgets"], responses=_READ_PROBLEMS)
-_bodies = APIRouter(prefix="/budgets", tags=["budgets"], route_class=_BudgetRoute, responses=PROBLEMS)
+router = APIRouter(prefix="/budgets", tags=["budgets"], responses=_READ_PROBLEMS | ACCESS_PROBLEMS)
+_bodies = APIRouter(prefix="/budgets", tags=["budgets"], route_class=_BudgetRoute, responses=PROBLEMS | ACCESS_PROBLEMS)
 
 _COLUMNS = {"c_u": 3, "tau": 1, "tau_star": 140, "sigma": 20, "aggregates": {"mu_0": 0.01}}
 _GAUSSIAN = {"c_u": 1, "sigma": 50}
@@ -105,9 +106,11 @@ async def put_budget(
 
 @router.get("", operation_id="listBudgets", summary="All budgets")
 async def list_budgets(request: Request) -> BudgetsOut:
-    """Each with its limit and what is spent of it."""
+    """Those that the key is bound to, or all, each with its limit and what is spent of it."""
     budgets = await services_of(request).books.ask(lambda ledger: ledger.budgets())
-    return BudgetsOut(budgets=await in_slices(map(BudgetSummary.summary, budgets)))
+    access = access_of(request.scope)
+    shown = (BudgetSummary.summary(budget) for budget in budgets if access.may_see(budget.id))
+    return BudgetsOut(budgets=await in_slices(shown))
 
 
 @router.get("/{id}", operation_id="getBudget", summary="What a budget has spent and has left", responses=_NOT_FOUND)

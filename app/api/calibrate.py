@@ -14,7 +14,7 @@ from app.accounting.errors import InfeasibleTarget, InvalidParameter
 from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Method
 from app.accounting.remainder import calibrate_remainder
 from app.api.mechanism import DraftIn, MechanismIn, Strict
-from app.api.problems import BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute
 from app.api.services import Services, services_of
 from app.api.spending import BUDGET_ID
@@ -22,7 +22,9 @@ from app.api.workload import in_slices
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["calibrate"], responses=PROBLEMS | {404: BUDGET_PROBLEMS[404]}, route_class=JsonRoute)
+router = APIRouter(
+    tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS | {404: BUDGET_PROBLEMS[404]}, route_class=JsonRoute
+)
 
 _SOLVED = {"c_u": 51914, "tau": 1, "tau_star": 13951.051328063842, "sigma": 2228.482632459166}
 
@@ -223,6 +225,7 @@ async def calibrate_mechanism(
     services = services_of(request)
     draft = await services.to_domain(body.mechanism)
     if body.budget is not None:
+        (await services.gate.admit_reader(request.scope)).check(body.budget)
         return await _remainder(services, body, body.budget, draft)
     target = body.target
     if isinstance(body.mechanism.sigma, list):

@@ -21,6 +21,7 @@ from app.ledger.errors import BudgetExceeded, KeyReused, LedgerUnavailable, Unkn
 from app.release.errors import ReleaseError, TooManyGroups
 
 __all__ = [
+    "ACCESS_PROBLEMS",
     "BUDGET_PROBLEMS",
     "KINDS",
     "PROBLEMS",
@@ -28,10 +29,13 @@ __all__ = [
     "ContentTooLarge",
     "InvalidMultipart",
     "LimitExceeded",
+    "NotAdmitted",
     "Problem",
     "install",
+    "not_admitted_response",
     "problem_response",
     "too_large_response",
+    "unavailable_response",
 ]
 
 MEDIA_TYPE = "application/problem+json"
@@ -64,6 +68,16 @@ class ContentTooLarge(Exception):
 
 class InvalidMultipart(Exception):
     """A body that says it is a form but cannot be read as one, or not to its end."""
+
+
+class NotAdmitted(Exception):
+    """A request without the key it needs; ``reason`` is for the metrics."""
+
+    def __init__(self, status: int, reason: str, retry_after: int | None = None) -> None:
+        super().__init__(status, reason)
+        self.status = status
+        self.reason = reason
+        self.retry_after = retry_after
 
 
 class ProblemError(BaseModel):
@@ -119,6 +133,8 @@ class _Kind(NamedTuple):
 
 _KINDS: Mapping[int, _Kind] = {
     400: _Kind("invalid-json", "Invalid JSON", "The body is not JSON."),
+    401: _Kind("key-required", "Key required", "A valid key is needed, as Authorization: Bearer."),
+    403: _Kind("not-allowed", "Not allowed", "The key is not for this; without keys, only this machine is served."),
     404: _Kind("not-found", "Not found", "There is no such resource."),
     405: _Kind("method-not-allowed", "Method not allowed", "The resource does not allow this method."),
     413: _Kind("content-too-large", "Content too large", "The body is larger than the service accepts."),
@@ -128,6 +144,7 @@ _KINDS: Mapping[int, _Kind] = {
         "The body must be JSON, or a form where there is a table.",
     ),
     422: _Kind("invalid-request", "Invalid request", "The request is JSON but not valid, or cannot be met."),
+    429: _Kind("too-many-attempts", "Too many attempts", "Too many wrong keys came from this address; wait."),
     500: _Kind("internal-error", "Internal error", "The service failed; nothing was done. This is a bug."),
     503: _Kind("busy", "Busy", "The service cannot answer now; try again shortly."),
 }
@@ -147,6 +164,11 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": _KINDS[status].detail} for status in (400, 413, 415, 422, 500, 503)
 }
 """What an operation with a body declares as its error responses."""
+
+ACCESS_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": _KINDS[status].detail} for status in (401, 403, 429)
+}
+"""What an operation that may need a key declares besides."""
 
 BUDGET_PROBLEMS: dict[int | str, dict[str, Any]] = {
     404: {"model": Problem, "description": _UNKNOWN_BUDGET.detail},
@@ -189,7 +211,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(UnknownBudget, lambda _request, _error: problem_response(404, _UNKNOWN_BUDGET))
     app.add_exception_handler(BudgetExceeded, _on_budget_exceeded)
     app.add_exception_handler(KeyReused, lambda _request, _error: problem_response(409, _REUSED))
-    app.add_exception_handler(LedgerUnavailable, _on_ledger_unavailable)
+    app.add_exception_handler(LedgerUnavailable, lambda _request, _error: unavailable_response())
+    app.add_exception_handler(NotAdmitted, lambda _request, error: not_admitted_response(cast(NotAdmitted, error)))
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(Exception, lambda _request, _error: problem_response(500))
 
@@ -235,7 +258,14 @@ def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
     return Response(problem.model_dump_json(), 409, media_type=MEDIA_TYPE)
 
 
-def _on_ledger_unavailable(_request: Request, _error: Exception) -> Response:
+def not_admitted_response(error: NotAdmitted) -> Response:
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    return problem_response(error.status, headers=headers)
+
+
+def unavailable_response() -> Response:
     logger.warning("the ledger is unavailable")
     return problem_response(503, _NO_LEDGER, headers={"Retry-After": "1"})
 

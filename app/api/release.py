@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from pydantic import Field, WithJsonSchema
 
 from app.accounting.mechanism import Mechanism
+from app.api.access import access_of
 from app.api.certificate import CASE_STUDY, Certificate
 from app.api.mechanism import MOST_COLUMNS, MuZeroIn, Strict
-from app.api.problems import BUDGET_PROBLEMS, PROBLEMS
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.route import JsonRoute, parsed
 from app.api.services import Services, services_of
 from app.api.spending import KEY_HEADER, Payable, idempotency_key, pay, paying
@@ -117,10 +118,13 @@ class _ReleaseRoute(JsonRoute):
     async def answer(self, request: Request, content: bytes) -> bytes:
         services, key = services_of(request), idempotency_key(request)
         in_process, most_groups = services.workshop.in_process, services.settings.max_release_groups
+        access = access_of(request.scope)
         if len(content) > _SMALL_BYTES:
             if key is None:
+                access.check(None)
                 return await in_process(_large_answer, content, most_groups, is_paid=False)
             budget, mechanism = await in_process(_payment, content)
+            access.check(budget)
 
             async def make() -> bytes:
                 return await in_process(_large_answer, content, most_groups, is_paid=True)
@@ -132,13 +136,14 @@ class _ReleaseRoute(JsonRoute):
                 answer: ReleaseResponse = await self.endpoint(request, body)
                 return answer.model_dump_json().encode()
 
+            access.check(budget)
             if paying(budget, key) is None:
                 return await make()
             mechanism = await services.to_domain(body.mechanism)
         return await _paid_answer(services, budget, key, mechanism, content, make)
 
 
-router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS, route_class=_ReleaseRoute)
+router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS | ACCESS_PROBLEMS, route_class=_ReleaseRoute)
 
 _COLUMNS = {
     "names": ["likes", "shares"],

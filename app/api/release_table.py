@@ -15,9 +15,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
+from app.api.access import Access, access_of
 from app.api.certificate import CASE_STUDY, Certificate
 from app.api.mechanism import MOST_COLUMNS, Name
-from app.api.problems import BUDGET_PROBLEMS, PROBLEMS, Busy
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, Busy
 from app.api.route import parsed, received
 from app.api.services import Services, services_of
 from app.api.spending import KEY_HEADER, Payable, idempotency_key, pay, paying
@@ -30,7 +31,7 @@ from app.release.tables import Format, Limits, Roles, read_table, release_table,
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS)
+router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS | ACCESS_PROBLEMS)
 
 _CHUNK_BYTES = 256 * 1024
 _MEDIA_TYPES: dict[Format, str] = {
@@ -105,7 +106,7 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
     with upload.table:
         answer = spool()
         try:
-            media_type = await _answer_into(answer, services, upload, key)
+            media_type = await _answer_into(answer, services, upload, key, access_of(request.scope))
         except OSError:  # no room for the answer, most likely
             answer.file.close()
             raise Busy from None
@@ -116,9 +117,10 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
     return StreamingResponse(_chunks(answer.file), media_type=media_type, headers={"Content-Length": str(size)})
 
 
-async def _answer_into(answer: SharedFile, services: Services, upload: Upload, key: str | None) -> str:
+async def _answer_into(answer: SharedFile, services: Services, upload: Upload, key: str | None, access: Access) -> str:
     """The media type of the answer, which is written to a file: made now, or paid for before."""
     body = parsed(TableRequest, upload.request)
+    access.check(body.budget)
     limits = Limits(services.settings.max_table_groups, services.settings.max_table_bytes)
 
     async def make() -> Answer:

@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar
 from fastapi import Request
 
 from app.accounting.curves import CurveCache
+from app.api.access import Gate
 from app.api.books import Books
 from app.api.workload import Workshop
 from app.metrics import Metrics
@@ -32,6 +33,7 @@ class Services:
     workshop: Workshop
     metrics: Metrics
     books: Books
+    gate: Gate
 
     async def to_domain(self, schema: _Described[T_co]) -> T_co:
         """The value that a schema describes, made in another process if that takes long."""

@@ -42,6 +42,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             key TEXT NOT NULL REFERENCES answers (key), part BIGINT NOT NULL, content {bytes} NOT NULL,
             PRIMARY KEY (key, part))""",
     ),
+    (
+        """CREATE TABLE access_keys (
+            id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, scopes TEXT NOT NULL, budgets TEXT NOT NULL,
+            note TEXT NOT NULL, made_at TEXT NOT NULL, revoked_at TEXT)""",
+    ),
 )
 """What makes each version of the schema from the one before it. Never edited once released, only added to."""
 
@@ -87,4 +92,12 @@ class Statements:
         )
         self.answer_of = adapt("SELECT key FROM answers WHERE budget = %s AND number = %s")
         self.add_part = adapt("INSERT INTO answer_parts (key, part, content) VALUES (%s, %s, %s)")
+        self.add_key = adapt(
+            "INSERT INTO access_keys (id, hash, scopes, budgets, note, made_at, revoked_at) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s)"
+        )
+        self.keys = adapt(
+            "SELECT id, hash, scopes, budgets, note, made_at, revoked_at FROM access_keys ORDER BY made_at, id"
+        )
+        self.revoke_key = adapt("UPDATE access_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL")
         self.part = adapt("SELECT content FROM answer_parts WHERE key = %s AND part = %s")

@@ -12,6 +12,7 @@ from typing import Any
 from app.accounting.composition import Cost, Part, Release, Spent
 from app.ledger.connections import Connections, Execute, Taken
 from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget, WrongLedger
+from app.ledger.keys import KeyTable
 from app.ledger.secret import Secret
 from app.ledger.state import Budget, Entry, Fault, check_history, fraction_of, release_of, text_of
 from app.ledger.state import json_of as release_json
@@ -63,6 +64,7 @@ class Ledger:
         self._connections = connections
         self._sql = connections.statements
         self.secret = secret
+        self.keys = KeyTable(connections)
 
     def migrate(self) -> None:
         """Bring the schema to this version, forward only, and see that the secret is the one of this ledger."""

@@ -1,0 +1,88 @@
+"""python -m app.keys: make, list and revoke the keys that open releases and budgets.
+
+python -m app.keys create --scope release --budget web --note "weekly job"
+python -m app.keys list
+python -m app.keys revoke ID
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from app.ledger.errors import LedgerUnavailable
+from app.ledger.keys import SCOPES, new_key
+from app.ledger.opening import open_ledger
+from app.ledger.store import Ledger
+from app.settings import Settings
+
+_BUDGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """A new key is printed once, alone on standard output; it is kept nowhere."""
+    asked = _parser().parse_args(arguments)
+    settings = Settings()
+    try:
+        ledger = open_ledger(settings.ledger, settings.ledger_secret.get_secret_value())
+    except LedgerUnavailable as error:
+        sys.stderr.write(f"The ledger cannot be opened. {error}\n")
+        return 2
+    try:
+        code: int = asked.run(ledger, asked)
+        return code
+    finally:
+        ledger.close()
+
+
+def _create(ledger: Ledger, asked: argparse.Namespace) -> int:
+    key, kept = new_key(frozenset(asked.scope), frozenset(asked.budget), asked.note, _now())
+    ledger.keys.add(kept)
+    sys.stdout.write(f"{key}\n")
+    sys.stderr.write(f"Made key {kept.id}. It is not shown again.\n")
+    return 0
+
+
+def _list(ledger: Ledger, _asked: argparse.Namespace) -> int:
+    for key in ledger.keys.all():
+        state = "active" if key.revoked_at is None else f"revoked {key.revoked_at}"
+        scopes, budgets = ",".join(sorted(key.scopes)), ",".join(sorted(key.budgets)) or "all budgets"
+        sys.stdout.write(f"{key.id}  {state}  made {key.made_at}  {scopes}  {budgets}  {key.note}\n")
+    return 0
+
+
+def _revoke(ledger: Ledger, asked: argparse.Namespace) -> int:
+    if ledger.keys.revoke(asked.id, _now()):
+        return 0
+    sys.stderr.write("There is no active key of that id.\n")
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m app.keys", description="Keys for releases and budgets.")
+    commands = parser.add_subparsers(required=True)
+    create = commands.add_parser("create", help="make a key and print it, this once")
+    create.add_argument("--scope", action="append", choices=SCOPES, required=True, help="what it opens; repeatable")
+    create.add_argument("--budget", action="append", type=_budget, default=[], help="bind it; repeatable")
+    create.add_argument("--note", default="", help="for people")
+    create.set_defaults(run=_create)
+    commands.add_parser("list", help="every key but for the key itself").set_defaults(run=_list)
+    revoke = commands.add_parser("revoke", help="end a key, within a second")
+    revoke.add_argument("id", help="as list shows it")
+    revoke.set_defaults(run=_revoke)
+    return parser
+
+
+def _budget(name: str) -> str:
+    if not _BUDGET.fullmatch(name):
+        raise argparse.ArgumentTypeError("must be letters, digits, dots, dashes and underscores")
+    return name
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

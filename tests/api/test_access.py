@@ -1,0 +1,283 @@
+"""Access: keys with scopes, bound to budgets; loopback alone without them; failures counted and slowed down."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.api.access import Attempts
+from app.ledger.keys import SCOPES, hash_of, new_key
+from app.main import create_app
+from app.settings import Settings
+from tests.api.client import CASE_STUDY, Client, Json, problem_errors
+from tests.api.process import PATIENCE, ROOT, Service, environment
+from tests.api.test_budgets import LIMIT, SECRET, Bank
+
+GROUPS = {"keys": ["a"], "counts": [70000]}
+RELEASE: Json = {"mechanism": CASE_STUDY, "groups": GROUPS}
+LARGE: Json = RELEASE | {"groups": {"keys": ["k" * 70_000], "counts": [70000]}}
+PAID: Json = RELEASE | {"budget": "web"}
+PROTECTED = [
+    ("POST", "/release"),
+    ("POST", "/release/table"),
+    ("GET", "/budgets"),
+    ("GET", "/budgets/web"),
+    ("PUT", "/budgets/web"),
+    ("POST", "/budgets/web/preview"),
+    ("POST", "/budgets/web/charges"),
+    ("GET", "/budgets/web/charges"),
+    ("GET", "/budgets/web/verify"),
+]
+OPEN = [("POST", "/account/exact"), ("POST", "/account/add-deltas"), ("POST", "/calibrate")]
+
+
+class Guarded(Bank):
+    """A service with a budget and keys."""
+
+    def make_key(self, *scopes: str, budgets: tuple[str, ...] = ()) -> str:
+        key, kept = new_key(frozenset(scopes), frozenset(budgets), "", "2026-11-16T12:00:00Z")
+        books = self.app.state.services.books
+        books._work(lambda ledger: ledger.keys.add(kept))
+        self.app.state.services.gate._loaded_at = float("-inf")  # as if a second had passed
+        return key
+
+    def revoke(self, key: str) -> None:
+        name = key.split("_")[1]
+        self.app.state.services.books._work(lambda ledger: ledger.keys.revoke(name, "2026-11-16T12:00:00Z"))
+        self.app.state.services.gate._loaded_at = float("-inf")
+
+    def ask(self, method: str, path: str, key: str | None, body: Json | None = None, **headers: str) -> httpx.Response:
+        sent = headers if key is None else headers | {"authorization": f"Bearer {key}"}
+        return self.request(method, path, json=body, headers=sent)
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Guarded]:
+    made = Guarded(str(tmp_path / "ledger.sqlite3"))
+    yield made
+    made.app.state.services.books.close()
+    made.app.state.services.workshop.close()
+
+
+@pytest.mark.parametrize(("method", "path"), PROTECTED)
+def test_once_a_key_exists_releases_and_budgets_need_one(guarded: Guarded, method: str, path: str) -> None:
+    guarded.make_key("account")
+
+    refused = guarded.ask(method, path, None, {})
+    problem_errors(refused, 401, "key-required")
+    assert refused.headers["www-authenticate"] == "Bearer"
+    problem_errors(guarded.ask(method, path, "gsh_00000000_wrong", {}), 401, "key-required")
+
+
+@pytest.mark.parametrize(("method", "path"), PROTECTED)
+@pytest.mark.parametrize("scope", SCOPES)
+def test_each_scope_opens_what_it_is_for(guarded: Guarded, method: str, path: str, scope: str) -> None:
+    key = guarded.make_key(scope)
+    opens = {"account": False, "admin": method in {"PUT", "GET"}, "release": method != "PUT"}[scope]
+
+    status = guarded.ask(method, path, key, {}).status_code
+
+    assert (status not in {401, 403}) == opens
+
+
+def test_every_documented_operation_that_may_refuse_is_tried_here(guarded: Guarded) -> None:
+    document = guarded.get("/openapi.json").json()
+    declared = {
+        (method.upper(), path.replace("{id}", "web"))
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        if "401" in operation["responses"]
+    }
+
+    assert declared == set(PROTECTED) | set(OPEN)
+
+
+@pytest.mark.parametrize(("method", "path"), OPEN)
+def test_accounting_is_open_unless_it_is_set_to_need_a_key(guarded: Guarded, method: str, path: str) -> None:
+    key = guarded.make_key("account")
+    assert guarded.ask(method, path, None, {}).status_code == 422
+
+    settings = guarded.app.state.services.settings
+    closed = Client(ledger=settings.ledger, ledger_secret=SECRET, account_keys=True)
+
+    problem_errors(closed.request(method, path, json={}), 401, "key-required")
+    assert closed.request(method, path, json={}, headers={"authorization": f"bearer {key}"}).status_code == 422
+    closed.app.state.services.books.close()
+
+
+def test_a_budget_in_calibrate_needs_a_key_too(guarded: Guarded) -> None:
+    bound = guarded.make_key("release", budgets=("ads",))
+    body: Json = {"mechanism": {"c_u": 3, "tau": 1}, "budget": "web"}
+
+    problem_errors(guarded.ask("POST", "/calibrate", None, body), 401, "key-required")
+    problem_errors(guarded.ask("POST", "/calibrate", bound, body), 403, "not-allowed")
+    assert guarded.ask("POST", "/calibrate", guarded.make_key("release"), body).status_code == 200
+
+
+def test_a_bound_key_sees_and_charges_its_own_budgets_only(guarded: Guarded) -> None:
+    guarded.put("ads", LIMIT)
+    key = guarded.make_key("release", budgets=("web",))
+
+    listed = guarded.ask("GET", "/budgets", key).json()["budgets"]
+    assert [budget["id"] for budget in listed] == ["web"]
+    assert guarded.ask("GET", "/budgets/web", key).status_code == 200
+    problem_errors(guarded.ask("GET", "/budgets/ads", key), 403, "not-allowed")
+    assert guarded.ask("POST", "/release", key, PAID, **{"idempotency-key": "1"}).status_code == 200
+    for body in (RELEASE, LARGE):
+        problem_errors(guarded.ask("POST", "/release", key, body), 403, "not-allowed")
+        elsewhere = body | {"budget": "ads"}
+        refused = guarded.ask("POST", "/release", key, elsewhere, **{"idempotency-key": "2"})
+        problem_errors(refused, 403, "not-allowed")
+
+
+def test_a_bound_key_must_charge_for_tables_too(guarded: Guarded) -> None:
+    key = guarded.make_key("release", budgets=("web",))
+    request = {"mechanism": CASE_STUDY, "count_column": "users", "key_columns": ["url"]}
+    files = {"request": (None, json.dumps(request)), "table": ("t", b"x")}
+    response = guarded.request("POST", "/release/table", files=files, headers={"authorization": f"Bearer {key}"})
+
+    problem_errors(response, 403, "not-allowed")
+
+
+def test_a_revoked_key_is_refused_and_the_last_one_leaves_loopback_open(guarded: Guarded) -> None:
+    key, other = guarded.make_key("release"), guarded.make_key("release")
+    guarded.revoke(key)
+
+    problem_errors(guarded.ask("GET", "/budgets", key), 401, "key-required")
+    assert guarded.ask("GET", "/budgets", other).status_code == 200
+
+
+@contextmanager
+def from_address(address: str, app: object) -> Iterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app, client=(address, 1234))  # type: ignore[arg-type]
+    yield httpx.AsyncClient(transport=transport, base_url="http://service")
+
+
+def ask_from(address: str, client: Client, path: str, **headers: str) -> httpx.Response:
+    async def send(_http: httpx.AsyncClient) -> httpx.Response:
+        with from_address(address, client.app) as http:
+            async with http:
+                return await http.get(path, headers=headers)
+
+    return client.together(send)
+
+
+@pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("::1", 200), ("192.0.2.1", 403), ("", 403)])
+def test_without_keys_only_this_machine_is_served(guarded: Guarded, address: str, status: int) -> None:
+    assert ask_from(address, guarded, "/budgets").status_code == status
+    assert ask_from(address, guarded, "/healthz").status_code == 200
+
+
+def test_without_keys_others_are_served_where_that_is_said_explicitly(tmp_path: Path) -> None:
+    client = Client(ledger=str(tmp_path / "ledger.sqlite3"), open_access=True)
+
+    assert ask_from("192.0.2.1", client, "/budgets").status_code == 200
+    client.app.state.services.books.close()
+
+
+def test_wrong_keys_are_counted_and_slowed_down_by_address(guarded: Guarded) -> None:
+    key = guarded.make_key("release")
+    wrong = {"authorization": "Bearer gsh_00000000_wrong"}
+    statuses = [ask_from("192.0.2.1", guarded, "/budgets", **wrong).status_code for _ in range(12)]
+
+    assert statuses == [401] * 10 + [429] * 2
+    right = {"authorization": f"Bearer {key}"}
+    slowed = ask_from("192.0.2.1", guarded, "/budgets", **right)
+    problem_errors(slowed, 429, "too-many-attempts")
+    assert 1 <= int(slowed.headers["retry-after"]) <= 7
+    assert ask_from("192.0.2.2", guarded, "/budgets", **right).status_code == 200
+    metrics = guarded.metrics()
+    assert metrics['gsh_access_refusals_total{reason="unknown"}'] == 10
+    assert metrics['gsh_access_refusals_total{reason="rate"}'] == 3
+
+
+def test_attempts_come_back_with_time_and_addresses_are_bounded() -> None:
+    clock = [0.0]
+    attempts = Attempts(lambda: clock[0])
+    for _ in range(10):
+        assert attempts.wait("a") == 0
+        attempts.failed("a")
+    assert attempts.wait("a") == 6
+    clock[0] = 6.0
+    assert attempts.wait("a") == 0
+    for number in range(20_000):
+        attempts.failed(str(number))
+    assert len(attempts._until) == 10_000
+
+
+def test_a_ledger_without_a_file_is_not_made_to_see_whether_it_has_keys(tmp_path: Path) -> None:
+    client = Client(ledger=str(tmp_path / "ledger.sqlite3"))
+
+    assert client.post("/release", RELEASE).status_code == 200
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_accounting_touches_no_database(tmp_path: Path) -> None:
+    app = create_app(Settings(ledger=str(tmp_path / "missing" / "ledger.sqlite3")))
+
+    assert Client(app).point(CASE_STUDY, 0.349)["delta"] == 1.003103848512688e-05
+
+
+def keys_command(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "app.keys", *arguments]
+    settings = environment(ledger=str(place))
+    return subprocess.run(
+        command, cwd=ROOT, env=settings, timeout=PATIENCE, capture_output=True, text=True, check=False
+    )
+
+
+def test_keys_are_made_listed_and_revoked_by_a_command_and_kept_as_hashes(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    made = keys_command(place, "create", "--scope", "release", "--scope", "admin", "--budget", "web", "--note", "job")
+    key = made.stdout.strip()
+    name = key.split("_")[1]
+
+    assert made.returncode == 0
+    assert key not in made.stderr
+    listed = keys_command(place, "list").stdout
+    assert listed.startswith(f"{name}  active  made ")
+    assert listed.endswith("admin,release  web  job\n")
+    assert key not in listed
+    assert keys_command(place, "revoke", name).returncode == 0
+    assert "revoked" in keys_command(place, "list").stdout
+    assert keys_command(place, "revoke", name).returncode == 1
+    everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert key.split("_", 2)[2].encode() not in everything
+    assert hash_of(key).encode() in everything
+
+
+@pytest.mark.parametrize(
+    "arguments", [["create"], ["create", "--scope", "all"], ["create", "--scope", "admin", "--budget", "a b"], []]
+)
+def test_a_wrong_command_makes_no_key(tmp_path: Path, arguments: list[str]) -> None:
+    assert keys_command(tmp_path / "ledger.sqlite3", *arguments).returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_addresses_are_refused_at_start_until_a_key_exists(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    settings = environment(host="0.0.0.0", port="0", ledger=str(place))
+    command = [sys.executable, "-m", "app"]
+    refused = subprocess.run(
+        command, cwd=ROOT, env=settings, timeout=PATIENCE, capture_output=True, text=True, check=False
+    )
+
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("GSH_HOST: ")
+    assert len(refused.stderr.splitlines()) == 1
+    key = keys_command(place, "create", "--scope", "release").stdout.strip()
+    with Service(
+        temporary=tmp_path, host="0.0.0.0", ledger=str(place), log_level="debug", access_log="true"
+    ) as service:
+        url = service.url.replace("0.0.0.0", "127.0.0.1")
+        assert httpx.get(f"{url}/budgets").status_code == 401
+        assert httpx.get(f"{url}/budgets", headers={"authorization": f"Bearer {key}"}).status_code == 200
+        service.stop()
+    assert key not in service.output + service.errors
+    with Service(temporary=tmp_path, host="0.0.0.0", open_access="true") as service:
+        assert httpx.get(service.url.replace("0.0.0.0", "127.0.0.1") + "/budgets").status_code == 200
