@@ -1,0 +1,45 @@
+"""The service by workers that are forked from a parent which has loaded everything: a killed one is back at once.
+
+``python -m tests.api.prefork PORT WORKERS``. Serves as ``python -m app`` does, whose workers take a second to start.
+"""
+
+import os
+import socket
+import sys
+
+import uvicorn
+
+from app.logs import log_config
+from app.main import create_app
+from app.release import quantiles
+
+__all__: list[str] = []
+
+
+def serve(listener: socket.socket) -> None:
+    """In a worker: an application of its own, on the parent's socket."""
+    config = uvicorn.Config(create_app(), access_log=False, log_config=log_config("error"))
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def main() -> None:
+    port, workers = map(int, sys.argv[1:])
+    quantiles.table()
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(128)
+    running: set[int] = set()
+    while True:
+        while len(running) < workers:
+            child = os.fork()
+            if child == 0:
+                serve(listener)
+                os._exit(0)
+            running.add(child)
+        ended, _ = os.wait()
+        running.discard(ended)
+
+
+if __name__ == "__main__":
+    main()

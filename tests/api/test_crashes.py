@@ -1,0 +1,226 @@
+"""Races and crashes, with real processes on both databases: no charge lost or doubled, no answer seen without one."""
+
+import os
+import random
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from app.accounting.composition import NOTHING, cost_of, how_many_fit
+from app.accounting.mechanism import Mechanism
+from app.ledger.connections import Connections
+from app.ledger.opening import is_postgres, open_ledger
+from tests.api.client import CASE_STUDY, problem_errors
+from tests.api.crashes import BODY, MECHANISM, SECRET, Notebook, Swarm, check_ledger, release
+from tests.api.process import PATIENCE, ROOT, Service, environment
+from tests.api.test_budgets import LIMIT, Bank
+from tests.postgres import Postgres, postgres_server
+
+AT = "2026-11-16T12:00:00Z"
+KILLS = 100
+
+
+def make_budget(place: str, fitting: int | None = None) -> None:
+    """One that fits so many releases of the swarm exactly, or more than it will ever make."""
+    ledger = open_ledger(place, SECRET)
+    with closing(ledger):
+        ledger.put_budget("web", 1000.0, 0.5, "", AT)
+        if fitting is not None:
+            mechanism = Mechanism(**MECHANISM)  # type: ignore[arg-type]
+            cost = cost_of(mechanism)
+            low, high = 0.0, 1000.0
+            while how_many_fit(NOTHING, mechanism, cost, high, 1e-6) != fitting:
+                middle = (low + high) / 2
+                fits = how_many_fit(NOTHING, mechanism, cost, middle, 1e-6) >= fitting
+                low, high = (low, middle) if fits else (middle, high)
+            ledger.put_budget("web", high, 1e-6, "", AT)
+
+
+def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: str, tmp_path: Path) -> None:
+    """Exactly as many succeed as fit, and what is asked again is answered the same."""
+    fitting, clients = 40, 64
+    make_budget(ledger_url, fitting)
+    notebook = Notebook()
+    with Service(temporary=tmp_path, workers="4", ledger=ledger_url, ledger_secret=SECRET) as service:
+        for _ in range(4):
+            service.wait_for_message("Application startup complete")
+        gate = threading.Barrier(clients)
+
+        def run(number: int) -> None:
+            gate.wait(PATIENCE)
+            for _ in range(2):
+                notebook.note(str(number), release(service.url, str(number)))
+
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        verified = service.get("/budgets/web/verify").json()
+        assert verified["intact"] is True
+
+    assert notebook.statuses == {200: 2 * fitting, 409: 2 * (clients - fitting)}
+    assert notebook.problems == {"budget-exceeded"}
+    assert check_ledger(ledger_url, notebook) == len(notebook.answers) == fitting
+
+
+class Rebooted:
+    """A service on a fixed port that is killed, and started again from where it was."""
+
+    def __init__(self, place: str, workers: int) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}"
+        self._command = [sys.executable, "-m", "tests.api.prefork", str(self._port), str(workers)]
+        self._settings = environment(ledger=place, ledger_secret=SECRET)
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            self._command, cwd=ROOT, env=self._settings, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def is_up(self) -> bool:
+        with suppress(httpx.HTTPError):
+            return httpx.get(f"{self.url}/healthz", timeout=PATIENCE).status_code == 200
+        return False
+
+    def kill(self) -> None:
+        """The whole service, parent, workers and all, at once."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(PATIENCE)
+
+    def workers(self) -> list[int]:
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
+        return [int(child) for child in children.split()]
+
+
+@pytest.fixture
+def rebooted(ledger_url: str) -> Iterator[Rebooted]:
+    make_budget(ledger_url)
+    service = Rebooted(ledger_url, workers=2)
+    yield service
+    service.kill()
+
+
+def test_killed_at_random_moments_nothing_is_lost_doubled_or_seen_unpaid(rebooted: Rebooted, ledger_url: str) -> None:
+    """A hundred kill -9, of single workers and of the whole service, while clients release and retry."""
+    lots, notebook = random.Random(5), Notebook()
+    while not rebooted.is_up():  # each try waits for an answer, or for a connection to be refused
+        pass
+    swarm = Swarm(rebooted.url, 6, notebook)
+    kills = whole = 0
+    while kills < KILLS:
+        # A moment is a number of answers, and then a spin of random length: any place in the next request.
+        notebook.wait_for(lots.randrange(1, 8))
+        for _ in range(lots.randrange(20_000)):
+            pass
+        workers = rebooted.workers()
+        if kills % 20 == 19:
+            rebooted.kill()
+            rebooted.start()
+            whole += 1
+        elif workers:
+            with suppress(ProcessLookupError):
+                os.kill(lots.choice(workers), signal.SIGKILL)
+        else:
+            continue
+        kills += 1
+    swarm.stop()
+
+    assert whole == KILLS // 20
+    assert set(notebook.statuses) <= {200, 503}
+    charges = check_ledger(ledger_url, notebook)
+    assert charges == len(notebook.answers)
+    assert charges > KILLS / 2
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Postgres]:
+    """A server that a test may stop."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_while_postgres_is_down_nothing_is_released_and_then_it_goes_on(
+    own_postgres: Postgres, tmp_path: Path, mode: str
+) -> None:
+    """503, at once and in words, under load; `immediate` is a crash of the server."""
+    place, notebook = own_postgres.make_database(), Notebook()
+    make_budget(place)
+    with Service(temporary=tmp_path, ledger=place, ledger_secret=SECRET) as service:
+        swarm = Swarm(service.url, 8, notebook)
+        for _ in range(3):
+            notebook.wait_for_status(200)
+            own_postgres.stop(mode)
+            notebook.wait_for_status(503)
+            down = service.get("/budgets/web")
+            assert (down.status_code, down.json()["type"]) == (503, "ledger-unavailable")
+            assert service.post("/account/exact", {"mechanism": CASE_STUDY, "epsilon": 1}).status_code == 200
+            own_postgres.start()
+            notebook.wait_for_status(200)
+        swarm.stop()
+
+    assert set(notebook.statuses) == {200, 503}
+    assert notebook.problems == {"ledger-unavailable"}
+    assert check_ledger(place, notebook) == len(notebook.answers)
+
+
+def test_when_the_disk_is_full_nothing_is_released_and_then_it_goes_on(tmp_path: Path) -> None:
+    """The service may not write past where its files end now, as on a full disk; then there is room again."""
+    place, notebook = str(tmp_path / "ledger.sqlite3"), Notebook()
+    make_budget(place)
+    with Service(temporary=tmp_path / "..", ledger=place, ledger_secret=SECRET) as service:
+        notebook.note("before", release(service.url, "before"))
+        resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        for number in range(5):
+            notebook.note(f"during-{number}", release(service.url, f"during-{number}"))
+        resource.prlimit(service.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        for number in range(5):
+            notebook.note(f"during-{number}", release(service.url, f"during-{number}"))
+
+    assert notebook.statuses == {200: 6, 503: 5}
+    assert notebook.problems == {"ledger-unavailable"}
+    assert check_ledger(place, notebook) == 6
+
+
+def test_a_database_that_may_only_be_read_is_503_and_nothing_is_released(ledger_url: str) -> None:
+    """What can be read is still answered: balances, and what was paid for before."""
+    make_budget(ledger_url)
+    bank = Bank(ledger_url)
+    paid_before = bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "before"})
+    connections = bank.app.state.services.books._connections
+    bank.app.state.services.books._threads.submit(_only_reading, connections, ledger_url).result()
+
+    refused = bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "after"})
+
+    problem_errors(refused, 503, "ledger-unavailable")
+    problem_errors(bank.put("web", LIMIT), 503, "ledger-unavailable")
+    assert bank.budget()["spent"]["releases"] == 1
+    again = bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "before"})
+    assert again.content == paid_before.content
+    bank.app.state.services.books.close()
+
+
+def _only_reading(connections: Connections, place: str) -> None:
+    """From now on, in the ways of each database."""
+    if is_postgres(place):
+        with psycopg.connect(place, autocommit=True) as connection:
+            name = place.rpartition("/")[2]
+            connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
+        connections.close()
+    else:
+        with connections.reading() as execute:
+            execute("PRAGMA query_only = ON")
