@@ -92,7 +92,10 @@ class Spent:
     def plus(self, release: Release, cost: Cost, times: int = 1) -> "Spent":
         releases = self.releases + times
         only = release if releases == 1 else None
-        return Spent(self.s + times * Fraction(cost.s), self.d + times * Fraction(cost.d), releases, only)
+        s, d = Fraction(cost.s), Fraction(cost.d)
+        if times == 1:
+            return Spent(self.s + s, self.d + d, releases, only)
+        return Spent(self.s + times * s, self.d + times * d, releases, only)
 
     @property
     def rounded(self) -> Cost:

@@ -65,10 +65,12 @@ class Budget:
         limit = {"epsilon": epsilon, "delta": delta, "description": description}
         return replace(self, **limit)._appended(kind, at, limit)  # type: ignore[arg-type]
 
-    def charged(self, release: Release, cost: Cost, at: str, further: dict[str, Any]) -> tuple["Budget", Entry]:
-        """The budget with a release more, and the entry that says so. Whether it fits is asked before."""
+    def charged(
+        self, after: Spent, release: Release, cost: Cost, at: str, further: dict[str, Any]
+    ) -> tuple["Budget", Entry]:
+        """The budget with a release more, whose sums are ``after``, and the entry that says so."""
         details = {"release": json_of(release), "s": cost.s, "d": cost.d} | further
-        return replace(self, spent=self.spent.plus(release, cost))._appended("charge", at, details)
+        return replace(self, spent=after)._appended("charge", at, details)
 
     def _appended(self, kind: Kind, at: str, details: dict[str, Any]) -> tuple["Budget", Entry]:
         payload, number = json.dumps(details, sort_keys=True), self.entries + 1

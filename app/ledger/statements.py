@@ -16,14 +16,17 @@ class Dialect:
     bytes: str
     double: str
     lock_row: str
+    clustered: str
+    """Rows in the order of their key, without a second tree for it: a charge then touches half as many pages."""
 
     def adapt(self, statement: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
+        words |= {"clustered": self.clustered}
         return statement.format_map(words).replace("%s", self.placeholder)
 
 
-SQLITE = Dialect(placeholder="?", bytes="BLOB", double="REAL", lock_row="")
-POSTGRES = Dialect(placeholder="%s", bytes="BYTEA", double="DOUBLE PRECISION", lock_row="FOR UPDATE")
+SQLITE = Dialect(placeholder="?", bytes="BLOB", double="REAL", lock_row="", clustered="WITHOUT ROWID")
+POSTGRES = Dialect(placeholder="%s", bytes="BYTEA", double="DOUBLE PRECISION", lock_row="FOR UPDATE", clustered="")
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -34,12 +37,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             entries BIGINT NOT NULL, head TEXT NOT NULL)""",
         """CREATE TABLE entries (
             budget TEXT NOT NULL REFERENCES budgets (id), number BIGINT NOT NULL, kind TEXT NOT NULL, at TEXT NOT NULL,
-            payload TEXT NOT NULL, s {double}, d {double}, hash TEXT NOT NULL, PRIMARY KEY (budget, number))""",
-        """CREATE TABLE answers (
-            key TEXT PRIMARY KEY, request TEXT NOT NULL, budget TEXT NOT NULL, number BIGINT NOT NULL,
-            media_type TEXT NOT NULL, size BIGINT NOT NULL, FOREIGN KEY (budget, number) REFERENCES entries)""",
+            payload TEXT NOT NULL, hash TEXT NOT NULL, s {double}, d {double},
+            key TEXT, request TEXT, media_type TEXT, size BIGINT, content {bytes},
+            PRIMARY KEY (budget, number)) {clustered}""",
+        """CREATE UNIQUE INDEX entries_by_key ON entries (key)""",
         """CREATE TABLE answer_parts (
-            key TEXT NOT NULL REFERENCES answers (key), part BIGINT NOT NULL, content {bytes} NOT NULL,
+            key TEXT NOT NULL REFERENCES entries (key), part BIGINT NOT NULL, content {bytes} NOT NULL,
             PRIMARY KEY (key, part))""",
     ),
     (
@@ -74,8 +77,9 @@ class Statements:
             "only_release = %s, entries = %s, head = %s WHERE id = %s"
         )
         self.add_entry = adapt(
-            "INSERT INTO entries (budget, number, kind, at, payload, hash, s, d) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+            "INSERT INTO entries "
+            "(budget, number, kind, at, payload, hash, s, d, key, request, media_type, size, content) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         )
         self.entries = adapt(
             "SELECT budget, number, kind, at, payload, hash FROM entries "
@@ -86,11 +90,9 @@ class Statements:
             "WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s"
         )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
-        self.answer = adapt("SELECT request, budget, number, media_type, size FROM answers WHERE key = %s")
-        self.add_answer = adapt(
-            "INSERT INTO answers (key, request, budget, number, media_type, size) VALUES (%s, %s, %s, %s, %s, %s)"
-        )
-        self.answer_of = adapt("SELECT key FROM answers WHERE budget = %s AND number = %s")
+        self.answer = adapt("SELECT request, media_type, size FROM entries WHERE key = %s")
+        self.key_of = adapt("SELECT key FROM entries WHERE budget = %s AND number = %s")
+        self.content = adapt("SELECT content FROM entries WHERE key = %s")
         self.add_part = adapt("INSERT INTO answer_parts (key, part, content) VALUES (%s, %s, %s)")
         self.add_key = adapt(
             "INSERT INTO access_keys (id, hash, scopes, budgets, note, made_at, revoked_at) "

@@ -6,7 +6,7 @@ Charging is one transaction with the answer that was paid for: either both are t
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.accounting.composition import Cost, Part, Release, Spent
@@ -20,6 +20,7 @@ from app.ledger.state import json_of as release_json
 __all__ = ["Answer", "Ledger", "Paid", "Stored"]
 
 PART_BYTES = 4 * 1024**2
+SMALL_BYTES = 64 * 1024  # up to here an answer stands in its row; else in parts of their own
 _PAGE = 1000
 
 
@@ -136,7 +137,7 @@ class Ledger:
         with self._connections.reading() as execute:
             stored = self._stored(execute, asked.key, asked.request)
             if stored is None:
-                self._check_fit(self._budget(execute, asked.budget), asked)
+                self._fitting(self._budget(execute, asked.budget), asked)
             return stored
 
     def charge(self, asked: Paid, at: str, answer: Callable[[Budget, int], Answer]) -> Stored:
@@ -148,12 +149,16 @@ class Ledger:
                 stored = self._stored(execute, asked.key, asked.request)
                 if stored is not None:
                     return stored
-                return self._charge(execute, self._check_fit(budget, asked), asked, at, answer)
+                return self._charge(execute, *self._fitting(budget, asked), asked, at, answer)
         except Taken:  # by a request on another budget, so it cannot be the same
             raise KeyReused from None
 
     def content(self, stored: Stored) -> Iterator[bytes]:
         """The bytes of an answer, in parts: each is a transaction of its own, for answers never change."""
+        if stored.size <= SMALL_BYTES:
+            with self._connections.reading() as execute:
+                yield from self._all_parts(execute, stored.key)
+            return
         for part in range(stored.parts):
             with self._connections.reading() as execute:
                 ((content,),) = execute(self._sql.part, (stored.key, part))
@@ -174,27 +179,36 @@ class Ledger:
         self._connections.close()
 
     def _charge(
-        self, execute: Execute, budget: Budget, asked: Paid, at: str, answer: Callable[[Budget, int], Answer]
+        self,
+        execute: Execute,
+        budget: Budget,
+        after: Spent,
+        asked: Paid,
+        at: str,
+        answer: Callable[[Budget, int], Answer],
     ) -> Stored:
         number = budget.entries + 1
-        after = budget.spent.plus(asked.release, asked.cost)
-        made = answer(Budget(budget.id, budget.epsilon, budget.delta, budget.description, after), number)
+        made = answer(replace(budget, spent=after), number)
         digest, size = _digest(made.chunks())
         further = {"key": asked.key, "answer": digest}
-        charged, entry = budget.charged(asked.release, asked.cost, at, further)
+        charged, entry = budget.charged(after, asked.release, asked.cost, at, further)
         execute(self._sql.set_budget, (*_columns(charged), budget.id))
-        self._append(execute, entry, asked.cost)
-        execute(self._sql.add_answer, (asked.key, asked.request, budget.id, number, made.media_type, size))
-        for part, content in enumerate(_parts(made.chunks())):
-            execute(self._sql.add_part, (asked.key, part, content))
+        content = b"".join(made.chunks()) if size <= SMALL_BYTES else None
+        answered = (asked.key, asked.request, made.media_type, size, content)
+        self._append(execute, entry, (asked.cost.s, asked.cost.d, *answered))
+        if content is None:
+            for place, part in enumerate(_parts(made.chunks())):
+                execute(self._sql.add_part, (asked.key, place, part))
         return Stored(asked.key, made.media_type, size, is_new=True)
 
-    def _check_fit(self, budget: Budget | None, asked: Paid) -> Budget:
+    def _fitting(self, budget: Budget | None, asked: Paid) -> tuple[Budget, Spent]:
+        """The budget, and what will be spent of it, which it allows."""
         if budget is None:
             raise UnknownBudget
-        if not budget.allows(budget.spent.plus(asked.release, asked.cost)):
+        after = budget.spent.plus(asked.release, asked.cost)
+        if not budget.allows(after):
             raise BudgetExceeded(budget, asked.release)
-        return budget
+        return budget, after
 
     def _budget(self, execute: Execute, name: str, *, lock: bool = False) -> Budget | None:
         rows = execute(self._sql.locked_budget if lock else self._sql.budget, (name,))
@@ -204,14 +218,15 @@ class Ledger:
         rows = execute(self._sql.answer, (key,))
         if not rows:
             return None
-        ((stored_request, _, _, media_type, size),) = rows
+        ((stored_request, media_type, size),) = rows
         if stored_request != request:
             raise KeyReused
         return Stored(key, media_type, size)
 
-    def _append(self, execute: Execute, entry: Entry, cost: Cost | None = None) -> None:
+    def _append(self, execute: Execute, entry: Entry, charge: tuple[Any, ...] = (None,) * 7) -> None:
+        """``charge`` is its cost, and the answer that it paid for."""
         values = (entry.budget, entry.number, entry.kind, entry.at, entry.payload, entry.hash)
-        execute(self._sql.add_entry, (*values, cost and cost.s, cost and cost.d))
+        execute(self._sql.add_entry, (*values, *charge))
 
     def _entries(self, execute: Execute, name: str) -> Iterator[Entry]:
         after = 0
@@ -224,12 +239,16 @@ class Ledger:
             if entry.kind == "charge":
                 details = entry.details
                 content = self._all_parts(execute, details["key"])
-                if execute(self._sql.answer_of, (name, entry.number)) != [(details["key"],)]:
+                if execute(self._sql.key_of, (name, entry.number)) != [(details["key"],)]:
                     yield Fault(entry.number, "has lost its answer")
                 elif _digest(content)[0] != details["answer"]:
                     yield Fault(entry.number, "has another answer than the one that was paid for")
 
     def _all_parts(self, execute: Execute, key: str) -> Iterator[bytes]:
+        rows = execute(self._sql.content, (key,))
+        if rows and rows[0][0] is not None:
+            yield bytes(rows[0][0])
+            return
         part = 0
         while rows := execute(self._sql.part, (key, part)):
             yield bytes(rows[0][0])

@@ -107,7 +107,10 @@ def check_ledger(place: str, notebook: Notebook) -> int:
         }
         assert len(charges) == budget.spent.releases
         with ledger._connections.reading() as execute:
-            stored = {key: bytes(content) for key, content in execute("SELECT key, content FROM answer_parts")}
+            stored = {
+                key: bytes(content)
+                for key, content in execute("SELECT key, content FROM entries WHERE kind = 'charge'")
+            }
         assert stored.keys() == charges.keys()
         for key, seen in notebook.answers.items():
             assert seen == {stored[key]}, key

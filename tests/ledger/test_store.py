@@ -12,7 +12,7 @@ from app.accounting.methods import EXACT, at_epsilon
 from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget
 from app.ledger.opening import open_ledger
 from app.ledger.state import Budget, check_history
-from app.ledger.store import PART_BYTES, Answer, Ledger
+from app.ledger.store import PART_BYTES, SMALL_BYTES, Answer, Ledger
 from tests.ledger.examples import AT, GAUSSIAN, SMALL, URLS, answer, charge, paid
 
 
@@ -109,7 +109,7 @@ def test_sums_are_exact_across_the_database(ledger: Ledger) -> None:
     assert spent.d == sum(Fraction(cost.d) for cost in costs)
 
 
-@pytest.mark.parametrize("size", [0, 1, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 17])
+@pytest.mark.parametrize("size", [0, 1, SMALL_BYTES, SMALL_BYTES + 1, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 17])
 def test_answers_of_any_size_come_back_byte_for_byte(ledger: Ledger, size: int) -> None:
     content = bytes(range(256)) * (size // 256 + 1)
     stored = ledger.charge(
@@ -153,19 +153,19 @@ TAMPERING = {
     "a sum made smaller": "UPDATE budgets SET s = '1/1024'",
     "a limit raised": "UPDATE budgets SET epsilon = 5",
     "a count changed": "UPDATE budgets SET charges = 1",
-    "an answer changed": "UPDATE answer_parts SET content = substr(content, 1, 1)",
+    "a small answer changed": "UPDATE entries SET content = substr(content, 1, 1) WHERE key = 'b'",
+    "a large answer changed": "UPDATE answer_parts SET content = substr(content, 1, 1)",
 }
 
 
 @pytest.mark.parametrize("tampering", TAMPERING)
 def test_the_chain_shows_whatever_is_changed_behind_its_back(ledger: Ledger, ledger_url: str, tampering: str) -> None:
-    charge(ledger, paid(key="a"))
+    charge(ledger, paid(key="a"), bytes(SMALL_BYTES + 1))
     charge(ledger, paid(key="b"))
     assert ledger.verify("web")[1] is None
     with ledger._connections.transaction() as execute:
         if tampering.endswith("out"):
             execute("DELETE FROM answer_parts")
-            execute("DELETE FROM answers")
         execute(TAMPERING[tampering])
 
     assert ledger.verify("web")[1] is not None
@@ -175,9 +175,10 @@ def test_a_charge_below_its_cost_is_found_though_the_chain_is_made_anew(ledger: 
     """Whoever can write to the database can hash as well, but not make a release cheaper than it is."""
     budget = Budget("web", 1.0, 1e-4, "").with_limit(1.0, 1e-4, "", AT)
     cheap = cost_of(GAUSSIAN)
-    forged, entry = budget[0].charged(URLS, cheap, AT, {})
+    forged, entry = budget[0].charged(NOTHING.plus(URLS, cheap), URLS, cheap, AT, {})
     assert check_history(forged, [budget[1], entry]) is not None
-    honest, entry = budget[0].charged(URLS, cost_of(URLS), AT, {})
+    cost = cost_of(URLS)
+    honest, entry = budget[0].charged(NOTHING.plus(URLS, cost), URLS, cost, AT, {})
     assert check_history(honest, [budget[1], entry]) is None
 
 
