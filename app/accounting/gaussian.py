@@ -16,6 +16,7 @@ __all__ = ["delta", "epsilon_at", "mu_at", "quantile", "tail"]
 _FAR_OUT = 10_000
 _DOUBLE_STEPS = 12
 _ROOT_OF_HALF = math.sqrt(0.5)
+_MOST_EXPONENT = 700.0  # e^ε is a double up to 709
 
 
 def tail(x: arb) -> arb:
@@ -69,6 +70,8 @@ def _epsilon_in_doubles(mu: float, target: float) -> float | None:
     height = math.sqrt(-2 * math.log(target))
     epsilon = mu * (mu / 2 + height)
     for _ in range(_DOUBLE_STEPS):
+        if epsilon > _MOST_EXPONENT:
+            return None
         paid = math.exp(epsilon) * math.erfc((epsilon / mu + mu / 2) * _ROOT_OF_HALF) / 2
         value = math.erfc((epsilon / mu - mu / 2) * _ROOT_OF_HALF) / 2 - paid
         if not (0 < value < 1 and paid > 0):

@@ -112,3 +112,13 @@ def _assert_epsilon_is_the_smallest(method: Method, mechanism: Mechanism, delta:
     assert point.epsilon == 0 or at_epsilon(method, mechanism, next_below(point.epsilon)).delta > delta
     assert (point.delta_gaussian, point.delta_infinite) == (reached.delta_gaussian, reached.delta_infinite)
     assert point.binding == reached.binding
+
+
+def test_epsilon_is_found_where_its_exponential_is_no_double() -> None:
+    """e^ε overflows past 709, and the start in doubles with it."""
+    mechanism = Mechanism(1, 1, 1e6, 1 / 20.085536923187668)
+    point = at_delta(EXACT, mechanism, 5.690259110086638e-147)
+
+    assert point.epsilon is not None
+    assert 700 < point.epsilon < 1000
+    assert at_epsilon(EXACT, mechanism, point.epsilon).delta <= 5.690259110086638e-147
