@@ -44,7 +44,7 @@ Name = Annotated[
         pattern=BUDGET_ID,
         title="Budget",
         description="Letters, digits, dots, dashes and underscores, at most 100.",
-        examples=["web"],
+        openapi_examples={"web": {"value": "web"}},
     ),
 ]
 _NAME: TypeAdapter[str] = TypeAdapter(Annotated[str, Path(pattern=BUDGET_ID)])
@@ -166,7 +166,7 @@ async def preview(
     operation_id="chargeBudget",
     summary="Charge for a release that is made elsewhere",
     responses=BUDGET_PROBLEMS,
-    openapi_extra={"parameters": [KEY_HEADER | {"required": True}]},
+    openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "weekly-2026-46"}]},
 )
 async def charge(
     request: Request,

@@ -30,7 +30,6 @@ KEY_HEADER = {
     "description": "1 to 255 visible ASCII characters, required with a budget: the same key and request get the same "
     "stored answer and are charged once; the same key with another request is 409.",
     "schema": {"type": "string", "minLength": 1, "maxLength": _MOST_KEY, "pattern": "^[!-~]+$"},
-    "example": "weekly-2026-46",
 }
 
 
