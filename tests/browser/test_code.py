@@ -13,7 +13,7 @@ from tests.browser.visits import Visit
 
 COLUMNS = "/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1&column=it%27s~-2~5~0.5"
 GIVEN = "/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=2228&tau_star=13948"
-# 6000 users of page a, 4000 of page b, one of page c; user 0 sees 32 pages, of which 3 are drawn by lot.
+# 6000 users of page a, 4000 of page b, one of page c; user 0 alone sees 30 more.
 VIEWS = """
 CREATE TABLE views AS
 SELECT 'u' || u AS user_id, 'a' AS url, 'US' AS country, 1 AS likes, 3 AS "it's" FROM range(6000) t(u)
@@ -53,7 +53,7 @@ def query(visit: Visit, path: str) -> str:
 def test_the_query_has_the_calibrated_numbers(visit: Visit) -> None:
     sql = query(visit, "/")
 
-    for number in ("place <= 51914", "COUNT(*) >= 1", "2228.482632459166 *", ">= 13951.051328063842"):
+    for number in ("_place <= 51914", "COUNT(*) >= 1", "2228.482632459166 *", ">= 13951.051328063842"):
         assert number in sql
 
 
@@ -63,7 +63,7 @@ def test_the_query_runs_and_keeps_what_passes_both_thresholds(visit: Visit) -> N
     database = duckdb.connect()
     database.execute(VIEWS)
     rows = database.execute(sql).fetchall()
-    (sigma,) = map(float, re.findall(r"users \+ (\S+) \*", sql))
+    (sigma,) = map(float, re.findall(r"_users \+ (\S+) \*", sql))
 
     assert [(url, country) for url, country, *_ in rows] == [("a", "US"), ("b", "FR")]
     (_, _, users_a, likes_a, its_a), (_, _, users_b, likes_b, its_b) = rows
@@ -76,7 +76,7 @@ def test_the_query_runs_and_keeps_what_passes_both_thresholds(visit: Visit) -> N
 def test_the_noise_of_the_query_is_drawn_once_per_group(visit: Visit) -> None:
     """Were it drawn again for the threshold, counts below τ* would come out."""
     sql = query(visit, "/?epsilon=1&delta=1e-3&c_u=1&tau=1")
-    tau_star = float(re.findall(r"users >= (\S+)", sql)[0])
+    tau_star = float(re.findall(r"_users >= (\S+)", sql)[0])
     database = duckdb.connect()
     database.execute(
         "CREATE TABLE views AS SELECT 'u' || g || '-' || u AS user_id, 'p' || g AS url, 'US' AS country "
@@ -86,6 +86,59 @@ def test_the_noise_of_the_query_is_drawn_once_per_group(visit: Visit) -> None:
 
     assert 850 < len(counts) < 1150  # half of the groups at τ*
     assert min(counts) >= tau_star
+
+
+BOUNDS = "column=a~0~0.5~1&column=b~-0.5~1.5~1&column=c~-1~2~1"
+
+
+def test_no_user_adds_more_to_a_sum_than_the_bounds_allow(visit: Visit) -> None:
+    """Rounding after clipping would make 1 of 0.5; whole numbers are rounded before."""
+    sql = query(visit, f"/?epsilon=1&delta=0.5&c_u=1&tau=1&{BOUNDS}")
+    database = duckdb.connect()
+    database.execute(
+        "CREATE TABLE views AS SELECT 'u' || u AS user_id, 'p' AS url, 'US' AS country, "
+        "0.9 AS a, CASE WHEN u % 2 = 0 THEN -7.25 ELSE 1.75 END AS b, 1.6 AS c FROM range(100000) t(u)"
+    )
+    ((_, _, users, *sums),) = database.execute(sql).fetchall()
+    sigma = float(re.findall(r"_users \+ (\S+) \*", sql)[0])
+
+    assert users == pytest.approx(100_000, abs=8 * sigma)
+    assert sums == pytest.approx([50_000, 50_000, 200_000], abs=8 * sigma)
+
+
+def test_a_column_may_have_any_name(visit: Visit) -> None:
+    """One called place must not switch the bound on groups per user off."""
+    names = ["place", "lot", "users", "url", "Country", "_sum2", "_user"]
+    columns = "&".join(f"column={name}~0~1~1" for name in names)
+    sql = query(visit, f"/?epsilon=4&delta=0.5&c_u=2&tau=1&{columns}")
+    database = duckdb.connect()
+    database.execute(
+        "CREATE TABLE views AS SELECT u AS user_id, p AS url, 1 AS country, "
+        "1 AS place, 1 AS lot, 1 AS users, 1 AS _sum2, 1 AS _user FROM range(20000) t(u), range(1, 11) s(p)"
+    )
+    result = database.execute(sql)
+    heads = [each[0] for each in result.description]
+    rows = result.fetchall()
+
+    assert heads == ["url", "country", "users", "place", "lot", "users_2", "url_2", "Country_2", "_sum2", "_user"]
+    assert len(rows) == 10
+    for column in range(2, len(heads)):  # 20 000 users in 2 of 10 groups each
+        assert sum(row[column] for row in rows) == pytest.approx(40_000, rel=0.03), heads[column]
+
+
+def test_a_user_is_counted_in_no_more_groups_than_stated(visit: Visit) -> None:
+    """With as many groups per user as there are, all are counted; with 3, three of 20."""
+    for c_u, counted in ((3, 3), (20, 20)):
+        sql = query(visit, f"/?epsilon=5&delta=0.5&c_u={c_u}&tau=1")
+        database = duckdb.connect()
+        database.execute(
+            "CREATE TABLE views AS SELECT 'u' || u AS user_id, 'p' || p AS url, 'US' AS country "
+            "FROM range(5000) t(u), range(20) s(p)"
+        )
+        rows = database.execute(sql).fetchall()
+
+        assert len(rows) == 20
+        assert sum(users for _, _, users in rows) == pytest.approx(counted * 5000, rel=0.03)
 
 
 def test_tabs_are_walked_with_the_arrows(visit: Visit) -> None:

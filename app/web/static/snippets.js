@@ -40,42 +40,68 @@ function python(json) {
   );
 }
 
+// Inside the query every column has a name of the query's own, so that a column called place or users is only a column.
 function sql({ c_u, tau, tau_star, sigma }, { epsilon, delta }, { columns }) {
-  const names = columns.map(({ name }) => `"${name.replaceAll('"', '""')}"`);
-  const clipped = columns.map(
-    ({ lower, upper }, k) => `,\n           CAST(ROUND(LEAST(GREATEST(COALESCE(SUM(${names[k]}), 0), ${Number(lower)}), ${Number(upper)})) AS BIGINT) AS ${names[k]}`,
-  );
-  const listed = names.map((name) => `, ${name}`).join("");
-  const summed = names.map((name) => `, SUM(${name}) AS ${name}`).join("");
-  const noisy = columns.map(({ noise }, k) => `,\n           ${names[k]} + ${Number(noise) * sigma} * ${NORMAL} AS ${names[k]}`);
+  const inner = columns.map((_, k) => `_sum${k + 1}`);
+  const outer = distinct(columns.map(({ name }) => name), ["url", "country", "users"]);
+  const clipped = columns.map((column, k) => `,\n           ${clip(column)} AS ${inner[k]}`).join("");
+  const listed = inner.map((name) => `, ${name}`).join("");
+  const summed = inner.map((name) => `, SUM(${name}) AS ${name}`).join("");
+  const noisy = columns.map(({ noise }, k) => `,\n           ${inner[k]} + ${Number(noise) * sigma} * ${NORMAL} AS ${inner[k]}`).join("");
+  const named = inner.map((name, k) => `, ${name} AS ${identifier(outer[k])}`).join("");
   return `-- (ε, δ) = (${epsilon}, ${delta}) for each user, if this runs once.
 WITH per_user AS (  -- one record per user and group
-    SELECT user_id, url, country${clipped.join("")}
+    SELECT views.user_id AS _user, views.url AS _url, views.country AS _country${clipped}
     FROM views
-    WHERE user_id IS NOT NULL
-    GROUP BY user_id, url, country
+    WHERE views.user_id IS NOT NULL
+    GROUP BY views.user_id, views.url, views.country
 ), lots AS (
-    SELECT user_id, url, country${listed}, random() AS lot
+    SELECT _user, _url, _country${listed}, random() AS _lot
     FROM per_user
 ), ranked AS (
-    SELECT url, country${listed}, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY lot) AS place
+    SELECT _url, _country${listed}, ROW_NUMBER() OVER (PARTITION BY _user ORDER BY _lot) AS _place
     FROM lots
 ), counted AS (
-    SELECT url, country, COUNT(*) AS users${summed}
+    SELECT _url, _country, COUNT(*) AS _users${summed}
     FROM ranked
-    WHERE place <= ${c_u}  -- C_u: at most so many groups per user, drawn by lot
-    GROUP BY url, country
+    WHERE _place <= ${c_u}  -- C_u: at most so many groups per user, drawn by lot
+    GROUP BY _url, _country
     HAVING COUNT(*) >= ${Math.max(tau, 1)}  -- τ
 ), noisy AS (
-    SELECT url, country,
-           users + ${sigma} * ${NORMAL} AS users${noisy.join("")}  -- σ
+    SELECT _url, _country,
+           _users + ${sigma} * ${NORMAL} AS _users${noisy}  -- σ
     FROM counted
 )
-SELECT url, country, users${listed}
+SELECT _url AS url, _country AS country, _users AS users${named}
 FROM noisy
-WHERE users >= ${tau_star}  -- τ*
-ORDER BY url, country;
+WHERE _users >= ${tau_star}  -- τ*
+ORDER BY _url, _country;
 `;
+}
+
+/** What one user adds to a group's sum. Clipping comes last: nothing after it may leave the bounds. */
+function clip({ name, lower, upper }) {
+  const [low, high] = [Number(lower), Number(upper)];
+  const whole = Number.isSafeInteger(low) && Number.isSafeInteger(high);
+  const sum = `COALESCE(SUM(views.${identifier(name)}), 0)`;
+  return whole
+    ? `CAST(LEAST(GREATEST(ROUND(${sum}), ${low}), ${high}) AS BIGINT)`
+    : `LEAST(GREATEST(CAST(${sum} AS DOUBLE PRECISION), ${low}), ${high})`;
+}
+
+function identifier(name) {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** Names that differ from those taken and from each other, whatever their case. */
+function distinct(names, taken) {
+  const used = new Set(taken);
+  return names.map((name) => {
+    let free = name;
+    for (let k = 2; used.has(free.toLowerCase()); k++) free = `${name}_${k}`;
+    used.add(free.toLowerCase());
+    return free;
+  });
 }
 
 // A standard normal draw by Box and Muller; 1 − random() is never 0.
