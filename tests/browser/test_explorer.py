@@ -49,6 +49,8 @@ def test_nothing_moves_while_the_page_fills(visit: Visit) -> None:
 def test_the_case_study_is_what_one_sees_first(case_study: Visit) -> None:
     case_study.expect_answer("2228.48", "13951.05")
     expect(case_study.page.locator("#sigma-exactly")).to_contain_text("2228.482632459166")
+    expect(case_study.page.locator("#lead")).to_contain_text("σ = 2228.49 to every count")  # up: the safe side
+    expect(case_study.page.locator("#lead")).to_contain_text("reaches 13951.06.")
     expect(case_study.page.locator("#certificate")).to_contain_text("(ε, δ) = (0.349, 9.999999999999999e-6)")
     expect(case_study.page.locator("#certificate")).to_contain_text("meets")
     expect(case_study.page.get_by_role("button", name="URL case study")).to_have_attribute("aria-pressed", "true")
@@ -65,6 +67,23 @@ def test_the_case_study_is_what_one_sees_first(case_study: Visit) -> None:
 )
 def test_other_accountings_stand_beside_it(case_study: Visit, route: str, cells: list[str]) -> None:
     expect(case_study.page.locator(f"#compare tr[data-route={route}] td")).to_have_text(cells)
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        (2228.482632459166, "2228.49", "2228.48"),
+        (50, "50.00", "50.00"),
+        (4.2251, "4.226", "4.225"),
+        (123456.2, "123\u202f457", "123\u202f456"),
+        (1.23449e12, "1.235 × 10¹²", "1.234 × 10¹²"),
+        (0.0012341, "1.235 × 10⁻³", "1.234 × 10⁻³"),
+    ],
+)
+def test_numbers_to_use_are_rounded_to_the_safe_side(case_study: Visit, value: float, up: str, down: str) -> None:
+    call = "async value => { const it = await import('./web/numbers.js'); return [it.shownUp(value), it.shownDown(value)]; }"
+
+    assert case_study.page.evaluate(call, value) == [up, down]
 
 
 def test_both_curves_and_their_ratio_are_drawn(case_study: Visit) -> None:

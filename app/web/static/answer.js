@@ -1,7 +1,7 @@
 // The answer, first: the noise, the threshold, and what is certified of them.
 
 import { byId, element } from "./elements.js";
-import { digits, shown } from "./numbers.js";
+import { digits, shown, shownDown, shownUp } from "./numbers.js";
 
 /** Show what /calibrate or /account/exact said of the mechanism. */
 export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma }, asked) {
@@ -12,8 +12,8 @@ export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma },
   byId("sigma-exactly").textContent = `${sigma} ${solved.includes("sigma") ? "solved" : "as given"}`;
   byId("tau_star-exactly").textContent = `${tau_star} ${solved.includes("tau_star") ? "solved" : "as given"}`;
   byId("lead").textContent =
-    `Add Gaussian noise with σ = ${shown(sigma)} to every count, then publish only the groups whose noisy count reaches ` +
-    `${shown(tau_star)}. Noise moves a count by less than ${shown(1.96 * sigma)} users, 19 times out of 20.`;
+    `Add Gaussian noise with σ = ${shownUp(sigma)} to every count, then publish only the groups whose noisy count reaches ` +
+    `${shownUp(tau_star)}. Noise moves a count by less than ${shownUp(1.96 * sigma)} users, 19 times out of 20.`;
   const meets = delta <= Number(asked);
   const verdict = meets ? "meets" : "misses";
   byId("certificate").replaceChildren(
@@ -22,7 +22,7 @@ export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma },
     ", rounded up to a double. It ",
     element("span", { class: meets ? "met" : "missed" }, verdict),
     ` the target δ = ${asked}.`,
-    largest_sigma ? ` At this threshold σ may be as large as ${shown(largest_sigma)}.` : "",
+    largest_sigma ? ` At this threshold σ may be as large as ${shownDown(largest_sigma)}.` : "",
   );
 }
 

@@ -10,9 +10,37 @@ export function shown(value) {
   return value.toFixed(size >= 10 ? 2 : 3);
 }
 
+/** As shown, but not below the value: up in the last digit. */
+export function shownUp(value) {
+  return aside(value, 1);
+}
+
+/** As shown, but not above the value: down in the last digit. */
+export function shownDown(value) {
+  return aside(value, -1);
+}
+
+function aside(value, side) {
+  const isPast = (text) => (side > 0 ? Number(text) >= value : Number(text) <= value);
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 0.01 || size >= 1e9)) {
+    const near = value.toExponential(3);
+    const [mantissa, exponent] = near.split("e");
+    return written(isPast(near) ? near : `${(Number(mantissa) + side * 1e-3).toFixed(3)}e${exponent}`);
+  }
+  if (size >= 1e5) return shown(side > 0 ? Math.ceil(value) : Math.floor(value));
+  const decimals = size >= 10 ? 2 : 3;
+  const near = value.toFixed(decimals);
+  return isPast(near) ? near : (Number(near) + side * 10 ** -decimals).toFixed(decimals);
+}
+
 /** 1.0031 × 10⁻⁵ */
 export function scientific(value, digits = 5) {
-  const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
+  return written(value.toExponential(digits - 1));
+}
+
+function written(text) {
+  const [mantissa, exponent] = text.split("e");
   const power = [...String(Math.abs(Number(exponent)))].map((digit) => SUPERSCRIPTS[digit]).join("");
   return `${mantissa.replace(/\.?0+$/, "")} × 10${Number(exponent) < 0 ? "⁻" : ""}${power}`;
 }
