@@ -26,8 +26,10 @@ export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma },
   );
 }
 
-/** Keep the last answer in sight, but say that it is not the answer to what is in the form. */
-export function showNoAnswer() {
+/** Strike the last answer out, and say where to look: at a field, at the columns, or below the form. */
+export function showNoAnswer(fields) {
   byId("answer").classList.add("stale");
-  byId("lead").textContent = "No answer yet: see the marked field.";
+  const isMarked = fields.some((field) => field !== "columns" && field !== "form");
+  const place = isMarked ? "see the marked field" : fields.includes("columns") ? "see the further columns" : byId("form-error").textContent.replace(/\.$/, "");
+  byId("lead").textContent = `No answer yet: ${place}.`;
 }

@@ -8,6 +8,7 @@ export const ROUTES = {
   "add-deltas": "Add the deltas",
   "half-split": "Half and half",
   zcdp: "By way of zCDP",
+  given: "As given",
 };
 
 /** Fill in the table from the answer of /compare. */

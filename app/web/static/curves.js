@@ -4,6 +4,7 @@ import { keepProbability, publishedError } from "./normal.js";
 import { post } from "./service.js";
 
 const STEPS = 60;
+const MOST_TIMES = 20; // a given σ further out than this many times the least is not drawn with the others
 
 /** δ(ε) of the mechanism by both accountings, from 0 to twice its ε. */
 export async function privacyCurves(mechanism, epsilon, signal) {
@@ -14,9 +15,11 @@ export async function privacyCurves(mechanism, epsilon, signal) {
   return { epsilons, exact, added, ratio: exact.map((delta, k) => added[k] / delta) };
 }
 
-/** The smallest τ* at each σ from the least upward, by both accountings; closer together where the curve bends. */
-export async function frontier(draft, target, least, signal) {
-  const sigma = Array.from({ length: STEPS + 1 }, (_, k) => least * (1 + 0.3 * (k / STEPS) ** 2.5));
+/** The smallest τ* at each σ from the least to past the given one, by both accountings; closer together where the curve bends. */
+export async function frontier(draft, target, least, given, signal) {
+  const times = given <= MOST_TIMES * least ? (1.1 * given) / least : 1.3;
+  const width = Math.max(1.3, times) - 1;
+  const sigma = Array.from({ length: STEPS + 1 }, (_, k) => least * (1 + width * (k / STEPS) ** 2.5));
   const answer = await post("calibrate", { mechanism: { ...draft, sigma }, ...target }, signal);
   const of = (solution) => solution?.mechanism.tau_star ?? null;
   return { sigma, exact: answer.frontier.map((point) => of(point.solution)), added: answer.frontier.map((point) => of(point.comparison)) };
@@ -32,7 +35,8 @@ function sizes(low, high, steps = 160) {
 
 /** The probability of being kept by true size, for each route's mechanism. */
 export function keepCurves(mechanisms) {
-  const all = Object.values(mechanisms);
+  const far = MOST_TIMES * mechanisms.exact.sigma;
+  const all = Object.entries(mechanisms).filter(([route, { sigma }]) => route !== "given" || sigma <= far).map(([, mechanism]) => mechanism);
   const low = Math.min(...all.map(({ tau_star, sigma }) => tau_star - 3.5 * sigma));
   const high = Math.max(...all.map(({ tau_star, sigma }) => tau_star + 3.5 * sigma));
   const n = sizes(low, high);

@@ -4,6 +4,9 @@ import { ROUTES } from "./compare.js";
 
 const line = (name, x, y, color, more = {}) => ({ name, x, y, mode: "lines", line: { color, width: 2.25, ...more.line }, ...more.trace });
 
+/** The largest σ on the frontier's axis: a given one may be too far out to be seen with the others. */
+const reach = (frontier, { given, ...routes }) => Math.max(frontier.sigma.at(-1), ...Object.values(routes).map(({ sigma }) => sigma));
+
 export const FIGURES = {
   curve: {
     title: "δ at every ε",
@@ -25,17 +28,17 @@ export const FIGURES = {
     draw: ({ frontier, mechanisms }, color) => [
       line("Exact", frontier.sigma, frontier.exact, color("exact")),
       line("Add the deltas", frontier.sigma, frontier.added, color("add-deltas"), { line: { dash: "dash" } }),
-      ...Object.entries(mechanisms).map(([route, { sigma, tau_star }]) => ({
-        name: `${ROUTES[route]}: its choice`,
+      ...Object.entries(mechanisms).filter(([, { sigma }]) => sigma <= reach(frontier, mechanisms)).map(([route, { sigma, tau_star }]) => ({
+        name: route === "given" ? ROUTES.given : `${ROUTES[route]}: its choice`,
         x: [sigma],
         y: [tau_star],
         mode: "markers",
         showlegend: route !== "exact" && route !== "add-deltas",
-        marker: { color: color(route), size: 10, symbol: { exact: "circle", "add-deltas": "diamond", "half-split": "square", zcdp: "triangle-up" }[route], line: { color: color("surface"), width: 1.5 } },
+        marker: { color: color(route), size: 10, symbol: { exact: "circle", "add-deltas": "diamond", "half-split": "square", zcdp: "triangle-up", given: "x" }[route], line: { color: color("surface"), width: 1.5 } },
       })),
     ],
     range: ({ frontier, mechanisms }) => {
-      const chosen = Object.values(mechanisms).map(({ tau_star }) => tau_star);
+      const chosen = Object.values(mechanisms).filter(({ sigma }) => sigma <= reach(frontier, mechanisms)).map(({ tau_star }) => tau_star);
       const low = Math.min(...chosen);
       const high = Math.max(...chosen, frontier.exact.at(-1) ?? 0);
       return [low - 0.06 * (high - low), high + 0.1 * (high - low)];
@@ -49,7 +52,7 @@ export const FIGURES = {
     y: { title: "probability kept", name: "probability", percent: true },
     draw: ({ keep }, color) =>
       Object.entries(keep.kept).map(([route, kept]) =>
-        line(ROUTES[route], keep.n, kept, color(route), { line: { dash: { exact: "solid", "add-deltas": "dash", "half-split": "dot", zcdp: "dashdot" }[route] } }),
+        line(ROUTES[route], keep.n, kept, color(route), { line: { dash: { exact: "solid", "add-deltas": "dash", "half-split": "dot", zcdp: "dashdot", given: "longdash" }[route] } }),
       ),
   },
   error: {

@@ -88,7 +88,19 @@ export function showErrors(errors) {
   }
 }
 
-function fieldOf(pointer) {
+/** The errors of two answers to one question: a field's once, and those about no field only if there are no others. */
+export function errorsOf(problems) {
+  const errors = [];
+  for (const { errors: found } of problems) {
+    const fields = new Set(errors.map(({ pointer }) => fieldOf(pointer)));
+    errors.push(...found.filter(({ pointer }) => !fields.has(fieldOf(pointer))));
+  }
+  const placed = errors.filter(({ pointer }) => fieldOf(pointer) !== "form");
+  return placed.length > 0 ? placed : errors;
+}
+
+/** The field that an error is about, "columns" for the further ones, "form" if it is about none. */
+export function fieldOf(pointer) {
   const parts = pointer.split("/").slice(1);
   const name = parts[0] === "mechanism" ? parts[1] : parts[0];
   if (name === "aggregates") return "columns";

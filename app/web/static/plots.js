@@ -18,12 +18,12 @@ export function wirePlots(state, changed) {
       button.addEventListener("click", () => {
         state.axes.has(name) ? state.axes.delete(name) : state.axes.add(name);
         changed();
-        show();
+        show().catch(showNoPlots);
       });
       return button;
     };
     const canvas = element("div", { class: "canvas waiting", id: `plot-${id}`, role: "img", "aria-label": `${figure.title}. ${figure.caption}` }, "Drawing…");
-    const save = (label, act) => element("button", { class: "quiet", type: "button", "aria-label": `Download ${figure.title} as ${label}`, onclick: () => data && act(label) }, label);
+    const save = (label, act) => element("button", { class: "quiet", type: "button", "aria-label": `Download ${figure.title} as ${label}`, onclick: () => data && globalThis.Plotly && act(label) }, label);
     const image = (label) => globalThis.Plotly.downloadImage(canvas, { format: label.toLowerCase(), filename: id, width: 1000, height: 640 });
     const csv = () => download(`${id}.csv`, "text/csv", csvOf(figure, figure.draw(data, color)));
     const tools = element("div", { class: "tools" }, axis("x"), axis("y"), element("span", { class: "gap" }), save("PNG", image), save("SVG", image), save("CSV", csv));
@@ -45,6 +45,7 @@ export function wirePlots(state, changed) {
       const traces = figure.draw(data, color);
       await plotly.react(canvas, traces, layout(id, figure, traces), CONFIG);
     }
+    byId("plots-error").textContent = "";
     byId("plots").dataset.drawn = String(Number(byId("plots").dataset.drawn ?? 0) + 1);
   }
 
@@ -84,6 +85,12 @@ export function wirePlots(state, changed) {
   };
 }
 
+/** Say beside the plots that they are not those of the answer. */
+export function showNoPlots(error) {
+  byId("plots-error").textContent = `The plots could not be drawn: ${error.message} The numbers on this page do not depend on them.`;
+  for (const canvas of document.querySelectorAll(".canvas.waiting")) canvas.textContent = "Not drawn";
+}
+
 /** Whole decades between ticks of a logarithmic axis, so that there are few; fewer than two decades are left to Plotly. */
 function decades(traces, which) {
   const values = traces.filter(({ yaxis }) => which === "x" || !yaxis).flatMap((trace) => trace[which]).filter((value) => value > 0);
@@ -103,8 +110,9 @@ const MAP_STYLE = "9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130d
 /** Plotly, from the service; asked for once. */
 function loaded() {
   loading ??= new Promise((resolve, reject) => {
-    document.head.append(element("meta", { id: MAP_STYLE }));
-    document.head.append(element("script", { src: "plotly/plotly.min.js", onload: () => resolve(globalThis.Plotly), onerror: reject }));
+    if (!byId(MAP_STYLE)) document.head.append(element("meta", { id: MAP_STYLE }));
+    document.head.append(element("script", { src: "plotly/plotly.min.js", onload: () => resolve(globalThis.Plotly), onerror: () => reject(new Error("Plotly did not load.")) }));
   });
+  loading.catch(() => (loading = null)); // asked for again with the next answer
   return loading;
 }

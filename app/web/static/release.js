@@ -20,9 +20,11 @@ export function groupsOf(text, names) {
   };
 }
 
-/** Wire the panel up. Returns what takes another answer, whose mechanism will be released with. */
+/** Wire the panel up. Returns what takes another answer, whose mechanism will be released with; null while there is none. */
 export function wireRelease() {
   let answer = null;
+  let isReady = false;
+  let isBusy = false;
   let releases = [];
   let sample = "";
   const area = byId("groups");
@@ -32,32 +34,50 @@ export function wireRelease() {
     releases = [];
     sample = answer ? sampleOf(answer.mechanism) : "";
     area.value = sample;
+    complain("");
     show();
   }
 
+  function complain(text) {
+    byId("groups-error").textContent = text;
+    area.setAttribute("aria-invalid", String(text !== ""));
+  }
+
   function show() {
+    button.disabled = isBusy || !isReady;
     button.textContent = releases.length === 0 ? "Release" : "Release again";
     byId("release-result").replaceChildren(...(releases.length > 0 ? result(releases) : [element("p", { class: "empty" }, "Nothing released yet.")]));
   }
 
   button.addEventListener("click", async () => {
+    isBusy = true;
     button.disabled = true;
-    byId("groups-error").textContent = "";
+    complain("");
+    const earlier = releases; // another list by the time of the answer, if the groups or the mechanism are others
     try {
       const names = answer.mechanism.aggregates?.names ?? [];
       const groups = groupsOf(area.value, names);
-      releases.push(await post("release", { mechanism: answer.mechanism, epsilon: answer.epsilon, groups }));
-      show();
+      const released = await post("release", { mechanism: answer.mechanism, epsilon: answer.epsilon, groups });
+      earlier.push(released);
     } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      byId("groups-error").textContent = error.errors.map(({ pointer, detail }) => `${pointer} ${detail}`.trim()).join("; ");
+      const isProblem = error instanceof Problem;
+      complain(isProblem ? error.errors.map(({ pointer, detail }) => `${pointer} ${detail}`.trim()).join("; ") : "The service cannot be reached.");
     } finally {
-      button.disabled = false;
+      isBusy = false;
+      show();
       button.focus();
     }
   });
+  area.addEventListener("input", () => {
+    releases = []; // of other groups
+    complain("");
+    show();
+  });
   byId("release-reset").addEventListener("click", reset);
   return (next) => {
+    isReady = next !== null;
+    button.disabled = isBusy || !isReady;
+    if (next === null) return;
     const untouched = area.value === sample;
     const same = JSON.stringify(answer?.mechanism) === JSON.stringify(next.mechanism);
     answer = next;
@@ -82,9 +102,11 @@ function sampleOf({ tau_star, aggregates }) {
 function result(releases) {
   const first = Math.max(0, releases.length - MOST_SHOWN);
   const last = releases.slice(first);
-  const tables = last.map(({ groups }) => new Map(groups.keys.map((key, k) => [String(key), groups.counts[k]])));
+  const names = Object.keys(last[0].groups.values ?? {});
+  const columns = [["count", (groups) => groups.counts], ...names.map((name) => [name, (groups) => groups.values[name]])];
+  const tables = last.flatMap(({ groups }) => columns.map(([, of]) => new Map(groups.keys.map((key, k) => [String(key), of(groups)[k]]))));
   const keys = [...new Set(tables.flatMap((table) => [...table.keys()]))].sort();
-  const heads = ["Group", ...last.map((_, k) => `Release ${first + k + 1}`)];
+  const heads = ["Group", ...last.flatMap((_, k) => columns.map(([name]) => `Release ${first + k + 1}${names.length > 0 ? `: ${name}` : ""}`))];
   const rows = keys.map((key) => {
     const cells = tables.map((table) => (table.has(key) ? element("td", {}, shown(table.get(key))) : element("td", { class: "dropped" }, "not shown")));
     return element("tr", {}, element("th", { scope: "row" }, key), ...cells);
@@ -105,7 +127,7 @@ function result(releases) {
     element(
       "p",
       { class: "release-note" },
-      `${times}. Each is certified (ε, δ) = (${certificate.epsilon}, ${digits(certificate.delta)}) by ${certificate.accounting} accounting; together they cost more than one.`,
+      `${times}. Each is certified (ε, δ) = (${certificate.epsilon}, ${digits(certificate.delta)}) by ${certificate.accounting} accounting; their costs add up.`,
     ),
   ];
 }

@@ -70,7 +70,7 @@ function example(tau_star) {
 
 function result(sizes, mechanisms) {
   if (sizes.length === 0 || !mechanisms.exact) return [element("p", { class: "empty" }, "Nothing to count yet.")];
-  const { groups, users } = sharesKept(sizes, mechanisms.exact);
+  const { groups, users } = sharesKept(sizes, mechanisms.given ?? mechanisms.exact);
   const figure = (label, share) => element("div", { class: "figure" }, element("dt", {}, label), element("dd", {}, percent(share)));
   const rows = Object.entries(mechanisms).map(([route, mechanism]) => {
     const kept = sharesKept(sizes, mechanism);

@@ -66,7 +66,7 @@ WITH per_user AS (  -- one record per user and group
     FROM ranked
     WHERE _place <= ${c_u}  -- C_u: at most so many groups per user, drawn by lot
     GROUP BY _url, _country
-    HAVING COUNT(*) >= ${Math.max(tau, 1)}  -- τ
+    HAVING COUNT(*) >= ${Number(tau) >= 1 ? tau : 1}  -- τ
 ), noisy AS (
     SELECT _url, _country,
            _users + ${sigma} * ${NORMAL} AS _users${noisy}  -- σ

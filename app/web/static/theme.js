@@ -15,16 +15,25 @@ export function offerThemes(button, changed = () => {}) {
     const theme = NEXT[current()];
     if (theme === "auto") {
       delete document.documentElement.dataset.theme;
-      localStorage.removeItem("theme");
+      remember((storage) => storage.removeItem("theme"));
     } else {
       document.documentElement.dataset.theme = theme;
-      localStorage.setItem("theme", theme);
+      remember((storage) => storage.setItem("theme", theme));
     }
     show();
     changed();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
   show();
+}
+
+/** Browsers may forbid a page to remember: then the choice holds until the page is left. */
+function remember(change) {
+  try {
+    change(localStorage);
+  } catch {
+    // nothing is lost but the memory
+  }
 }
 
 function current() {
