@@ -81,7 +81,8 @@ def test_other_accountings_stand_beside_it(case_study: Visit, route: str, cells:
     ],
 )
 def test_numbers_to_use_are_rounded_to_the_safe_side(case_study: Visit, value: float, up: str, down: str) -> None:
-    call = "async value => { const it = await import('./web/numbers.js'); return [it.shownUp(value), it.shownDown(value)]; }"
+    load = "const it = await import('./web/numbers.js');"
+    call = f"async value => {{ {load} return [it.shownUp(value), it.shownDown(value)]; }}"
 
     assert case_study.page.evaluate(call, value) == [up, down]
 
@@ -148,6 +149,59 @@ def test_a_given_mechanism_is_accounted_for(visit: Visit) -> None:
     expect(visit.page.locator("#certificate .missed")).to_have_text("misses")
 
 
+def test_what_is_given_stands_beside_what_exact_accounting_asks(visit: Visit) -> None:
+    visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=9000")
+
+    expect(visit.page.locator("#compare tr[data-route=exact] td").first).to_have_text("2228.48")
+    edge = visit.traces("frontier")
+    assert edge["Exact: its choice"]["x"] == [2228.482632459166]
+    assert edge["As given"]["x"] == [9000]
+    assert edge["Exact"]["x"][-1] > 9000
+    assert list(visit.traces("keep"))[-1] == "As given"
+
+
+def test_a_huge_noise_is_drawn_without_a_complaint(visit: Visit) -> None:
+    visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=1e300")
+
+    expect(visit.page.locator("#plots-error")).to_be_empty()
+    assert max(visit.traces("frontier")["Exact"]["x"]) < 3000
+
+
+def test_a_page_that_may_not_remember_works(visit: Visit) -> None:
+    visit.page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no', 'SecurityError'); }});"
+    )
+    visit.open()
+    visit.page.locator("#theme").click()
+
+    expect(visit.page.locator("#theme")).to_have_text("Theme: light")
+
+
+def test_an_unreachable_service_is_said(visit: Visit) -> None:
+    """No field is to blame; there is nothing to copy or to release."""
+    for path in ("calibrate", "compare", "version"):
+        visit.page.route(f"**/{path}", lambda route: route.abort())
+    visit.page.goto(visit.url)
+
+    expect(visit.page.locator("#lead")).to_have_text("No answer yet: The service cannot be reached.")
+    expect(visit.page.locator("#release")).to_be_disabled()
+    expect(visit.page.locator("#copy")).to_be_disabled()
+    assert [each for each in visit.complaints if "ERR_FAILED" not in each] == []
+    visit.complaints.clear()
+
+
+def test_the_answer_stands_without_plotly(visit: Visit) -> None:
+    visit.page.route("**/plotly.min.js", lambda route: route.abort())
+    visit.page.goto(visit.url)
+
+    expect(visit.page.locator("#plots-error")).to_contain_text("Plotly did not load")
+    visit.expect_answer("2228.48", "13951.05")
+    expect(visit.page.locator("#answer")).to_have_class("answer")
+    expect(visit.page.locator("#copy")).to_be_enabled()
+    assert [each for each in visit.complaints if "ERR_FAILED" not in each] == []
+    visit.complaints.clear()
+
+
 def test_a_column_can_be_added_and_taken_away(visit: Visit) -> None:
     visit.open()
     before = visit.drawn()
@@ -172,6 +226,8 @@ def test_a_column_can_be_added_and_taken_away(visit: Visit) -> None:
         ("delta", "", "is required"),
         ("c_u", "1.5", "must be an integer"),
         ("c_u", "0", "must be at least 1"),
+        ("c_u", "", "is required"),
+        ("epsilon", "", "is required"),
         ("tau", "-3", "must be at least 0"),
         ("sigma", "2228", "must be at least 2228.482632459166 for this epsilon and delta, whatever tau_star is"),
         ("tau_star", "13000", "must be at least 13951.051328063842 for this epsilon and delta"),
@@ -187,8 +243,14 @@ def test_an_error_stands_beside_its_field(case_study: Visit, field: str, text: s
     expect(page.locator(f"#{field}-error")).to_have_text(detail)
     expect(page.locator(f"#{field}")).to_have_attribute("aria-invalid", "true")
     expect(page.locator("#answer")).to_have_class("answer stale")
+    expect(page.locator("#lead")).to_have_text("No answer yet: see the marked field.")
+    expect(page.locator(".stale-note")).to_be_visible()
+    expect(page.locator("#copy")).to_be_disabled()
+    expect(page.locator("#release")).to_be_disabled()
     case_study.fill(field, good)
     expect(page.locator(f"#{field}-error")).to_be_empty()
+    expect(page.locator(".stale-note")).to_be_hidden()
+    expect(page.locator("#copy")).to_be_enabled()
     case_study.expect_answer("2228.48", "13951.05")
 
 

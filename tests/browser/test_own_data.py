@@ -34,10 +34,10 @@ def test_sizes_are_counted_without_a_request(visit: Visit) -> None:
 
     shares = visit.page.locator("#sizes-result .shares dd")
     expect(shares).to_have_text([f"{groups:.1%}".replace("%", " %"), f"{users:.1%}".replace("%", " %")])
-    expect(visit.page.locator("#sizes-result")).to_contain_text("5 groups read; nothing was sent")
+    expect(visit.page.locator("#sizes-result")).to_contain_text("5 sizes read, smallest 100, largest 40\u202f000; nothing was sent")
     expect(visit.page.locator("#sizes-section")).to_contain_text("not sent anywhere")
     visit.page.get_by_role("button", name="Use an example").click()
-    expect(visit.page.locator("#sizes-result")).to_contain_text("60 groups read")
+    expect(visit.page.locator("#sizes-result")).to_contain_text("60 sizes read")
     assert visit.requests == []
     assert "13951" not in visit.page.url
 
@@ -67,6 +67,32 @@ def test_a_file_of_sizes_can_be_opened(visit: Visit, tmp_path: Path) -> None:
 )
 def test_sizes_are_found_in_what_people_paste(case_study: Visit, text: str, sizes: list[float]) -> None:
     assert module(case_study, "sizes", "it.sizesOf(argument)", text) == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "ignored"),
+    [
+        ("[100, 200, 300]", [100, 200, 300], 0),
+        ("[100,200,300]", [100, 200, 300], 0),
+        ("10, 20\n30, 40", [10, 20, 30, 40], 0),
+        ("1,234\n56", [56], 1),
+        ("1 234\n56", [56], 1),
+        ("url,users\na,1,234\nb,56", [56], 2),
+        ('url,users\na,"1,234"\nb,56', [1234, 56], 1),
+        ("a\t1,234\nb\t56", [1234, 56], 0),
+        ("1\u202f234\n5'678", [1234, 5678], 0),
+        ("id,users\n1,400\n2,300", [400, 300], 1),
+    ],
+)
+def test_separators_and_brackets_are_not_misread(case_study: Visit, text: str, sizes: list[float], ignored: int) -> None:
+    assert module(case_study, "sizes", "it.readingOf(argument)", text) == {"sizes": sizes, "ignored": ignored}
+
+
+def test_a_million_sizes_are_counted_by_how_often_they_occur(case_study: Visit) -> None:
+    text = "Array.from({length: 1e6}, (_, k) => 1 + (k * 7919) % 5000).join('\\n')"
+    said = module(case_study, "sizes", f"(({{times, said}}) => [times.size, said])(it.summary({text}))", None)
+
+    assert said == [5000, "1\u202f000\u202f000 sizes read, smallest 1, largest 5\u202f000; nothing was sent."]
 
 
 def test_the_normal_tail_is_right_to_thirteen_digits(case_study: Visit) -> None:

@@ -43,6 +43,29 @@ def test_columns_are_released_too(visit: Visit) -> None:
         visit.page.get_by_role("button", name="Release", exact=True).click()
 
     assert answered.value.json()["groups"]["values"].keys() == {"likes"}
+    expect(visit.page.locator("#release-result thead th")).to_have_text(
+        ["Group", "Release 1: count", "Release 1: likes"]
+    )
+    assert len(cells(visit, "a.example")) == 2
+
+
+def test_releases_of_other_groups_are_forgotten(visit: Visit) -> None:
+    visit.open()
+    visit.page.get_by_role("button", name="Release", exact=True).click()
+    expect(visit.page.locator("#release-result")).to_contain_text("One release")
+    visit.page.locator("#groups").fill("big, 1000000")
+
+    expect(visit.page.locator("#release-result")).to_contain_text("Nothing released yet")
+
+
+def test_a_release_that_does_not_reach_the_service_is_said(visit: Visit) -> None:
+    visit.open()
+    visit.page.route("**/release", lambda route: route.abort())
+    visit.page.get_by_role("button", name="Release", exact=True).click()
+
+    expect(visit.page.locator("#groups-error")).to_have_text("The service cannot be reached.")
+    assert [each for each in visit.complaints if "ERR_FAILED" not in each] == []
+    visit.complaints.clear()
 
 
 @pytest.mark.parametrize("groups", ["a, 5\na, 6", "a, many", "a", "a, -1"], ids=["twice", "word", "none", "negative"])
@@ -52,5 +75,6 @@ def test_what_is_wrong_with_the_groups_is_said_beside_them(visit: Visit, groups:
     visit.page.get_by_role("button", name="Release", exact=True).click()
 
     expect(visit.page.locator("#groups-error")).to_contain_text("/groups")
+    expect(visit.page.locator("#groups")).to_have_attribute("aria-invalid", "true")
     expect(visit.page.locator("#release-result")).to_contain_text("Nothing released yet")
     visit.complaints.clear()  # the browser notes each 422 in its console

@@ -4,6 +4,7 @@ import { keepProbability, publishedError } from "./normal.js";
 import { post } from "./service.js";
 
 const STEPS = 60;
+const MOST_USERS = 1e100;
 const MOST_TIMES = 20; // a given σ further out than this many times the least is not drawn with the others
 
 /** δ(ε) of the mechanism by both accountings, from 0 to twice its ε. */
@@ -46,7 +47,8 @@ export function keepCurves(mechanisms) {
 /** The relative error of a published count by true size: median, and the band that holds 95 %. */
 export function errorBand(mechanism) {
   const { tau, tau_star, sigma } = mechanism;
-  const n = sizes(Math.max(tau, tau_star - 1.5 * sigma), tau_star + 12 * sigma);
+  const last = tau_star + 12 * sigma;
+  const n = last < MOST_USERS ? sizes(Math.max(tau, tau_star - 1.5 * sigma), last) : []; // Plotly has no axis for more
   const errors = n.map((size) => publishedError(size, mechanism).map((error) => error / size));
   return { n, low: errors.map(([low]) => low), median: errors.map(([, median]) => median), high: errors.map(([, , high]) => high) };
 }

@@ -4,6 +4,7 @@ const SWITCH = 2;
 
 /** erfc(x): the series of erf near zero [DLMF 7.6.2], the continued fraction further out [DLMF 7.9.1]. */
 export function erfc(x) {
+  if (x < -6.5) return 2; // to the last digit
   if (x < 0) return 2 - erfc(-x);
   if (x > 27) return 0; // below the smallest double
   return x < SWITCH ? 1 - erfSeries(x) : erfcFraction(x);
