@@ -29,8 +29,11 @@ def browser() -> Iterator[Browser]:
 def case_study(service: Service, browser: Browser) -> Iterator[Visit]:
     """One tab with the first preset, for tests that leave it as they found it: Plotly takes a second to load."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    yield Visit(context.new_page(), service.url).open()
+    visit = Visit(context.new_page(), service.url).open()
+    yield visit
     context.close()
+    assert [each for each in visit.complaints if "422" not in each] == []  # the browser notes what is refused
+    assert visit.hosts() <= {urlsplit(service.url).netloc}
 
 
 @pytest.fixture

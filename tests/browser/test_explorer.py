@@ -9,7 +9,8 @@ from tests.api.process import ROOT
 from tests.browser.visits import Visit
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
-PHONE = {"viewport": {"width": 375, "height": 812}, "has_touch": True}
+PHONE = {"viewport": {"width": 375, "height": 812}, "has_touch": True, "is_mobile": True}
+SMALL_PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
 DARK = {"color_scheme": "dark"}
 
 
@@ -141,6 +142,16 @@ def test_a_link_restores_everything(visit: Visit) -> None:
     assert set(visit.query) == {"epsilon", "delta", "c_u", "tau", "sigma", "column", "axes", "code"}
 
 
+def test_a_column_name_may_hold_what_separates_columns(visit: Visit) -> None:
+    visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1")
+    visit.fill("column-0-name", "a~b %7E")
+    visit.page.reload()
+
+    expect(visit.page.locator("#column-0-name")).to_have_value("a~b %7E")
+    expect(visit.page.locator("#column-0-upper")).to_have_value("1")
+    visit.page.locator("#plots[data-drawn]").wait_for()
+
+
 def test_a_given_mechanism_is_accounted_for(visit: Visit) -> None:
     """σ and τ* of the paper, rounded: the page says that they miss the target."""
     visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=2228&tau_star=13948")
@@ -268,7 +279,9 @@ def test_axes_turn_logarithmic_and_back(visit: Visit) -> None:
     assert visit.query["axes"] == ["curve-y"]
 
 
-@pytest.mark.parametrize(("kind", "start"), [("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", b"series,epsilon,delta\n")])
+@pytest.mark.parametrize(
+    ("kind", "start"), [("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", b"series,epsilon,delta,ratio\n")]
+)
 def test_a_plot_is_a_file_away(case_study: Visit, tmp_path: Path, kind: str, start: bytes) -> None:
     with case_study.page.expect_download() as started:
         case_study.page.get_by_role("button", name=f"Download δ at every ε as {kind}").click()
@@ -300,11 +313,16 @@ def test_the_theme_can_be_chosen_and_is_remembered(visit: Visit) -> None:
     assert visit.page.evaluate(ground) != light
 
 
-@pytest.mark.parametrize("visit", [PHONE], indirect=True)
+@pytest.mark.parametrize("visit", [PHONE, SMALL_PHONE], indirect=True)
 def test_nothing_is_wider_than_a_phone(visit: Visit) -> None:
+    """And the comparison fits where a phone is not of the smallest; a finger on a plot scrolls."""
     visit.open()
+    width = visit.page.evaluate("window.innerWidth")
 
-    assert visit.page.evaluate("document.documentElement.scrollWidth") == 375
+    assert visit.page.evaluate("document.documentElement.scrollWidth") == width
+    table = "(it => it.scrollWidth - it.clientWidth)(document.getElementById('compare').parentElement)"
+    assert width < 375 or visit.page.evaluate(table) == 0
+    assert visit.page.evaluate("document.getElementById('plot-keep').layout.dragmode") is False
     visit.expect_answer("2228.48", "13951.05")
 
 

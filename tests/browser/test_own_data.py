@@ -34,7 +34,9 @@ def test_sizes_are_counted_without_a_request(visit: Visit) -> None:
 
     shares = visit.page.locator("#sizes-result .shares dd")
     expect(shares).to_have_text([f"{groups:.1%}".replace("%", " %"), f"{users:.1%}".replace("%", " %")])
-    expect(visit.page.locator("#sizes-result")).to_contain_text("5 sizes read, smallest 100, largest 40\u202f000; nothing was sent")
+    expect(visit.page.locator("#sizes-result")).to_contain_text(
+        "5 sizes read, smallest 100, largest 40\u202f000; nothing was sent"
+    )
     expect(visit.page.locator("#sizes-section")).to_contain_text("not sent anywhere")
     visit.page.get_by_role("button", name="Use an example").click()
     expect(visit.page.locator("#sizes-result")).to_contain_text("60 sizes read")
@@ -84,7 +86,9 @@ def test_sizes_are_found_in_what_people_paste(case_study: Visit, text: str, size
         ("id,users\n1,400\n2,300", [400, 300], 1),
     ],
 )
-def test_separators_and_brackets_are_not_misread(case_study: Visit, text: str, sizes: list[float], ignored: int) -> None:
+def test_separators_and_brackets_are_not_misread(
+    case_study: Visit, text: str, sizes: list[float], ignored: int
+) -> None:
     assert module(case_study, "sizes", "it.readingOf(argument)", text) == {"sizes": sizes, "ignored": ignored}
 
 

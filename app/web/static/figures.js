@@ -61,15 +61,23 @@ export const FIGURES = {
     x: { title: "n, true size", name: "n", tickformat: ",~r" },
     y: { title: "relative error", name: "relative_error", percent: true },
     draw: ({ error }, color) => [
-      line("97.5 %", error.n, error.high, color("exact"), { line: { width: 1 }, trace: { showlegend: false } }),
-      line("2.5 %", error.n, error.low, color("exact"), { line: { width: 1 }, trace: { name: "95 % band", fill: "tonexty", fillcolor: color("accent-soft") } }),
+      line("97.5 %", error.n, error.high, color("exact"), { line: { width: 1 }, trace: { showlegend: false, meta: "upper end of the 95 % band" } }),
+      line("2.5 %", error.n, error.low, color("exact"), { line: { width: 1 }, trace: { name: "95 % band", meta: "lower end of the 95 % band", fill: "tonexty", fillcolor: color("accent-soft") } }),
       line("Median", error.n, error.median, color("exact")),
     ],
   },
 };
 
-/** A figure's points as rows: which line, x, y. */
+/** A figure's points as rows: which line, x, y, and a column for the second axis where there is one. */
 export function csvOf(figure, traces) {
-  const rows = traces.flatMap(({ name, x, y }) => x.map((value, k) => [`"${name}"`, value, y[k] ?? ""].join(",")));
-  return [["series", figure.x.name, figure.y.name].join(","), ...rows, ""].join("\n");
+  const second = figure.layout?.yaxis2?.title.text;
+  const rows = traces.flatMap(({ name, meta, x, y, yaxis }) =>
+    x.map((value, k) => {
+      const cell = y[k] ?? "";
+      const cells = second === undefined ? [cell] : yaxis === "y2" ? ["", cell] : [cell, ""];
+      return [`"${meta ?? name}"`, value, ...cells].join(",");
+    }),
+  );
+  const heads = ["series", figure.x.name, figure.y.name, ...(second === undefined ? [] : [second])];
+  return [heads.join(","), ...rows, ""].join("\n");
 }

@@ -66,8 +66,9 @@ export function wirePlots(state, changed) {
     const range = figure.range?.(data).map((end) => (isLog(id, "y") ? Math.log10(Math.max(end, 1e-300)) : end));
     return {
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: color("muted") },
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
+      paper_bgcolor: color("surface"), // opaque, for the files too
+      plot_bgcolor: color("surface"),
+      dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom", // a finger that moves wants to scroll
       margin: { l: 56, r: 12, t: 8, b: 40 },
       hovermode: "x unified",
       hoverlabel: { bgcolor: color("surface"), bordercolor: color("line"), font: { color: color("ink") } },

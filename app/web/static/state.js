@@ -24,7 +24,7 @@ export function stateOf(search) {
 export function searchOf(state) {
   const query = new URLSearchParams();
   for (const name of FIELDS) if (state[name].trim() !== "" || name === "epsilon") query.set(name, state[name].trim());
-  for (const { name, lower, upper, noise } of state.columns) query.append("column", [name, lower, upper, noise].join("~"));
+  for (const { name, lower, upper, noise } of state.columns) query.append("column", [name, lower, upper, noise].map(escaped).join("~"));
   if (state.axes.size > 0) query.set("axes", [...state.axes].sort().join(","));
   if (state.code !== "curl") query.set("code", state.code);
   return `?${query}`;
@@ -36,7 +36,11 @@ export function presetOf(state) {
   return Object.entries(PRESETS).find(same)?.[0];
 }
 
+/** A ~ separates the parts of a column in the link. */
+const escaped = (text) => text.replaceAll("%", "%25").replaceAll("~", "%7E");
+const unescaped = (text) => text.replaceAll(/%(25|7E)/gi, (_, code) => (code === "25" ? "%" : "~"));
+
 function columnOf(text) {
-  const [name = "", lower = "", upper = "", noise = ""] = text.split("~");
+  const [name = "", lower = "", upper = "", noise = ""] = text.split("~").map(unescaped);
   return { name, lower, upper, noise };
 }
