@@ -13,7 +13,7 @@ from app.accounting.curves import CurveCache
 from app.api import account, budgets, calibrate, compare, pages, problems, release, release_table, service
 from app.api.access import AccessMiddleware, Gate
 from app.api.books import Books
-from app.api.guards import BodyLimitMiddleware, CutOffMiddleware, HeadersMiddleware
+from app.api.guards import GuardMiddleware
 from app.api.services import Services
 from app.api.workload import Workshop
 from app.metrics import Metrics, MetricsMiddleware
@@ -75,16 +75,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
     )
     app.state.services = services
-    for module in (calibrate, compare, account, release, release_table, budgets, service, pages):
+    for module in (account, calibrate, compare, release, release_table, budgets, service, pages):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     for path, assets in pages.ASSETS.items():
         app.mount(path, assets)
     releases = {"/release": settings.max_release_bytes, "/release/table": settings.max_table_bytes}
-    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes, exceptions=releases)
     app.add_middleware(AccessMiddleware, gate=gate)
-    app.add_middleware(CutOffMiddleware)
+    app.add_middleware(GuardMiddleware, max_bytes=settings.max_body_bytes, exceptions=releases)
     app.add_middleware(MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed=releases.keys())
-    app.add_middleware(HeadersMiddleware)
     problems.install(app)
     _describe_problems(app)
     return app

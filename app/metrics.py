@@ -108,8 +108,8 @@ class MetricsMiddleware:
         finally:
             method = scope["method"] if scope["method"] in _METHODS else "other"
             route = getattr(scope.get("route"), "path", "none")
-            seconds = None if route in self._untimed else round(time.perf_counter() - started, 6)
+            seconds = None if route in self._untimed else time.perf_counter() - started
             self._metrics.observe(method, route, status, seconds)
             if self._access_log:
                 line = {"method": method, "route": route, "status": status}
-                logger.info("request", extra=line if seconds is None else line | {"seconds": seconds})
+                logger.info("request", extra=line if seconds is None else line | {"seconds": round(seconds, 6)})
