@@ -34,8 +34,9 @@ def main() -> None:
     rows = []
     for name, pairs, goal in zip(("uncached", "cached"), zip(*rounds, strict=True), ("≥ 0.8", "≥ 0.9"), strict=True):
         noops, rates = zip(*pairs, strict=True)
+        medians = [f"{statistics.median(column):,.0f}" for column in (noops, rates)]
         share = statistics.median(rate / noop for noop, rate in pairs)
-        rows.append((name, f"{statistics.median(noops):,.0f}", f"{statistics.median(rates):,.0f}", f"{share:.2f}", goal))
+        rows.append((name, *medians, f"{share:.2f}", goal))
     print("## HTTP: one worker, 16 keep-alive connections, the client on the other core\n")
     print(table(("request", "no-op, 1/s", "service, 1/s", "of the no-op", "goal"), rows))
     print(f"\n{'; '.join(hits_and_misses)}")

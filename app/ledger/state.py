@@ -26,6 +26,8 @@ Kind = Literal["created", "changed", "charge"]
 GENESIS = "0" * 64
 """What stands before the first entry of every history."""
 
+_ordered_json = json.JSONEncoder(sort_keys=True).encode
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -63,19 +65,19 @@ class Budget:
         """The budget with another limit, and the entry that says so; the first entry says that it was made."""
         kind: Kind = "changed" if self.entries else "created"
         limit = {"epsilon": epsilon, "delta": delta, "description": description}
-        return replace(self, **limit)._appended(kind, at, limit)  # type: ignore[arg-type]
+        return self._appended(kind, at, limit, **limit)
 
     def charged(
         self, after: Spent, release: Release, cost: Cost, at: str, further: dict[str, Any]
     ) -> tuple["Budget", Entry]:
         """The budget with a release more, whose sums are ``after``, and the entry that says so."""
         details = {"release": json_of(release), "s": cost.s, "d": cost.d} | further
-        return replace(self, spent=after)._appended("charge", at, details)
+        return self._appended("charge", at, details, spent=after)
 
-    def _appended(self, kind: Kind, at: str, details: dict[str, Any]) -> tuple["Budget", Entry]:
-        payload, number = json.dumps(details, sort_keys=True), self.entries + 1
+    def _appended(self, kind: Kind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
+        payload, number = _ordered_json(details), self.entries + 1
         entry = Entry(self.id, number, kind, at, payload, _hash(self.head, self.id, number, kind, at, payload))
-        return replace(self, entries=number, head=entry.hash), entry
+        return replace(self, entries=number, head=entry.hash, **changes), entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,8 @@ def text_of(exact: Fraction) -> str:
 
 
 def fraction_of(text: str) -> Fraction:
-    return Fraction(text)
+    numerator, denominator = text.split("/")
+    return Fraction(int(numerator), int(denominator))
 
 
 def _replayed(budget: Budget, entry: Entry) -> Budget:
