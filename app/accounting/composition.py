@@ -50,6 +50,7 @@ __all__ = [
     "lower_delta",
     "lower_epsilon",
     "remaining",
+    "used",
 ]
 
 Release = Mechanism | PlainGaussian
@@ -61,6 +62,7 @@ _MOST_SPLITS = 16
 # A double rounded up to is within two ulps of the real: one of the rounding, and one should the real be a double.
 _LEAST = math.nextafter(0, 1)
 _SEVERAL = 2  # as if there were more than one release, which alone would be accounted for exactly
+_SHARES = 2**20
 _RELATIVE_EXCESS, _ABSOLUTE_EXCESS = Fraction(1, 2**51), Fraction(1, 2**1073)
 
 
@@ -168,6 +170,21 @@ def how_many_fit(spent: Spent, release: Release, cost: Cost, epsilon: float, del
     return largest_integer(
         lambda times: fits(spent.plus(release, cost, times), epsilon, delta), guess.max(arb(1)).mid(), MOST_RELEASES
     )
+
+
+def used(spent: Spent, epsilon: float, delta: float) -> float:
+    """The share of the limit that is gone if what comes costs S and D in the proportion of what came; rounded up.
+
+    The least u, in steps of 2⁻²⁰, for which S/u and D/u would fit; 1 where nothing is left.
+    """
+    if spent.releases == 0:
+        return 0.0
+
+    def is_too_small(share: int) -> bool:
+        scaled = Fraction(_SHARES, share)
+        return not fits(Spent(spent.s * scaled, spent.d * scaled, releases=_SEVERAL), epsilon, delta)
+
+    return min(largest_integer(is_too_small, arb(_SHARES // 2), _SHARES) + 1, _SHARES) / _SHARES
 
 
 def remaining(spent: Spent, epsilon: float, delta: float) -> Cost:

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from app.accounting.composition import Part
+from app.accounting.composition import Part, used
 from app.api.balances import BalanceOut, LimitOut, RemainingOut, SpentOut
 from app.api.mechanism import AnyMechanismIn, OneOrMany, Strict
 from app.ledger.state import Budget, Entry, Fault, Kind
@@ -61,6 +61,12 @@ class BudgetSummary(Strict):
         title="Spent",
         description="What is spent of it, by composition; exact for a single release.",
         examples=[_BALANCE],
+    )
+    used: float = Field(
+        title="Used",
+        description="From 0 to 1: the share that is gone if what comes costs S and D in the proportion of what came; "
+        "n of N equal releases use n/N. Rounded up.",
+        examples=[0.1309],
     )
 
     @classmethod
@@ -123,6 +129,9 @@ class PreviewOut(Strict):
         title="After",
         description="What would be spent after it.",
         examples=[{"releases": 2, "s": 0.021, "d": 2e-05, "epsilon": 0.45, "delta": 2.1e-05}],
+    )
+    used: float = Field(
+        title="Used", description="The share that would be gone, as in the budget itself.", examples=[0.2617]
     )
     remaining: RemainingOut | None = Field(
         title="Remaining", description="What would be left; null where it does not fit.", examples=[_REMAINING]
@@ -206,4 +215,5 @@ class VerificationOut(Strict):
 
 def _of(budget: Budget) -> dict[str, Any]:
     limit = LimitOut(epsilon=budget.epsilon, delta=budget.delta)
-    return {"id": budget.id, "description": budget.description, "limit": limit}
+    share = used(budget.spent, budget.epsilon, budget.delta)
+    return {"id": budget.id, "description": budget.description, "limit": limit, "used": share}

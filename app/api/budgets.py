@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 
-from app.accounting.composition import NOTHING, Cost, Release, cost_of, how_many_fit
+from app.accounting.composition import NOTHING, Cost, Release, cost_of, how_many_fit, used
 from app.accounting.errors import InvalidParameter
 from app.accounting.mechanism import MOST_C_U, Mechanism, PlainGaussian
 from app.api.access import access_of
@@ -247,5 +247,6 @@ def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
         fitting=fitting,
         asked=BalanceOut.of(alone, budget),
         after=BalanceOut.of(after, budget),
+        used=used(after, budget.epsilon, budget.delta),
         remaining=RemainingOut.of(after, budget) if all_fit else None,
     )

@@ -22,6 +22,7 @@ from app.accounting.composition import (
     how_many_fit,
     lower_delta,
     lower_epsilon,
+    used,
 )
 from app.accounting.mechanism import Mechanism, PlainGaussian
 from app.accounting.methods import EXACT, at_delta, at_epsilon
@@ -170,6 +171,35 @@ def test_as_many_fit_as_are_said_to_and_not_one_more(already: int, epsilon: floa
 
     assert many == 0 or fits(spent.plus(URLS, cost, many), epsilon, delta)
     assert not fits(spent.plus(URLS, cost, many + 1), epsilon, delta)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-4), (0.5, 2e-4), (0.0, 0.5), (8.0, 1e-4)])
+def test_what_is_used_grows_evenly_with_equal_releases(epsilon: float, delta: float) -> None:
+    """A gauge that is half empty has room for as much again."""
+    cost = cost_of(URLS)
+    most = how_many_fit(NOTHING, URLS, cost, epsilon, delta)
+    shares = [used(NOTHING.plus(URLS, cost, times), epsilon, delta) for times in range(most + 3)]
+
+    assert most > 1
+    assert shares[0] == 0
+    assert shares[most] <= 1
+    assert shares[most + 1 :] == [1, 1]
+    assert shares[: most + 1] == pytest.approx([shares[most] / most * times for times in range(most + 1)], abs=2e-6)
+
+
+@examples(60)
+@given(st.lists(cases(most_c_u=1000, most_gap=30.0), min_size=2, max_size=3), log_uniform(0.1, 10), st.floats(1e-6, 0.5))
+def test_what_is_used_is_rounded_up(releases: list[Case], epsilon: float, delta: float) -> None:
+    spent = spent_on(releases)
+    share = Fraction(used(spent, epsilon, delta))
+
+    def fits_times(factor: Fraction) -> bool:
+        return fits(Spent(spent.s * factor, spent.d * factor, releases=2), epsilon, delta)
+
+    assert 0 < share <= 1
+    assert share == 1 or fits_times(1 / share)
+    less = share - Fraction(1, 2**20)
+    assert less == 0 or not fits_times(1 / less)
 
 
 @examples(60)

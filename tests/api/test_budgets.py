@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.accounting.composition import NOTHING, Spent, cost_of, delta_at, how_many_fit
+from app.accounting.composition import NOTHING, Spent, cost_of, delta_at, how_many_fit, used
 from app.accounting.mechanism import Mechanism, PlainGaussian
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 
@@ -62,6 +62,7 @@ def test_a_new_budget_has_spent_nothing(bank: Bank) -> None:
     }
     assert budget["remaining"]["delta"] == 1e-4
     assert budget["more"] is None
+    assert budget["used"] == 0
 
 
 def test_one_charge_is_what_account_exact_says_and_several_are_composed(bank: Bank) -> None:
@@ -112,6 +113,16 @@ def test_how_many_more_is_told_for_a_mechanism_in_the_query(bank: Bank) -> None:
     gaussian = PlainGaussian(1, 100.0, 0.01)
     more = how_many_fit(after(1), gaussian, cost_of(gaussian), 1.0, 1e-4)
     assert bank.budget("?c_u=1&sigma=100&mu_0=0.01")["more"] == more
+
+
+def test_what_is_used_is_told_of_each_budget_and_of_what_is_planned(bank: Bank) -> None:
+    bank.charge("a")
+    bank.charge("b")
+    preview = bank.answer("/budgets/web/preview", {"mechanism": CASE_STUDY})
+
+    (listed,) = bank.get("/budgets").json()["budgets"]
+    assert bank.budget()["used"] == listed["used"] == used(after(2), 1.0, 1e-4)
+    assert preview["used"] == used(after(3), 1.0, 1e-4)
 
 
 @pytest.mark.parametrize("query", ["?c_u=1", "?sigma=3", "?c_u=1&sigma=3&tau=1", "?c_u=0&sigma=3", "?c_u=1&sigma=nan"])
