@@ -1,4 +1,4 @@
-"""GET /, /reference and /docs: pages that need no other host, with the headers that keep it so.
+"""GET /, /ledger, /reference and /docs: pages that need no other host, with the headers that keep it so.
 
 Every URL in them is relative, so that they work behind a path prefix and a TLS proxy as they are. Plotly and Swagger UI
 come from installed packages.
@@ -51,6 +51,12 @@ ASSETS = {
 async def explorer(request: Request) -> Response:
     """The explorer."""
     return await _PAGES.response("index.html", request.scope)
+
+
+@router.get("/ledger")
+async def ledger(request: Request) -> Response:
+    """The budgets: a page over /budgets, which is the API."""
+    return await _PAGES.response("ledger.html", request.scope)
 
 
 @router.get("/reference")

@@ -14,6 +14,7 @@ export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma },
   byId("lead").textContent =
     `Add Gaussian noise with σ = ${shownUp(sigma)} to every count, then publish only the groups whose noisy count reaches ` +
     `${shownUp(tau_star)}. Noise moves a count by less than ${shownUp(1.96 * sigma)} users, 19 times out of 20.`;
+  byId("plan").href = planOf(mechanism);
   const meets = delta <= Number(asked);
   const verdict = meets ? "meets" : "misses";
   byId("certificate").replaceChildren(
@@ -24,6 +25,11 @@ export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma },
     ` the target δ = ${asked}.`,
     largest_sigma ? ` At this threshold σ may be as large as ${shownDown(largest_sigma)}.` : "",
   );
+}
+
+/** The page of the budgets, with this mechanism as the plan; a link has no room for further columns. */
+function planOf({ c_u, tau, tau_star, sigma, aggregates }) {
+  return aggregates ? "ledger" : `ledger?${new URLSearchParams({ c_u, tau, tau_star, sigma })}`;
 }
 
 /** Strike the last answer out, and say where to look: at a field, at the columns, or below the form. */

@@ -1,5 +1,6 @@
 // The code panel: tabs by the keyboard's arrows too, and a button that copies.
 
+import { offerCopy } from "./copying.js";
 import { byId, element } from "./elements.js";
 import { SNIPPETS } from "./snippets.js";
 
@@ -35,21 +36,10 @@ export function wireCode(state, chosen) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step) choose(names[(names.indexOf(state.code) + step + names.length) % names.length], true);
   });
-  byId("copy").addEventListener("click", async () => {
-    await copied();
-    byId("copy").textContent = "Copied";
-    setTimeout(() => (byId("copy").textContent = "Copy"), 1500);
-  });
+  offerCopy(byId("copy"), byId("code"));
   show();
   return (next) => {
     context = next;
     show();
   };
-}
-
-/** Browsers hide the clipboard from pages without TLS, but still copy what is selected. */
-async function copied() {
-  if (navigator.clipboard) return navigator.clipboard.writeText(byId("code").textContent);
-  getSelection().selectAllChildren(byId("code"));
-  document.execCommand("copy");
 }

@@ -2,8 +2,10 @@
 
 /** A problem document of the service (RFC 9457). */
 export class Problem extends Error {
-  constructor(document) {
+  constructor(document, status) {
     super(document.detail);
+    this.status = status;
+    this.type = document.type;
     this.errors = document.errors?.length ? document.errors : [{ pointer: "", detail: document.detail }];
   }
 }
@@ -43,17 +45,24 @@ export function address(path) {
   return new URL(path, document.baseURI.replace(/[?#].*$/, "")).href;
 }
 
-export async function get(path) {
-  return answered(await fetch(path, { headers: { Accept: "application/json" } }));
+let key = "";
+
+/** Ask with this key from now on; with none if it is empty. It is kept here and nowhere else. */
+export function useKey(next) {
+  key = next;
 }
 
-export async function post(path, body, signal) {
-  const content = typeof body === "string" ? body : encode(body);
-  return answered(await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: content, signal }));
-}
+export const hasKey = () => key !== "";
 
-async function answered(response) {
+export const get = (path, signal) => asked("GET", path, undefined, signal);
+export const post = (path, body, signal) => asked("POST", path, body, signal);
+export const put = (path, body, signal) => asked("PUT", path, body, signal);
+
+async function asked(method, path, body, signal) {
+  const headers = { Accept: "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const response = await fetch(path, { method, headers, body: typeof body === "string" ? body : encode(body), signal });
   const document = await response.json().catch(() => ({ detail: `The service answered ${response.status}.` }));
-  if (!response.ok) throw new Problem(document);
+  if (!response.ok) throw new Problem(document, response.status);
   return document;
 }

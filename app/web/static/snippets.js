@@ -29,7 +29,8 @@ print(answer["mechanism"])
   },
 };
 
-function quoted(text) {
+/** Text as one word of a shell. */
+export function quoted(text) {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 

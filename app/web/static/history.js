@@ -1,0 +1,74 @@
+// The history of a budget, page by page, and whether it is as it was recorded.
+
+import { byId, element } from "./elements.js";
+import { errorsOf } from "./fields.js";
+import { digits, scientific, shown } from "./numbers.js";
+import { get } from "./service.js";
+
+const PAGE = 20;
+
+/** Wire up the panel. Returns what shows the history of a budget from its latest entry. */
+export function wireHistory() {
+  let id = "";
+  let before = null;
+
+  /** The next entries, after those that are there. */
+  async function page(signal) {
+    const place = before === null ? "" : `&before=${before}`;
+    const { entries, before: next } = await get(`${path()}/charges?limit=${PAGE}${place}`, signal);
+    if (before === null) byId("history").tBodies[0].replaceChildren();
+    byId("history").tBodies[0].append(...entries.map(row));
+    byId("older").hidden = next === null;
+    before = next;
+  }
+
+  const path = () => `budgets/${encodeURIComponent(id)}`;
+  const say = (text, isFault = false) => {
+    byId("verified").textContent = text;
+    byId("verified").classList.toggle("error", isFault);
+  };
+  const failed = (failure) => say(errorsOf(failure)[0].detail, true);
+
+  byId("older").addEventListener("click", () => page().catch(failed));
+  byId("verify").addEventListener("click", async () => {
+    say("Verifying…");
+    try {
+      const { intact, entries, head, fault } = await get(`${path()}/verify`);
+      const place = fault?.number ? `Entry ${fault.number}` : "The budget";
+      if (intact) say(`Intact: ${entries === 1 ? "1 entry" : `${entries} entries`}, every hash and every sum. The last hash is ${head}`);
+      else say(`${place} ${fault.detail}.`, true);
+    } catch (failure) {
+      failed(failure);
+    }
+  });
+  return (next, signal) => {
+    id = next;
+    before = null;
+    say("");
+    return page(signal);
+  };
+}
+
+function row({ number, kind, at, details, hash }) {
+  const cells = [
+    element("time", { datetime: at }, at.replace("T", " ").replace("Z", "")),
+    kind === "charge" ? released(details.release) : `${kind === "created" ? "Made" : "Limit changed"}: ε ${details.epsilon}, δ ${digits(details.delta)}`,
+    ...(kind === "charge" ? [amount(details.s), amount(details.d), element("span", { class: "key", title: details.key }, details.key)] : ["", "", ""]),
+    element("code", { title: hash }, hash.slice(0, 8)),
+  ];
+  return element("tr", { "data-kind": kind }, element("th", { scope: "row" }, String(number)), ...cells.map((cell) => element("td", {}, cell)));
+}
+
+function released({ c_u, tau, tau_star, sigma, mu_0 }) {
+  const threshold = tau_star === undefined ? "no threshold" : `τ\u00a0${tau}, τ*\u00a0${brief(tau_star)}`;
+  return `C_u\u00a0${c_u}, σ\u00a0${brief(sigma)}, ${threshold}${mu_0 ? `, μ₀\u00a0${brief(mu_0)}` : ""}`;
+}
+
+/** As it was given where that is short. */
+function brief(value) {
+  return String(value).length <= 8 ? String(value) : shown(value);
+}
+
+function amount(value) {
+  return element("span", { title: String(value) }, value === 0 ? "0" : scientific(value, 4));
+}
