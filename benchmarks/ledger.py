@@ -15,6 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 from app.accounting.composition import cost_of
+from app.accounting.limits import Limit
 from app.accounting.mechanism import Mechanism
 from app.ledger.opening import connections_of, open_ledger
 from app.ledger.store import Answer, Paid
@@ -55,7 +56,7 @@ def rates(places: dict[str, str], bare_places: dict[str, str]) -> None:
 
 def prepare(place: str) -> None:
     ledger = open_ledger(place, SECRET)
-    ledger.put_budget("web", 1e6, 0.5, "", AT)
+    ledger.put_budget("web", Limit(1e6, 0.5), "", AT)
     ledger.close()
 
 
@@ -129,7 +130,7 @@ def latencies(places: dict[str, str]) -> None:
     rows = []
     for name, place in places.items():
         ledger = open_ledger(place, SECRET)
-        ledger.put_budget("web", 1e6, 0.5, "", AT)
+        ledger.put_budget("web", Limit(1e6, 0.5), "", AT)
         ledger.close()
         with serving("app", ledger=place, ledger_secret=SECRET) as server:
             without = [post(server.port, body, None) for _ in range(RELEASES)]

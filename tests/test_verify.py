@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from app.accounting.limits import Limit
 from app.ledger.opening import open_ledger
 from tests.api.process import PATIENCE, ROOT, environment
 from tests.ledger.examples import AT, charge, paid
@@ -22,7 +23,7 @@ def test_every_budget_is_checked_and_a_fault_is_an_exit_code(tmp_path: Path) -> 
     place = tmp_path / "ledger.sqlite3"
     ledger = open_ledger(str(place), "")
     for name in ("ads", "web"):
-        ledger.put_budget(name, 1.0, 1e-4, "", AT)
+        ledger.put_budget(name, Limit(1.0, 1e-4), "", AT)
     charge(ledger, paid("web"))
     heads = {budget.id: budget.head for budget in ledger.budgets()}
     ledger.close()

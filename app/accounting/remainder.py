@@ -1,9 +1,10 @@
 """Calibration to what is left: the smallest noise and threshold with which k equal releases still fit a budget.
 
-Composed, noise and threshold share what is left, so σ can be had for τ* and the reverse. With both open, σ is chosen
-where τ* is smallest (by a search in doubles, so nearly), and then τ* is the smallest there. A first and only release is
-accounted for exactly, and calibrated by ``calibration``. Every answer is certified: it fits, and the next double below
-(for C_u the next integer above) does not.
+Once a budget is divided (limits.py), k releases have a k-th of the S and of the D that are left: one says which σ is
+the smallest, the other which τ*. The first releases of all divide it themselves: σ can be had for τ* and the reverse,
+so with both open σ is chosen where τ* is smallest (by a search in doubles, so nearly). One release alone is accounted
+for exactly, and calibrated by ``calibration``. Every answer is certified: it fits, and the next double below (for C_u
+the next integer above) does not.
 """
 
 import math
@@ -14,9 +15,10 @@ from flint import arb
 
 from app.accounting.balls import largest_integer, smallest_double
 from app.accounting.calibration import calibrate
-from app.accounting.composition import Spent, cost_of, delta_at, fits
+from app.accounting.composition import Spent, cost_of, delta_at
 from app.accounting.drafts import ANY_TAU_STAR, Draft, Parameter, Target
 from app.accounting.errors import InfeasibleTarget, InvalidParameter
+from app.accounting.limits import Limit
 from app.accounting.mechanism import MOST_C_U, Mechanism
 from app.accounting.methods import EXACT
 
@@ -37,14 +39,14 @@ class Remainder:
     delta: float
 
 
-def calibrate_remainder(spent: Spent, draft: Draft, releases: int, target: Target) -> Remainder:
+def calibrate_remainder(spent: Spent, draft: Draft, releases: int, limit: Limit) -> Remainder:
     """Solve for what the draft leaves out, so that ``releases`` equal ones fit beside what is spent."""
     draft.check()
-    if not fits(spent, target.epsilon, target.delta):
-        raise InfeasibleTarget("", "cannot be solved: nothing is left of the budget")
-    left = _Left(spent, releases, target)
+    left = _Left(spent, releases, limit)
     if spent.releases == 0 and releases == 1:
-        mechanism = calibrate(EXACT, draft, target).mechanism
+        mechanism = calibrate(EXACT, draft, Target(limit.epsilon, limit.delta)).mechanism
+    elif limit.used(spent) == 1:
+        raise InfeasibleTarget("", "cannot be solved: nothing is left of the budget")
     else:
         match draft.missing:
             case ("sigma", "tau_star"):
@@ -60,20 +62,20 @@ def calibrate_remainder(spent: Spent, draft: Draft, releases: int, target: Targe
             case _:
                 detail = "must leave out exactly what is to be solved: sigma, tau_star, both, or c_u"
                 raise InvalidParameter("", detail)
-    return Remainder(mechanism, draft.missing, delta_at(left.after(mechanism), target.epsilon))
+    return Remainder(mechanism, draft.missing, delta_at(left.after(mechanism), limit.epsilon))
 
 
 @dataclass(frozen=True, slots=True)
 class _Left:
     spent: Spent
     releases: int
-    target: Target
+    limit: Limit
 
     def after(self, mechanism: Mechanism) -> Spent:
         return self.spent.plus(mechanism, cost_of(mechanism), self.releases)
 
     def allows(self, mechanism: Mechanism) -> bool:
-        return fits(self.after(mechanism), self.target.epsilon, self.target.delta)
+        return self.limit.admits_several(self.after(mechanism))
 
     def with_smallest_tau_star(self, draft: Draft) -> Mechanism:
         """A higher threshold costs less, so there is a smallest."""
@@ -95,23 +97,16 @@ class _Left:
     def with_smallest_sigma(self, draft: Draft) -> Mechanism:
         """At a given τ* a small σ is dear by its noise, a large one by its threshold; between them is the workable."""
         assert draft.tau_star is not None
-        least = self.least_sigma(replace(draft, tau_star=None))
-        candidates = (least * math.pow(_WIDEST_SIGMA, k / _GRID) for k in range(_GRID + 1))
+        open_draft = replace(draft, tau_star=None)
+        least, best = self.least_sigma(open_draft), self.best_sigma(open_draft)
+        candidates = (best, *(least * math.pow(_WIDEST_SIGMA, k / _GRID) for k in range(_GRID + 1)))
 
         def allows(sigma: float) -> bool:
             return self.allows(draft.with_sigma(sigma).complete())
 
-        def delta(sigma: float) -> float:
-            return delta_at(self.after(draft.with_sigma(sigma).complete()), self.target.epsilon)
-
         workable = next((sigma for sigma in candidates if allows(sigma)), None)
         if workable is None:
-            best = min((least * math.pow(_WIDEST_SIGMA, k / _GRID) for k in range(_GRID + 1)), key=delta)
-            sigma = _golden(lambda x: delta(math.exp(x)), math.log(best) - 0.2, math.log(best) + 0.2)
-            workable = math.exp(sigma) if allows(math.exp(sigma)) else None
-        if workable is None:
-            best = self.best_sigma(replace(draft, tau_star=None))
-            needed = self.with_smallest_tau_star(replace(draft, tau_star=None).with_sigma(best)).tau_star
+            needed = self.with_smallest_tau_star(open_draft.with_sigma(best)).tau_star
             raise InfeasibleTarget("tau_star", f"must be at least {needed!r} or so to fit the budget")
         smallest = smallest_double(allows, guess=arb(workable), lowest=_LEAST)
         assert smallest is not None
@@ -134,7 +129,9 @@ class _Left:
         return sigma
 
     def best_sigma(self, draft: Draft) -> float:
-        """About the σ that has the smallest τ*: near the least one the threshold has to make up for the noise."""
+        """About the σ that has the smallest τ*. Undivided, near the least one thresholds make up for the noise."""
+        if self.limit.proportion is not None:
+            return self.least_sigma(draft)
         least = math.log(self.least_sigma(draft))
 
         def tau_star(log_sigma: float) -> float:

@@ -1,6 +1,7 @@
 """What a budget has spent and has left, as it is shown: every number certified, on the side that does not flatter."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Self
 
 from pydantic import Field
@@ -12,13 +13,13 @@ from app.accounting.composition import (
     Spent,
     cost_of,
     delta_at,
+    double_below,
     epsilon_at,
     lower_delta,
     lower_epsilon,
-    remaining,
 )
+from app.accounting.limits import Limit
 from app.api.mechanism import Strict
-from app.ledger.state import Budget
 
 __all__ = ["BalanceOut", "LimitOut", "RemainingOut", "SpentOut"]
 
@@ -31,6 +32,17 @@ class LimitOut(Strict):
 
     epsilon: float = Field(title="ε", description="The ε of the budget.", examples=[1.0])
     delta: float = Field(title="δ", description="The δ of the budget.", examples=[1e-4])
+    s: float | None = Field(
+        title="S", description="The most that S may add up to; null until that is settled. Rounded down.", examples=[_S]
+    )
+    d: float | None = Field(
+        title="D", description="The most that D may add up to; null until that is settled. Rounded down.", examples=[_D]
+    )
+
+    @classmethod
+    def of(cls, limit: Limit) -> Self:
+        s, d = (None, None) if limit.proportion is None else map(double_below, limit.division)
+        return cls(epsilon=limit.epsilon, delta=limit.delta, s=s, d=d)
 
 
 class BalanceOut(Strict):
@@ -45,7 +57,7 @@ class BalanceOut(Strict):
     delta: float = Field(title="δ", description="At the budget's ε, rounded up.", examples=[1.0000866420901491e-05])
 
     @classmethod
-    def of(cls, spent: Spent, limit: Budget) -> Self:
+    def of(cls, spent: Spent, limit: Limit) -> Self:
         rounded = spent.rounded
         return cls(
             releases=spent.releases,
@@ -56,7 +68,7 @@ class BalanceOut(Strict):
         )
 
     @classmethod
-    def of_one(cls, release: Release, limit: Budget) -> Self:
+    def of_one(cls, release: Release, limit: Limit) -> Self:
         return cls.of(NOTHING.plus(release, cost_of(release)), limit)
 
 
@@ -73,7 +85,7 @@ class SpentOut(BalanceOut):
     )
 
     @classmethod
-    def with_bounds(cls, spent: Spent, parts: Sequence[Part], limit: Budget) -> Self:
+    def with_bounds(cls, spent: Spent, parts: Sequence[Part], limit: Limit) -> Self:
         return cls(
             **BalanceOut.of(spent, limit).model_dump(),
             epsilon_lower=lower_epsilon(parts, limit.delta),
@@ -82,13 +94,16 @@ class SpentOut(BalanceOut):
 
 
 class RemainingOut(Strict):
-    """What is left: the room for one of the two sums while the other stays as it is."""
+    """What is left: the room for each of the two sums; until they are settled, for either alone."""
 
     s: float = Field(title="S", description="How much μ² can be added still; rounded down.", examples=[0.061])
     d: float = Field(title="D", description="How much −C_u ln p can be added still; rounded down.", examples=[9e-05])
-    delta: float = Field(title="δ", description="The budget's δ less the δ that is spent at its ε.", examples=[9e-05])
+    delta: float = Field(
+        title="δ", description="The budget's δ less the δ that is spent; rounded down.", examples=[9e-05]
+    )
 
     @classmethod
-    def of(cls, spent: Spent, limit: Budget) -> Self:
-        room = remaining(spent, limit.epsilon, limit.delta)
-        return cls(s=room.s, d=room.d, delta=max(0.0, limit.delta - delta_at(spent, limit.epsilon)))
+    def of(cls, spent: Spent, limit: Limit) -> Self:
+        room = limit.remaining(spent)
+        unspent = Fraction(limit.delta) - Fraction(delta_at(spent, limit.epsilon))
+        return cls(s=room.s, d=room.d, delta=double_below(max(unspent, Fraction(0))))

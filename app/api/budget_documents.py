@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from app.accounting.composition import Part, used
+from app.accounting.composition import Part
 from app.api.balances import BalanceOut, LimitOut, RemainingOut, SpentOut
 from app.api.mechanism import AnyMechanismIn, OneOrMany, Strict
 from app.ledger.state import Budget, Entry, Fault, Kind
@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 CASE_STUDY = {"c_u": 51914, "tau": 1, "tau_star": 13952, "sigma": 2229}
+_LIMIT = {"epsilon": 1.0, "delta": 1e-4, "s": 0.0798, "d": 7.69e-05}
 _BALANCE = {
     "releases": 1,
     "s": 0.010448747960489898,
@@ -49,6 +50,13 @@ class BudgetIn(Strict):
         description="For people: which data, which users.",
         examples=["page views, all users"],
     )
+    mechanism: AnyMechanismIn | None = Field(
+        default=None,
+        title="Mechanism",
+        description="A typical release: noise and thresholds share the budget in its proportion. Where it is left out "
+        "the first release settles that. To be chosen without looking at what was released.",
+        examples=[CASE_STUDY],
+    )
 
 
 class BudgetSummary(Strict):
@@ -56,7 +64,7 @@ class BudgetSummary(Strict):
 
     id: str = Field(title="Budget", description="Its name.", examples=["web"])
     description: str = Field(title="Description", description="For people.", examples=["page views, all users"])
-    limit: LimitOut = Field(title="Limit", description="What it allows.", examples=[{"epsilon": 1.0, "delta": 1e-4}])
+    limit: LimitOut = Field(title="Limit", description="What it allows.", examples=[_LIMIT])
     spent: BalanceOut = Field(
         title="Spent",
         description="What is spent of it, by composition; exact for a single release.",
@@ -64,14 +72,14 @@ class BudgetSummary(Strict):
     )
     used: float = Field(
         title="Used",
-        description="From 0 to 1: the share that is gone if what comes costs S and D in the proportion of what came; "
-        "n of N equal releases use n/N. Rounded up.",
+        description="From 0 to 1: the share of S, or of D if that is larger, that is gone; rounded up. "
+        "Of N equal releases that fit, n use n/N.",
         examples=[0.1309],
     )
 
     @classmethod
     def summary(cls, budget: Budget) -> Self:
-        return cls(**_of(budget), spent=BalanceOut.of(budget.spent, budget))
+        return cls(**_of(budget), spent=BalanceOut.of(budget.spent, budget.limit))
 
 
 class BudgetsOut(Strict):
@@ -97,8 +105,8 @@ class BudgetOut(BudgetSummary):
     def of(cls, budget: Budget, parts: list[Part], more: int | None = None) -> Self:
         return cls(
             **_of(budget),
-            spent=SpentOut.with_bounds(budget.spent, parts, budget),
-            remaining=RemainingOut.of(budget.spent, budget),
+            spent=SpentOut.with_bounds(budget.spent, parts, budget.limit),
+            remaining=RemainingOut.of(budget.spent, budget.limit),
             more=more,
             entries=budget.entries,
             head=budget.head,
@@ -214,6 +222,5 @@ class VerificationOut(Strict):
 
 
 def _of(budget: Budget) -> dict[str, Any]:
-    limit = LimitOut(epsilon=budget.epsilon, delta=budget.delta)
-    share = used(budget.spent, budget.epsilon, budget.delta)
-    return {"id": budget.id, "description": budget.description, "limit": limit, "used": share}
+    used = budget.limit.used(budget.spent)
+    return {"id": budget.id, "description": budget.description, "limit": LimitOut.of(budget.limit), "used": used}

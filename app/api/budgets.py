@@ -6,8 +6,9 @@ from fastapi import APIRouter, Body, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 
-from app.accounting.composition import NOTHING, Cost, Release, cost_of, how_many_fit, used
+from app.accounting.composition import NOTHING, Cost, Release, cost_of
 from app.accounting.errors import InvalidParameter
+from app.accounting.limits import Limit
 from app.accounting.mechanism import MOST_C_U, Mechanism, PlainGaussian
 from app.api.access import access_of
 from app.api.balances import BalanceOut, RemainingOut
@@ -74,7 +75,14 @@ _GAUSSIAN = {"c_u": 1, "sigma": 50}
 _PUT_EXAMPLES: dict[str, Any] = {
     "new": {"summary": "A new budget", "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views"}},
     "raise": {"summary": "Raised", "value": {"epsilon": 2.0, "delta": 1e-4, "description": "page views"}},
-    "lower": {"summary": "Lowered; what is spent stays spent", "value": {"epsilon": 0.5, "delta": 1e-4}},
+    "lower": {
+        "summary": "Lowered; what is spent stays spent",
+        "value": {"epsilon": 0.5, "delta": 1e-4, "description": "page views"},
+    },
+    "typical": {
+        "summary": "Divided between noise and thresholds for releases like this",
+        "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views", "mechanism": CASE_STUDY},
+    },
     "undescribed": {"summary": "Without a description", "value": {"epsilon": 1, "delta": 1e-4}},
 }
 _CHARGE_EXAMPLES: dict[str, Any] = {
@@ -97,11 +105,15 @@ async def put_budget(
 ) -> BudgetOut:
     """Raising or lowering a limit is recorded in the history. To put what is there already changes nothing."""
 
+    services = services_of(request)
+    typical = None if body.mechanism is None else cost_of(await _release(services, body.mechanism))
+    limit = Limit(body.epsilon, body.delta, typical)
+
     def work(ledger: Ledger) -> BudgetOut:
-        ledger.put_budget(id, body.epsilon, body.delta, body.description, now())
+        ledger.put_budget(id, limit, body.description, now())
         return BudgetOut.of(*ledger.budget(id))
 
-    return await services_of(request).books.ask(work)
+    return await services.books.ask(work)
 
 
 @router.get("", operation_id="listBudgets", summary="All budgets")
@@ -134,7 +146,7 @@ async def get_budget(
         budget, parts = ledger.budget(id)
         more = None
         if release is not None:
-            more = how_many_fit(budget.spent, release, cost_of(release), budget.epsilon, budget.delta)
+            more = budget.limit.how_many_fit(budget.spent, release, cost_of(release))
         return BudgetOut.of(budget, parts, more)
 
     return await services_of(request).books.ask(work)
@@ -184,7 +196,7 @@ async def charge(
     cost = cost_of(release)
 
     def answer(after: Budget, number: int, at: str) -> bytes:
-        spent = BalanceOut.of(after.spent, after)
+        spent = BalanceOut.of(after.spent, after.limit)
         shown = ChargeOut(budget=id, number=number, at=at, s=cost.s, d=cost.d, spent=spent)
         return shown.model_dump_json().encode()
 
@@ -219,9 +231,8 @@ router.routes.extend(_bodies.routes)
 
 
 async def _release(services: Services, schema: MechanismIn | GaussianIn) -> Release:
-    if isinstance(schema, GaussianIn):
-        return await services.to_domain(schema)
-    return await services.to_domain(schema)
+    release: Release = await services.to_domain(schema)
+    return release
 
 
 def _queried(
@@ -238,15 +249,16 @@ def _queried(
 
 def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
     alone, after, fitting, all_fit = NOTHING, budget.spent, 0, True
+    limit = budget.limit.settled_by(plan[0][1])
     for release, cost in plan:
         alone, after = alone.plus(release, cost), after.plus(release, cost)
-        all_fit = all_fit and budget.allows(after)
+        all_fit = all_fit and limit.admits(after)
         fitting += all_fit
     return PreviewOut(
         fits=all_fit,
         fitting=fitting,
-        asked=BalanceOut.of(alone, budget),
-        after=BalanceOut.of(after, budget),
-        used=used(after, budget.epsilon, budget.delta),
-        remaining=RemainingOut.of(after, budget) if all_fit else None,
+        asked=BalanceOut.of(alone, limit),
+        after=BalanceOut.of(after, limit),
+        used=limit.used(after),
+        remaining=RemainingOut.of(after, limit) if all_fit else None,
     )

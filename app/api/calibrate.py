@@ -251,14 +251,13 @@ async def _remainder(services: Services, body: CalibrateRequest, name: str, draf
     if isinstance(body.mechanism.sigma, list):
         raise InvalidParameter("sigma", "may not be a list where a budget is given")
     budget, _ = await services.books.ask(lambda ledger: ledger.budget(name))
-    target = Target(budget.epsilon, budget.delta)
-    found = await services.workshop.in_process(calibrate_remainder, budget.spent, draft, body.releases, target)
+    found = await services.workshop.in_process(calibrate_remainder, budget.spent, draft, body.releases, budget.limit)
     return RemainderResponse(
         accounting="composition",
         budget=name,
         releases=body.releases,
         mechanism=body.mechanism.completed(found.mechanism),
-        epsilon=budget.epsilon,
+        epsilon=budget.limit.epsilon,
         delta=found.delta,
         solved=list(found.solved),
     )

@@ -111,7 +111,9 @@ class BudgetProblem(Problem):
     """A release that does not fit what is left of a budget. Nothing was charged, and no noise was drawn."""
 
     limit: LimitOut = Field(
-        title="Limit", description="What the budget allows.", examples=[{"epsilon": 1.0, "delta": 1e-4}]
+        title="Limit",
+        description="What the budget allows.",
+        examples=[{"epsilon": 1.0, "delta": 1e-4, "s": 0.0798, "d": 7.69e-05}],
     )
     spent: BalanceOut = Field(
         title="Spent",
@@ -251,9 +253,9 @@ def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
         status=409,
         detail=_EXCEEDED.detail,
         errors=[],
-        limit=LimitOut(epsilon=budget.epsilon, delta=budget.delta),
-        spent=BalanceOut.of(budget.spent, budget),
-        asked=BalanceOut.of_one(error.asked, budget),
+        limit=LimitOut.of(budget.limit),
+        spent=BalanceOut.of(budget.spent, budget.limit),
+        asked=BalanceOut.of_one(error.asked, budget.limit),
     )
     return Response(problem.model_dump_json(), 409, media_type=MEDIA_TYPE)
 

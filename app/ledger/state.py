@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from app.accounting.composition import NOTHING, Cost, Release, Spent, cost_of, fits
+from app.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
 from app.accounting.errors import AccountingError
+from app.accounting.limits import Limit
 from app.accounting.mechanism import Mechanism, PlainGaussian
 
 __all__ = ["GENESIS", "Budget", "Entry", "Fault", "Kind", "check_history", "fraction_of", "release_of", "text_of"]
@@ -51,28 +52,26 @@ class Budget:
     """A limit, what is spent of it, and where its history stands."""
 
     id: str
-    epsilon: float
-    delta: float
+    limit: Limit
     description: str
     spent: Spent = field(default=NOTHING)
     entries: int = 0
     head: str = GENESIS
 
-    def allows(self, spent: Spent) -> bool:
-        return fits(spent, self.epsilon, self.delta)
-
-    def with_limit(self, epsilon: float, delta: float, description: str, at: str) -> tuple["Budget", Entry]:
+    def with_limit(self, limit: Limit, description: str, at: str) -> tuple["Budget", Entry]:
         """The budget with another limit, and the entry that says so; the first entry says that it was made."""
         kind: Kind = "changed" if self.entries else "created"
-        limit = {"epsilon": epsilon, "delta": delta, "description": description}
-        return self._appended(kind, at, limit, **limit)
+        details: dict[str, Any] = {"epsilon": limit.epsilon, "delta": limit.delta, "description": description}
+        if limit.proportion is not None:
+            details["proportion"] = {"s": limit.proportion.s, "d": limit.proportion.d}
+        return self._appended(kind, at, details, limit=limit, description=description)
 
     def charged(
         self, after: Spent, release: Release, cost: Cost, at: str, further: dict[str, Any]
     ) -> tuple["Budget", Entry]:
         """The budget with a release more, whose sums are ``after``, and the entry that says so."""
         details = {"release": json_of(release), "s": cost.s, "d": cost.d} | further
-        return self._appended("charge", at, details, spent=after)
+        return self._appended("charge", at, details, spent=after, limit=self.limit.settled_by(cost))
 
     def _appended(self, kind: Kind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
         payload, number = _ordered_json(details), self.entries + 1
@@ -90,7 +89,7 @@ class Fault:
 
 def check_history(budget: Budget, entries: Iterable[Entry]) -> Fault | None:
     """Read a history from its beginning: the chain holds, every charge is re-added, and the sums are the budget's."""
-    rebuilt = Budget(budget.id, budget.epsilon, budget.delta, budget.description)
+    rebuilt = Budget(budget.id, budget.limit, budget.description)
     for entry in entries:
         number = rebuilt.entries + 1
         if entry.number != number:
@@ -131,14 +130,18 @@ def fraction_of(text: str) -> Fraction:
 def _replayed(budget: Budget, entry: Entry) -> Budget:
     details = entry.details
     if entry.kind != "charge":
-        limit = {name: details[name] for name in ("epsilon", "delta", "description")}
-        return replace(budget, **limit, entries=entry.number, head=entry.hash)
+        settled = Cost(**details["proportion"]) if "proportion" in details else None
+        limit = Limit(details["epsilon"], details["delta"], settled)
+        if entry.kind == "changed" and settled is None:
+            limit = replace(limit, proportion=budget.limit.proportion)  # as it was before there were proportions
+        return replace(budget, limit=limit, description=details["description"], entries=entry.number, head=entry.hash)
     release, cost = release_of(details["release"]), Cost(details["s"], details["d"])
     least = cost_of(release)
     # The last bit may differ between versions of the arithmetic, where a real is itself a double.
     if cost.s < math.nextafter(least.s, 0) or cost.d < math.nextafter(least.d, 0):
         raise ValueError
-    return replace(budget, spent=budget.spent.plus(release, cost), entries=entry.number, head=entry.hash)
+    limit = budget.limit.settled_by(cost)
+    return replace(budget, limit=limit, spent=budget.spent.plus(release, cost), entries=entry.number, head=entry.hash)
 
 
 def _hash(before: str, *fields: str | int) -> str:

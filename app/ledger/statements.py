@@ -50,10 +50,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, scopes TEXT NOT NULL, budgets TEXT NOT NULL,
             note TEXT NOT NULL, made_at TEXT NOT NULL, revoked_at TEXT)""",
     ),
+    (
+        """ALTER TABLE budgets ADD COLUMN proportion_s {double}""",
+        """ALTER TABLE budgets ADD COLUMN proportion_d {double}""",
+        """UPDATE budgets SET
+            proportion_s = (SELECT s FROM entries WHERE budget = id AND kind = 'charge' ORDER BY number LIMIT 1),
+            proportion_d = (SELECT d FROM entries WHERE budget = id AND kind = 'charge' ORDER BY number LIMIT 1)""",
+    ),
 )
 """What makes each version of the schema from the one before it. Never edited once released, only added to."""
 
-_BUDGET = "id, epsilon, delta, description, s, d, charges, only_release, entries, head"
+_BUDGET = "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head"
 
 
 class Statements:
@@ -71,10 +78,12 @@ class Statements:
         self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")
-        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)")
+        self.add_budget = adapt(
+            "INSERT INTO budgets ({budget}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+        )
         self.set_budget = adapt(
-            "UPDATE budgets SET epsilon = %s, delta = %s, description = %s, s = %s, d = %s, charges = %s, "
-            "only_release = %s, entries = %s, head = %s WHERE id = %s"
+            "UPDATE budgets SET epsilon = %s, delta = %s, proportion_s = %s, proportion_d = %s, description = %s, "
+            "s = %s, d = %s, charges = %s, only_release = %s, entries = %s, head = %s WHERE id = %s"
         )
         self.add_entry = adapt(
             "INSERT INTO entries "

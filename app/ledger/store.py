@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.accounting.composition import Cost, Part, Release, Spent
+from app.accounting.limits import Limit
 from app.ledger.connections import Connections, Execute, Taken
 from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget, WrongLedger
 from app.ledger.keys import KeyTable
@@ -86,30 +87,29 @@ class Ledger:
             if execute(self._sql.fact, ("secret",)) != [(mark,)]:
                 raise WrongLedger("the ledger was made with another secret")
 
-    def put_budget(self, name: str, epsilon: float, delta: float, description: str, at: str) -> tuple[Budget, bool]:
-        """The budget with this limit, and whether it was made now. An act that changes something is recorded."""
+    def put_budget(self, name: str, limit: Limit, description: str, at: str) -> Budget:
+        """The budget with this limit; what was settled stays so unless it says otherwise. A change is recorded."""
         try:
-            return self._put_budget(name, epsilon, delta, description, at)
+            return self._put_budget(name, limit, description, at)
         except Taken:  # someone else has made it meanwhile, so now it is there
-            return self._put_budget(name, epsilon, delta, description, at)
+            return self._put_budget(name, limit, description, at)
 
-    def _put_budget(self, name: str, epsilon: float, delta: float, description: str, at: str) -> tuple[Budget, bool]:
+    def _put_budget(self, name: str, limit: Limit, description: str, at: str) -> Budget:
         with self._connections.transaction() as execute:
             before = self._budget(execute, name, lock=True)
-            budget = before or Budget(name, epsilon, delta, description)
-            if before is not None and (budget.epsilon, budget.delta, budget.description) == (
-                epsilon,
-                delta,
-                description,
-            ):
-                return budget, False
-            changed, entry = budget.with_limit(epsilon, delta, description, at)
             if before is None:
-                execute(self._sql.add_budget, (name, *_columns(changed)))
-            else:
-                execute(self._sql.set_budget, (*_columns(changed), name))
+                made, entry = Budget(name, limit, description).with_limit(limit, description, at)
+                execute(self._sql.add_budget, (name, *_columns(made)))
+                self._append(execute, entry)
+                return made
+            if limit.proportion is None:
+                limit = replace(limit, proportion=before.limit.proportion)
+            if (before.limit, before.description) == (limit, description):
+                return before
+            changed, entry = before.with_limit(limit, description, at)
+            execute(self._sql.set_budget, (*_columns(changed), name))
             self._append(execute, entry)
-            return changed, before is None
+            return changed
 
     def budgets(self) -> list[Budget]:
         with self._connections.reading() as execute:
@@ -206,7 +206,7 @@ class Ledger:
         if budget is None:
             raise UnknownBudget
         after = budget.spent.plus(asked.release, asked.cost)
-        if not budget.allows(after):
+        if not budget.limit.settled_by(asked.cost).admits(after):
             raise BudgetExceeded(budget, asked.release)
         return budget, after
 
@@ -256,18 +256,18 @@ class Ledger:
 
 
 def _columns(budget: Budget) -> tuple[Any, ...]:
-    spent = budget.spent
+    limit, spent = budget.limit, budget.spent
+    proportion = (None, None) if limit.proportion is None else (limit.proportion.s, limit.proportion.d)
     only = None if spent.only is None else json.dumps(release_json(spent.only))
     sums = (text_of(spent.s), text_of(spent.d), spent.releases, only)
-    return (budget.epsilon, budget.delta, budget.description, *sums, budget.entries, budget.head)
+    return (limit.epsilon, limit.delta, *proportion, budget.description, *sums, budget.entries, budget.head)
 
 
 def _budget_of(row: Sequence[Any]) -> Budget:
-    name, epsilon, delta, description, s, d, charges, only, entries, head = row
+    name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head = row
+    limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d))
     release = None if only is None else release_of(json.loads(only))
-    return Budget(
-        name, epsilon, delta, description, Spent(fraction_of(s), fraction_of(d), charges, release), entries, head
-    )
+    return Budget(name, limit, description, Spent(fraction_of(s), fraction_of(d), charges, release), entries, head)
 
 
 def _digest(chunks: Iterable[bytes]) -> tuple[str, int]:

@@ -5,11 +5,13 @@ from typing import Any
 import httpx
 import pytest
 
-from app.accounting.composition import NOTHING, Spent, cost_of, delta_at, how_many_fit, used
+from app.accounting.composition import NOTHING, Spent, cost_of, delta_at, double_below
+from app.accounting.limits import Limit
 from app.accounting.mechanism import Mechanism, PlainGaussian
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 
 URLS = Mechanism(51914, 1, 13948.0, 2228.0)
+SETTLED = Limit(1.0, 1e-4).settled_by(cost_of(URLS))
 LIMIT = {"epsilon": 1.0, "delta": 1e-4, "description": "page views"}
 SECRET = "thirty-two characters at least, or more"
 
@@ -50,7 +52,7 @@ def test_a_new_budget_has_spent_nothing(bank: Bank) -> None:
     budget = bank.budget()
 
     assert (budget["id"], budget["description"]) == ("web", "page views")
-    assert budget["limit"] == {"epsilon": 1.0, "delta": 1e-4}
+    assert budget["limit"] == {"epsilon": 1.0, "delta": 1e-4, "s": None, "d": None}
     assert budget["spent"] == {
         "releases": 0,
         "s": 0,
@@ -89,7 +91,7 @@ def test_the_same_charge_again_is_the_same_answer_and_another_is_refused(bank: B
 
 
 def test_what_does_not_fit_is_refused_with_spent_and_asked_apart(bank: Bank) -> None:
-    fitting = how_many_fit(NOTHING, URLS, cost_of(URLS), 1.0, 1e-4)
+    fitting = SETTLED.how_many_fit(NOTHING, URLS, cost_of(URLS))
     assert [bank.charge(str(number)).status_code for number in range(fitting)] == [200] * fitting
 
     refused = bank.charge("one-more")
@@ -98,7 +100,8 @@ def test_what_does_not_fit_is_refused_with_spent_and_asked_apart(bank: Bank) -> 
     assert refused.headers["content-type"] == "application/problem+json"
     problem = refused.json()
     assert problem["type"] == "budget-exceeded"
-    assert problem["limit"] == {"epsilon": 1.0, "delta": 1e-4}
+    s, d = map(double_below, SETTLED.division)
+    assert problem["limit"] == {"epsilon": 1.0, "delta": 1e-4, "s": s, "d": d}
     assert problem["spent"]["releases"] == fitting
     assert problem["spent"]["delta"] == delta_at(after(fitting), 1.0)
     assert problem["asked"]["delta"] == bank.point(CASE_STUDY, 1.0)["delta"]
@@ -109,9 +112,9 @@ def test_how_many_more_is_told_for_a_mechanism_in_the_query(bank: Bank) -> None:
     bank.charge("a")
     query = "?c_u=51914&tau=1&tau_star=13948&sigma=2228"
 
-    assert bank.budget(query)["more"] == how_many_fit(after(1), URLS, cost_of(URLS), 1.0, 1e-4)
+    assert bank.budget(query)["more"] == SETTLED.how_many_fit(after(1), URLS, cost_of(URLS))
     gaussian = PlainGaussian(1, 100.0, 0.01)
-    more = how_many_fit(after(1), gaussian, cost_of(gaussian), 1.0, 1e-4)
+    more = SETTLED.how_many_fit(after(1), gaussian, cost_of(gaussian))
     assert bank.budget("?c_u=1&sigma=100&mu_0=0.01")["more"] == more
 
 
@@ -121,8 +124,8 @@ def test_what_is_used_is_told_of_each_budget_and_of_what_is_planned(bank: Bank) 
     preview = bank.answer("/budgets/web/preview", {"mechanism": CASE_STUDY})
 
     (listed,) = bank.get("/budgets").json()["budgets"]
-    assert bank.budget()["used"] == listed["used"] == used(after(2), 1.0, 1e-4)
-    assert preview["used"] == used(after(3), 1.0, 1e-4)
+    assert bank.budget()["used"] == listed["used"] == SETTLED.used(after(2))
+    assert preview["used"] == SETTLED.used(after(3))
 
 
 @pytest.mark.parametrize("query", ["?c_u=1", "?sigma=3", "?c_u=1&sigma=3&tau=1", "?c_u=0&sigma=3", "?c_u=1&sigma=nan"])
@@ -170,9 +173,26 @@ def test_changes_of_the_limit_are_recorded_and_hold_at_once(bank: Bank) -> None:
 
     history = bank.get("/budgets/web/charges").json()["entries"]
     assert [entry["kind"] for entry in history] == ["charge", "changed", "changed", "charge", "created"]
-    assert history[2]["details"] == LIMIT | {"delta": 1e-6}
+    cost = cost_of(URLS)
+    assert history[2]["details"] == LIMIT | {"delta": 1e-6, "proportion": {"s": cost.s, "d": cost.d}}
     assert history[0]["details"]["release"] == CASE_STUDY | {"mu_0": 0.0}
     assert bank.get("/budgets/web/verify").json()["intact"] is True
+
+
+def test_a_typical_release_divides_a_budget_before_the_first(bank: Bank) -> None:
+    """Else the first one would: here plain Gaussian noise, which leaves thresholds an eighth of δ."""
+    s, d = map(double_below, SETTLED.division)
+    for name in ("divided", "undivided"):
+        bank.put(name, LIMIT | ({"mechanism": CASE_STUDY} if name == "divided" else {}))
+        assert bank.charge(f"{name}-first", {"c_u": 1, "sigma": 50}, name).status_code == 200
+
+    divided, undivided = (bank.get(f"/budgets/{name}").json()["limit"] for name in ("divided", "undivided"))
+    assert (divided["s"], divided["d"]) == (s, d)
+    assert undivided["d"] == pytest.approx(1e-4 / 8, rel=1e-4)
+    assert undivided["s"] > divided["s"]
+    assert bank.put("divided", LIMIT | {"epsilon": 2.0}).json()["limit"]["d"] > d  # in the same proportion
+    for name in ("divided", "undivided"):
+        assert bank.get(f"/budgets/{name}/verify").json()["intact"] is True
 
 
 def test_a_history_comes_in_pages(bank: Bank) -> None:

@@ -16,7 +16,8 @@ import httpx
 import psycopg
 import pytest
 
-from app.accounting.composition import NOTHING, cost_of, how_many_fit
+from app.accounting.composition import NOTHING, cost_of
+from app.accounting.limits import Limit
 from app.accounting.mechanism import Mechanism
 from app.ledger.connections import Connections
 from app.ledger.opening import is_postgres, open_ledger
@@ -34,16 +35,16 @@ def make_budget(place: str, fitting: int | None = None) -> None:
     """One that fits so many releases of the swarm exactly, or more than it will ever make."""
     ledger = open_ledger(place, SECRET)
     with closing(ledger):
-        ledger.put_budget("web", 1000.0, 0.5, "", AT)
+        ledger.put_budget("web", Limit(1000.0, 0.5), "", AT)
         if fitting is not None:
             mechanism = Mechanism(**MECHANISM)  # type: ignore[arg-type]
             cost = cost_of(mechanism)
             low, high = 0.0, 1000.0
-            while how_many_fit(NOTHING, mechanism, cost, high, 1e-6) != fitting:
+            while Limit(high, 1e-6).how_many_fit(NOTHING, mechanism, cost) != fitting:
                 middle = (low + high) / 2
-                fits = how_many_fit(NOTHING, mechanism, cost, middle, 1e-6) >= fitting
+                fits = Limit(middle, 1e-6).how_many_fit(NOTHING, mechanism, cost) >= fitting
                 low, high = (low, middle) if fits else (middle, high)
-            ledger.put_budget("web", high, 1e-6, "", AT)
+            ledger.put_budget("web", Limit(high, 1e-6), "", AT)
 
 
 def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: str, tmp_path: Path) -> None:

@@ -6,34 +6,49 @@ from pathlib import Path
 
 import pytest
 
+from app.accounting.composition import Cost
+from app.accounting.limits import Limit
 from app.ledger import statements
 from app.ledger.errors import LedgerUnavailable, WrongLedger
-from app.ledger.opening import connections_of, open_ledger
+from app.ledger.opening import connections_of, is_postgres, open_ledger
 from app.ledger.secret import Secret
-from app.ledger.statements import MIGRATIONS
+from app.ledger.statements import MIGRATIONS, POSTGRES, SQLITE
 from tests.ledger.examples import AT, charge, paid
 
 SECRET = "a secret for tests"
+OLD_BUDGET = (
+    "INSERT INTO budgets (id, epsilon, delta, description, s, d, charges, only_release, entries, head) "
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+)
+OLD_ENTRY = (
+    "INSERT INTO entries (budget, number, kind, at, payload, hash, s, d, key) "
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+)
+"""As the first version wrote them."""
 
 
 @pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))
 def test_every_earlier_version_is_brought_to_this_one_with_what_is_in_it(ledger_url: str, version: int) -> None:
     connections = connections_of(ledger_url)
-    sql = connections.statements
+    sql, dialect = connections.statements, POSTGRES if is_postgres(ledger_url) else SQLITE
     with connections.transaction(migrating=True) as execute:
         execute(sql.make_version)
         execute(sql.first_version, (version,))
         for statement in (statement for migration in sql.migrations[:version] for statement in migration):
             execute(statement)
         if version:
-            row = ("old", 1.0, 1e-4, "", "0/1", "0/1", 0, None, 0, "0" * 64)
-            execute(sql.add_budget, row)
+            execute(dialect.adapt(OLD_BUDGET), ("old", 1.0, 1e-4, "", "1/8", "1/1024", 2, None, 3, "0" * 64))
+            for number in (2, 3):  # charges of different costs: the first settles how the budget is divided
+                entry = ("old", number, "charge", AT, "{}", "0" * 64, number / 64, 1 / 2048, f"k{number}")
+                execute(dialect.adapt(OLD_ENTRY), entry)
     connections.close()
 
     ledger = open_ledger(ledger_url, SECRET)
 
+    if version in {1, 2}:  # from before budgets were divided
+        assert ledger.budget("old")[0].limit == Limit(1.0, 1e-4, Cost(2 / 64, 1 / 2048))
     assert [budget.id for budget in ledger.budgets()] == (["old"] if version else [])
-    ledger.put_budget("new", 1.0, 1e-4, "", AT)
+    ledger.put_budget("new", Limit(1.0, 1e-4), "", AT)
     assert charge(ledger, paid("new")) == b"42"
     ledger.close()
     again = open_ledger(ledger_url, SECRET)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.accounting.composition import NOTHING, Part, cost_of, delta_at, how_many_fit
+from app.accounting.composition import NOTHING, Part, cost_of, delta_at
+from app.accounting.limits import Limit
 from app.accounting.methods import EXACT, at_epsilon
 from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget
 from app.ledger.opening import open_ledger
@@ -18,16 +19,16 @@ from tests.ledger.examples import AT, GAUSSIAN, SMALL, URLS, answer, charge, pai
 
 @pytest.fixture(autouse=True)
 def web(ledger: Ledger) -> None:
-    ledger.put_budget("web", 1.0, 1e-4, "page views", AT)
+    ledger.put_budget("web", Limit(1.0, 1e-4), "page views", AT)
 
 
 def test_a_budget_is_made_once_and_changed_by_a_recorded_act(ledger: Ledger) -> None:
-    assert ledger.put_budget("web", 1.0, 1e-4, "page views", AT)[1] is False
-    assert ledger.put_budget("web", 2.0, 1e-4, "page views", AT)[1] is False
-    assert ledger.put_budget("ads", 2.0, 1e-4, "", AT)[1] is True
+    assert ledger.put_budget("web", Limit(1.0, 1e-4), "page views", AT).entries == 1
+    assert ledger.put_budget("web", Limit(2.0, 1e-4), "page views", AT).entries == 2
+    assert ledger.put_budget("ads", Limit(2.0, 1e-4), "", AT).entries == 1
 
     assert [budget.id for budget in ledger.budgets()] == ["ads", "web"]
-    assert ledger.budget("web")[0].epsilon == 2.0
+    assert ledger.budget("web")[0].limit == Limit(2.0, 1e-4)
     assert [(entry.number, entry.kind) for entry in ledger.history("web", None, 10)] == [(2, "changed"), (1, "created")]
     assert ledger.verify("web")[1] is None
 
@@ -49,7 +50,7 @@ def test_the_same_key_and_request_give_the_stored_answer_and_one_charge(ledger: 
 
 
 def test_the_same_key_with_another_request_is_refused(ledger: Ledger) -> None:
-    ledger.put_budget("ads", 1.0, 1e-4, "", AT)
+    ledger.put_budget("ads", Limit(1.0, 1e-4), "", AT)
     charge(ledger, paid())
 
     for other in (paid(request="r2"), paid(budget="ads", request="r2")):
@@ -61,7 +62,7 @@ def test_the_same_key_with_another_request_is_refused(ledger: Ledger) -> None:
 
 
 def test_as_many_fit_as_composition_says_and_not_one_more(ledger: Ledger) -> None:
-    many = how_many_fit(NOTHING, URLS, cost_of(URLS), 1.0, 1e-4)
+    many = Limit(1.0, 1e-4).how_many_fit(NOTHING, URLS, cost_of(URLS))
     for number in range(many):
         charge(ledger, paid(key=str(number)))
 
@@ -78,10 +79,10 @@ def test_as_many_fit_as_composition_says_and_not_one_more(ledger: Ledger) -> Non
 
 def test_a_lowered_limit_holds_at_once_and_a_raised_one_lets_through_again(ledger: Ledger) -> None:
     charge(ledger, paid(key="a"))
-    ledger.put_budget("web", 1.0, 1e-5, "", AT)
+    ledger.put_budget("web", Limit(1.0, 1e-5), "", AT)
     with pytest.raises(BudgetExceeded):
         charge(ledger, paid(key="b"))
-    ledger.put_budget("web", 1.0, 1e-3, "", AT)
+    ledger.put_budget("web", Limit(1.0, 1e-3), "", AT)
 
     assert charge(ledger, paid(key="b")) == b"42"
     assert ledger.verify("web")[1] is None
@@ -173,7 +174,8 @@ def test_the_chain_shows_whatever_is_changed_behind_its_back(ledger: Ledger, led
 
 def test_a_charge_below_its_cost_is_found_though_the_chain_is_made_anew(ledger: Ledger) -> None:
     """Whoever can write to the database can hash as well, but not make a release cheaper than it is."""
-    budget = Budget("web", 1.0, 1e-4, "").with_limit(1.0, 1e-4, "", AT)
+    limit = Limit(1.0, 1e-4)
+    budget = Budget("web", limit, "").with_limit(limit, "", AT)
     cheap = cost_of(GAUSSIAN)
     forged, entry = budget[0].charged(NOTHING.plus(URLS, cheap), URLS, cheap, AT, {})
     assert check_history(forged, [budget[1], entry]) is not None
@@ -232,14 +234,14 @@ def test_racing_retries_of_one_request_share_one_answer(ledger: Ledger, ledger_u
 
 
 def test_a_budget_made_by_several_at_once_is_made_once(ledger: Ledger, ledger_url: str) -> None:
-    def attempt(_number: int) -> bool:
+    def attempt(_number: int) -> int:
         mine = open_ledger(ledger_url, "a secret for tests")
         try:
-            return mine.put_budget("new", 1.0, 1e-5, "", AT)[1]
+            return mine.put_budget("new", Limit(1.0, 1e-5), "", AT).entries
         finally:
             mine.close()
 
-    assert sorted(map(str, race(8, attempt))) == ["False"] * 7 + ["True"]
+    assert race(8, attempt) == [1] * 8
     assert ledger.verify("new")[1] is None
 
 
@@ -247,8 +249,8 @@ def test_a_budget_made_by_several_at_once_is_made_once(ledger: Ledger, ledger_ur
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.sampled_from([URLS, SMALL, GAUSSIAN])), max_size=12))
 def test_any_history_of_requests_is_charged_once_each(ledger: Ledger, requests: list[tuple[int, int, object]]) -> None:
     """Against a dictionary: the first request of a key is charged, its repetitions are answered, others refused."""
-    name = f"b{ledger.put_budget('web', 1.0, 1e-4, '', AT)[0].entries}-{len(ledger.budgets())}"
-    ledger.put_budget(name, 50.0, 0.5, "", AT)
+    name = f"b{ledger.put_budget('web', Limit(1.0, 1e-4), '', AT).entries}-{len(ledger.budgets())}"
+    ledger.put_budget(name, Limit(50.0, 0.5), "", AT)
     model: dict[str, str] = {}
     for key, request, release in requests:
         asked = paid(name, f"{name}-{key}", f"{request}", release)  # type: ignore[arg-type]
