@@ -238,7 +238,7 @@ def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform
 
     expect(page.locator("#epsilon-spent")).to_have_text("0 of 2.5")
     expect(page.locator("#history tbody tr").first).to_contain_text("Limit changed: ε 2.5, δ 1e-5")
-    assert platform.look(name)["limit"] == {"epsilon": 2.5, "delta": 1e-5}
+    assert platform.look(name)["limit"] == {"epsilon": 2.5, "delta": 1e-5, "s": None, "d": None}
 
 
 def test_a_limit_that_is_none_is_refused_beside_its_field(visit: Visit, platform: Platform) -> None:
