@@ -51,13 +51,13 @@ def main() -> int:
 
 
 def _has_keys(settings: Settings) -> bool:
-    """Whether any key is active; a ledger that cannot be opened has none to show."""
+    """Whether any key was ever made, for then one is needed; a ledger that cannot be opened has none to show."""
     try:
         ledger = open_ledger(settings.ledger, settings.ledger_secret.get_secret_value())
     except LedgerUnavailable:
         return False
     with closing(ledger):
-        return any(key.revoked_at is None for key in ledger.keys.all())
+        return bool(ledger.keys.all())
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
         transport = httpx.ASGITransport(app)
         headers = dict(re.findall(r"-H '([\w-]+): (.*?)'", command))
         method = "PUT" if " -X PUT " in command else "POST"
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return (await client.request(method, path, content=body, headers=headers)).json()
 
     said = [asyncio.run(send(command, path, body)) for command, path, body, _ in COMMANDS]
@@ -75,7 +75,7 @@ def test_the_curl_command_for_a_table_works(tmp_path: Path) -> None:
 
     async def send() -> httpx.Response:
         transport = httpx.ASGITransport(create_app(Settings()))
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             files = {"request": (None, request, "application/json"), "table": ("groups.parquet", as_parquet(table))}
             return await client.post(path, files=files)
 

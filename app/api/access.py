@@ -1,36 +1,41 @@
 """Who may do what: keys by ``Authorization: Bearer``, checked before a body is read.
 
-Accounting is open unless set otherwise. Where no key exists, releases and budgets are for this machine alone, unless
-they are explicitly open to all. Keys are read again when they are a second old: a revoked one is good for no longer.
+Accounting is open unless set otherwise. Until a key is made, releases and budgets are for this machine alone, unless
+they are explicitly open to all; from then on they need a key, also when every key is revoked. Keys are read again when
+they are a second old: a revoked one is good for no longer.
 """
 
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.api.attempts import Attempts, network_of
 from app.api.books import Books
 from app.api.problems import NotAdmitted, not_admitted_response, unavailable_response
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.keys import AccessKey, hash_of
-from app.loopback import is_loopback
+from app.ledger.keys import SCOPES, AccessKey, hash_of
+from app.loopback import is_loopback, names_loopback
 from app.metrics import Metrics
 
 __all__ = ["Access", "AccessMiddleware", "Gate", "access_of"]
 
 _FRESH_SECONDS = 1.0
-_BURST, _SECONDS_PER_ATTEMPT, _MOST_ADDRESSES = 10, 6.0, 10_000
 _READERS = frozenset({"release", "admin"})
+_EVERYTHING: frozenset[str] = frozenset(SCOPES)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a request may do; bound to some budgets, or to none."""
+    """What a request may do, and for whom; bound to some budgets, or to none."""
 
     budgets: frozenset[str] = frozenset()
+    client: str = ""
+    """The id of its key; where it needs none, its address, or of IPv6 the network."""
+    scopes: frozenset[str] = _EVERYTHING
+    """Those of its key; all, where it needs none."""
 
     def check(self, budget: str | None) -> None:
         """A bound key may name its own budgets only, and must name one where something is released."""
@@ -42,27 +47,8 @@ class Access:
 
 
 def access_of(scope: Scope) -> Access:
-    access: Access = scope.get("access", Access())
+    access: Access = scope["access"] if "access" in scope else Access(client=network_of(_address(scope)))
     return access
-
-
-class Attempts:
-    """How often an address may present a wrong key: ten at once, then one every six seconds."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._until: OrderedDict[str, float] = OrderedDict()
-
-    def wait(self, address: str) -> float:
-        """The seconds until the next attempt may be made."""
-        ahead = self._until.get(address, 0.0) - self._clock()
-        return max(0.0, ahead - _BURST * _SECONDS_PER_ATTEMPT + _SECONDS_PER_ATTEMPT)
-
-    def failed(self, address: str) -> None:
-        now = self._clock()
-        self._until[address] = max(self._until.pop(address, now), now) + _SECONDS_PER_ATTEMPT
-        while len(self._until) > _MOST_ADDRESSES:
-            self._until.popitem(last=False)
 
 
 class Gate:
@@ -73,8 +59,11 @@ class Gate:
         self._metrics = metrics
         self._open_access = open_access
         self._account_keys = account_keys
-        self._attempts = Attempts()
+        self._unknown_keys = Attempts()
+        self.reuses = Attempts()
+        """For clients that meet an Idempotency-Key with another request."""
         self._keys: Mapping[str, AccessKey] = {}
+        self._any_made = False
         self._loaded_at = float("-inf")
 
     def needs(self, method: str, path: str) -> frozenset[str]:
@@ -85,7 +74,7 @@ class Gate:
             if method == "PUT":
                 return frozenset({"admin"})
             return _READERS if method in {"GET", "HEAD"} else frozenset({"release"})
-        is_account = path == "/calibrate" or path.startswith("/account/")
+        is_account = path in {"/calibrate", "/compare"} or path.startswith("/account/")
         return frozenset({"account"}) if self._account_keys and is_account else frozenset()
 
     async def admit_reader(self, scope: Scope) -> Access:
@@ -101,34 +90,39 @@ class Gate:
             raise
 
     async def _admit(self, scope: Scope, scopes: frozenset[str]) -> Access:
-        keys = await self._current_keys()
-        address = (scope.get("client") or ("",))[0]
-        if not keys:
-            if self._open_access or is_loopback(address):
-                return Access()
-            raise NotAdmitted(403, "no-keys")
-        wait = self._attempts.wait(address)
-        if wait > 0:
-            raise NotAdmitted(429, "rate", retry_after=int(wait) + 1)
-        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        await self._refresh()
+        address, headers = _address(scope), Headers(scope=scope)
+        client = network_of(address)
+        if not self._any_made:
+            if not self._open_access:
+                _check_local(address, headers)
+            return Access(client=client)
+        scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise NotAdmitted(401, "missing")
-        key = keys.get(hash_of(token.strip()))
+        # By hash: a lookup compares nothing of the key itself.
+        key = self._keys.get(hash_of(token.strip()))
         if key is None:
-            self._attempts.failed(address)
-            raise NotAdmitted(401, "unknown")
+            raise self._unknown(client)
         if not key.scopes & scopes:
             raise NotAdmitted(403, "scope")
-        return Access(key.budgets)
+        return Access(key.budgets, key.id, key.scopes)
 
-    async def _current_keys(self) -> Mapping[str, AccessKey]:
+    def _unknown(self, client: str) -> NotAdmitted:
+        """Only wrong keys are slowed down, never a right one from the same address: 256 random bits protect keys."""
+        wait = self._unknown_keys.wait(client)
+        if wait > 0:
+            return NotAdmitted(429, "rate", retry_after=int(wait) + 1)
+        self._unknown_keys.failed(client)
+        return NotAdmitted(401, "unknown")
+
+    async def _refresh(self) -> None:
         if time.monotonic() - self._loaded_at > _FRESH_SECONDS:
             started = time.monotonic()
             every = await self._books.ask(lambda ledger: ledger.keys.all()) if self._books.exists else []
-            # By hash: a lookup compares nothing of the key itself.
             self._keys = {key.hash: key for key in every if key.revoked_at is None}
+            self._any_made = bool(every)
             self._loaded_at = started
-        return self._keys
 
 
 class AccessMiddleware:
@@ -154,3 +148,22 @@ class AccessMiddleware:
                 return await unavailable_response()(scope, receive, send)
             scope["access"] = access
         return await self._app(scope, receive, send)
+
+
+def _address(scope: Scope) -> str:
+    address: str = (scope.get("client") or ("",))[0]
+    return address
+
+
+def _check_local(address: str, headers: Headers) -> None:
+    """From this machine, under a name of its own, and not on behalf of another site's page in a browser here.
+
+    A page can have its own name resolve to 127.0.0.1, but its browser then sends that name as Host.
+    """
+    if not is_loopback(address):
+        raise NotAdmitted(403, "no-keys")
+    hosts, origins = headers.getlist("host"), headers.getlist("origin")
+    if len(hosts) != 1 or not names_loopback(hosts[0]):
+        raise NotAdmitted(403, "host")
+    if any(origin.partition("://")[2].lower() != hosts[0].lower() for origin in origins):
+        raise NotAdmitted(403, "origin")

@@ -9,13 +9,13 @@ from pydantic import Field
 from app.accounting.drafts import Draft, Target
 from app.accounting.routes import Price, RouteName, compare
 from app.api.mechanism import MechanismIn, OutlineIn, Strict
-from app.api.problems import PROBLEMS
+from app.api.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.api.route import JsonRoute
 from app.api.services import services_of
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["calibrate"], responses=PROBLEMS, route_class=JsonRoute)
+router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=JsonRoute)
 
 _SENTENCES: dict[RouteName, str] = {
     "exact": "δ = max(δ_infinite, δ_gaussian): the smallest σ and the smallest τ*, both at once.",

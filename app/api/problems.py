@@ -156,6 +156,14 @@ _LIMIT = _Kind("limit-exceeded", "Limit exceeded", "The request asks for more th
 _UNKNOWN_BUDGET = _Kind("unknown-budget", "Unknown budget", "There is no such budget.")
 _EXCEEDED = _Kind("budget-exceeded", "Budget exceeded", "The release does not fit what is left of the budget.")
 _REUSED = _Kind("key-reused", "Key reused", "The Idempotency-Key belongs to another request.")
+_LOCAL = {
+    reason: _Kind("not-allowed", "Not allowed", f"While there is no key, only this machine is served: {detail}.")
+    for reason, detail in {
+        "no-keys": "the request came from another address",
+        "host": "the Host header must name it, as localhost does",
+        "origin": "the Origin header names another host than the Host header",
+    }.items()
+}
 _NO_LEDGER = _Kind(
     "ledger-unavailable", "Ledger unavailable", "The ledger cannot be read or written now; nothing was released."
 )
@@ -264,7 +272,7 @@ def not_admitted_response(error: NotAdmitted) -> Response:
     headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
-    return problem_response(error.status, headers=headers)
+    return problem_response(error.status, _LOCAL.get(error.reason), headers=headers)
 
 
 def unavailable_response() -> Response:

@@ -29,7 +29,7 @@ class Client:
     def together(self, scenario: Callable[[httpx.AsyncClient], Awaitable[T]]) -> T:
         async def run() -> T:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://service") as http:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
                 return await scenario(http)
 
         return asyncio.run(run())

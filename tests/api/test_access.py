@@ -10,7 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.api.access import Attempts
+from app.api.access import Access, access_of
+from app.api.attempts import Attempts, network_of
 from app.ledger.keys import SCOPES, hash_of, new_key
 from app.main import create_app
 from app.settings import Settings
@@ -33,7 +34,7 @@ PROTECTED = [
     ("GET", "/budgets/web/charges"),
     ("GET", "/budgets/web/verify"),
 ]
-OPEN = [("POST", "/account/exact"), ("POST", "/account/add-deltas"), ("POST", "/calibrate")]
+OPEN = [("POST", path) for path in ("/account/exact", "/account/add-deltas", "/calibrate", "/compare")]
 
 
 class Guarded(Bank):
@@ -144,7 +145,7 @@ def test_a_bound_key_must_charge_for_tables_too(guarded: Guarded) -> None:
     problem_errors(response, 403, "not-allowed")
 
 
-def test_a_revoked_key_is_refused_and_the_last_one_leaves_loopback_open(guarded: Guarded) -> None:
+def test_a_revoked_key_is_refused_and_others_are_not(guarded: Guarded) -> None:
     key, other = guarded.make_key("release"), guarded.make_key("release")
     guarded.revoke(key)
 
@@ -152,10 +153,20 @@ def test_a_revoked_key_is_refused_and_the_last_one_leaves_loopback_open(guarded:
     assert guarded.ask("GET", "/budgets", other).status_code == 200
 
 
+def test_revoking_the_last_key_opens_nothing(guarded: Guarded) -> None:
+    """Not even to this machine: who revokes a key wants fewer to come in, not more."""
+    key = guarded.make_key("release")
+    guarded.revoke(key)
+
+    problem_errors(guarded.ask("GET", "/budgets", None), 401, "key-required")
+    problem_errors(guarded.ask("GET", "/budgets", key), 401, "key-required")
+    assert guarded.ask("GET", "/budgets", guarded.make_key("release")).status_code == 200
+
+
 @contextmanager
 def from_address(address: str, app: object) -> Iterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app, client=(address, 1234))  # type: ignore[arg-type]
-    yield httpx.AsyncClient(transport=transport, base_url="http://service")
+    yield httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
 
 def ask_from(address: str, client: Client, path: str, **headers: str) -> httpx.Response:
@@ -167,47 +178,167 @@ def ask_from(address: str, client: Client, path: str, **headers: str) -> httpx.R
     return client.together(send)
 
 
-@pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("::1", 200), ("192.0.2.1", 403), ("", 403)])
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("::1", 200),
+        ("::ffff:127.0.0.1", 200),
+        ("192.0.2.1", 403),
+        ("::ffff:192.0.2.1", 403),
+        ("", 403),
+    ],
+)
 def test_without_keys_only_this_machine_is_served(guarded: Guarded, address: str, status: int) -> None:
     assert ask_from(address, guarded, "/budgets").status_code == status
     assert ask_from(address, guarded, "/healthz").status_code == 200
 
 
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LocalHost:8000", "ledger.localhost", "127.0.0.1", "127.8.9.1:8000", "[::1]", "[::1]:8000"],
+)
+def test_without_keys_this_machine_is_asked_by_a_name_of_its_own(guarded: Guarded, host: str) -> None:
+    assert ask_from("127.0.0.1", guarded, "/budgets", host=host).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("evil.example", "evil.example:8000", "localhost.evil.example", "evillocalhost", "127.0.0.1.evil.example"),
+        *("192.0.2.1:8000", "[2001:db8::1]:8000", "localhost:", "localhost:x", "::1", "[::1", "[localhost]", ""),
+    ],
+)
+def test_without_keys_a_name_that_was_turned_to_this_machine_opens_nothing(guarded: Guarded, host: str) -> None:
+    """DNS rebinding: a page's own name resolves to 127.0.0.1, and its script asks as from this machine."""
+    refused = ask_from("127.0.0.1", guarded, "/budgets", host=host)
+
+    problem_errors(refused, 403, "not-allowed")
+    assert "Host" in refused.json()["detail"]
+    assert guarded.metrics()['gsh_access_refusals_total{reason="host"}'] == 1
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [("http://localhost:8000", 200), ("https://LOCALHOST:8000", 200)]
+    + [
+        (other, 403)
+        for other in ("http://evil.example", "http://localhost:9000", "http://127.0.0.1:8000", "null", "http://[")
+    ],
+)
+def test_without_keys_a_page_of_another_site_opens_nothing(guarded: Guarded, origin: str, status: int) -> None:
+    """A browser on this machine sends what any page asks it to, and says which page in Origin."""
+    answer = ask_from("127.0.0.1", guarded, "/budgets", host="localhost:8000", origin=origin)
+
+    assert answer.status_code == status
+    if status == 403:
+        problem_errors(answer, 403, "not-allowed")
+        assert "Origin" in answer.json()["detail"]
+
+
+def test_with_a_key_the_name_and_the_page_do_not_matter(guarded: Guarded) -> None:
+    """No browser adds a key by itself."""
+    headers = {"authorization": f"Bearer {guarded.make_key('release')}", "host": "a.example", "origin": "http://b"}
+
+    assert ask_from("192.0.2.1", guarded, "/budgets", **headers).status_code == 200
+
+
 def test_without_keys_others_are_served_where_that_is_said_explicitly(tmp_path: Path) -> None:
     client = Client(ledger=str(tmp_path / "ledger.sqlite3"), open_access=True)
 
-    assert ask_from("192.0.2.1", client, "/budgets").status_code == 200
+    assert ask_from("192.0.2.1", client, "/budgets", host="service.example").status_code == 200
     client.app.state.services.books.close()
 
 
 def test_wrong_keys_are_counted_and_slowed_down_by_address(guarded: Guarded) -> None:
-    key = guarded.make_key("release")
+    guarded.make_key("release")
     wrong = {"authorization": "Bearer gsh_00000000_wrong"}
     statuses = [ask_from("192.0.2.1", guarded, "/budgets", **wrong).status_code for _ in range(12)]
 
     assert statuses == [401] * 10 + [429] * 2
-    right = {"authorization": f"Bearer {key}"}
-    slowed = ask_from("192.0.2.1", guarded, "/budgets", **right)
+    slowed = ask_from("192.0.2.1", guarded, "/budgets", **wrong)
     problem_errors(slowed, 429, "too-many-attempts")
     assert 1 <= int(slowed.headers["retry-after"]) <= 7
-    assert ask_from("192.0.2.2", guarded, "/budgets", **right).status_code == 200
+    problem_errors(ask_from("192.0.2.2", guarded, "/budgets", **wrong), 401, "key-required")
     metrics = guarded.metrics()
-    assert metrics['gsh_access_refusals_total{reason="unknown"}'] == 10
+    assert metrics['gsh_access_refusals_total{reason="unknown"}'] == 11
     assert metrics['gsh_access_refusals_total{reason="rate"}'] == 3
 
 
-def test_attempts_come_back_with_time_and_addresses_are_bounded() -> None:
+def test_wrong_keys_do_not_lock_out_a_right_one_from_the_same_address(guarded: Guarded) -> None:
+    """Behind one proxy all have one address; nobody there can shut the others out."""
+    right = {"authorization": f"Bearer {guarded.make_key('release')}"}
+    wrong = {"authorization": "Bearer gsh_00000000_wrong"}
+    for _ in range(20):
+        ask_from("192.0.2.1", guarded, "/budgets", **wrong)
+
+    assert ask_from("192.0.2.1", guarded, "/budgets", **right).status_code == 200
+    problem_errors(ask_from("192.0.2.1", guarded, "/budgets"), 401, "key-required")
+
+
+def test_a_network_of_ipv6_shares_its_attempts(guarded: Guarded) -> None:
+    """One machine has as many addresses of its /64 as it likes."""
+    guarded.make_key("release")
+    wrong = {"authorization": "Bearer gsh_00000000_wrong"}
+    statuses = [ask_from(f"2001:db8::{n:x}", guarded, "/budgets", **wrong).status_code for n in range(1, 13)]
+
+    assert statuses == [401] * 10 + [429] * 2
+    problem_errors(ask_from("2001:db8:0:1::1", guarded, "/budgets", **wrong), 401, "key-required")
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1:2:3:4", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+        ("unix", "unix"),
+    ],
+)
+def test_networks(address: str, network: str) -> None:
+    assert network_of(address) == network
+
+
+def test_attempts_come_back_with_time_and_identities_are_bounded() -> None:
     clock = [0.0]
-    attempts = Attempts(lambda: clock[0])
+    attempts = Attempts(clock=lambda: clock[0])
     for _ in range(10):
         assert attempts.wait("a") == 0
         attempts.failed("a")
     assert attempts.wait("a") == 6
+    assert attempts.wait("b") == 0
     clock[0] = 6.0
     assert attempts.wait("a") == 0
     for number in range(20_000):
         attempts.failed(str(number))
     assert len(attempts._until) == 10_000
+
+
+def test_attempts_may_be_fewer_and_slower() -> None:
+    attempts = Attempts(burst=2, seconds=60.0, clock=lambda: 0.0)
+    attempts.failed("a")
+    assert attempts.wait("a") == 0
+    attempts.failed("a")
+    assert attempts.wait("a") == 60
+
+
+def access_from(address: str, guarded: Guarded, **headers: str) -> Access:
+    """What the gate says of a request for budgets."""
+    encoded = [(name.encode(), value.encode()) for name, value in ({"host": "localhost"} | headers).items()]
+    scope = {"type": "http", "client": (address, 1234), "headers": encoded}
+    return guarded.together(lambda _http: guarded.app.state.services.gate.admit_reader(scope))
+
+
+def test_access_says_who_asks_and_what_for(guarded: Guarded) -> None:
+    """The client is the key where there is one, and else the address; without keys everything may be asked."""
+    assert access_from("127.0.0.1", guarded) == Access(frozenset(), "127.0.0.1", frozenset(SCOPES))
+    key = guarded.make_key("release", "account", budgets=("web",))
+
+    with_key = access_from("192.0.2.1", guarded, authorization=f"Bearer {key}")
+    assert with_key == Access(frozenset({"web"}), key.split("_")[1], frozenset({"release", "account"}))
+    assert access_of({"type": "http", "client": ("2001:db8::1", 1)}).client == "2001:db8::/64"
 
 
 def test_a_ledger_without_a_file_is_not_made_to_see_whether_it_has_keys(tmp_path: Path) -> None:
@@ -279,5 +410,8 @@ def test_other_addresses_are_refused_at_start_until_a_key_exists(tmp_path: Path)
         assert httpx.get(f"{url}/budgets", headers={"authorization": f"Bearer {key}"}).status_code == 200
         service.stop()
     assert key not in service.output + service.errors
+    assert keys_command(place, "revoke", key.split("_")[1]).returncode == 0
+    with Service(temporary=tmp_path, host="0.0.0.0", ledger=str(place)) as service:
+        assert httpx.get(service.url.replace("0.0.0.0", "127.0.0.1") + "/budgets").status_code == 401
     with Service(temporary=tmp_path, host="0.0.0.0", open_access="true") as service:
         assert httpx.get(service.url.replace("0.0.0.0", "127.0.0.1") + "/budgets").status_code == 200

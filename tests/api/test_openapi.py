@@ -153,7 +153,7 @@ def test_documented_errors_are_problem_documents(label: str) -> None:
         expected |= {"404"}
     if path.startswith("/release") or (method, path[-7:]) == ("POST", "charges"):
         expected |= {"409"}
-    if method == "PUT" or path.startswith(("/budgets", "/release", "/account", "/calibrate")):
+    if method == "PUT" or path.startswith(("/budgets", "/release", "/account", "/calibrate", "/compare")):
         expected |= {"401", "403", "429"}
     assert set(errors) == expected
     for response in errors.values():

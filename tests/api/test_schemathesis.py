@@ -18,7 +18,8 @@ CONFIG = schemathesis.Config.from_dict(
 async def service(scope: Scope, receive: Receive, send: Send) -> None:
     """The service without its lifespan, which schemathesis would end after the first operation; asked by loopback."""
     assert scope["type"] == "http"
-    await APP(scope | {"client": ("127.0.0.1", 1234)}, receive, send)
+    headers = [(b"host", b"localhost"), *(each for each in scope["headers"] if each[0] != b"host")]
+    await APP(scope | {"client": ("127.0.0.1", 1234), "headers": headers}, receive, send)
 
 
 schema = schemathesis.openapi.from_asgi("/openapi.json", service, config=CONFIG)

@@ -44,7 +44,7 @@ def test_behind_a_proxy_the_document_names_the_prefix(client: Client) -> None:
 
     async def document() -> Json:
         transport = httpx.ASGITransport(client.app, root_path="/privacy")
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as http:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
             served: Json = (await http.get("/privacy/openapi.json")).json()
             return served
 
