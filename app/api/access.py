@@ -119,7 +119,7 @@ class Gate:
     async def _refresh(self) -> None:
         if time.monotonic() - self._loaded_at > _FRESH_SECONDS:
             started = time.monotonic()
-            every = await self._books.ask(lambda ledger: ledger.keys.all()) if self._books.exists else []
+            every = await self._books.read(lambda ledger: ledger.keys.all()) if self._books.exists else []
             self._keys = {key.hash: key for key in every if key.revoked_at is None}
             self._any_made = bool(every)
             self._loaded_at = started

@@ -1,4 +1,7 @@
-"""The ledger, asked from the event loop: every call is made in a thread, for databases make one wait."""
+"""The ledger, asked from the event loop: every call is made in a thread, for databases make one wait.
+
+Who only reads waits for nobody who writes: charges, readings and verifications have threads of their own.
+"""
 
 import asyncio
 import logging
@@ -20,6 +23,27 @@ T = TypeVar("T")
 logger = logging.getLogger("app.ledger")
 
 _MOST_WAITING = 512
+_READERS = 2
+
+
+class _Desk:
+    """Some threads, and a bound on how many may wait for one."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._room = _MOST_WAITING
+
+    async def run(self, work: Callable[[], T]) -> T:
+        if self._room == 0:
+            raise Busy
+        self._room -= 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        finally:
+            self._room += 1
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
 
 
 class Books:
@@ -29,10 +53,11 @@ class Books:
         self._place = place
         self._secret = secret
         self._connections = connections_of(place)
-        self._threads = ThreadPoolExecutor(self._connections.threads, thread_name_prefix="ledger")
+        self._writing = _Desk(self._connections.threads, "ledger-writing")
+        self._reading = _Desk(_READERS, "ledger-reading")
+        self._auditing = _Desk(1, "ledger-auditing")
         self._opening = threading.Lock()
         self._ledger: Ledger | None = None
-        self._room = _MOST_WAITING
 
     @property
     def exists(self) -> bool:
@@ -47,22 +72,25 @@ class Books:
             logger.warning("the ledger is unavailable")
 
     async def ask(self, work: Callable[[Ledger], T]) -> T:
-        """What ``work`` says of the ledger."""
-        if self._room == 0:
-            raise Busy
-        self._room -= 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._work, work)
-        finally:
-            self._room += 1
+        """What ``work`` says, which may write to the ledger."""
+        return await self._writing.run(lambda: self._work(work))
+
+    async def read(self, work: Callable[[Ledger], T]) -> T:
+        """What ``work`` says, which only reads, and little."""
+        return await self._reading.run(lambda: self._work(work))
+
+    async def audit(self, work: Callable[[Ledger], T]) -> T:
+        """What ``work`` says, which reads a whole history: one at a time, so that other readers find a thread."""
+        return await self._auditing.run(lambda: self._work(work))
 
     def close(self) -> None:
-        self._threads.shutdown(wait=True)
+        for desk in (self._writing, self._reading, self._auditing):
+            desk.close()
         self._connections.close()
 
     def _work(self, work: Callable[[Ledger], T]) -> T:
-        with self._opening:
-            if self._ledger is None:
-                self._ledger = open_ledger(self._place, self._secret, self._connections)
-            ledger = self._ledger
+        ledger = self._ledger
+        if ledger is None:
+            with self._opening:  # whoever comes first opens it, for all
+                ledger = self._ledger = self._ledger or open_ledger(self._place, self._secret, self._connections)
         return work(ledger)

@@ -135,7 +135,7 @@ async def _answer_into(answer: SharedFile, services: Services, upload: Upload, k
     request = (b"release/table", upload.request, digest)
     stored, made = await pay(services, *payment, mechanism.bare, request, make)
     if made is None:  # what was drawn beside it, if anything, is forgotten
-        await services.books.ask(lambda ledger: _overwrite(answer.file, ledger.content(stored)))
+        await services.books.read(lambda ledger: _overwrite(answer.file, ledger.content(stored)))
     return stored.media_type
 
 

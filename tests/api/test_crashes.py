@@ -202,8 +202,8 @@ def test_a_database_that_may_only_be_read_is_503_and_nothing_is_released(ledger_
     make_budget(ledger_url)
     bank = Bank(ledger_url)
     paid_before = bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "before"})
-    connections = bank.app.state.services.books._connections
-    bank.app.state.services.books._threads.submit(_only_reading, connections, ledger_url).result()
+    books = bank.app.state.services.books
+    books._writing._threads.submit(_only_reading, books._connections, ledger_url).result()
 
     refused = bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "after"})
 
