@@ -119,7 +119,7 @@ async def put_budget(
 @router.get("", operation_id="listBudgets", summary="All budgets")
 async def list_budgets(request: Request) -> BudgetsOut:
     """Those that the key is bound to, or all, each with its limit and what is spent of it."""
-    budgets = await services_of(request).books.ask(lambda ledger: ledger.budgets())
+    budgets = await services_of(request).books.read(lambda ledger: ledger.budgets())
     access = access_of(request.scope)
     shown = (BudgetSummary.summary(budget) for budget in budgets if access.may_see(budget.id))
     return BudgetsOut(budgets=await in_slices(shown))
@@ -149,7 +149,7 @@ async def get_budget(
             more = budget.limit.how_many_fit(budget.spent, release, cost_of(release))
         return BudgetOut.of(budget, parts, more)
 
-    return await services_of(request).books.ask(work)
+    return await services_of(request).books.read(work)
 
 
 @_bodies.post(
@@ -170,7 +170,7 @@ async def preview(
     services = services_of(request)
     releases = [await _release(services, each) for each in planned]
     plan = await in_slices((release, cost_of(release)) for release in releases)
-    return await services.books.ask(lambda ledger: _preview(ledger.budget(id)[0], plan))
+    return await services.books.read(lambda ledger: _preview(ledger.budget(id)[0], plan))
 
 
 @_bodies.post(
@@ -212,7 +212,7 @@ async def history(
     limit: Annotated[int, Query(ge=1, le=1000, description="The most entries to give.")] = 100,
 ) -> HistoryOut:
     """What was charged and when the limit was changed, the latest first, in pages."""
-    entries = await services_of(request).books.ask(lambda ledger: ledger.history(id, before, limit))
+    entries = await services_of(request).books.read(lambda ledger: ledger.history(id, before, limit))
     last = entries[-1].number if entries else 1
     return HistoryOut(entries=[EntryOut.of(entry) for entry in entries], before=last if last > 1 else None)
 
@@ -223,7 +223,7 @@ async def verify(
     id: Name,  # noqa: A002
 ) -> VerificationOut:
     """Checks the chain of hashes from its beginning, adds every charge again, and hashes the stored answers."""
-    budget, fault = await services_of(request).books.ask(lambda ledger: ledger.verify(id))
+    budget, fault = await services_of(request).books.audit(lambda ledger: ledger.verify(id))
     return VerificationOut.of(budget, fault)
 
 

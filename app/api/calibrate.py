@@ -250,7 +250,7 @@ def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateRes
 async def _remainder(services: Services, body: CalibrateRequest, name: str, draft: Draft) -> RemainderResponse:
     if isinstance(body.mechanism.sigma, list):
         raise InvalidParameter("sigma", "may not be a list where a budget is given")
-    budget, _ = await services.books.ask(lambda ledger: ledger.budget(name))
+    budget, _ = await services.books.read(lambda ledger: ledger.budget(name))
     found = await services.workshop.in_process(calibrate_remainder, budget.spent, draft, body.releases, budget.limit)
     return RemainderResponse(
         accounting="composition",

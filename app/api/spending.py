@@ -90,7 +90,7 @@ async def pay(
         asked = Paid(budget, key, ledger.secret.fingerprint(*request), release, cost)
         return asked, ledger.check(asked)
 
-    asked, stored = await services.books.ask(check)
+    asked, stored = await services.books.read(check)
     if stored is not None:
         return stored, None
     answer = await make()
