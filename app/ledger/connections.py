@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from app.ledger.statements import Statements
+from app.ledger.statements import Dialect, Statements
 
 __all__ = ["Connections", "Execute", "Taken"]
 
@@ -19,8 +19,9 @@ class Taken(Exception):
 
 
 class Connections(Protocol):
-    """A database: SQLite or PostgreSQL. Whatever fails in it is ``LedgerUnavailable``."""
+    """A database: SQLite or PostgreSQL. Whatever fails in it is ``LedgerUnavailable``, which says why."""
 
+    dialect: Dialect
     statements: Statements
     threads: int
 

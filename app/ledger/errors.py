@@ -1,4 +1,5 @@
-"""Errors of the ledger. Whatever is raised, nothing was spent.
+"""Errors of the ledger. Whatever is raised, nothing was spent, with one exception: where the ledger is unavailable, a
+commit may have been made whose acknowledgement was lost. The same request with the same key tells, and costs no more.
 
 LedgerError
 ├── UnknownBudget         no budget of that name
@@ -36,7 +37,7 @@ class KeyReused(LedgerError):
 
 
 class LedgerUnavailable(LedgerError):
-    """What the database said is the cause of this error, and is not shown to clients."""
+    """Its text is the reason, for operators: it is logged, without any secret or password, and not shown to clients."""
 
 
 class WrongLedger(LedgerUnavailable):

@@ -1,9 +1,12 @@
 """PostgreSQL, for several instances of the service: a connection per thread, made anew where it was lost."""
 
+import re
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import psycopg
 
@@ -13,21 +16,53 @@ from app.ledger.statements import POSTGRES, Statements
 
 __all__ = ["PostgresConnections"]
 
-# Nobody waits longer than this for a server that does not answer, or for a lock.
+T = TypeVar("T")
+
+# The server ends a statement, or its waiting for a lock, after this; and a transaction that nobody goes on with.
 _OPTIONS = "-c statement_timeout=30000 -c lock_timeout=30000 -c idle_in_transaction_session_timeout=60000"
+# Whatever the server does, the client gives up then: its machine may answer while the server itself stands still.
+_ANSWER_SECONDS = 35.0
+# And sooner where the machine does not answer at all.
+_NETWORK = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 11_000}
 _CONNECT_SECONDS = 5
 _MIGRATION_LOCK = 0x6773682D6C6564  # a number of our own, for those who migrate at the same time
 
 
-class PostgresConnections:
-    """Transactions on a server given by its URL."""
+class _Impatient(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that is closed, as one that is lost, where a statement is not answered in time."""
 
+    patience = _ANSWER_SECONDS
+
+    def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **options: Any) -> T:
+        return super().wait(self._in_time(gen), *arguments, **options)
+
+    def _in_time(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        """The same, looked after each time that the driver comes back from waiting: ten times a second."""
+        end = time.monotonic() + self.patience
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > end:
+                    self.close()
+                    raise psycopg.OperationalError("the server did not answer in time")
+                wanted = gen.send(ready)
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+
+class PostgresConnections:
+    """Transactions on a server given by its URL; ``patience`` is how many seconds it has for each statement."""
+
+    dialect = POSTGRES
     statements = Statements(POSTGRES)
     threads = 4
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, patience: float = _ANSWER_SECONDS) -> None:
         self._url = url
-        self._open: dict[int, psycopg.Connection] = {}
+        self._patience = patience
+        self._open: dict[int, _Impatient] = {}
 
     @contextmanager
     def transaction(self, *, migrating: bool = False) -> Iterator[Execute]:
@@ -49,7 +84,7 @@ class PostgresConnections:
             raise Taken from error
         except psycopg.Error as error:
             self._drop()
-            raise LedgerUnavailable from error
+            raise LedgerUnavailable(self._reason(error)) from error
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
@@ -63,14 +98,14 @@ class PostgresConnections:
                     connection.execute("COMMIT")
         except psycopg.Error as error:
             self._drop()
-            raise LedgerUnavailable from error
+            raise LedgerUnavailable(self._reason(error)) from error
 
     def close(self) -> None:
         """All connections, once no thread uses one."""
         while self._open:
             self._open.popitem()[1].close()
 
-    def _begun(self, begin: str) -> psycopg.Connection:
+    def _begun(self, begin: str) -> _Impatient:
         """A connection with a transaction begun; one that broke since it was last used is replaced."""
         connection = self._open.get(threading.get_ident())
         if connection is not None:
@@ -79,9 +114,9 @@ class PostgresConnections:
                 return connection
             except psycopg.Error:
                 self._drop()
-        connection = psycopg.connect(
-            self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS, options=_OPTIONS, application_name="gsh"
-        )
+        settings: dict[str, Any] = {"options": _OPTIONS, "application_name": "gsh", **_NETWORK}
+        connection = _Impatient.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS, **settings)
+        connection.patience = self._patience
         self._open[threading.get_ident()] = connection
         connection.execute(begin)
         return connection
@@ -92,8 +127,16 @@ class PostgresConnections:
         if connection is not None:
             connection.close()
 
+    def _reason(self, error: psycopg.Error) -> str:
+        """What went wrong, without what the driver quotes: of a mistyped URL that may be a part of the password."""
+        if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
+            return "the URL of the ledger cannot be read"
+        said = " ".join((error.diag.message_primary or str(error)).split())
+        some = ".*" if set("'\"") & set(unquote(self._url)) else ".*?"
+        return re.sub(rf"\"{some}\"|'{some}'|(?<=port )\d+", "…", said)
 
-def _executor(connection: psycopg.Connection) -> Execute:
+
+def _executor(connection: _Impatient) -> Execute:
     def execute(statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         cursor = connection.execute(statement.encode(), values)
         return cursor.fetchall() if cursor.description else []

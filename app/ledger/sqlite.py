@@ -6,6 +6,7 @@ writes takes its lock at once, because to ask for it later fails at once where a
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,14 +21,16 @@ _BUSY_SECONDS = 30.0
 
 
 class SqliteConnections:
-    """Transactions on a file, which is made if it is not there; a connection for each thread that asks."""
+    """Transactions on a file, which is made if it is not there and may be; a connection for each thread that asks."""
 
+    dialect = SQLITE
     statements = Statements(SQLITE)
     # Writers take turns anyway, and those who wait in SQLite itself sleep longer than they have to.
     threads = 1
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, make: bool = True) -> None:
         self.path = path
+        self._make = make
         self._open: dict[int, sqlite3.Connection] = {}
 
     @contextmanager
@@ -46,7 +49,7 @@ class SqliteConnections:
         except sqlite3.IntegrityError as error:
             raise Taken from error
         except sqlite3.Error as error:
-            raise LedgerUnavailable from error
+            raise LedgerUnavailable(str(error)) from error
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
@@ -60,7 +63,7 @@ class SqliteConnections:
                 with suppress(sqlite3.Error):
                     connection.execute("COMMIT")
         except sqlite3.Error as error:
-            raise LedgerUnavailable from error
+            raise LedgerUnavailable(str(error)) from error
 
     def close(self) -> None:
         """All connections, once no thread uses one."""
@@ -70,14 +73,35 @@ class SqliteConnections:
     def _connection(self) -> sqlite3.Connection:
         connection = self._open.get(threading.get_ident())
         if connection is None:
+            address = f"{self.path.absolute().as_uri()}?mode={'rwc' if self._make else 'rw'}"
             connection = sqlite3.connect(
-                self.path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=64, check_same_thread=False
+                address,
+                uri=True,
+                timeout=_BUSY_SECONDS,
+                isolation_level=None,
+                cached_statements=64,
+                check_same_thread=False,
             )
             try:
-                for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                if self._make:
+                    _write_ahead(connection)
+                for pragma in ("synchronous = FULL", "foreign_keys = ON"):
                     connection.execute(f"PRAGMA {pragma}")
             except sqlite3.Error:
                 connection.close()
                 raise
             self._open[threading.get_ident()] = connection
         return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Turn to WAL, once for a file. SQLite does not wait for others there, so we wait for a lock that it waits for."""
+    end = time.monotonic() + _BUSY_SECONDS
+    while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
