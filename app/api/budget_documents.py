@@ -34,6 +34,7 @@ _BALANCE = {
     "delta": 9.99e-06,
 }
 _SPENT = _BALANCE | {"epsilon_lower": 0.27, "delta_lower": 9.98e-06}
+_HIDDEN = {"request"}  # a keyed hash, for the ledger alone
 _REMAINING = {"s": 0.061, "d": 9e-05, "delta": 9e-05}
 
 
@@ -187,8 +188,10 @@ class EntryOut(Strict):
     hash: str = Field(title="Hash", description="Of the entry and the hash before it.", examples=["9f2c…"])
 
     @classmethod
-    def of(cls, entry: Entry) -> Self:
-        return cls(number=entry.number, kind=entry.kind, at=entry.at, details=entry.details, hash=entry.hash)
+    def of(cls, entry: Entry, *, shows_keys: bool) -> Self:
+        hidden = _HIDDEN if shows_keys else _HIDDEN | {"key"}
+        details = {name: value for name, value in entry.details.items() if name not in hidden}
+        return cls(number=entry.number, kind=entry.kind, at=entry.at, details=details, hash=entry.hash)
 
 
 class HistoryOut(Strict):

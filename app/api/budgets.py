@@ -60,6 +60,7 @@ class _BudgetRoute(JsonRoute):
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False)
             raise RequestValidationError([each | {"loc": ("id",)} for each in found]) from None
+        request.state.content = content  # by its bytes a charge is recognised when it comes again
         answer = await self.endpoint(request, name, parsed(self._model, content))
         return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
 
@@ -190,7 +191,7 @@ async def charge(
     The same Idempotency-Key and body get the same answer, and are charged once.
     """
     services = services_of(request)
-    payment = paying(id, idempotency_key(request))
+    payment = paying(id, idempotency_key(request), access_of(request.scope).client)
     assert payment is not None
     release = await _release(services, body.mechanism)
     cost = cost_of(release)
@@ -200,8 +201,7 @@ async def charge(
         shown = ChargeOut(budget=id, number=number, at=at, s=cost.s, d=cost.d, spent=spent)
         return shown.model_dump_json().encode()
 
-    content = body.model_dump_json().encode()
-    return await charged(services, *payment, release, content, answer)  # type: ignore[return-value]
+    return await charged(services, payment, release, request.state.content, answer)  # type: ignore[return-value]
 
 
 @router.get("/{id}/charges", operation_id="budgetHistory", summary="The history of a budget", responses=_NOT_FOUND)
@@ -211,10 +211,15 @@ async def history(
     before: Annotated[int | None, Query(ge=1, lt=2**63, description="Only entries before this one.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The most entries to give.")] = 100,
 ) -> HistoryOut:
-    """What was charged and when the limit was changed, the latest first, in pages."""
+    """What was charged and when the limit was changed, the latest first, in pages.
+
+    Idempotency-Keys are shown to keys of scope admin alone: who knows one can try whether a request is the stored one.
+    """
     entries = await services_of(request).books.read(lambda ledger: ledger.history(id, before, limit))
     last = entries[-1].number if entries else 1
-    return HistoryOut(entries=[EntryOut.of(entry) for entry in entries], before=last if last > 1 else None)
+    shows_keys = "admin" in access_of(request.scope).scopes
+    shown = [EntryOut.of(entry, shows_keys=shows_keys) for entry in entries]
+    return HistoryOut(entries=shown, before=last if last > 1 else None)
 
 
 @router.get("/{id}/verify", operation_id="verifyBudget", summary="Is the history as recorded?", responses=_NOT_FOUND)

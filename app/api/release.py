@@ -20,7 +20,7 @@ from app.api.mechanism import MOST_COLUMNS, MuZeroIn, Strict
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.route import JsonRoute, parsed
 from app.api.services import Services, services_of
-from app.api.spending import KEY_HEADER, Payable, idempotency_key, pay, paying
+from app.api.spending import KEY_HEADER, Payable, Payment, idempotency_key, pay, paying
 from app.ledger.store import Answer
 from app.release.entropy import operating_system
 from app.release.errors import InvalidGroups, TooManyGroups
@@ -137,10 +137,12 @@ class _ReleaseRoute(JsonRoute):
                 return answer.model_dump_json().encode()
 
             access.check(budget)
-            if paying(budget, key) is None:
+            if paying(budget, key, access.client) is None:
                 return await make()
             mechanism = await services.to_domain(body.mechanism)
-        return await _paid_answer(services, budget, key, mechanism, content, make)
+        payment = paying(budget, key, access.client)
+        assert payment is not None
+        return await _paid_answer(services, payment, mechanism, content, make)
 
 
 router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS | ACCESS_PROBLEMS, route_class=_ReleaseRoute)
@@ -203,7 +205,7 @@ async def release_groups(
 def _large_answer(content: bytes, most_groups: int, is_paid: bool) -> bytes:
     body = parsed(ReleaseRequest, content)
     if not is_paid:
-        paying(body.budget, None)
+        paying(body.budget, None, "")
     return _released(body, most_groups).model_dump_json().encode()
 
 
@@ -214,21 +216,18 @@ def _payment(content: bytes) -> tuple[str | None, Mechanism]:
 
 async def _paid_answer(
     services: Services,
-    budget: str | None,
-    key: str | None,
+    payment: Payment,
     mechanism: Mechanism,
     content: bytes,
     make: Callable[[], Awaitable[bytes]],
 ) -> bytes:
     """Byte for byte what is, or was, charged for."""
-    payment = paying(budget, key)
-    assert payment is not None
 
     async def answer() -> Answer:
         made = await make()
         return Answer("application/json", lambda: [made])
 
-    stored, made = await pay(services, *payment, mechanism, (b"release", content), answer)
+    stored, made = await pay(services, payment, mechanism, (b"release", content), answer)
     if made is None:
         return b"".join(await services.books.read(lambda ledger: list(ledger.content(stored))))
     return b"".join(made.chunks())

@@ -127,13 +127,13 @@ async def _answer_into(answer: SharedFile, services: Services, upload: Upload, k
         kind = await services.workshop.in_process(_release_table, body, limits, upload.table, answer)
         return Answer(_MEDIA_TYPES[kind], lambda: _read(answer.file))
 
-    payment = paying(body.budget, key)
+    payment = paying(body.budget, key, access.client)
     if payment is None:
         return (await make()).media_type
     mechanism = await services.to_domain(body.mechanism)
     digest = await asyncio.to_thread(_digest, upload.table.file)
     request = (b"release/table", upload.request, digest)
-    stored, made = await pay(services, *payment, mechanism.bare, request, make)
+    stored, made = await pay(services, payment, mechanism.bare, request, make)
     if made is None:  # what was drawn beside it, if anything, is forgotten
         await services.books.read(lambda ledger: _overwrite(answer.file, ledger.content(stored)))
     return stored.media_type

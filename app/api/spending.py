@@ -4,7 +4,9 @@ A request that comes again gets what is stored, byte for byte. If two come at on
 both get that one; what the other drew is forgotten unseen, as it is where another request spends what was left.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from fastapi import Request
@@ -12,7 +14,9 @@ from pydantic import Field
 
 from app.accounting.composition import Release, cost_of
 from app.api.certificate import Certified
+from app.api.problems import NotAdmitted
 from app.api.services import Services
+from app.ledger.errors import KeyReused
 from app.ledger.state import Budget
 from app.ledger.store import Answer, Ledger, Paid, Stored
 from app.release.errors import InvalidGroups
@@ -61,21 +65,46 @@ def idempotency_key(request: Request) -> str | None:
     return key
 
 
-def paying(budget: str | None, key: str | None) -> tuple[str, str] | None:
-    """The budget and the key, both or neither: a key without a budget would promise what is not kept."""
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """The budget that pays, the key that makes it once, and the client, as the gate calls it."""
+
+    budget: str
+    key: str
+    client: str
+
+
+def paying(budget: str | None, key: str | None, client: str) -> Payment | None:
+    """A budget and a key, both or neither: a key without a budget would promise what is not kept."""
     if budget is None and key is None:
         return None
     if budget is None:
         raise InvalidGroups("/budget", "is required with an Idempotency-Key: nothing else is answered once only")
     if key is None:
         raise InvalidGroups("/budget", "needs an Idempotency-Key header of 1 to 255 visible ASCII characters")
-    return budget, key
+    return Payment(budget, key, client)
+
+
+@contextmanager
+def _recognising(services: Services, payment: Payment) -> Iterator[None]:
+    """Who has met keys with other requests too often has to wait before a request is compared again.
+
+    Same or other is all that is told of a stored request, but enough told often enough is what was posted.
+    """
+    wait = services.gate.reuses.wait(payment.client)
+    if wait > 0:
+        services.metrics.refuse("reuse")
+        raise NotAdmitted(429, "reuse", retry_after=int(wait) + 1)
+    try:
+        yield
+    except KeyReused:
+        services.gate.reuses.failed(payment.client)
+        raise
 
 
 async def pay(
     services: Services,
-    budget: str,
-    key: str,
+    payment: Payment,
     release: Release,
     request: tuple[bytes, ...],
     make: Callable[[], Awaitable[Answer]],
@@ -87,21 +116,21 @@ async def pay(
     cost = cost_of(release)
 
     def check(ledger: Ledger) -> tuple[Paid, Stored | None]:
-        asked = Paid(budget, key, ledger.secret.fingerprint(*request), release, cost)
+        asked = Paid(payment.budget, payment.key, ledger.secret.fingerprint(*request), release, cost)
         return asked, ledger.check(asked)
 
-    asked, stored = await services.books.read(check)
-    if stored is not None:
-        return stored, None
-    answer = await make()
-    stored = await services.books.ask(lambda ledger: ledger.charge(asked, now(), lambda _budget, _number: answer))
-    return stored, answer if stored.is_new else None
+    with _recognising(services, payment):
+        asked, stored = await services.books.read(check)
+        if stored is not None:
+            return stored, None
+        answer = await make()
+        stored = await services.books.ask(lambda ledger: ledger.charge(asked, now(), lambda _budget, _number: answer))
+        return stored, answer if stored.is_new else None
 
 
 async def charged(
     services: Services,
-    budget: str,
-    key: str,
+    payment: Payment,
     release: Release,
     content: bytes,
     answer: Callable[[Budget, int, str], bytes],
@@ -114,8 +143,9 @@ async def charged(
         return Answer("application/json", lambda: [encoded])
 
     def work(ledger: Ledger) -> bytes:
-        fingerprint = ledger.secret.fingerprint(b"charge", budget.encode(), content)
-        stored = ledger.charge(Paid(budget, key, fingerprint, release, cost), at, made)
+        fingerprint = ledger.secret.fingerprint(b"charge", payment.budget.encode(), content)
+        stored = ledger.charge(Paid(payment.budget, payment.key, fingerprint, release, cost), at, made)
         return b"".join(ledger.content(stored))
 
-    return await services.books.ask(work)
+    with _recognising(services, payment):
+        return await services.books.ask(work)

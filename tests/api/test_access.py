@@ -415,3 +415,34 @@ def test_other_addresses_are_refused_at_start_until_a_key_exists(tmp_path: Path)
         assert httpx.get(service.url.replace("0.0.0.0", "127.0.0.1") + "/budgets").status_code == 401
     with Service(temporary=tmp_path, host="0.0.0.0", open_access="true") as service:
         assert httpx.get(service.url.replace("0.0.0.0", "127.0.0.1") + "/budgets").status_code == 200
+
+
+def test_guessing_what_another_client_posted_is_slowed_down(guarded: Guarded) -> None:
+    """The same request gets the stored answer and another 409, so who knows the key could try every count."""
+    owner, guesser = guarded.make_key("release"), guarded.make_key("release")
+    key = {"idempotency-key": "weekly-46"}
+    first = guarded.ask("POST", "/release", owner, PAID, **key)
+    assert first.status_code == 200
+
+    for count in range(10):
+        guess = PAID | {"groups": {"keys": ["a"], "counts": [count]}}
+        problem_errors(guarded.ask("POST", "/release", guesser, guess, **key), 409, "key-reused")
+
+    for body in (PAID | {"groups": {"keys": ["a"], "counts": [10]}}, PAID):  # wrong or right, nothing is compared
+        refused = guarded.ask("POST", "/release", guesser, body, **key)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "6")
+    assert guarded.ask("POST", "/release", owner, PAID, **key).content == first.content
+    assert 'gsh_access_refusals_total{reason="reuse"} 2.0' in guarded.get("/metrics").text
+
+
+def test_idempotency_keys_are_shown_to_admins_alone(guarded: Guarded) -> None:
+    release, admin = guarded.make_key("release"), guarded.make_key("admin")
+    guarded.ask("POST", "/budgets/web/charges", release, {"mechanism": CASE_STUDY}, **{"idempotency-key": "job-7"})
+
+    def details(key: str) -> Json:
+        found: Json = guarded.ask("GET", "/budgets/web/charges", key).json()["entries"][0]["details"]
+        return found
+
+    assert "job-7" not in json.dumps(details(release))
+    assert details(admin)["key"] == "job-7"
+    assert "request" not in details(admin)

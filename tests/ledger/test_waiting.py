@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from app.accounting.limits import Limit
 from app.ledger import sqlite
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_ledger
@@ -45,7 +46,7 @@ def test_a_new_file_that_another_is_making_is_waited_for(tmp_path: Path, monkeyp
 
     letting_go.join()
     stranger.close()
-    assert ledger.put_budget("web", 1.0, 1e-4, "", AT)[1] is True
+    assert ledger.put_budget("web", Limit(1.0, 1e-4), "", AT).entries == 1
     ledger.close()
 
 

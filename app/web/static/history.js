@@ -53,7 +53,7 @@ function row({ number, kind, at, details, hash }) {
   const cells = [
     element("time", { datetime: at }, at.replace("T", " ").replace("Z", "")),
     kind === "charge" ? released(details.release) : `${kind === "created" ? "Made" : "Limit changed"}: ε ${details.epsilon}, δ ${digits(details.delta)}`,
-    ...(kind === "charge" ? [amount(details.s), amount(details.d), element("span", { class: "key", title: details.key }, details.key)] : ["", "", ""]),
+    ...(kind === "charge" ? [amount(details.s), amount(details.d), element("span", { class: "key", title: details.key ?? "" }, details.key ?? "")] : ["", "", ""]),
     element("code", { title: hash }, hash.slice(0, 8)),
   ];
   return element("tr", { "data-kind": kind }, element("th", { scope: "row" }, String(number)), ...cells.map((cell) => element("td", {}, cell)));
