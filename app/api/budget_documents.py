@@ -34,7 +34,6 @@ _BALANCE = {
     "delta": 9.99e-06,
 }
 _SPENT = _BALANCE | {"epsilon_lower": 0.27, "delta_lower": 9.98e-06}
-_HIDDEN = {"request"}  # a keyed hash, for the ledger alone
 _REMAINING = {"s": 0.061, "d": 9e-05, "delta": 9e-05}
 
 
@@ -189,8 +188,8 @@ class EntryOut(Strict):
 
     @classmethod
     def of(cls, entry: Entry, *, shows_keys: bool) -> Self:
-        hidden = _HIDDEN if shows_keys else _HIDDEN | {"key"}
-        details = {name: value for name, value in entry.details.items() if name not in hidden}
+        hidden = set() if shows_keys else {"key"}
+        details = {name: value for name, value in entry.shown.items() if name not in hidden}
         return cls(number=entry.number, kind=entry.kind, at=entry.at, details=details, hash=entry.hash)
 
 

@@ -146,9 +146,7 @@ _KINDS: Mapping[int, _Kind] = {
         "The body must be JSON, or a form where there is a table.",
     ),
     422: _Kind("invalid-request", "Invalid request", "The request is JSON but not valid, or cannot be met."),
-    429: _Kind(
-        "too-many-attempts", "Too many attempts", "Too many wrong keys, or Idempotency-Keys of others; wait."
-    ),
+    429: _Kind("too-many-attempts", "Too many attempts", "Too many wrong keys, or Idempotency-Keys of others; wait."),
     500: _Kind("internal-error", "Internal error", "The service failed; nothing was done. This is a bug."),
     503: _Kind("busy", "Busy", "The service cannot answer now; try again shortly."),
 }

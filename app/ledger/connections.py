@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from app.ledger.statements import Dialect, Statements
+from app.ledger.statements import Statements
 
 __all__ = ["Connections", "Execute", "Taken"]
 
@@ -21,7 +21,6 @@ class Taken(Exception):
 class Connections(Protocol):
     """A database: SQLite or PostgreSQL. Whatever fails in it is ``LedgerUnavailable``, which says why."""
 
-    dialect: Dialect
     statements: Statements
     threads: int
 

@@ -55,7 +55,6 @@ class _Impatient(psycopg.Connection[tuple[Any, ...]]):
 class PostgresConnections:
     """Transactions on a server given by its URL; ``patience`` is how many seconds it has for each statement."""
 
-    dialect = POSTGRES
     statements = Statements(POSTGRES)
     threads = 4
 

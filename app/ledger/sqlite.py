@@ -23,7 +23,6 @@ _BUSY_SECONDS = 30.0
 class SqliteConnections:
     """Transactions on a file, which is made if it is not there and may be; a connection for each thread that asks."""
 
-    dialect = SQLITE
     statements = Statements(SQLITE)
     # Writers take turns anyway, and those who wait in SQLite itself sleep longer than they have to.
     threads = 1

@@ -20,12 +20,26 @@ from app.accounting.errors import AccountingError
 from app.accounting.limits import Limit
 from app.accounting.mechanism import Mechanism, PlainGaussian
 
-__all__ = ["GENESIS", "Budget", "Entry", "Fault", "Kind", "check_history", "fraction_of", "release_of", "text_of"]
+__all__ = [
+    "GENESIS",
+    "UNREADABLE",
+    "Budget",
+    "Entry",
+    "Fault",
+    "Kind",
+    "check_history",
+    "fraction_of",
+    "release_of",
+    "text_of",
+]
 
 Kind = Literal["created", "changed", "charge"]
 
 GENESIS = "0" * 64
 """What stands before the first entry of every history."""
+
+UNREADABLE = (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, AccountingError)
+"""What reading a row raises that was not written by us, or not left as it was."""
 
 _ordered_json = json.JSONEncoder(sort_keys=True).encode
 
@@ -45,6 +59,11 @@ class Entry:
     def details(self) -> dict[str, Any]:
         details: dict[str, Any] = json.loads(self.payload)
         return details
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The details without the keyed hash of the request, which is nobody's business but the ledger's."""
+        return {name: value for name, value in self.details.items() if name != "request"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +113,11 @@ def check_history(budget: Budget, entries: Iterable[Entry]) -> Fault | None:
         number = rebuilt.entries + 1
         if entry.number != number:
             return Fault(number, "is missing")
-        if entry.hash != _hash(rebuilt.head, budget.id, number, entry.kind, entry.at, entry.payload):
-            return Fault(number, "does not have the hash of its content and its predecessor")
         try:
+            if entry.hash != _hash(rebuilt.head, budget.id, number, entry.kind, entry.at, entry.payload):
+                return Fault(number, "does not have the hash of its content and its predecessor")
             rebuilt = _replayed(rebuilt, entry)
-        except (ValueError, KeyError, TypeError, AccountingError):
+        except UNREADABLE:
             return Fault(number, "cannot be read, or is charged less than its release costs")
     if rebuilt != budget:
         return Fault(0, "has a limit, a sum or a last hash that is not its history's")

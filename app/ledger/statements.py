@@ -94,13 +94,18 @@ class Statements:
             "SELECT budget, number, kind, at, payload, hash FROM entries "
             "WHERE budget = %s AND number > %s ORDER BY number LIMIT %s"
         )
+        # A name that entries have and no budget is one whose row is gone.
+        self.all_names = adapt("SELECT id FROM budgets UNION SELECT budget FROM entries ORDER BY 1")
+        self.audited = adapt(
+            "SELECT budget, number, kind, at, payload, hash, s, d, key, request, media_type, size FROM entries "
+            "WHERE budget = %s AND number > %s ORDER BY number LIMIT %s"
+        )
         self.charges = adapt(
             "SELECT budget, number, kind, at, payload, hash FROM entries "
             "WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s"
         )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
         self.answer = adapt("SELECT request, media_type, size FROM entries WHERE key = %s")
-        self.key_of = adapt("SELECT key FROM entries WHERE budget = %s AND number = %s")
         self.content = adapt("SELECT content FROM entries WHERE key = %s")
         self.add_part = adapt("INSERT INTO answer_parts (key, part, content) VALUES (%s, %s, %s)")
         self.add_key = adapt(

@@ -3,7 +3,6 @@
 Charging is one transaction with the answer that was paid for: either both are there, or neither.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +10,12 @@ from typing import Any
 
 from app.accounting.composition import Cost, Part, Release, Spent
 from app.accounting.limits import Limit
+from app.ledger.audit import Audit, digest_of
 from app.ledger.connections import Connections, Execute, Taken
 from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget, WrongLedger
 from app.ledger.keys import KeyTable
 from app.ledger.secret import Secret
-from app.ledger.state import Budget, Entry, Fault, check_history, fraction_of, release_of, text_of
+from app.ledger.state import UNREADABLE, Budget, Entry, Fault, check_history, fraction_of, release_of, text_of
 from app.ledger.state import json_of as release_json
 
 __all__ = ["Answer", "Ledger", "Paid", "Stored"]
@@ -65,6 +65,7 @@ class Ledger:
     def __init__(self, connections: Connections, secret: Secret) -> None:
         self._connections = connections
         self._sql = connections.statements
+        self._audit = Audit(connections.statements)
         self.secret = secret
         self.keys = KeyTable(connections)
 
@@ -164,15 +165,28 @@ class Ledger:
                 ((content,),) = execute(self._sql.part, (stored.key, part))
             yield bytes(content)
 
-    def verify(self, name: str) -> tuple[Budget, Fault | None]:
-        """Check a budget's chain, re-add its charges, and hash the answers that they paid for."""
+    def names(self) -> list[str]:
+        """All that there is to verify: budgets, and histories whose budget is gone."""
         with self._connections.reading() as execute:
-            budget = self._budget(execute, name)
+            return self._audit.names(execute)
+
+    def verify(self, name: str) -> tuple[Budget, Fault | None]:
+        """Check a budget's chain, re-add its charges, compare what stands beside them, and hash the answers.
+
+        Where the budget itself cannot be read, an empty one stands for it.
+        """
+        with self._connections.reading() as execute:
+            try:
+                budget = self._budget(execute, name)
+            except UNREADABLE:
+                return Budget(name, Limit(0.0, 0.0), ""), Fault(0, "cannot be read")
             if budget is None:
-                raise UnknownBudget
+                if name not in self._audit.names(execute):
+                    raise UnknownBudget
+                return Budget(name, Limit(0.0, 0.0), ""), Fault(0, "is gone, though there are entries of its history")
             fault = check_history(budget, self._entries(execute, name))
             if fault is None:
-                fault = next(self._damaged_answers(execute, name), None)
+                fault = next(self._audit.faults(execute, name, lambda key: self._all_parts(execute, key)), None)
             return budget, fault
 
     def close(self) -> None:
@@ -189,8 +203,9 @@ class Ledger:
     ) -> Stored:
         number = budget.entries + 1
         made = answer(replace(budget, spent=after), number)
-        digest, size = _digest(made.chunks())
-        further = {"key": asked.key, "answer": digest}
+        digest, size = digest_of(made.chunks())
+        recorded = {"answer": digest, "media_type": made.media_type, "size": size}
+        further: dict[str, Any] = {"key": asked.key, "request": asked.request} | recorded
         charged, entry = budget.charged(after, asked.release, asked.cost, at, further)
         execute(self._sql.set_budget, (*_columns(charged), budget.id))
         content = b"".join(made.chunks()) if size <= SMALL_BYTES else None
@@ -234,16 +249,6 @@ class Ledger:
             yield from (Entry(*row) for row in rows)
             after = rows[-1][1]
 
-    def _damaged_answers(self, execute: Execute, name: str) -> Iterator[Fault]:
-        for entry in self._entries(execute, name):
-            if entry.kind == "charge":
-                details = entry.details
-                content = self._all_parts(execute, details["key"])
-                if execute(self._sql.key_of, (name, entry.number)) != [(details["key"],)]:
-                    yield Fault(entry.number, "has lost its answer")
-                elif _digest(content)[0] != details["answer"]:
-                    yield Fault(entry.number, "has another answer than the one that was paid for")
-
     def _all_parts(self, execute: Execute, key: str) -> Iterator[bytes]:
         rows = execute(self._sql.content, (key,))
         if rows and rows[0][0] is not None:
@@ -268,14 +273,6 @@ def _budget_of(row: Sequence[Any]) -> Budget:
     limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d))
     release = None if only is None else release_of(json.loads(only))
     return Budget(name, limit, description, Spent(fraction_of(s), fraction_of(d), charges, release), entries, head)
-
-
-def _digest(chunks: Iterable[bytes]) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-    for chunk in chunks:
-        digest.update(chunk)
-        size += len(chunk)
-    return digest.hexdigest(), size
 
 
 def _parts(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,7 +1,9 @@
 """The ledger, on SQLite and on PostgreSQL alike: charged once, answered for ever, never overspent, tamper-evident."""
 
+import hashlib
 import threading
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,9 +13,9 @@ from app.accounting.composition import NOTHING, Part, cost_of, delta_at
 from app.accounting.limits import Limit
 from app.accounting.methods import EXACT, at_epsilon
 from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget
-from app.ledger.opening import open_ledger
-from app.ledger.state import Budget, check_history
-from app.ledger.store import PART_BYTES, SMALL_BYTES, Answer, Ledger
+from app.ledger.opening import connections_of, is_postgres, open_ledger
+from app.ledger.state import Budget, Fault, check_history
+from app.ledger.store import PART_BYTES, SMALL_BYTES, Answer, Ledger, _columns
 from tests.ledger.examples import AT, GAUSSIAN, SMALL, URLS, answer, charge, paid
 
 
@@ -156,6 +158,19 @@ TAMPERING = {
     "a count changed": "UPDATE budgets SET charges = 1",
     "a small answer changed": "UPDATE entries SET content = substr(content, 1, 1) WHERE key = 'b'",
     "a large answer changed": "UPDATE answer_parts SET content = substr(content, 1, 1)",
+    "a request that would be recognised": "UPDATE entries SET request = 'another' WHERE key = 'b'",
+    "another type of answer": "UPDATE entries SET media_type = 'text/html' WHERE key = 'b'",
+    "another size": "UPDATE entries SET size = 1 WHERE key = 'b'",
+    "another cost to bound from below": "UPDATE entries SET s = s / 2 WHERE key = 'b'",
+    "another D": "UPDATE entries SET d = d / 2 WHERE key = 'b'",
+    "another key": "UPDATE entries SET key = 'c' WHERE key = 'b'",
+    "no cost": "UPDATE entries SET s = NULL WHERE key = 'b'",
+    "an answer that nobody paid for": "UPDATE entries SET key = 'c', request = 'r' WHERE number = 1",
+    "a sum that is no fraction": "UPDATE budgets SET s = 'nothing'",
+    "a sum that is no number": "UPDATE budgets SET s = '1/0'",
+    "a release that is none": "UPDATE budgets SET only_release = '[]'",
+    "a release that is impossible": """UPDATE budgets SET only_release = '{"c_u": 0, "sigma": 1.0}'""",
+    "a payload that is no JSON": "UPDATE entries SET payload = '{' WHERE number = 2",
 }
 
 
@@ -170,6 +185,75 @@ def test_the_chain_shows_whatever_is_changed_behind_its_back(ledger: Ledger, led
         execute(TAMPERING[tampering])
 
     assert ledger.verify("web")[1] is not None
+
+
+def test_an_entry_of_an_earlier_version_is_compared_by_what_it_records(ledger: Ledger) -> None:
+    """Neither the request nor the type and size of the answer were in the payload."""
+    cost, digest = cost_of(URLS), hashlib.sha256(b"42").hexdigest()
+    with ledger._connections.transaction() as execute:
+        budget = ledger._budget(execute, "web")
+        assert budget is not None
+        after = budget.spent.plus(URLS, cost)
+        charged, entry = budget.charged(after, URLS, cost, AT, {"key": "old", "answer": digest})
+        execute(ledger._sql.set_budget, (*_columns(charged), "web"))
+        ledger._append(execute, entry, (cost.s, cost.d, "old", "r1", "application/json", 2, b"42"))
+    assert ledger.verify("web")[1] is None
+    assert charge(ledger, paid(key="old")) == b"42"
+
+    with ledger._connections.transaction() as execute:
+        execute("UPDATE entries SET size = 3 WHERE key = 'old'")
+    assert ledger.verify("web")[1] == Fault(2, "has another answer than the one that was paid for")
+
+
+def test_a_history_whose_budget_is_gone_is_found(ledger: Ledger, ledger_url: str) -> None:
+    charge(ledger, paid())
+    with ledger._connections.transaction() as execute:
+        for statement in ("DELETE FROM answer_parts", "DELETE FROM entries", "DELETE FROM budgets"):
+            execute(statement)
+    connections = connections_of(ledger_url)
+    with connections.transaction() as execute:
+        if is_postgres(ledger_url):
+            execute("ALTER TABLE entries DROP CONSTRAINT entries_budget_fkey")
+    with connections.reading() as execute:
+        if not is_postgres(ledger_url):
+            execute("COMMIT")
+            execute("PRAGMA foreign_keys = OFF")
+            execute("BEGIN")
+    with connections.transaction() as execute:
+        execute(connections.statements.add_entry, ("web", 1, "created", AT, "{}", "0" * 64, *(None,) * 7))
+    connections.close()
+
+    assert ledger.budgets() == []
+    assert ledger.names() == ["web"]
+    fault = ledger.verify("web")[1]
+    assert fault == Fault(0, "is gone, though there are entries of its history")
+
+
+def test_bytes_where_text_should_be_are_a_fault(tmp_path: Path) -> None:
+    """SQLite keeps whatever it is given."""
+    ledger = open_ledger(str(tmp_path / "other.sqlite3"), "a secret for tests")
+    ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
+    charge(ledger, paid())
+    for column, value in (("payload", b"{}"), ("content", 5), ("at", b"now")):
+        with ledger._connections.transaction() as execute:
+            ((before,),) = execute(f"SELECT {column} FROM entries WHERE number = 2")
+            execute(f"UPDATE entries SET {column} = ? WHERE number = 2", (value,))
+        fault = ledger.verify("web")[1]
+        assert fault is not None
+        assert fault.number == 2
+        with ledger._connections.transaction() as execute:
+            execute(f"UPDATE entries SET {column} = ? WHERE number = 2", (before,))
+    assert ledger.verify("web")[1] is None
+    ledger.close()
+
+
+def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None:
+    charge(ledger, paid(request="a keyed hash"))
+    (entry,) = ledger.history("web", None, 1)
+
+    assert entry.details["request"] == "a keyed hash"
+    assert entry.shown == {name: value for name, value in entry.details.items() if name != "request"}
+    assert set(entry.shown) == {"release", "s", "d", "key", "answer", "media_type", "size"}
 
 
 def test_a_charge_below_its_cost_is_found_though_the_chain_is_made_anew(ledger: Ledger) -> None:
