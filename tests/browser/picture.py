@@ -1,15 +1,17 @@
-"""``make screenshot``: the explorer's picture for the README, and what its first visit costs."""
+"""``make screenshot``: the pictures of the pages for the README, and what a first visit costs."""
 
 import statistics
 import tempfile
 from pathlib import Path
 
+import httpx
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.api.process import ROOT, Service
 from tests.browser.chromium import launch
 
-PICTURE = ROOT / "docs" / "figures" / "explorer.png"
+FIGURES = ROOT / "docs" / "figures"
+WEEKLY = {"c_u": 51914, "tau": 1, "tau_star": 13952, "sigma": 2229}
 VISITS = 9
 
 
@@ -21,11 +23,29 @@ def main() -> None:
     ):
         browser = launch(playwright)
         page = visited(browser, service.url, height=1560)
-        PICTURE.parent.mkdir(exist_ok=True)
-        page.screenshot(path=PICTURE)
+        FIGURES.mkdir(exist_ok=True)
+        page.screenshot(path=FIGURES / "explorer.png")
         page.context.close()
+        picture_budgets(browser, service.url)
         print(costs(browser, service.url))
         browser.close()
+
+
+def picture_budgets(browser: Browser, url: str) -> None:
+    """A budget for releases like the case study, three of them made and two planned."""
+    with httpx.Client(base_url=url) as platform:
+        for name, charges in (("app-telemetry", 0), ("search", 6), ("web", 3)):
+            limit = {"epsilon": 1, "delta": 1e-4, "description": "page views, all users"}
+            platform.put(f"/budgets/{name}", json=limit).raise_for_status()
+            for week in range(44, 44 + charges):
+                headers = {"Idempotency-Key": f"{name}-2026-{week}"}
+                body = {"mechanism": WEEKLY}
+                platform.post(f"/budgets/{name}/charges", json=body, headers=headers).raise_for_status()
+    page = browser.new_context(viewport={"width": 1280, "height": 1700}, color_scheme="light").new_page()
+    page.goto(f"{url}/ledger?budget=web&times=2")
+    page.locator("#verdict[aria-busy=false]").wait_for()
+    page.screenshot(path=FIGURES / "budgets.png")
+    page.context.close()
 
 
 def visited(browser: Browser, url: str, height: int = 900) -> Page:
