@@ -7,28 +7,20 @@ import tempfile
 from contextlib import closing, nullcontext
 
 import uvicorn
-from pydantic import ValidationError
 
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_ledger
 from app.logs import log_config
 from app.loopback import is_loopback
-from app.settings import Settings
+from app.settings import Settings, settings_or_exit
 
 
 def main() -> int:
-    """Run uvicorn until a signal stops it; a wrong setting is one line, not a traceback."""
-    try:
-        settings = Settings()
-    except ValidationError as error:
-        for each in error.errors(include_input=False):
-            sys.stderr.write(f"GSH_{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}\n")
-        return 2
-    if not (is_loopback(settings.host) or settings.open_access or _has_keys(settings)):
-        sys.stderr.write(
-            "GSH_HOST: is not loopback, and no key exists: make one with `python -m app.keys create`, or set "
-            "GSH_OPEN_ACCESS=true to serve releases and budgets to everyone\n"
-        )
+    """Run uvicorn until a signal stops it; what is wrong with a setting is one line, not a traceback."""
+    settings = settings_or_exit()
+    refusal = _refusal(settings)
+    if refusal is not None:
+        sys.stderr.write(f"{refusal}\n")
         return 2
     # uvicorn raises the signal again once it has shut down; that is a normal end.
     signal.signal(signal.SIGTERM, lambda _signal, _frame: sys.exit(0))
@@ -50,14 +42,20 @@ def main() -> int:
     return 0
 
 
-def _has_keys(settings: Settings) -> bool:
-    """Whether any key was ever made, for then one is needed; a ledger that cannot be opened has none to show."""
+def _refusal(settings: Settings) -> str | None:
+    """Why not to listen, where other machines would be let in by nothing; any key ever made means that one is asked."""
+    if is_loopback(settings.host) or settings.open_access:
+        return None
     try:
-        ledger = open_ledger(settings.ledger, settings.ledger_secret.get_secret_value())
-    except LedgerUnavailable:
-        return False
-    with closing(ledger):
-        return bool(ledger.keys.all())
+        with closing(open_ledger(settings.ledger, settings.ledger_secret.get_secret_value())) as ledger:
+            if ledger.keys.all():
+                return None
+    except LedgerUnavailable as error:
+        return f"GSH_LEDGER: cannot be opened, to see whether a key exists, as GSH_HOST is not loopback: {error}"
+    return (
+        "GSH_HOST: is not loopback, and no key exists: make one with `python -m app.keys create`, or set "
+        "GSH_OPEN_ACCESS=true to serve releases and budgets to everyone"
+    )
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 import sys
 from http.client import HTTPConnection, HTTPException
 
-from app.settings import Settings
+from app.settings import settings_or_exit
 
 
 def main() -> int:
     """Ask over loopback, where the service also listens when it listens everywhere; no proxy is asked."""
-    settings = Settings()
+    settings = settings_or_exit()
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
     try:
         connection = HTTPConnection(host, settings.port, timeout=2)

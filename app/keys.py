@@ -9,35 +9,31 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from contextlib import closing
 
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.keys import SCOPES, new_key
 from app.ledger.opening import open_ledger
+from app.ledger.records import BUDGET_ID, now
 from app.ledger.store import Ledger
-from app.settings import Settings
-
-_BUDGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+from app.settings import settings_or_exit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """A new key is printed once, alone on standard output; it is kept nowhere."""
     asked = _parser().parse_args(arguments)
-    settings = Settings()
+    settings = settings_or_exit()
     try:
-        ledger = open_ledger(settings.ledger, settings.ledger_secret.get_secret_value())
+        with closing(open_ledger(settings.ledger, settings.ledger_secret.get_secret_value())) as ledger:
+            code: int = asked.run(ledger, asked)
+            return code
     except LedgerUnavailable as error:
-        sys.stderr.write(f"The ledger cannot be opened. {error}\n")
+        sys.stderr.write(f"The ledger cannot be opened: {error}\n")
         return 2
-    try:
-        code: int = asked.run(ledger, asked)
-        return code
-    finally:
-        ledger.close()
 
 
 def _create(ledger: Ledger, asked: argparse.Namespace) -> int:
-    key, kept = new_key(frozenset(asked.scope), frozenset(asked.budget), asked.note, _now())
+    key, kept = new_key(frozenset(asked.scope), frozenset(asked.budget), asked.note, now())
     ledger.keys.add(kept)
     sys.stdout.write(f"{key}\n")
     sys.stderr.write(f"Made key {kept.id}. It is not shown again.\n")
@@ -53,7 +49,7 @@ def _list(ledger: Ledger, _asked: argparse.Namespace) -> int:
 
 
 def _revoke(ledger: Ledger, asked: argparse.Namespace) -> int:
-    if ledger.keys.revoke(asked.id, _now()):
+    if ledger.keys.revoke(asked.id, now()):
         return 0
     sys.stderr.write("There is no active key of that id.\n")
     return 1
@@ -75,13 +71,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _budget(name: str) -> str:
-    if not _BUDGET.fullmatch(name):
+    if not re.fullmatch(BUDGET_ID, name):
         raise argparse.ArgumentTypeError("must be letters, digits, dots, dashes and underscores")
     return name
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Everything configurable, read from the environment (``GSH_…``); the README's table is checked against this."""
 
+import sys
 from typing import Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "settings_or_exit"]
 
 
 class Settings(BaseSettings):
@@ -65,3 +66,13 @@ class Settings(BaseSettings):
         if 0 < len(secret.get_secret_value()) < 32:
             raise ValueError("must have at least 32 characters")
         return secret
+
+
+def settings_or_exit() -> Settings:
+    """The settings of a program; a wrong one ends it with a line that says so, without its value."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        for each in error.errors(include_input=False):
+            sys.stderr.write(f"GSH_{'_'.join(map(str, each['loc'])).upper()}: {each['msg']}\n")
+        raise SystemExit(2) from None

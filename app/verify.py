@@ -1,27 +1,41 @@
-"""python -m app.verify: check the histories of all budgets; exit 0 if every one is as it was recorded."""
+"""python -m app.verify: check the histories of all budgets; exit 0 if every one is as it was recorded.
+
+The ledger is read as it stands. Where there is none, none is made: that would verify, and hide that one is lost.
+"""
 
 import sys
+from contextlib import closing
 
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.opening import open_ledger
-from app.settings import Settings
+from app.ledger.opening import open_existing
+from app.ledger.store import Ledger
+from app.settings import settings_or_exit
 
 
 def main() -> int:
-    """A line for each budget: whether its history is intact, and the hash to compare with one noted before."""
-    settings = Settings()
+    """1 where something is not as it was recorded, 2 where that cannot be said."""
+    settings = settings_or_exit()
     try:
-        ledger = open_ledger(settings.ledger, settings.ledger_secret.get_secret_value())
+        with closing(open_existing(settings.ledger, settings.ledger_secret.get_secret_value())) as ledger:
+            return _verify(ledger)
     except LedgerUnavailable as error:
-        sys.stderr.write(f"The ledger cannot be opened. {error}\n")
+        sys.stderr.write(f"The ledger cannot be verified: {error}\n")
         return 2
-    faults = 0
-    for each in ledger.budgets():
-        budget, fault = ledger.verify(each.id)
-        faults += fault is not None
-        said = "intact" if fault is None else f"FAULT: entry {fault.number} {fault.detail}"
-        sys.stdout.write(f"{budget.id}: {said}; {budget.entries} entries; head {budget.head}\n")
-    ledger.close()
+
+
+def _verify(ledger: Ledger) -> int:
+    """A line for each budget: whether its history is intact, and the hash to compare with one noted before."""
+    entries = faults = 0
+    names = ledger.names()
+    for name in names:
+        budget, fault = ledger.verify(name)
+        entries += budget.entries
+        said = "intact"
+        if fault is not None:
+            faults += 1
+            said = f"FAULT: {f'entry {fault.number}' if fault.number else 'the budget'} {fault.detail}"
+        sys.stdout.write(f"{name}: {said}; {budget.entries} entries; head {budget.head}\n")
+    sys.stdout.write(f"Checked budgets: {len(names)}; entries: {entries}; budgets at fault: {faults}\n")
     return 1 if faults else 0
 
 

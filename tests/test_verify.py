@@ -5,15 +5,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from app.accounting.limits import Limit
 from app.ledger.opening import open_ledger
+from app.ledger.statements import MIGRATIONS
 from tests.api.process import PATIENCE, ROOT, environment
 from tests.ledger.examples import AT, charge, paid
+from tests.postgres import Postgres
+
+SECRET = "thirty-two characters at least, or more"
 
 
-def verify(place: Path) -> subprocess.CompletedProcess[str]:
+def verify(place: Path | str, **others: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "app.verify"]
-    settings = environment(ledger=str(place))
+    settings = environment(ledger=str(place), **others)
     return subprocess.run(
         command, cwd=ROOT, env=settings, timeout=PATIENCE, capture_output=True, text=True, check=False
     )
@@ -38,13 +44,99 @@ def test_every_budget_is_checked_and_a_fault_is_an_exit_code(tmp_path: Path) -> 
     assert clean.stdout.splitlines() == [
         f"ads: intact; 1 entries; head {heads['ads']}",
         f"web: intact; 2 entries; head {heads['web']}",
+        "Checked budgets: 2; entries: 3; budgets at fault: 0",
     ]
     assert damaged.returncode == 1
     assert damaged.stdout.splitlines()[1].startswith("web: FAULT: entry 2 does not have the hash")
 
 
-def test_a_ledger_that_cannot_be_opened_is_another_exit_code(tmp_path: Path) -> None:
-    finished = verify(tmp_path / "missing" / "ledger.sqlite3")
+def test_budgets_that_are_gone_or_cannot_be_read_are_faults_beside_those_that_are_intact(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    ledger = open_ledger(str(place), "")
+    for name in ("ads", "gone", "web"):
+        ledger.put_budget(name, Limit(1.0, 1e-4), "", AT)
+    ledger.close()
+    with sqlite3.connect(place) as connection:
+        connection.execute("DELETE FROM budgets WHERE id = 'gone'")
+        connection.execute("UPDATE budgets SET d = 'nothing' WHERE id = 'ads'")
+    connection.close()
 
+    found = verify(place)
+
+    assert (found.returncode, found.stderr) == (1, "")
+    ads, gone, web, total = found.stdout.splitlines()
+    assert ads.startswith("ads: FAULT: the budget cannot be read; ")
+    assert gone.startswith("gone: FAULT: the budget is gone, though there are entries of its history; ")
+    assert web.startswith("web: intact; 1 entries; ")
+    assert total == "Checked budgets: 3; entries: 1; budgets at fault: 2"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def refused(place: Path | str, **others: str) -> str:
+    """The line that says why nothing could be verified."""
+    finished = verify(place, **others)
     assert (finished.returncode, finished.stdout) == (2, "")
-    assert len(finished.stderr.splitlines()) == 1
+    (line,) = finished.stderr.splitlines()
+    return line
+
+
+def test_where_there_is_no_ledger_none_is_made(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+
+    assert refused(place) == f"The ledger cannot be verified: there is no file {place}"
+    assert "there is no file" in refused(tmp_path / "missing" / "ledger.sqlite3")
+    assert files(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"", "there is no ledger in the database"), (b"only text" * 100, "file is not a database")]
+)
+def test_a_file_that_holds_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes, said: str) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    place.write_bytes(content)
+
+    assert "but its secret is not" in refused(place)
+    assert said in refused(place, ledger_secret=SECRET)
+    assert files(tmp_path) == {"ledger.sqlite3": content}
+
+
+def test_a_database_on_a_server_that_holds_no_ledger_is_left_as_it_is(postgres: Postgres) -> None:
+    place = postgres.make_database()
+
+    assert "there is no ledger in the database" in refused(place, ledger_secret=SECRET)
+    assert "there is no ledger in the database" in refused(place, ledger_secret=SECRET)
+    assert "GSH_LEDGER_SECRET" in refused(place)
+
+
+def test_an_earlier_version_is_not_migrated_and_a_newer_one_not_read(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    open_ledger(str(place), "").close()
+    for version, said in ((1, "an earlier version"), (len(MIGRATIONS) + 1, "a newer version")):
+        with sqlite3.connect(place) as connection:
+            connection.execute("UPDATE schema_version SET version = ?", (version,))
+        connection.close()
+        before = files(tmp_path)["ledger.sqlite3"]
+
+        assert said in refused(place)
+        assert files(tmp_path)["ledger.sqlite3"] == before
+
+
+def test_the_secret_must_be_the_ledgers_own(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    open_ledger(str(place), "").close()
+
+    assert "another secret" in refused(place, ledger_secret=SECRET)
+    assert refused(place, ledger_secret="short-value").startswith("GSH_LEDGER_SECRET: ")
+    assert "short-value" not in refused(place, ledger_secret="short-value")
+
+
+def test_a_server_that_cannot_be_reached_is_named_by_its_reason_alone() -> None:
+    place = "postgresql://ledger:password-of-mine@127.0.0.1:1/none"
+
+    line = refused(place, ledger_secret=SECRET)
+
+    assert "Connection refused" in line
+    assert "password-of-mine" not in line

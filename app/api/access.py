@@ -144,8 +144,8 @@ class AccessMiddleware:
                     access.check(path.split("/")[2])
             except NotAdmitted as error:
                 return await not_admitted_response(error)(scope, receive, send)
-            except LedgerUnavailable:
-                return await unavailable_response()(scope, receive, send)
+            except LedgerUnavailable as error:
+                return await unavailable_response(error)(scope, receive, send)
             scope["access"] = access
         return await self._app(scope, receive, send)
 

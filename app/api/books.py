@@ -68,8 +68,8 @@ class Books:
         """Make and migrate the ledger; where that fails now, requests will be told 503 until it succeeds."""
         try:
             await self.ask(lambda _ledger: None)
-        except LedgerUnavailable:
-            logger.warning("the ledger is unavailable")
+        except LedgerUnavailable as error:
+            logger.warning("the ledger is unavailable: %s", error)
 
     async def ask(self, work: Callable[[Ledger], T]) -> T:
         """What ``work`` says, which may write to the ledger."""

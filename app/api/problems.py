@@ -221,7 +221,9 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(UnknownBudget, lambda _request, _error: problem_response(404, _UNKNOWN_BUDGET))
     app.add_exception_handler(BudgetExceeded, _on_budget_exceeded)
     app.add_exception_handler(KeyReused, lambda _request, _error: problem_response(409, _REUSED))
-    app.add_exception_handler(LedgerUnavailable, lambda _request, _error: unavailable_response())
+    app.add_exception_handler(
+        LedgerUnavailable, lambda _request, error: unavailable_response(cast(LedgerUnavailable, error))
+    )
     app.add_exception_handler(NotAdmitted, lambda _request, error: not_admitted_response(cast(NotAdmitted, error)))
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(Exception, lambda _request, _error: problem_response(500))
@@ -275,8 +277,9 @@ def not_admitted_response(error: NotAdmitted) -> Response:
     return problem_response(error.status, _LOCAL.get(error.reason), headers=headers)
 
 
-def unavailable_response() -> Response:
-    logger.warning("the ledger is unavailable")
+def unavailable_response(error: LedgerUnavailable) -> Response:
+    """The reason is for the log alone."""
+    logger.warning("the ledger is unavailable: %s", error)
     return problem_response(503, _NO_LEDGER, headers={"Retry-After": "1"})
 
 

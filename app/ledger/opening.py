@@ -9,7 +9,7 @@ from app.ledger.secret import Secret, kept_beside
 from app.ledger.sqlite import SqliteConnections
 from app.ledger.store import Ledger
 
-__all__ = ["connections_of", "is_postgres", "open_ledger"]
+__all__ = ["connections_of", "is_postgres", "open_existing", "open_ledger"]
 
 
 def open_ledger(place: str, secret: str, connections: Connections | None = None) -> Ledger:
@@ -24,20 +24,52 @@ def open_ledger(place: str, secret: str, connections: Connections | None = None)
     return ledger
 
 
-def connections_of(place: str) -> Connections:
-    return PostgresConnections(place) if is_postgres(place) else SqliteConnections(Path(place))
+def open_existing(place: str, secret: str) -> Ledger:
+    """The ledger at a place as it stands: nothing is made, and nothing migrated."""
+    if not (is_postgres(place) or Path(place).is_file()):
+        raise LedgerUnavailable(f"there is no file {place}")
+    connections = connections_of(place, make=False)
+    try:
+        ledger = Ledger(connections, _secret(place, secret, make=False))
+        _expect_this_version(connections, ledger.secret)
+    except BaseException:
+        connections.close()
+        raise
+    return ledger
+
+
+def connections_of(place: str, *, make: bool = True) -> Connections:
+    return PostgresConnections(place) if is_postgres(place) else SqliteConnections(Path(place), make=make)
 
 
 def is_postgres(place: str) -> bool:
     return place.startswith(("postgresql://", "postgres://"))
 
 
-def _secret(place: str, given: str) -> Secret:
+def _secret(place: str, given: str, *, make: bool = True) -> Secret:
     if given:
         return Secret(given.encode())
     if is_postgres(place):
-        raise WrongLedger("a secret must be given where the ledger is on a server")
+        raise WrongLedger("a secret must be given where the ledger is on a server, as GSH_LEDGER_SECRET")
     try:
-        return Secret(kept_beside(Path(place)))
+        return Secret(kept_beside(Path(place), make=make))
     except OSError as error:
-        raise LedgerUnavailable from error
+        raise LedgerUnavailable(f"its secret cannot be read or made: {error.strerror}") from error
+
+
+def _expect_this_version(connections: Connections, secret: Secret) -> None:
+    sql = connections.statements
+    with connections.reading() as execute:
+        execute("SELECT 1")  # whoever does not answer is unavailable
+    try:
+        with connections.reading() as execute:
+            ((version,),) = execute(sql.version)
+            mark = execute(sql.fact, ("secret",))
+    except (LedgerUnavailable, ValueError) as error:
+        raise WrongLedger(f"there is no ledger in the database ({error})") from error
+    if version > len(sql.migrations):
+        raise WrongLedger("the ledger was made by a newer version of the service")
+    if version < len(sql.migrations):
+        raise WrongLedger("the ledger is of an earlier version; the service brings it to this one when it starts")
+    if mark != [(secret.mark,)]:
+        raise WrongLedger("the ledger was made with another secret")

@@ -1,6 +1,7 @@
 """The service's secret, with which requests are compared: a reader of the database alone cannot test guesses.
 
-It is never in the database. Where it is not given, a file beside SQLite's has it, readable by the service alone.
+It is never in the database. Where it is not given, a file beside SQLite's has it, readable by the service alone. Only a
+new database gets a new one: in place of one that is lost it would make every request that comes again a stranger.
 """
 
 import hashlib
@@ -9,6 +10,8 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+
+from app.ledger.errors import WrongLedger
 
 __all__ = ["Secret", "kept_beside"]
 
@@ -31,19 +34,39 @@ class Secret:
             outer.update(inner.digest())
         return outer.hexdigest()
 
+    @property
+    def mark(self) -> str:
+        """By which a ledger knows its own secret."""
+        return self.fingerprint(b"the secret of this ledger")
 
-def kept_beside(database: Path) -> bytes:
-    """The secret in the file beside the database, made by whoever comes first; complete or not there at all."""
+
+def kept_beside(database: Path, *, make: bool = True) -> bytes:
+    """The secret in the file beside the database; made by whoever comes first, where both are new and it may be."""
     path = database.with_name(database.name + ".secret")
-    if not path.exists():
-        draft = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(descriptor, os.urandom(_BYTES).hex().encode())
-            os.fsync(descriptor)
-            with suppress(FileExistsError):
-                os.link(draft, path)
-        finally:
-            os.close(descriptor)
-            draft.unlink()
-    return path.read_bytes()
+    # In this order: who makes a database has put its secret there before.
+    is_new = not database.exists() or database.stat().st_size == 0
+    if make and is_new and not path.exists():
+        _make(path)
+    try:
+        secret = path.read_bytes()
+    except FileNotFoundError:
+        raise WrongLedger(
+            f"the database is there, but its secret is not: put the file {path} back, or give GSH_LEDGER_SECRET"
+        ) from None
+    if len(secret) < _BYTES:
+        raise WrongLedger(f"the secret in {path} has less than {_BYTES} bytes: put back the one that was there")
+    return secret
+
+
+def _make(path: Path) -> None:
+    """Complete, or not there at all."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(descriptor, os.urandom(_BYTES).hex().encode())
+        os.fsync(descriptor)
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        os.close(descriptor)
+        draft.unlink()

@@ -83,7 +83,7 @@ class Ledger:
                 for statement in statements:
                     execute(statement)
             execute(self._sql.set_version, (len(self._sql.migrations),))
-            mark = self.secret.fingerprint(b"the secret of this ledger")
+            mark = self.secret.mark
             execute(self._sql.add_fact, ("secret", mark))
             if execute(self._sql.fact, ("secret",)) != [(mark,)]:
                 raise WrongLedger("the ledger was made with another secret")

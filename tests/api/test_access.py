@@ -354,9 +354,9 @@ def test_accounting_touches_no_database(tmp_path: Path) -> None:
     assert Client(app).point(CASE_STUDY, 0.349)["delta"] == 1.003103848512688e-05
 
 
-def keys_command(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def keys_command(place: Path, *arguments: str, **others: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "app.keys", *arguments]
-    settings = environment(ledger=str(place))
+    settings = environment(ledger=str(place), **others)
     return subprocess.run(
         command, cwd=ROOT, env=settings, timeout=PATIENCE, capture_output=True, text=True, check=False
     )
@@ -388,6 +388,50 @@ def test_keys_are_made_listed_and_revoked_by_a_command_and_kept_as_hashes(tmp_pa
 def test_a_wrong_command_makes_no_key(tmp_path: Path, arguments: list[str]) -> None:
     assert keys_command(tmp_path / "ledger.sqlite3", *arguments).returncode == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_that_cannot_be_opened_makes_no_key_and_says_why(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    assert keys_command(place, "create", "--scope", "release").returncode == 0
+
+    for settings, reason in (
+        ({"ledger_secret": "short-value"}, "GSH_LEDGER_SECRET: "),
+        ({"ledger_secret": SECRET}, "The ledger cannot be opened: the ledger was made with another secret"),
+    ):
+        refused = keys_command(place, "list", **settings)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr.startswith(reason)
+        assert len(refused.stderr.splitlines()) == 1
+        assert "short-value" not in refused.stderr
+
+
+def test_a_ledger_that_cannot_be_opened_is_the_reason_not_to_listen_on_other_addresses(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    assert keys_command(place, "create", "--scope", "release").returncode == 0
+    settings = environment(host="0.0.0.0", port="0", ledger=str(place), ledger_secret=SECRET)
+    command = [sys.executable, "-m", "app"]
+    refused = subprocess.run(
+        command, cwd=ROOT, env=settings, timeout=PATIENCE, capture_output=True, text=True, check=False
+    )
+
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("GSH_LEDGER: ")
+    assert refused.stderr.endswith(": the ledger was made with another secret\n")
+    assert "no key" not in refused.stderr
+
+
+def test_the_log_says_why_the_ledger_is_unavailable_and_clients_are_not_told(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    assert keys_command(place, "create", "--scope", "release").returncode == 0
+    with Service(temporary=tmp_path, ledger=str(place), ledger_secret=SECRET) as service:
+        answer = service.get("/budgets")
+        service.stop()
+
+    problem_errors(answer, 503, "ledger-unavailable")
+    assert "secret" not in answer.text
+    reasons = [line["message"] for line in service.log if line["logger"] == "app.ledger"]
+    assert reasons == ["the ledger is unavailable: the ledger was made with another secret"] * 2  # at start, and asked
+    assert SECRET not in service.output
 
 
 def test_other_addresses_are_refused_at_start_until_a_key_exists(tmp_path: Path) -> None:

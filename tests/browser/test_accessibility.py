@@ -77,7 +77,7 @@ def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
 def test_a_question_is_asked_and_answered_by_keys_alone(visit: Visit) -> None:
     visit.open()
     page = visit.page
-    page.locator("#theme").focus()
+    page.locator("#plan").focus()
     before = visit.drawn()
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")

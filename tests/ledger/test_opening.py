@@ -2,6 +2,7 @@
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,52 @@ def test_the_secret_beside_a_file_is_made_once_and_for_the_service_alone(tmp_pat
     assert {path.name for path in tmp_path.iterdir()} <= {f"ledger.sqlite3{end}" for end in ("", ".secret")}
 
 
+def test_a_secret_that_is_lost_is_not_made_anew(tmp_path: Path) -> None:
+    """A fresh one would not be the ledger's, and would stand where the right one is to be put back."""
+    place, secret = tmp_path / "ledger.sqlite3", tmp_path / "ledger.sqlite3.secret"
+    open_ledger(str(place), "").close()
+    right = secret.read_bytes()
+    secret.unlink()
+
+    with pytest.raises(WrongLedger, match="its secret is not") as refused:
+        open_ledger(str(place), "")
+    assert str(secret) in str(refused.value)
+    assert not secret.exists()
+    secret.write_bytes(right)
+    open_ledger(str(place), "").close()
+
+
+def test_a_secret_that_was_given_once_must_be_given_again(tmp_path: Path) -> None:
+    place = str(tmp_path / "ledger.sqlite3")
+    open_ledger(place, SECRET).close()
+
+    with pytest.raises(WrongLedger, match="GSH_LEDGER_SECRET"):
+        open_ledger(place, "")
+    open_ledger(place, SECRET).close()
+
+
+@pytest.mark.parametrize("size", [0, 1, 31])
+def test_a_secret_that_is_cut_off_is_refused(tmp_path: Path, size: int) -> None:
+    """A guess at so few bytes could be tested; none at all would be known to everyone."""
+    secret = tmp_path / "ledger.sqlite3.secret"
+    secret.write_bytes(b"s" * size)
+
+    with pytest.raises(WrongLedger, match="less than 32 bytes"):
+        open_ledger(str(tmp_path / "ledger.sqlite3"), "")
+    assert {path.name for path in tmp_path.iterdir()} == {"ledger.sqlite3.secret"}
+
+
+def test_many_who_come_first_share_one_secret(tmp_path: Path) -> None:
+    place = str(tmp_path / "ledger.sqlite3")
+
+    with ThreadPoolExecutor(8) as threads:
+        ledgers = list(threads.map(lambda _number: open_ledger(place, ""), range(8)))
+
+    assert len({ledger.secret.mark for ledger in ledgers}) == 1
+    for ledger in ledgers:
+        ledger.close()
+
+
 def test_a_server_needs_a_secret_that_is_given() -> None:
     with pytest.raises(WrongLedger):
         open_ledger("postgresql://127.0.0.1:1/none", "")
@@ -94,8 +141,27 @@ def test_a_server_needs_a_secret_that_is_given() -> None:
 
 @pytest.mark.parametrize("place", ["missing/ledger.sqlite3", "postgresql://127.0.0.1:1/none"])
 def test_what_cannot_be_reached_is_unavailable(tmp_path: Path, place: str) -> None:
-    with pytest.raises(LedgerUnavailable):
+    with pytest.raises(LedgerUnavailable, match=r"unable to open database file|Connection refused"):
         open_ledger(place if "//" in place else str(tmp_path / place), SECRET)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ledger:hunter2@127.0.0.1:1/none",
+        "postgresql://ledger:hunter2/x@127.0.0.1:1/none",
+        "postgresql://ledger:hunter2%zz@127.0.0.1:1/none",
+        "postgresql://ledger:hunter2@[::1/none",
+        "postgresql://127.0.0.1:1/none?password=hunter2&sslmode=hunter2",
+        'postgresql://127.0.0.1:1/none?sslmode="hunter2"hunter2',
+    ],
+)
+def test_the_reason_says_nothing_of_a_password_wherever_it_is_mistyped(url: str) -> None:
+    with pytest.raises(LedgerUnavailable) as refused:
+        open_ledger(url, SECRET)
+
+    assert str(refused.value)
+    assert "hunter2" not in str(refused.value)
 
 
 def test_a_file_that_is_no_ledger_is_unavailable(tmp_path: Path) -> None:

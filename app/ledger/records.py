@@ -1,0 +1,12 @@
+"""How budgets are named and times are written, wherever either is."""
+
+from datetime import UTC, datetime
+
+__all__ = ["BUDGET_ID", "now"]
+
+BUDGET_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+"""Letters, digits, dots, dashes and underscores: what needs no quoting anywhere."""
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
