@@ -7,7 +7,6 @@ both get that one; what the other drew is forgotten unseen, as it is where anoth
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from fastapi import Request
 from pydantic import Field
@@ -17,14 +16,12 @@ from app.api.certificate import Certified
 from app.api.problems import NotAdmitted
 from app.api.services import Services
 from app.ledger.errors import KeyReused
+from app.ledger.records import BUDGET_ID, now
 from app.ledger.state import Budget
 from app.ledger.store import Answer, Ledger, Paid, Stored
 from app.release.errors import InvalidGroups
 
 __all__ = ["BUDGET_ID", "KEY_HEADER", "Payable", "charged", "idempotency_key", "now", "pay", "paying"]
-
-BUDGET_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-"""Letters, digits, dots, dashes and underscores: what needs no quoting anywhere."""
 
 _MOST_KEY = 255
 KEY_HEADER = {
@@ -48,10 +45,6 @@ class Payable(Certified):
         description="The budget to charge; needs an Idempotency-Key. Without it nothing is charged.",
         examples=["web"],
     )
-
-
-def now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def idempotency_key(request: Request) -> str | None:
