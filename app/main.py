@@ -25,7 +25,7 @@ __all__ = ["create_app"]
 _KEY = {
     "type": "http",
     "scheme": "bearer",
-    "description": "Made by `python -m app.keys create`. Needed for releases and budgets once a key exists.",
+    "description": "Made by `python -m app.keys create`. Needed for releases and budgets once one was made.",
 }
 _GC_THRESHOLDS = (20_000, 20, 20)
 _DESCRIPTION = r"""

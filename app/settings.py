@@ -56,7 +56,8 @@ class Settings(BaseSettings):
         description="at least 32 characters, to compare requests with; empty takes a file beside SQLite's",
     )
     open_access: bool = Field(
-        default=False, description="where no key exists: serve releases and budgets to other machines too"
+        default=False,
+        description="until a key is made: serve releases and budgets to everyone, not to this machine alone",
     )
     account_keys: bool = Field(default=False, description="ask for a key with the scope `account` for accounting too")
 

@@ -1,6 +1,7 @@
 """Opening a ledger: made and migrated at start, forward only, with the secret that it was made with."""
 
 import os
+import re
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from app.accounting.composition import Cost
 from app.accounting.limits import Limit
 from app.ledger import statements
-from app.ledger.errors import LedgerUnavailable, WrongLedger
+from app.ledger.errors import KeyReused, LedgerUnavailable, WrongLedger
 from app.ledger.opening import connections_of, is_postgres, open_ledger
 from app.ledger.secret import Secret
 from app.ledger.statements import MIGRATIONS, POSTGRES, SQLITE
@@ -74,6 +75,30 @@ def test_another_secret_is_refused(ledger_url: str) -> None:
 
     with pytest.raises(WrongLedger):
         open_ledger(ledger_url, "another secret")
+
+
+def test_a_ledger_is_given_another_secret_as_the_page_on_backups_says(ledger_url: str) -> None:
+    """What was paid for before is neither recognised nor drawn again, and all else is as it was."""
+    ledger = open_ledger(ledger_url, SECRET)
+    ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
+    charge(ledger, paid(request=ledger.secret.fingerprint(b"body")))
+    ledger.close()
+    page = (Path(__file__).parents[2] / "docs" / "backup.md").read_text()
+    (statement,) = re.findall(r"`(DELETE FROM [^`]+)`", page)
+    connections = connections_of(ledger_url)
+    with connections.transaction() as execute:
+        execute(statement)
+    connections.close()
+
+    again = open_ledger(ledger_url, "another secret")
+
+    with pytest.raises(KeyReused):
+        charge(again, paid(request=again.secret.fingerprint(b"body")))
+    assert again.budget("web")[0].spent.releases == 1
+    assert again.verify("web")[1] is None
+    again.close()
+    with pytest.raises(WrongLedger):
+        open_ledger(ledger_url, SECRET)
 
 
 def test_the_secret_beside_a_file_is_made_once_and_for_the_service_alone(tmp_path: Path) -> None:
