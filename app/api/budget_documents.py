@@ -118,7 +118,7 @@ class PreviewIn(Strict):
 
     mechanism: OneOrMany[AnyMechanismIn] = Field(
         title="Mechanism",
-        description="What is planned; a list is a batch. Without tau and tau_star: plain Gaussian noise.",
+        description="What is planned; a list is a batch, 1000 at most. Without tau and tau_star: plain Gaussian noise.",
         examples=[CASE_STUDY],
     )
 
