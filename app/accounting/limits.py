@@ -60,6 +60,8 @@ class Limit:
     def how_many_fit(self, spent: Spent, release: Release, cost: Cost) -> int:
         """How many more releases like this one are admitted, up to 10¹⁸."""
         s, d = self.settled_by(cost).division
+        if spent.s > s or spent.d > d:
+            return 0
         by_noise = (s - spent.s) / Fraction(cost.s)
         room = min(by_noise, (d - spent.d) / Fraction(cost.d)) if cost.d else by_noise
         alone = spent.releases == 0 and fits(spent.plus(release, cost), self.epsilon, self.delta)
@@ -86,7 +88,10 @@ class Limit:
 
 @lru_cache(maxsize=4096)
 def _division(epsilon: float, delta: float, proportion: Cost) -> tuple[Fraction, Fraction]:
-    """As often the proportion as fits; but an eighth of δ is left to thresholds at least, which takes 2 % of S."""
+    """As often the proportion as fits; but an eighth of δ is left to thresholds at least.
+
+    At usual (ε, δ) that takes some 2 % of S, and a histogram can follow plain Gaussian noise.
+    """
     s, d = Fraction(proportion.s), Fraction(proportion.d)
     times = _most(epsilon, delta, s, d)
     reserve = _reserve(delta)

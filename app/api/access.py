@@ -73,7 +73,8 @@ class Gate:
         if path == "/budgets" or path.startswith("/budgets/"):
             if method == "PUT":
                 return frozenset({"admin"})
-            return _READERS if method in {"GET", "HEAD"} else frozenset({"release"})
+            only_reads = method in {"GET", "HEAD"} or path.endswith("/preview")
+            return _READERS if only_reads else frozenset({"release"})
         is_account = path in {"/calibrate", "/compare"} or path.startswith("/account/")
         return frozenset({"account"}) if self._account_keys and is_account else frozenset()
 

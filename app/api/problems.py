@@ -136,7 +136,7 @@ class _Kind(NamedTuple):
 _KINDS: Mapping[int, _Kind] = {
     400: _Kind("invalid-json", "Invalid JSON", "The body is not JSON."),
     401: _Kind("key-required", "Key required", "A valid key is needed, as Authorization: Bearer."),
-    403: _Kind("not-allowed", "Not allowed", "The key is not for this; without keys, only this machine is served."),
+    403: _Kind("not-allowed", "Not allowed", "The key is not for this."),
     404: _Kind("not-found", "Not found", "There is no such resource."),
     405: _Kind("method-not-allowed", "Method not allowed", "The resource does not allow this method."),
     413: _Kind("content-too-large", "Content too large", "The body is larger than the service accepts."),

@@ -108,6 +108,15 @@ def test_what_remains_is_rounded_down_and_never_negative() -> None:
     assert none == Cost(0.0, 0.0)
 
 
+def test_nothing_fits_once_either_sum_is_over_its_limit() -> None:
+    """Not even noise alone, where a first release by exact accounting took more of D than there was for it."""
+    limit, first = Limit(1.0, 1e-4, cost_of(GAUSSIAN)), Mechanism(3, 1, 88.0, 20.0)
+
+    assert limit.admits(spent(first, 1))
+    assert not limit.admits(spent(first, 1).plus(GAUSSIAN, cost_of(GAUSSIAN)))
+    assert limit.how_many_fit(spent(first, 1), GAUSSIAN, cost_of(GAUSSIAN)) == 0
+
+
 def test_no_more_are_promised_than_can_be_counted() -> None:
     tiny = PlainGaussian(1, 1e150)
 

@@ -25,8 +25,7 @@ export function showFailures(form, failures, fieldOf = (part) => part) {
   const inputs = [...form.querySelectorAll("input")];
   const messages = new Map();
   for (const { pointer, detail } of failures.flatMap(errorsOf)) {
-    const names = pointer.split("/").map(fieldOf);
-    const name = inputs.findLast((input) => names.includes(input.name))?.name ?? "";
+    const name = pointer.split("/").map(fieldOf).findLast((part) => inputs.some((input) => input.name === part)) ?? "";
     messages.set(name, new Set([...(messages.get(name) ?? []), name ? detail : `${pointer} ${detail}`.trim()]));
   }
   for (const input of inputs) {

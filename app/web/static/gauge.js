@@ -4,7 +4,7 @@ import { element } from "./elements.js";
 
 /** A share as a percentage, rounded up: what is used is never made to look smaller. */
 export function filled(share) {
-  return `${(Math.ceil(1000 * share - 1e-9) / 10).toFixed(1)} %`;
+  return `${(Math.ceil(1000 * share * (1 - 1e-12)) / 10).toFixed(1)} %`;
 }
 
 /** A gauge with the share that is used; `planned` is the share with a plan on top, if there is one. */

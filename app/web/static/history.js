@@ -7,52 +7,56 @@ import { get } from "./service.js";
 
 const PAGE = 20;
 
-/** Wire up the panel. Returns what shows the history of a budget from its latest entry. */
+/** Wire up the panel. Returns what shows the history of a budget from its latest entry; with `signal` it is left. */
 export function wireHistory() {
-  let id = "";
+  let path = "";
   let before = null;
+  let leaving;
 
-  /** The next entries, after those that are there. */
-  async function page(signal) {
-    const place = before === null ? "" : `&before=${before}`;
-    const { entries, before: next } = await get(`${path()}/charges?limit=${PAGE}${place}`, signal);
-    if (before === null) byId("history").tBodies[0].replaceChildren();
-    byId("history").tBodies[0].append(...entries.map(row));
-    byId("older").hidden = next === null;
-    before = next;
+  /** The next entries, after those that are there; of a budget that was left meanwhile nothing is shown. */
+  async function page() {
+    const [from, signal] = [before, leaving];
+    byId("older").disabled = true;
+    try {
+      const { entries, before: next } = await get(`${path}/charges?limit=${PAGE}${from === null ? "" : `&before=${from}`}`, signal);
+      if (from === null) byId("history").tBodies[0].replaceChildren();
+      byId("history").tBodies[0].append(...entries.map(row));
+      byId("older").hidden = next === null;
+      before = next;
+    } finally {
+      if (!signal.aborted) byId("older").disabled = false;
+    }
   }
 
-  const path = () => `budgets/${encodeURIComponent(id)}`;
+  async function verify() {
+    const signal = leaving;
+    say("Verifying…");
+    const { intact, entries, head, fault } = await get(`${path}/verify`, signal);
+    if (intact) say(`Intact: ${entries === 1 ? "1 entry" : `${entries} entries`}, every hash and every sum. The last hash is ${head}`);
+    else say(`${fault.number ? `Entry ${fault.number}` : "The budget"} ${fault.detail}.`, true);
+  }
+
   const say = (text, isFault = false) => {
     byId("verified").textContent = text;
     byId("verified").classList.toggle("error", isFault);
   };
-  const failed = (failure) => say(errorsOf(failure)[0].detail, true);
+  const failed = (failure) => failure.name === "AbortError" || say(errorsOf(failure)[0].detail, true);
 
   byId("older").addEventListener("click", () => page().catch(failed));
-  byId("verify").addEventListener("click", async () => {
-    say("Verifying…");
-    try {
-      const { intact, entries, head, fault } = await get(`${path()}/verify`);
-      const place = fault?.number ? `Entry ${fault.number}` : "The budget";
-      if (intact) say(`Intact: ${entries === 1 ? "1 entry" : `${entries} entries`}, every hash and every sum. The last hash is ${head}`);
-      else say(`${place} ${fault.detail}.`, true);
-    } catch (failure) {
-      failed(failure);
-    }
-  });
-  return (next, signal) => {
-    id = next;
+  byId("verify").addEventListener("click", () => verify().catch(failed));
+  return (id, signal) => {
+    path = `budgets/${encodeURIComponent(id)}`;
     before = null;
+    leaving = signal;
     say("");
-    return page(signal);
+    return page();
   };
 }
 
 function row({ number, kind, at, details, hash }) {
   const cells = [
-    element("time", { datetime: at }, at.replace("T", " ").replace("Z", "")),
-    kind === "charge" ? released(details.release) : `${kind === "created" ? "Made" : "Limit changed"}: ε ${details.epsilon}, δ ${digits(details.delta)}`,
+    element("time", { datetime: at }, at.replace("T", " ").replace("Z", " UTC")),
+    kind === "charge" ? released(details.release) : limited(kind, details),
     ...(kind === "charge" ? [amount(details.s), amount(details.d), element("span", { class: "key", title: details.key ?? "" }, details.key ?? "")] : ["", "", ""]),
     element("code", { title: hash }, hash.slice(0, 8)),
   ];
@@ -62,6 +66,11 @@ function row({ number, kind, at, details, hash }) {
 function released({ c_u, tau, tau_star, sigma, mu_0 }) {
   const threshold = tau_star === undefined ? "no threshold" : `τ\u00a0${tau}, τ*\u00a0${brief(tau_star)}`;
   return `C_u\u00a0${c_u}, σ\u00a0${brief(sigma)}, ${threshold}${mu_0 ? `, μ₀\u00a0${brief(mu_0)}` : ""}`;
+}
+
+function limited(kind, { epsilon, delta, proportion }) {
+  const division = proportion ? `, S : D as ${scientific(proportion.s, 3)} : ${scientific(proportion.d, 3)}` : "";
+  return `${kind === "created" ? "Made" : "Changed"}: ε\u00a0${epsilon}, δ\u00a0${digits(delta)}${division}`;
 }
 
 /** As it was given where that is short. */

@@ -25,14 +25,15 @@ wireLimit(byId("make-form"), "Make it", null, (id) => {
   byId("make-form").reset();
   look(id);
 });
-wireLimit(byId("change-form"), "Record the change", () => chosen, (id) => {
+wireLimit(byId("change-form"), "Record the change", () => shownBudget.id, (id) => {
   byId("change").open = false;
+  delete byId("change-form").dataset.of; // what was typed is recorded
   look(id);
 });
 byId("refresh").addEventListener("click", () => look());
 byId("access").addEventListener("submit", (event) => {
   event.preventDefault();
-  useKey(byId("key").value.trim());
+  useKey(encodeURIComponent(byId("key").value.trim())); // keys have nothing to encode; a header takes nothing else
   look();
 });
 offerThemes(byId("theme"));
@@ -52,6 +53,7 @@ async function look(id = chosen) {
     if (chosen === "") showNone();
     else await Promise.all([get(`budgets/${encodeURIComponent(chosen)}`, signal).then(show), showHistory(chosen, signal)]);
     byId("access").hidden = true;
+    byId("key-error").textContent = "";
     byId("budgets-error").textContent = id && !exists ? `There is no budget called ${id}.` : "";
   } catch (failure) {
     if (!signal.aborted) refuse(failure);
@@ -100,7 +102,9 @@ function refuse(failure) {
   byId("budget").hidden = true;
   byId("budgets").replaceChildren();
   byId("access").hidden = !isLocked && byId("access").hidden;
-  byId(isLocked ? "key-error" : "budgets-error").textContent = isLocked && byId("key").value === "" ? "" : errorsOf(failure)[0].detail;
+  const detail = errorsOf(failure)[0].detail;
+  byId("key-error").textContent = isLocked && byId("key").value !== "" ? detail : "";
+  byId("budgets-error").textContent = isLocked ? "" : detail;
   if (isLocked) byId("key").focus();
 }
 

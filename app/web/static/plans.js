@@ -2,10 +2,10 @@
 
 import { offerCopy } from "./copying.js";
 import { byId, element } from "./elements.js";
-import { makeFields, showFailures } from "./fields.js";
+import { errorsOf, makeFields, showFailures } from "./fields.js";
 import { filled } from "./gauge.js";
 import { digits, shownUp } from "./numbers.js";
-import { address, encode, get, hasKey, post, typed } from "./service.js";
+import { address, encode, get, hasKey, post, Problem, typed } from "./service.js";
 import { quoted } from "./snippets.js";
 
 const FIELDS = {
@@ -19,6 +19,7 @@ const FIELDS = {
 const CASE_STUDY = { c_u: "51914", tau: "1", tau_star: "13952", sigma: "2229" };
 const MOST_TIMES = 1000; // the service's own bound on a batch, which it tells of if there is one more
 const ENDLESS = 1e18;
+const NO_TIMES = new Problem({ errors: [{ pointer: "/times", detail: "must be an integer, at least 1" }] });
 const PAUSE = 200;
 
 /** The plan of a link, or the paper's case study once. */
@@ -53,6 +54,7 @@ export function wirePlans(plan, changed, planned) {
   }
 
   async function ask() {
+    if (budget === null) return;
     asking.abort();
     asking = new AbortController();
     const { signal } = asking;
@@ -69,8 +71,10 @@ export function wirePlans(plan, changed, planned) {
       isPlain(plan) ? null : post("calibrate", { mechanism: draft, budget, releases: times }, signal),
     ]);
     if (signal.aborted) return;
-    const failures = [preview, like, least].filter(isRefusal).map(({ reason }) => reason);
-    showFailures(form, failures, (part) => ({ releases: "times", mechanism: "times" })[part] ?? part);
+    // What the smallest noise is told beside the rest, so that it may fail alone.
+    const failures = [preview, like].filter(({ status }) => status === "rejected").map(({ reason }) => aboutTimes(reason));
+    if (!(Number(plan.times) >= 1 && Number.isInteger(Number(plan.times)))) failures.push(NO_TIMES);
+    showFailures(form, failures);
     byId("verdict").replaceChildren(...(failures.length > 0 ? [] : verdict(like.value.more, preview.value, least)));
     byId("verdict").setAttribute("aria-busy", "false");
     planned(failures.length > 0 ? null : preview.value);
@@ -95,7 +99,10 @@ export function wirePlans(plan, changed, planned) {
   function smallest(least, releases) {
     if (isPlain(plan)) return [];
     const each = releases === 1 ? "One release" : `${releases} equal releases`;
-    if (least.status === "rejected") return [element("p", { class: "help" }, `${each} cannot fit what is left, whatever the noise.`)];
+    if (least.status === "rejected") {
+      const cannot = least.reason.type === "infeasible-target";
+      return [element("p", { class: "help" }, cannot ? `${each} cannot fit what is left, whatever the noise.` : `The smallest noise is not known: ${errorsOf(least.reason)[0].detail}`)];
+    }
     const { sigma, tau_star } = least.value.mechanism;
     const take = () => {
       Object.assign(plan, { sigma: String(sigma), tau_star: String(tau_star) });
@@ -105,7 +112,7 @@ export function wirePlans(plan, changed, planned) {
       form.elements.sigma.focus();
     };
     const button = element("button", { class: "quiet", type: "button", id: "take", onclick: take }, "Plan with these");
-    return [element("p", {}, `${each} would fit with σ = ${shownUp(sigma)} and τ* = ${shownUp(tau_star)}, the smallest noise there is. `, button)];
+    return [element("p", {}, `${each} would fit with as little as σ = ${shownUp(sigma)} and τ* = ${shownUp(tau_star)}. `, button)];
   }
 
   return (next) => {
@@ -115,9 +122,10 @@ export function wirePlans(plan, changed, planned) {
   };
 }
 
-/** Whether a request failed for another reason than that nothing can fit. */
-function isRefusal({ status, reason }) {
-  return status === "rejected" && reason.type !== "infeasible-target";
+/** A batch that is too long has been made of a number of times. */
+function aboutTimes(failure) {
+  if (failure.type !== "limit-exceeded") return failure;
+  return new Problem({ errors: failure.errors.map(({ detail }) => ({ pointer: "/times", detail })) });
 }
 
 function isPlain({ tau, tau_star }) {

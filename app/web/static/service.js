@@ -63,6 +63,7 @@ async function asked(method, path, body, signal) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const response = await fetch(path, { method, headers, body: typeof body === "string" ? body : encode(body), signal });
   const document = await response.json().catch(() => ({ detail: `The service answered ${response.status}.` }));
+  signal?.throwIfAborted(); // a body that was cut off is no answer
   if (!response.ok) throw new Problem(document, response.status);
   return document;
 }
