@@ -60,7 +60,7 @@ def _secret(place: str, given: str, *, make: bool = True) -> Secret:
 def _expect_this_version(connections: Connections, secret: Secret) -> None:
     sql = connections.statements
     with connections.reading() as execute:
-        execute("SELECT 1")  # whoever does not answer is unavailable
+        execute(sql.alive)  # whoever does not answer is unavailable
     try:
         with connections.reading() as execute:
             ((version,),) = execute(sql.version)

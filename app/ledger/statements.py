@@ -69,6 +69,7 @@ class Statements:
     def __init__(self, dialect: Dialect) -> None:
         adapt = dialect.adapt
         self.migrations = tuple(tuple(map(adapt, statements)) for statements in MIGRATIONS)
+        self.alive = adapt("SELECT 1")
         self.make_version = adapt("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
         self.version = adapt("SELECT version FROM schema_version")
         self.first_version = adapt("INSERT INTO schema_version (version) VALUES (%s)")
