@@ -90,7 +90,7 @@ def bare_client(place: str, number: int) -> int:
     sql = connections.statements
     release = {"c_u": 1, "mu_0": 0.0, "sigma": 200.0, "tau": 1, "tau_star": 2000.0}
     payload = json.dumps({"answer": "0" * 64, "key": "k" * 24, "release": release, "s": cost.s, "d": cost.d})
-    columns = (1e6, 0.5, "", f"{12345}/{2**60}", f"{12345}/{2**1000}", 1, None, 1, "0" * 64, "web")
+    columns = (1e6, 0.5, cost.s, cost.d, "", f"{12345}/{2**60}", f"{12345}/{2**1000}", 1, None, 1, "0" * 64, "web")
     with connections.reading():  # connects
         pass
     start = int(perf_counter() * 1e9) * 100 + number
