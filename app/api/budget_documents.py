@@ -60,7 +60,7 @@ class BudgetIn(Strict):
 
 
 class BudgetSummary(Strict):
-    """A budget, and what is spent of it."""
+    """A budget, what is spent of it and what is left."""
 
     id: str = Field(title="Budget", description="Its name.", examples=["web"])
     description: str = Field(title="Description", description="For people.", examples=["page views, all users"])
@@ -77,6 +77,8 @@ class BudgetSummary(Strict):
         examples=[0.1309],
     )
 
+    remaining: RemainingOut = Field(title="Remaining", description="What is left of it.", examples=[_REMAINING])
+
     @classmethod
     def summary(cls, budget: Budget) -> Self:
         return cls(**_of(budget), spent=BalanceOut.of(budget.spent, budget.limit))
@@ -92,7 +94,6 @@ class BudgetOut(BudgetSummary):
     """A budget in full."""
 
     spent: SpentOut = Field(title="Spent", description="What is spent of it, from both sides.", examples=[_SPENT])
-    remaining: RemainingOut = Field(title="Remaining", description="What is left of it.", examples=[_REMAINING])
     more: int | None = Field(
         title="More",
         description="How many more releases like the mechanism of the query fit; null where it has none.",
@@ -106,7 +107,6 @@ class BudgetOut(BudgetSummary):
         return cls(
             **_of(budget),
             spent=SpentOut.with_bounds(budget.spent, parts, budget.limit),
-            remaining=RemainingOut.of(budget.spent, budget.limit),
             more=more,
             entries=budget.entries,
             head=budget.head,
@@ -224,5 +224,10 @@ class VerificationOut(Strict):
 
 
 def _of(budget: Budget) -> dict[str, Any]:
-    used = budget.limit.used(budget.spent)
-    return {"id": budget.id, "description": budget.description, "limit": LimitOut.of(budget.limit), "used": used}
+    return {
+        "id": budget.id,
+        "description": budget.description,
+        "limit": LimitOut.of(budget.limit),
+        "used": budget.limit.used(budget.spent),
+        "remaining": RemainingOut.of(budget.spent, budget.limit),
+    }

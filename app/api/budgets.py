@@ -119,7 +119,7 @@ async def put_budget(
 
 @router.get("", operation_id="listBudgets", summary="All budgets")
 async def list_budgets(request: Request) -> BudgetsOut:
-    """Those that the key is bound to, or all, each with its limit and what is spent of it."""
+    """Those that the key is bound to, or all, each with its limit, what is spent and what is left of it."""
     budgets = await services_of(request).books.read(lambda ledger: ledger.budgets())
     access = access_of(request.scope)
     shown = (BudgetSummary.summary(budget) for budget in budgets if access.may_see(budget.id))

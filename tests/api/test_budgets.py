@@ -217,6 +217,7 @@ def test_all_budgets_are_listed(bank: Bank) -> None:
 
     assert [budget["id"] for budget in listed] == ["ads", "web"]
     assert [budget["spent"]["releases"] for budget in listed] == [0, 1]
+    assert listed[1]["remaining"] == bank.budget()["remaining"]
 
 
 def test_an_unknown_budget_is_404(bank: Bank) -> None:
