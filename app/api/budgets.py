@@ -30,8 +30,9 @@ from app.api.mechanism import GaussianIn, MechanismIn
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute, parsed
 from app.api.services import Services, services_of
-from app.api.spending import BUDGET_ID, KEY_HEADER, charged, idempotency_key, now, paying
+from app.api.spending import KEY_HEADER, charged, idempotency_key, paying
 from app.api.workload import in_slices
+from app.ledger.records import BUDGET_ID, now
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
 
@@ -105,16 +106,12 @@ async def put_budget(
     body: Annotated[BudgetIn, Body(openapi_examples=_PUT_EXAMPLES)],
 ) -> BudgetOut:
     """Raising or lowering a limit is recorded in the history. To put what is there already changes nothing."""
-
     services = services_of(request)
     typical = None if body.mechanism is None else cost_of(await _release(services, body.mechanism))
     limit = Limit(body.epsilon, body.delta, typical)
 
-    def work(ledger: Ledger) -> BudgetOut:
-        ledger.put_budget(id, limit, body.description, now())
-        return BudgetOut.of(*ledger.budget(id))
-
-    return await services.books.ask(work)
+    await services.books.ask(lambda ledger: ledger.put_budget(id, limit, body.description, now()))
+    return await services.books.read(lambda ledger: BudgetOut.of(*ledger.budget(id)))
 
 
 @router.get("", operation_id="listBudgets", summary="All budgets")
@@ -171,7 +168,7 @@ async def preview(
     services = services_of(request)
     releases = [await _release(services, each) for each in planned]
     plan = await in_slices((release, cost_of(release)) for release in releases)
-    return await services.books.read(lambda ledger: _preview(ledger.budget(id)[0], plan))
+    return await services.books.read(lambda ledger: _preview(ledger.standing(id), plan))
 
 
 @_bodies.post(

@@ -17,8 +17,8 @@ from app.api.mechanism import DraftIn, MechanismIn, Strict
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute
 from app.api.services import Services, services_of
-from app.api.spending import BUDGET_ID
 from app.api.workload import in_slices
+from app.ledger.records import BUDGET_ID
 
 __all__ = ["router"]
 
@@ -250,7 +250,7 @@ def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateRes
 async def _remainder(services: Services, body: CalibrateRequest, name: str, draft: Draft) -> RemainderResponse:
     if isinstance(body.mechanism.sigma, list):
         raise InvalidParameter("sigma", "may not be a list where a budget is given")
-    budget, _ = await services.books.read(lambda ledger: ledger.budget(name))
+    budget = await services.books.read(lambda ledger: ledger.standing(name))
     found = await services.workshop.in_process(calibrate_remainder, budget.spent, draft, body.releases, budget.limit)
     return RemainderResponse(
         accounting="composition",

@@ -196,6 +196,21 @@ AGGREGATES: dict[str, Any] = {
 }
 
 
+def _is_wide(aggregates: object) -> bool:
+    return isinstance(aggregates, _NamedColumns) and aggregates.is_wide
+
+
+def _further(aggregates: ColumnsIn | MuZeroIn | None) -> dict[str, Any]:
+    """What further columns add to a mechanism of the core, by name."""
+    match aggregates:
+        case None:
+            return {}
+        case MuZeroIn(mu_0=mu_0):
+            return {"mu_0": mu_0}
+        case columns:
+            return {"aggregates": columns.to_domain()}
+
+
 class MechanismIn(Strict):
     """A Gaussian sparse histogram mechanism, complete."""
 
@@ -209,16 +224,10 @@ class MechanismIn(Strict):
 
     @property
     def is_wide(self) -> bool:
-        return isinstance(self.aggregates, _NamedColumns) and self.aggregates.is_wide
+        return _is_wide(self.aggregates)
 
     def to_domain(self) -> Mechanism:
-        match self.aggregates:
-            case None:
-                return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma)
-            case MuZeroIn(mu_0=mu_0):
-                return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, mu_0)
-            case columns:
-                return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, aggregates=columns.to_domain())
+        return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, **_further(self.aggregates))
 
 
 class GaussianIn(Strict):
@@ -232,16 +241,10 @@ class GaussianIn(Strict):
 
     @property
     def is_wide(self) -> bool:
-        return isinstance(self.aggregates, _NamedColumns) and self.aggregates.is_wide
+        return _is_wide(self.aggregates)
 
     def to_domain(self) -> PlainGaussian:
-        match self.aggregates:
-            case None:
-                return PlainGaussian(self.c_u, self.sigma)
-            case MuZeroIn(mu_0=mu_0):
-                return PlainGaussian(self.c_u, self.sigma, mu_0)
-            case columns:
-                return PlainGaussian(self.c_u, self.sigma, aggregates=columns.to_domain())
+        return PlainGaussian(self.c_u, self.sigma, **_further(self.aggregates))
 
 
 def _thresholded(value: Any) -> str:
@@ -267,7 +270,7 @@ class DraftIn(Strict):
 
     @property
     def is_wide(self) -> bool:
-        return isinstance(self.aggregates, _NamedColumns) and self.aggregates.is_wide
+        return _is_wide(self.aggregates)
 
     def to_domain(self) -> Draft:
         match self.aggregates:

@@ -21,7 +21,7 @@ from app.ledger.state import Budget
 from app.ledger.store import Answer, Ledger, Paid, Stored
 from app.release.errors import InvalidGroups
 
-__all__ = ["BUDGET_ID", "KEY_HEADER", "Payable", "charged", "idempotency_key", "now", "pay", "paying"]
+__all__ = ["KEY_HEADER", "Payable", "Payment", "charged", "idempotency_key", "pay", "paying"]
 
 _MOST_KEY = 255
 KEY_HEADER = {

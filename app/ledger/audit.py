@@ -22,17 +22,19 @@ class Audit:
     """The questions that only an audit asks of a database."""
 
     def __init__(self, statements: Statements) -> None:
-        self._names = statements.all_names
-        self._rows = statements.audited
+        self._sql = statements
 
     def names(self, execute: Execute) -> list[str]:
         """All budgets, and all that have a history without being there."""
-        return [name for (name,) in execute(self._names)]
+        return [name for (name,) in execute(self._sql.all_names)]
+
+    def entries(self, execute: Execute, budget: str) -> Iterator[Entry]:
+        """A history from its beginning."""
+        return (entry for entry, _ in self._rows(execute, budget))
 
     def faults(self, execute: Execute, budget: str, content: Callable[[str], Iterable[bytes]]) -> Iterator[Fault]:
         """Entries of a history, intact itself, with something else beside them than was recorded."""
-        for row in self._all_rows(execute, budget):
-            entry, beside = Entry(*row[: -len(_BESIDE)]), dict(zip(_BESIDE, row[-len(_BESIDE) :], strict=True))
+        for entry, beside in self._rows(execute, budget):
             try:
                 wrong = _wrong(entry, beside, content)
             except UNREADABLE:
@@ -40,10 +42,12 @@ class Audit:
             if wrong is not None:
                 yield Fault(entry.number, wrong)
 
-    def _all_rows(self, execute: Execute, budget: str) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, execute: Execute, budget: str) -> Iterator[tuple[Entry, dict[str, Any]]]:
+        """Each entry, and what stands beside it."""
         after = 0
-        while rows := execute(self._rows, (budget, after, _PAGE)):
-            yield from rows
+        while rows := execute(self._sql.audited, (budget, after, _PAGE)):
+            for row in rows:
+                yield Entry(*row[: -len(_BESIDE)]), dict(zip(_BESIDE, row[-len(_BESIDE) :], strict=True))
             after = rows[-1][1]
 
 

@@ -91,10 +91,6 @@ class Statements:
             "(budget, number, kind, at, payload, hash, s, d, key, request, media_type, size, content) "
             "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         )
-        self.entries = adapt(
-            "SELECT budget, number, kind, at, payload, hash FROM entries "
-            "WHERE budget = %s AND number > %s ORDER BY number LIMIT %s"
-        )
         # A name that entries have and no budget is one whose row is gone.
         self.all_names = adapt("SELECT id FROM budgets UNION SELECT budget FROM entries ORDER BY 1")
         self.audited = adapt(

@@ -22,7 +22,6 @@ __all__ = ["Answer", "Ledger", "Paid", "Stored"]
 
 PART_BYTES = 4 * 1024**2
 SMALL_BYTES = 64 * 1024  # up to here an answer stands in its row; else in parts of their own
-_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +115,22 @@ class Ledger:
         with self._connections.reading() as execute:
             return [_budget_of(row) for row in execute(self._sql.budgets)]
 
+    def standing(self, name: str) -> Budget:
+        """A budget by its sums alone, however long its history is."""
+        with self._connections.reading() as execute:
+            return self._known(execute, name)
+
     def budget(self, name: str) -> tuple[Budget, list[Part]]:
         """A budget, and the costs of its charges, equal ones counted together."""
         with self._connections.reading() as execute:
-            budget = self._budget(execute, name)
-            if budget is None:
-                raise UnknownBudget
+            budget = self._known(execute, name)
             rows = execute(self._sql.parts, (name,))
             return budget, [Part(Cost(s, d), times) for s, d, times in rows]
 
     def history(self, name: str, before: int | None, limit: int) -> list[Entry]:
         """Entries of a budget's history, the latest first."""
         with self._connections.reading() as execute:
-            budget = self._budget(execute, name)
-            if budget is None:
-                raise UnknownBudget
+            budget = self._known(execute, name)
             return [Entry(*row) for row in execute(self._sql.charges, (name, before or budget.entries + 1, limit))]
 
     def check(self, asked: Paid) -> Stored | None:
@@ -184,7 +184,7 @@ class Ledger:
                 if name not in self._audit.names(execute):
                     raise UnknownBudget
                 return Budget(name, Limit(0.0, 0.0), ""), Fault(0, "is gone, though there are entries of its history")
-            fault = check_history(budget, self._entries(execute, name))
+            fault = check_history(budget, self._audit.entries(execute, name))
             if fault is None:
                 fault = next(self._audit.faults(execute, name, lambda key: self._all_parts(execute, key)), None)
             return budget, fault
@@ -229,6 +229,12 @@ class Ledger:
         rows = execute(self._sql.locked_budget if lock else self._sql.budget, (name,))
         return _budget_of(rows[0]) if rows else None
 
+    def _known(self, execute: Execute, name: str) -> Budget:
+        budget = self._budget(execute, name)
+        if budget is None:
+            raise UnknownBudget
+        return budget
+
     def _stored(self, execute: Execute, key: str, request: str) -> Stored | None:
         rows = execute(self._sql.answer, (key,))
         if not rows:
@@ -242,12 +248,6 @@ class Ledger:
         """``charge`` is its cost, and the answer that it paid for."""
         values = (entry.budget, entry.number, entry.kind, entry.at, entry.payload, entry.hash)
         execute(self._sql.add_entry, (*values, *charge))
-
-    def _entries(self, execute: Execute, name: str) -> Iterator[Entry]:
-        after = 0
-        while rows := execute(self._sql.entries, (name, after, _PAGE)):
-            yield from (Entry(*row) for row in rows)
-            after = rows[-1][1]
 
     def _all_parts(self, execute: Execute, key: str) -> Iterator[bytes]:
         rows = execute(self._sql.content, (key,))

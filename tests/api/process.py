@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,7 +19,7 @@ import httpx
 
 from tests.api.client import Json
 
-__all__ = ["PATIENCE", "ROOT", "Service", "environment"]
+__all__ = ["PATIENCE", "ROOT", "Service", "environment", "stopped"]
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60
@@ -29,6 +30,16 @@ def environment(**settings: str) -> dict[str, str]:
     """The environment of this process, with these settings of the service and no others."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GSH_", "PROMETHEUS_"))}
     return inherited | {f"GSH_{name.upper()}": value for name, value in settings.items()}
+
+
+@contextmanager
+def stopped(process: int) -> Iterator[None]:
+    """A process that does nothing, while the kernel still answers for it."""
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
 
 
 class Service:

@@ -1,19 +1,15 @@
 """`python -m app`: it starts, answers, logs JSON without what was posted, adds its workers up, and stops when told."""
 
-import contextlib
-import os
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.api.client import CASE_STUDY, Client, Json
-from tests.api.process import PATIENCE, ROOT, Service, environment
+from tests.api.process import PATIENCE, ROOT, Service, environment, stopped
 
 WORD, NUMBER = "s3ntinel", 918273645
 BODY: Json = {"mechanism": CASE_STUDY, "epsilon": 0.349}
@@ -98,16 +94,6 @@ def test_the_log_of_a_failure_says_where_and_not_what(tmp_path: Path) -> None:
     assert failure["exception"] == "RuntimeError"
     assert failure["frames"]
     assert WORD not in response.text + service.output + service.errors
-
-
-@contextlib.contextmanager
-def stopped(process: int) -> Iterator[None]:
-    """Only the other worker answers meanwhile."""
-    os.kill(process, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(process, signal.SIGCONT)
 
 
 def test_two_workers_serve_and_either_of_them_tells_of_both(tmp_path: Path) -> None:

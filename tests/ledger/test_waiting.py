@@ -1,12 +1,9 @@
 """Waiting for a database: as long as it takes within a bound, and never for one that has stopped to answer."""
 
 import os
-import signal
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from app.ledger import sqlite
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_ledger
 from app.ledger.postgres import PostgresConnections
-from tests.api.process import PATIENCE
+from tests.api.process import PATIENCE, stopped
 from tests.ledger.examples import AT
 from tests.postgres import Postgres
 
@@ -61,16 +58,6 @@ def test_a_new_file_that_stays_locked_is_unavailable_in_the_end(
     with pytest.raises(LedgerUnavailable, match="database is locked"):
         open_ledger(str(place), "a secret for tests")
     stranger.close()
-
-
-@contextmanager
-def stopped(process: int) -> Iterator[None]:
-    """A process that does nothing, while the kernel still answers for it."""
-    os.kill(process, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(process, signal.SIGCONT)
 
 
 def test_a_server_process_that_stands_still_is_given_up(postgres: Postgres) -> None:

@@ -71,7 +71,7 @@ export function wirePlans(plan, changed, planned) {
       isPlain(plan) ? null : post("calibrate", { mechanism: draft, budget, releases: times }, signal),
     ]);
     if (signal.aborted) return;
-    // What the smallest noise is told beside the rest, so that it may fail alone.
+    // The smallest noise stands beside the rest, so it may fail alone.
     const failures = [preview, like].filter(({ status }) => status === "rejected").map(({ reason }) => aboutTimes(reason));
     if (!(Number(plan.times) >= 1 && Number.isInteger(Number(plan.times)))) failures.push(NO_TIMES);
     showFailures(form, failures);
