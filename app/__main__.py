@@ -35,6 +35,7 @@ def main() -> int:
             workers=settings.workers,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # the gate reads what a proxy says; it never believes it of an address
             root_path=settings.root_path,
             log_config=log_config(settings.log_level),
             timeout_graceful_shutdown=settings.shutdown_seconds,

@@ -11,9 +11,12 @@ from fastapi import FastAPI
 
 from app.accounting.curves import CurveCache
 from app.api import account, budgets, calibrate, compare, pages, problems, release, release_table, service
-from app.api.access import AccessMiddleware, Gate
+from app.api.access import Gate
+from app.api.bodies import Allowances
 from app.api.books import Books
+from app.api.dispatch import Dispatcher
 from app.api.guards import GuardMiddleware
+from app.api.route import DeclaredRoute
 from app.api.services import Services
 from app.api.workload import Workshop
 from app.metrics import Metrics, MetricsMiddleware
@@ -48,7 +51,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     workshop = Workshop(settings.heavy_threads, settings.heavy_queue, process_memory)
     books = Books(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
-    gate = Gate(books, metrics, open_access=settings.open_access, account_keys=settings.account_keys)
+    gate = Gate(books, open_access=settings.open_access, account_keys=settings.account_keys)
     services = Services(settings, cache, workshop, metrics, books, gate)
 
     @asynccontextmanager
@@ -69,6 +72,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         description=_DESCRIPTION.strip(),
         version=service.VERSION,
         lifespan=lifespan,
+        openapi_url=None,  # pages has it, declared like every other route
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -77,12 +81,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.services = services
     for module in (account, calibrate, compare, release, release_table, budgets, service, pages):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
-    for path, assets in pages.ASSETS.items():
-        app.mount(path, assets)
-    releases = {"/release": settings.max_release_bytes, "/release/table": settings.max_table_bytes}
-    app.add_middleware(AccessMiddleware, gate=gate)
-    app.add_middleware(GuardMiddleware, max_bytes=settings.max_body_bytes, exceptions=releases)
-    app.add_middleware(MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed=releases.keys())
+    app.router.route_class = DeclaredRoute
+    app.router.middleware_stack = Dispatcher(app.router, gate, Allowances(settings))
+    app.add_middleware(GuardMiddleware)
+    app.add_middleware(
+        MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed={"/release", "/release/table"}
+    )
     problems.install(app)
     _describe_problems(app)
     return app

@@ -1,44 +1,68 @@
-"""Who may do what: keys by ``Authorization: Bearer``, checked before a body is read.
+"""Who may do what: each route declares what it needs, and the gate checks it before a body is read.
 
-Accounting is open unless set otherwise. Until a key is made, releases and budgets are for this machine alone, unless
-they are explicitly open to all; from then on they need a key, also when every key is revoked. Keys are read again when
-they are a second old: a revoked one is good for no longer.
+Accounting is open unless set otherwise. Until an access key is made, releases and budgets are for this machine alone,
+unless they are explicitly open to all; from then on a key is mandatory, even after all keys are revoked. Access keys
+are read again when they are a second old: a revoked one is good for no longer.
 """
 
+import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from fastapi import Depends
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from app.api.attempts import Attempts, network_of
 from app.api.books import Books
-from app.api.problems import NotAdmitted, not_admitted_response, unavailable_response
-from app.ledger.errors import LedgerUnavailable
+from app.api.problems import NotAdmitted
 from app.ledger.keys import SCOPES, AccessKey, hash_of
 from app.loopback import is_loopback, names_loopback
-from app.metrics import Metrics
 
-__all__ = ["Access", "AccessMiddleware", "Gate", "access_of"]
+__all__ = ["PUBLIC", "READS_BUDGETS", "Access", "Gate", "Needs", "access_of", "needs"]
 
 _FRESH_SECONDS = 1.0
-_READERS = frozenset({"release", "admin"})
 _EVERYTHING: frozenset[str] = frozenset(SCOPES)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a route asks of a client. It stands among the dependencies of the route, for all to read."""
+
+    scopes: frozenset[str]
+    """An access key must have one of these; none are asked of a public route."""
+    budget: str | None = None
+    """The path parameter that names a budget, which a bound access key must be bound to."""
+
+    async def __call__(self) -> None:
+        """Nothing is left to do when the route is entered: the gate comes first."""
+
+
+def needs(*scopes: str, budget: str | None = None) -> Any:
+    """A dependency for ``dependencies=[…]`` of a route: one of these scopes is needed."""
+    return Depends(Needs(frozenset(scopes), budget))
+
+
+PUBLIC: Any = Depends(Needs(frozenset()))
+"""A dependency for ``dependencies=[…]`` of a route: everyone may use it."""
+READS_BUDGETS = Needs(frozenset({"release", "admin"}))
+"""For an endpoint that reads a budget which its body names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """What a request may do, and for whom; bound to some budgets, or to none."""
 
-    budgets: frozenset[str] = frozenset()
-    client: str = ""
-    """The id of its key; where it needs none, its address, or of IPv6 the network."""
-    scopes: frozenset[str] = _EVERYTHING
-    """Those of its key; all, where it needs none."""
+    budgets: frozenset[str]
+    client: str
+    """The id of its access key; without keys its address, or for IPv6 the network."""
+    scopes: frozenset[str]
+    """Those of its access key; all of them as long as no key is needed."""
 
     def check(self, budget: str | None) -> None:
-        """A bound key may name its own budgets only, and must name one where something is released."""
+        """A bound access key may name its own budgets only, and must name one for a release."""
         if self.budgets and budget not in self.budgets:
             raise NotAdmitted(403, "budget")
 
@@ -47,16 +71,16 @@ class Access:
 
 
 def access_of(scope: Scope) -> Access:
-    access: Access = scope["access"] if "access" in scope else Access(client=network_of(_address(scope)))
+    """What the gate found for this request; a route that is public has none to ask for."""
+    access: Access = scope["access"]
     return access
 
 
 class Gate:
-    """Lets requests in by their keys, and counts those it does not."""
+    """Lets requests in by what their route needs."""
 
-    def __init__(self, books: Books, metrics: Metrics, *, open_access: bool, account_keys: bool) -> None:
+    def __init__(self, books: Books, *, open_access: bool, account_keys: bool) -> None:
         self._books = books
-        self._metrics = metrics
         self._open_access = open_access
         self._account_keys = account_keys
         self._unknown_keys = Attempts()
@@ -65,30 +89,22 @@ class Gate:
         self._keys: Mapping[str, AccessKey] = {}
         self._any_made = False
         self._loaded_at = float("-inf")
+        self._loading: asyncio.Future[None] | None = None
 
-    def needs(self, method: str, path: str) -> frozenset[str]:
-        """Of these scopes a key must have one; none where no key is needed."""
-        if path in {"/release", "/release/table"}:
-            return frozenset({"release"})
-        if path == "/budgets" or path.startswith("/budgets/"):
-            if method == "PUT":
-                return frozenset({"admin"})
-            only_reads = method in {"GET", "HEAD"} or path.endswith("/preview")
-            return _READERS if only_reads else frozenset({"release"})
-        is_account = path in {"/calibrate", "/compare"} or path.startswith("/account/")
-        return frozenset({"account"}) if self._account_keys and is_account else frozenset()
+    async def enter(self, scope: Scope, needed: Needs | None) -> None:
+        """Let a request in to a route, or raise; the endpoint finds what the client may do with ``access_of``."""
+        if needed is None:
+            raise NotAdmitted(403, "undeclared")
+        if needed.scopes and (self._account_keys or needed.scopes != {"account"}):
+            budget = None if needed.budget is None else scope["path_params"][needed.budget]
+            scope["access"] = await self.admit(scope, needed, budget)
 
-    async def admit_reader(self, scope: Scope) -> Access:
-        """For what reads a budget elsewhere than under /budgets."""
-        return await self.admit(scope, _READERS)
-
-    async def admit(self, scope: Scope, scopes: frozenset[str]) -> Access:
+    async def admit(self, scope: Scope, needed: Needs, budget: str | None = None) -> Access:
         """What the request may do, or an error that says why it may not."""
-        try:
-            return await self._admit(scope, scopes)
-        except NotAdmitted as error:
-            self._metrics.refuse(error.reason)
-            raise
+        access = await self._admit(scope, needed.scopes)
+        if budget is not None:
+            access.check(budget)
+        return access
 
     async def _admit(self, scope: Scope, scopes: frozenset[str]) -> Access:
         await self._refresh()
@@ -97,7 +113,7 @@ class Gate:
         if not self._any_made:
             if not self._open_access:
                 _check_local(address, headers)
-            return Access(client=client)
+            return Access(frozenset(), client, _EVERYTHING)
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise NotAdmitted(401, "missing")
@@ -118,37 +134,19 @@ class Gate:
         return NotAdmitted(401, "unknown")
 
     async def _refresh(self) -> None:
+        """One reading of the ledger serves all requests that came meanwhile."""
         if time.monotonic() - self._loaded_at > _FRESH_SECONDS:
-            started = time.monotonic()
-            every = await self._books.read(lambda ledger: ledger.keys.all()) if self._books.exists else []
-            self._keys = {key.hash: key for key in every if key.revoked_at is None}
-            self._any_made = bool(every)
-            self._loaded_at = started
+            if self._loading is None or self._loading.done():
+                self._loading = asyncio.ensure_future(self._load())
+                self._loading.add_done_callback(lambda done: done.cancelled() or done.exception())
+            await asyncio.shield(self._loading)
 
-
-class AccessMiddleware:
-    """Asks the gate before anything of a request is read."""
-
-    def __init__(self, app: ASGIApp, gate: Gate) -> None:
-        self._app = app
-        self._gate = gate
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
-        path: str = scope["path"].removeprefix(scope.get("root_path", ""))
-        scopes = self._gate.needs(scope["method"], path)
-        if scopes:
-            try:
-                access = await self._gate.admit(scope, scopes)
-                if path.startswith("/budgets/"):
-                    access.check(path.split("/")[2])
-            except NotAdmitted as error:
-                return await not_admitted_response(error)(scope, receive, send)
-            except LedgerUnavailable as error:
-                return await unavailable_response(error)(scope, receive, send)
-            scope["access"] = access
-        return await self._app(scope, receive, send)
+    async def _load(self) -> None:
+        started = time.monotonic()
+        every = await self._books.read(lambda ledger: ledger.keys.all()) if self._books.exists else []
+        self._keys = {key.hash: key for key in every if key.revoked_at is None}
+        self._any_made = bool(every)
+        self._loaded_at = started
 
 
 def _address(scope: Scope) -> str:
@@ -157,14 +155,20 @@ def _address(scope: Scope) -> str:
 
 
 def _check_local(address: str, headers: Headers) -> None:
-    """From this machine, under a name of its own, and not on behalf of another site's page in a browser here.
+    """From this machine, under a name of its own, and for no one else: no proxy's client, no page of another site.
 
     A page can have its own name resolve to 127.0.0.1, but its browser then sends that name as Host.
     """
-    if not is_loopback(address):
+    if not is_loopback(address) or _is_forwarded(headers):
         raise NotAdmitted(403, "no-keys")
     hosts, origins = headers.getlist("host"), headers.getlist("origin")
     if len(hosts) != 1 or not names_loopback(hosts[0]):
         raise NotAdmitted(403, "host")
     if any(origin.partition("://")[2].lower() != hosts[0].lower() for origin in origins):
         raise NotAdmitted(403, "origin")
+
+
+def _is_forwarded(headers: Headers) -> bool:
+    """Whether a proxy says that it asks for another machine. Nobody gains anything by saying so falsely."""
+    named = ",".join(value for name in ("x-forwarded-for", "x-real-ip") for value in headers.getlist(name))
+    return "forwarded" in headers or any(not is_loopback(each.strip()) for each in named.split(",") if named)

@@ -10,6 +10,7 @@ from app.accounting import theorem
 from app.accounting.curves import Variable
 from app.accounting.mechanism import Mechanism
 from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Binding, Method, Point
+from app.api.access import needs
 from app.api.mechanism import MechanismIn, MechanismOut, OneOrMany, Strict
 from app.api.problems import ACCESS_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute
@@ -193,7 +194,12 @@ _EXACT_EXAMPLES = _EXAMPLES | {
 }
 
 
-@router.post("/exact", operation_id="accountExact", summary="Exact (ε, δ) of a mechanism")
+@router.post(
+    "/exact",
+    operation_id="accountExact",
+    summary="Exact (ε, δ) of a mechanism",
+    dependencies=[needs("account")],
+)
 async def account_exact(
     request: Request, body: Annotated[ExactRequest, Body(openapi_examples=_EXACT_EXAMPLES)]
 ) -> AccountResponse:
@@ -207,7 +213,12 @@ async def account_exact(
     return _answer("exact", mechanism, points[0].mu, shown)
 
 
-@router.post("/add-deltas", operation_id="accountAddDeltas", summary="(ε, δ) by adding the deltas")
+@router.post(
+    "/add-deltas",
+    operation_id="accountAddDeltas",
+    summary="(ε, δ) by adding the deltas",
+    dependencies=[needs("account")],
+)
 async def account_add_deltas(
     request: Request, body: Annotated[AccountRequest, Body(openapi_examples=_EXAMPLES)]
 ) -> AccountResponse:

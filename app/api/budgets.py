@@ -10,7 +10,7 @@ from app.accounting.composition import NOTHING, Cost, Release, cost_of
 from app.accounting.errors import InvalidParameter
 from app.accounting.limits import Limit
 from app.accounting.mechanism import MOST_C_U, Mechanism, PlainGaussian
-from app.api.access import access_of
+from app.api.access import access_of, needs
 from app.api.balances import BalanceOut, RemainingOut
 from app.api.budget_documents import (
     CASE_STUDY,
@@ -28,7 +28,7 @@ from app.api.budget_documents import (
 )
 from app.api.mechanism import GaussianIn, MechanismIn
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
-from app.api.route import JsonRoute, parsed
+from app.api.route import DeclaredRoute, JsonRoute, parsed
 from app.api.services import Services, services_of
 from app.api.spending import KEY_HEADER, charged, idempotency_key, paying
 from app.api.workload import in_slices
@@ -69,8 +69,15 @@ class _BudgetRoute(JsonRoute):
 _NOT_FOUND: dict[int | str, dict[str, Any]] = {404: BUDGET_PROBLEMS[404]}
 _READ_PROBLEMS: dict[int | str, dict[str, Any]] = {status: PROBLEMS[status] for status in (422, 500, 503)}
 
-router = APIRouter(prefix="/budgets", tags=["budgets"], responses=_READ_PROBLEMS | ACCESS_PROBLEMS)
+router = APIRouter(
+    prefix="/budgets", tags=["budgets"], responses=_READ_PROBLEMS | ACCESS_PROBLEMS, route_class=DeclaredRoute
+)
 _bodies = APIRouter(prefix="/budgets", tags=["budgets"], route_class=_BudgetRoute, responses=PROBLEMS | ACCESS_PROBLEMS)
+
+_LISTS = [needs("release", "admin")]
+_READS = [needs("release", "admin", budget="id")]
+_CHARGES = [needs("release", budget="id")]
+_SETS = [needs("admin", budget="id")]
 
 _COLUMNS = {"c_u": 3, "tau": 1, "tau_star": 140, "sigma": 20, "aggregates": {"mu_0": 0.01}}
 _GAUSSIAN = {"c_u": 1, "sigma": 50}
@@ -99,7 +106,7 @@ _PREVIEW_EXAMPLES: dict[str, Any] = {
 }
 
 
-@_bodies.put("/{id}", operation_id="putBudget", summary="Make a budget, or change its limit")
+@_bodies.put("/{id}", operation_id="putBudget", summary="Make a budget, or change its limit", dependencies=_SETS)
 async def put_budget(
     request: Request,
     id: Name,  # noqa: A002
@@ -114,7 +121,7 @@ async def put_budget(
     return await services.books.read(lambda ledger: BudgetOut.of(*ledger.budget(id)))
 
 
-@router.get("", operation_id="listBudgets", summary="All budgets")
+@router.get("", operation_id="listBudgets", summary="All budgets", dependencies=_LISTS)
 async def list_budgets(request: Request) -> BudgetsOut:
     """Those that the key is bound to, or all, each with its limit, what is spent and what is left of it."""
     budgets = await services_of(request).books.read(lambda ledger: ledger.budgets())
@@ -123,7 +130,13 @@ async def list_budgets(request: Request) -> BudgetsOut:
     return BudgetsOut(budgets=await in_slices(shown))
 
 
-@router.get("/{id}", operation_id="getBudget", summary="What a budget has spent and has left", responses=_NOT_FOUND)
+@router.get(
+    "/{id}",
+    operation_id="getBudget",
+    summary="What a budget has spent and has left",
+    dependencies=_READS,
+    responses=_NOT_FOUND,
+)
 async def get_budget(
     request: Request,
     id: Name,  # noqa: A002
@@ -154,6 +167,7 @@ async def get_budget(
     "/{id}/preview",
     operation_id="previewBudget",
     summary="Would this fit, and what would remain?",
+    dependencies=_READS,
     responses=_NOT_FOUND,
 )
 async def preview(
@@ -175,6 +189,7 @@ async def preview(
     "/{id}/charges",
     operation_id="chargeBudget",
     summary="Charge for a release that is made elsewhere",
+    dependencies=_CHARGES,
     responses=BUDGET_PROBLEMS,
     openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "weekly-2026-46"}]},
 )
@@ -201,7 +216,13 @@ async def charge(
     return await charged(services, payment, release, request.state.content, answer)  # type: ignore[return-value]
 
 
-@router.get("/{id}/charges", operation_id="budgetHistory", summary="The history of a budget", responses=_NOT_FOUND)
+@router.get(
+    "/{id}/charges",
+    operation_id="budgetHistory",
+    summary="The history of a budget",
+    dependencies=_READS,
+    responses=_NOT_FOUND,
+)
 async def history(
     request: Request,
     id: Name,  # noqa: A002
@@ -219,7 +240,13 @@ async def history(
     return HistoryOut(entries=shown, before=last if last > 1 else None)
 
 
-@router.get("/{id}/verify", operation_id="verifyBudget", summary="Is the history as recorded?", responses=_NOT_FOUND)
+@router.get(
+    "/{id}/verify",
+    operation_id="verifyBudget",
+    summary="Is the history as recorded?",
+    dependencies=_READS,
+    responses=_NOT_FOUND,
+)
 async def verify(
     request: Request,
     id: Name,  # noqa: A002

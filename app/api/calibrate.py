@@ -13,6 +13,7 @@ from app.accounting.drafts import Draft, Parameter, RelativeAggregates, Target
 from app.accounting.errors import InfeasibleTarget, InvalidParameter
 from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Method
 from app.accounting.remainder import calibrate_remainder
+from app.api.access import READS_BUDGETS, needs
 from app.api.mechanism import DraftIn, MechanismIn, Strict
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute
@@ -209,7 +210,12 @@ _EXAMPLES: dict[str, Any] = {
 }
 
 
-@router.post("/calibrate", operation_id="calibrate", summary="The smallest noise and threshold for a target")
+@router.post(
+    "/calibrate",
+    operation_id="calibrate",
+    summary="The smallest noise and threshold for a target",
+    dependencies=[needs("account")],
+)
 async def calibrate_mechanism(
     request: Request, body: Annotated[CalibrateRequest, Body(openapi_examples=_EXAMPLES)]
 ) -> CalibrateResponse | FrontierResponse | RemainderResponse:
@@ -225,7 +231,7 @@ async def calibrate_mechanism(
     services = services_of(request)
     draft = await services.to_domain(body.mechanism)
     if body.budget is not None:
-        (await services.gate.admit_reader(request.scope)).check(body.budget)
+        await services.gate.admit(request.scope, READS_BUDGETS, body.budget)
         return await _remainder(services, body, body.budget, draft)
     target = body.target
     if isinstance(body.mechanism.sigma, list):

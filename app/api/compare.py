@@ -8,6 +8,7 @@ from pydantic import Field
 
 from app.accounting.drafts import Draft, Target
 from app.accounting.routes import Price, RouteName, compare
+from app.api.access import needs
 from app.api.mechanism import MechanismIn, OutlineIn, Strict
 from app.api.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.api.route import JsonRoute
@@ -124,7 +125,12 @@ _EXAMPLES: dict[str, Any] = {
 }
 
 
-@router.post("/compare", operation_id="compare", summary="What other accountings would ask")
+@router.post(
+    "/compare",
+    operation_id="compare",
+    summary="What other accountings would ask",
+    dependencies=[needs("account")],
+)
 async def compare_routes(
     request: Request, body: Annotated[CompareRequest, Body(openapi_examples=_EXAMPLES)]
 ) -> CompareResponse:

@@ -1,17 +1,20 @@
-"""GET /, /ledger, /reference and /docs: pages that need no other host, with the headers that keep it so.
+"""GET /, /ledger, /reference, /docs and /openapi.json: pages that need no other host, with headers that keep it so.
 
 Every URL in them is relative, so that they work behind a path prefix and a TLS proxy as they are. Plotly and Swagger UI
 come from installed packages.
 """
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount
 
+from app.api.access import PUBLIC, Needs
 from app.api.assets import Assets, package_folder
+from app.api.route import DeclaredRoute
 
-__all__ = ["ASSETS", "router"]
+__all__ = ["router"]
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=DeclaredRoute)
 
 # Plotly makes an empty <style> and fills it by script, which is allowed: the hash of nothing is for that element.
 _EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
@@ -40,32 +43,47 @@ _HEADERS = {
 _STATIC = package_folder("app.web", "static")
 _PAGES = Assets(_STATIC, (".html",), _HEADERS)
 
-ASSETS = {
+_ASSETS = {
     "/web": Assets(_STATIC, (".css", ".js", ".svg"), _HEADERS),
     "/plotly": Assets(package_folder("plotly", "package_data"), ("plotly.min.js",), _HEADERS),
     "/swagger": Assets(package_folder("fastapi_swagger", "resources"), (".css", ".js", ".png"), _HEADERS),
 }
 
 
-@router.get("/")
+@router.get("/", dependencies=[PUBLIC])
 async def explorer(request: Request) -> Response:
     """The explorer."""
     return await _PAGES.response("index.html", request.scope)
 
 
-@router.get("/ledger")
+@router.get("/ledger", dependencies=[PUBLIC])
 async def ledger(request: Request) -> Response:
     """The budgets: a page over /budgets, which is the API."""
     return await _PAGES.response("ledger.html", request.scope)
 
 
-@router.get("/reference")
+@router.get("/reference", dependencies=[PUBLIC])
 async def reference(request: Request) -> Response:
     """The API for reading, made from the OpenAPI document."""
     return await _PAGES.response("reference.html", request.scope)
 
 
-@router.get("/docs")
+@router.get("/docs", dependencies=[PUBLIC])
 async def docs(request: Request) -> Response:
     """Swagger UI."""
     return await _PAGES.response("docs.html", request.scope)
+
+
+@router.get("/openapi.json", dependencies=[PUBLIC])
+async def openapi(request: Request) -> JSONResponse:
+    """The API for programs; behind a path prefix it says so."""
+    document = request.app.openapi()
+    prefix = request.scope.get("root_path", "").rstrip("/")
+    return JSONResponse(document | {"servers": [{"url": prefix}]} if prefix else document)
+
+
+class _PublicMount(Mount):
+    needs = Needs(frozenset())
+
+
+router.routes.extend(_PublicMount(path, assets) for path, assets in _ASSETS.items())

@@ -6,13 +6,12 @@ Nothing posted is ever echoed: details are written here from the kind of error a
 import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
 
 from app.accounting.errors import AccountingError, InfeasibleTarget
 from app.api.balances import BalanceOut, LimitOut
@@ -32,10 +31,7 @@ __all__ = [
     "NotAdmitted",
     "Problem",
     "install",
-    "not_admitted_response",
     "problem_response",
-    "too_large_response",
-    "unavailable_response",
 ]
 
 MEDIA_TYPE = "application/problem+json"
@@ -136,7 +132,7 @@ class _Kind(NamedTuple):
 _KINDS: Mapping[int, _Kind] = {
     400: _Kind("invalid-json", "Invalid JSON", "The body is not JSON."),
     401: _Kind("key-required", "Key required", "A valid key is needed, as Authorization: Bearer."),
-    403: _Kind("not-allowed", "Not allowed", "The key is not for this."),
+    403: _Kind("not-allowed", "Not allowed", "This access key lacks the scope or the budget."),
     404: _Kind("not-found", "Not found", "There is no such resource."),
     405: _Kind("method-not-allowed", "Method not allowed", "The resource does not allow this method."),
     413: _Kind("content-too-large", "Content too large", "The body is larger than the service accepts."),
@@ -205,42 +201,32 @@ def problem_response(
     return Response(problem.model_dump_json(), status, headers, media_type=MEDIA_TYPE)
 
 
-def too_large_response(error: ContentTooLarge) -> Response:
-    return problem_response(413, errors=[ProblemError(pointer="", detail=error.detail)])
-
-
 def install(app: FastAPI) -> None:
     """Answer every error of every route with a problem document."""
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(AccountingError, _on_accounting_error)
     app.add_exception_handler(ReleaseError, _on_release_error)
-    app.add_exception_handler(ContentTooLarge, lambda _request, error: too_large_response(cast(ContentTooLarge, error)))
+    app.add_exception_handler(ContentTooLarge, _on_content_too_large)
     app.add_exception_handler(LimitExceeded, _on_limit_exceeded)
     app.add_exception_handler(InvalidMultipart, lambda _request, _error: problem_response(400, _NO_FORM))
     app.add_exception_handler(Busy, lambda _request, _error: problem_response(503, headers={"Retry-After": "1"}))
     app.add_exception_handler(UnknownBudget, lambda _request, _error: problem_response(404, _UNKNOWN_BUDGET))
     app.add_exception_handler(BudgetExceeded, _on_budget_exceeded)
     app.add_exception_handler(KeyReused, lambda _request, _error: problem_response(409, _REUSED))
-    app.add_exception_handler(
-        LedgerUnavailable, lambda _request, error: unavailable_response(cast(LedgerUnavailable, error))
-    )
-    app.add_exception_handler(NotAdmitted, lambda _request, error: not_admitted_response(cast(NotAdmitted, error)))
+    app.add_exception_handler(LedgerUnavailable, _on_ledger_unavailable)
+    app.add_exception_handler(NotAdmitted, _on_not_admitted)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(Exception, lambda _request, _error: problem_response(500))
 
 
-def _on_http_exception(request: Request, error: Exception) -> Response:
+def _on_http_exception(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    allowed = sorted(_allowed(request)) if error.status_code == 405 else ()
-    if allowed:
-        return problem_response(405, headers={"Allow": ", ".join(allowed)})
     return problem_response(error.status_code, headers=error.headers)
 
 
-def _allowed(request: Request) -> set[str]:
-    """The methods of every route at this path; the first one found would name only its own."""
-    routes = (route for route in request.app.router.routes if route.matches(request.scope)[0] is not Match.NONE)
-    return {method for route in routes for method in getattr(route, "methods", None) or ()}
+def _on_content_too_large(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, ContentTooLarge)
+    return problem_response(413, errors=[ProblemError(pointer="", detail=error.detail)])
 
 
 def _on_limit_exceeded(_request: Request, error: Exception) -> Response:
@@ -270,15 +256,19 @@ def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
     return Response(problem.model_dump_json(), 409, media_type=MEDIA_TYPE)
 
 
-def not_admitted_response(error: NotAdmitted) -> Response:
+def _on_not_admitted(request: Request, error: Exception) -> Response:
+    """Every refusal is counted here, by whatever part of the service it was made."""
+    assert isinstance(error, NotAdmitted)
+    request.app.state.services.metrics.refuse(error.reason)
     headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     return problem_response(error.status, _LOCAL.get(error.reason), headers=headers)
 
 
-def unavailable_response(error: LedgerUnavailable) -> Response:
+def _on_ledger_unavailable(_request: Request, error: Exception) -> Response:
     """The reason is for the log alone."""
+    assert isinstance(error, LedgerUnavailable)
     logger.warning("the ledger is unavailable: %s", error)
     return problem_response(503, _NO_LEDGER, headers={"Retry-After": "1"})
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from pydantic import Field, WithJsonSchema
 
 from app.accounting.mechanism import Mechanism
-from app.api.access import access_of
+from app.api.access import access_of, needs
+from app.api.bodies import BodyLimit
 from app.api.certificate import CASE_STUDY, Certificate
 from app.api.mechanism import MOST_COLUMNS, MuZeroIn, Strict
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
@@ -115,6 +116,8 @@ class ReleaseResponse(Strict):
 
 
 class _ReleaseRoute(JsonRoute):
+    body_limit = BodyLimit("max_release_bytes", at_once=2, advice="; larger tables go to /release/table")
+
     async def answer(self, request: Request, content: bytes) -> bytes:
         services, key = services_of(request), idempotency_key(request)
         in_process, most_groups = services.workshop.in_process, services.settings.max_release_groups
@@ -185,6 +188,7 @@ _EXAMPLES: dict[str, Any] = {
     "/release",
     operation_id="release",
     summary="Private groups from true ones",
+    dependencies=[needs("release")],
     openapi_extra={"parameters": [KEY_HEADER]},
 )
 async def release_groups(

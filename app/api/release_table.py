@@ -15,11 +15,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from app.api.access import Access, access_of
+from app.api.access import Access, access_of, needs
+from app.api.bodies import BodyLimit
 from app.api.certificate import CASE_STUDY, Certificate
 from app.api.mechanism import MOST_COLUMNS, Name
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, Busy
-from app.api.route import parsed, received
+from app.api.route import DeclaredRoute, parsed, received
 from app.api.services import Services, services_of
 from app.api.spending import KEY_HEADER, Payable, idempotency_key, pay, paying
 from app.api.uploads import SharedFile, Upload, receive_upload, spool
@@ -31,7 +32,14 @@ from app.release.tables import Format, Limits, Roles, read_table, release_table,
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS | ACCESS_PROBLEMS)
+
+class _TableRoute(DeclaredRoute):
+    """Its bodies are spooled to the disk."""
+
+    body_limit = BodyLimit("max_table_bytes", at_once=2)
+
+
+router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS | ACCESS_PROBLEMS, route_class=_TableRoute)
 
 _CHUNK_BYTES = 256 * 1024
 _MEDIA_TYPES: dict[Format, str] = {
@@ -65,6 +73,7 @@ _REQUEST["examples"] = [_EXAMPLE]  # else Swagger would fill in both ε and δ
     "/release/table",
     operation_id="releaseTable",
     summary="A private table from a true one",
+    dependencies=[needs("release")],
     response_class=StreamingResponse,
     responses={200: {"description": "The kept rows.", "content": dict.fromkeys(_MEDIA_TYPES.values(), _BINARY)}},
     openapi_extra={

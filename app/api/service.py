@@ -11,13 +11,15 @@ from starlette.exceptions import HTTPException
 
 from app.accounting.mechanism import Mechanism
 from app.accounting.methods import EXACT, at_epsilon
+from app.api.access import PUBLIC
 from app.api.mechanism import Strict
 from app.api.problems import PROBLEMS, Problem
+from app.api.route import DeclaredRoute
 from app.api.services import services_of
 
 __all__ = ["VERSION", "router"]
 
-router = APIRouter(tags=["service"], responses={500: PROBLEMS[500]})
+router = APIRouter(tags=["service"], responses={500: PROBLEMS[500]}, route_class=DeclaredRoute)
 
 VERSION = importlib.metadata.version("gaussian-sparse-histogram")
 
@@ -40,7 +42,7 @@ class Version(Strict):
     flint: str = Field(title="FLINT", description="The version of the ball arithmetic.", examples=["3.6.0"])
 
 
-@router.get("/healthz", operation_id="healthz", summary="Is the process alive?")
+@router.get("/healthz", operation_id="healthz", summary="Is the process alive?", dependencies=[PUBLIC])
 async def healthz() -> Health:
     """Answers as long as the event loop turns."""
     return Health(status="ok")
@@ -50,6 +52,7 @@ async def healthz() -> Health:
     "/readyz",
     operation_id="readyz",
     summary="Is the service fit to answer?",
+    dependencies=[PUBLIC],
     responses={503: {"model": Problem, "description": "The arithmetic failed its self-test."}},
 )
 async def readyz() -> Health:
@@ -59,7 +62,7 @@ async def readyz() -> Health:
     return Health(status="ok")
 
 
-@router.get("/version", operation_id="version", summary="Which version is this?")
+@router.get("/version", operation_id="version", summary="Which version is this?", dependencies=[PUBLIC])
 async def version() -> Version:
     """The versions that a defence of a number would cite."""
     return Version(service=VERSION, python=platform.python_version(), flint=flint.__FLINT_VERSION__)
@@ -69,6 +72,7 @@ async def version() -> Version:
     "/metrics",
     operation_id="metrics",
     summary="Metrics for Prometheus",
+    dependencies=[PUBLIC],
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Text format."}},
 )

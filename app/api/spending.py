@@ -86,7 +86,6 @@ def _recognising(services: Services, payment: Payment) -> Iterator[None]:
     """
     wait = services.gate.reuses.wait(payment.client)
     if wait > 0:
-        services.metrics.refuse("reuse")
         raise NotAdmitted(429, "reuse", retry_after=int(wait) + 1)
     try:
         yield

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.api.access import Access, access_of
+from app.api.access import READS_BUDGETS, Access, access_of
 from app.api.attempts import Attempts, network_of
 from app.ledger.keys import SCOPES, hash_of, new_key
 from app.main import create_app
@@ -326,10 +326,10 @@ def test_attempts_may_be_fewer_and_slower() -> None:
 
 
 def access_from(address: str, guarded: Guarded, **headers: str) -> Access:
-    """What the gate says of a request for budgets."""
+    """What the gate says of a request that reads budgets."""
     encoded = [(name.encode(), value.encode()) for name, value in ({"host": "localhost"} | headers).items()]
     scope = {"type": "http", "client": (address, 1234), "headers": encoded}
-    return guarded.together(lambda _http: guarded.app.state.services.gate.admit_reader(scope))
+    return guarded.together(lambda _http: guarded.app.state.services.gate.admit(scope, READS_BUDGETS))
 
 
 def test_access_says_who_asks_and_what_for(guarded: Guarded) -> None:
@@ -339,7 +339,8 @@ def test_access_says_who_asks_and_what_for(guarded: Guarded) -> None:
 
     with_key = access_from("192.0.2.1", guarded, authorization=f"Bearer {key}")
     assert with_key == Access(frozenset({"web"}), key.split("_")[1], frozenset({"release", "account"}))
-    assert access_of({"type": "http", "client": ("2001:db8::1", 1)}).client == "2001:db8::/64"
+    with pytest.raises(KeyError):  # what the gate has not seen may do nothing
+        access_of({"type": "http", "client": ("127.0.0.1", 1)})
 
 
 def test_a_ledger_without_a_file_is_not_made_to_see_whether_it_has_keys(tmp_path: Path) -> None:

@@ -71,12 +71,13 @@ def test_every_log_line_is_json_and_holds_nothing_posted(tmp_path: Path, access_
 
 BROKEN = f"""
 import uvicorn
+from app.api.access import PUBLIC
 from app.logs import log_config
 from app.main import create_app
 
 app = create_app()
 
-@app.get("/broken")
+@app.get("/broken", dependencies=[PUBLIC])
 async def broken() -> None:
     raise RuntimeError("{WORD}")
 
