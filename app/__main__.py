@@ -1,6 +1,7 @@
 """python -m app: serve, as the environment says."""
 
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -22,6 +23,7 @@ def main() -> int:
     if refusal is not None:
         sys.stderr.write(f"{refusal}\n")
         return 2
+    _allow_open_files()
     # uvicorn raises the signal again once it has shut down; that is a normal end.
     signal.signal(signal.SIGTERM, lambda _signal, _frame: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="gsh-metrics-") if settings.workers > 1 else nullcontext() as shared:
@@ -33,6 +35,8 @@ def main() -> int:
             host=settings.host,
             port=settings.port,
             workers=settings.workers,
+            http="app.http_protocol:BoundedProtocol",
+            ws="none",
             access_log=False,
             server_header=False,
             proxy_headers=False,  # the gate reads what a proxy says; it never believes it of an address
@@ -41,6 +45,12 @@ def main() -> int:
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )
     return 0
+
+
+def _allow_open_files() -> None:
+    """As many as the system lets us have: a connection is one, and the usual limit is below the bound on those."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _refusal(settings: Settings) -> str | None:

@@ -19,6 +19,7 @@ from app.api.guards import GuardMiddleware
 from app.api.route import DeclaredRoute
 from app.api.services import Services
 from app.api.workload import Workshop
+from app.http_protocol import ConnectionBounds
 from app.metrics import Metrics, MetricsMiddleware
 from app.release import quantiles
 from app.settings import Settings
@@ -52,17 +53,20 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     books = Books(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
     gate = Gate(books, open_access=settings.open_access, account_keys=settings.account_keys)
+    bounds = ConnectionBounds(
+        settings.max_head_bytes, settings.head_seconds, settings.body_seconds, settings.max_connections, metrics
+    )
     services = Services(settings, cache, workshop, metrics, books, gate)
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:
         await books.start()
         quantiles.table()  # made and proven now, not while the first release waits
         # What is loaded now stays; the collector need not walk it, and the cache's values form no cycles.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
-        yield
+        yield {"connection_bounds": bounds}
         workshop.close()
         books.close()
 

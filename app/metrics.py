@@ -44,6 +44,12 @@ class Metrics:
         self._hits = Counter("gsh_cache_hits", "Curve points found in the cache", registry=self._registry)
         self._misses = Counter("gsh_cache_misses", "Curve points evaluated", registry=self._registry)
         self._refusals = Counter("gsh_access_refusals", "Requests not let in", ["reason"], registry=self._registry)
+        self._connections = Counter(
+            "gsh_connection_refusals",
+            "Connections ended without a request",
+            ["status"],
+            registry=self._registry,
+        )
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram | None]] = {}
 
     def observe(self, method: str, route: str, status: int, seconds: float | None) -> None:
@@ -62,6 +68,10 @@ class Metrics:
     def refuse(self, reason: str) -> None:
         """One request that was not let in."""
         self._refusals.labels(reason).inc()
+
+    def refuse_connection(self, status: int) -> None:
+        """One connection that was ended before its request could be given to a route."""
+        self._connections.labels(status).inc()
 
     def exposition(self) -> bytes:
         """All metrics, in Prometheus' text format."""

@@ -23,6 +23,14 @@ class Settings(BaseSettings):
         default=False, description="log a line per request: method, route, status and, but for releases, seconds"
     )
     shutdown_seconds: int = Field(default=10, ge=0, description="how long requests may finish after a stop signal")
+    max_connections: int = Field(
+        default=1000, ge=1, description="open connections per worker; beyond it those without a request end first"
+    )
+    max_head_bytes: int = Field(default=64 * 1024, ge=1024, description="largest URL and headers; more is 431")
+    head_seconds: float = Field(default=10, gt=0, description="how long URL and headers may take to arrive; else 408")
+    body_seconds: float = Field(
+        default=20, gt=0, description="how long a body may take, and a second more for each 16 KiB of it; else 408"
+    )
     max_body_bytes: int = Field(default=2 * 1024**2, ge=1024, description="largest request body; more is 413")
     max_release_bytes: int = Field(
         default=64 * 1024**2, ge=1024, description="the same for `/release`, which takes groups as JSON"

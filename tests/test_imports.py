@@ -30,6 +30,7 @@ ALLOWED_APP_PACKAGES = {
     "web": set(),
     "metrics.py": {"app.accounting"},
     "logs.py": set(),
+    "http_protocol.py": {"app.api", "app.metrics"},
     "settings.py": set(),
     "healthcheck.py": {"app.settings"},
     "verify.py": {"app.ledger", "app.settings"},

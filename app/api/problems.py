@@ -22,6 +22,7 @@ from app.release.errors import ReleaseError, TooManyGroups
 __all__ = [
     "ACCESS_PROBLEMS",
     "BUDGET_PROBLEMS",
+    "CONNECTION_KINDS",
     "KINDS",
     "PROBLEMS",
     "Busy",
@@ -146,6 +147,14 @@ _KINDS: Mapping[int, _Kind] = {
     500: _Kind("internal-error", "Internal error", "The service failed; nothing was done. This is a bug."),
     503: _Kind("busy", "Busy", "The service cannot answer now; try again shortly."),
 }
+CONNECTION_KINDS: Mapping[int, _Kind] = {
+    400: _Kind("invalid-http", "Invalid HTTP", "The request is not HTTP that the service can read."),
+    408: _Kind("request-timeout", "Request timeout", "The request did not arrive in time."),
+    431: _Kind(
+        "headers-too-large", "Headers too large", "The URL and the headers are larger than the service accepts."
+    ),
+}
+"""For what is no request yet, so that no route answers it."""
 _INFEASIBLE = _Kind("infeasible-target", "Infeasible target", "Nothing meets the target.")
 _NO_FORM = _Kind("invalid-multipart", "Invalid multipart", "The body is not complete multipart/form-data.")
 _LIMIT = _Kind("limit-exceeded", "Limit exceeded", "The request asks for more than the service is set up to do.")
@@ -163,7 +172,17 @@ _LOCAL = {
 _NO_LEDGER = _Kind(
     "ledger-unavailable", "Ledger unavailable", "The ledger cannot be read or written now; nothing was released."
 )
-KINDS = (*_KINDS.values(), _INFEASIBLE, _NO_FORM, _LIMIT, _UNKNOWN_BUDGET, _EXCEEDED, _REUSED, _NO_LEDGER)
+KINDS = (
+    *_KINDS.values(),
+    *CONNECTION_KINDS.values(),
+    _INFEASIBLE,
+    _NO_FORM,
+    _LIMIT,
+    _UNKNOWN_BUDGET,
+    _EXCEEDED,
+    _REUSED,
+    _NO_LEDGER,
+)
 """Every type of problem."""
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {

@@ -1,0 +1,246 @@
+"""HTTP connections with bounds: what a client may send before its request is admitted, how long it may take, how many
+connections there may be, and how a connection ends when the answer comes before the end of the request.
+
+httptools limits none of these by itself, and is twice as fast as a parser that does. So its bytes are counted here.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, cast
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from app.api.guards import SAFE_HEADERS
+from app.api.problems import CONNECTION_KINDS, problem_response
+from app.metrics import Metrics
+
+__all__ = ["BoundedProtocol", "ConnectionBounds"]
+
+logger = logging.getLogger("app.http")
+
+_MOST_FIELDS = 100
+_MOST_PIPELINED = 16
+# What stands between the parts of a chunked body: at least half of it must be body once this is used up.
+_FREE_FRAMING = 64 * 1024
+# The rest of a refused body: read and forgotten, so that the client can read its answer before the connection ends.
+_MOST_DRAINED_BYTES = 256 * 1024**2
+_DRAIN_SECONDS = 10.0
+_STALLED_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
+_BODY_BYTES_PER_SECOND = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionBounds:
+    """What one connection may take, and how many there may be in a process."""
+
+    head_bytes: int
+    head_seconds: float
+    body_seconds: float
+    connections: int
+    metrics: Metrics
+
+
+class _Lingering:
+    """A transport that does not close on a client which is still sending: it would never see the answer."""
+
+    def __init__(self, transport: asyncio.Transport, protocol: "BoundedProtocol") -> None:
+        self._transport = transport
+        self._protocol = protocol
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        """Nothing is sent any more to a client that was refused; a pipelined request of its own may still end."""
+        if not self._protocol.is_draining:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._protocol.end()
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, with the bounds that the application gives in its lifespan state."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._bounds: ConnectionBounds = self.app_state["connection_bounds"]
+        self._raw = transport
+        self.transport = cast(asyncio.Transport, _Lingering(transport, self))
+        self._since = self.loop.time()
+        self._in_head = True
+        self._framing = self._body_bytes = self._drained = 0
+        self._waited = 0.0
+        self.is_draining = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
+        self._await_head()
+        if len(self.connections) > self._bounds.connections:
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._set_timer(None)
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.is_draining:
+            return self._forget(len(data))
+        self._unset_keepalive_if_required()
+        self._since = self.loop.time()
+        body_before = self._body_bytes
+        refusal = self._fed(data)
+        self._framing += len(data) - (self._body_bytes - body_before)
+        if refusal is None and self.parser is not None:
+            refusal = self._overrun()
+        if refusal is not None:
+            return self._refuse(refusal)
+        return self._watch()
+
+    def _fed(self, data: bytes) -> int | None:
+        """The status with which to refuse what the parser does not take."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            return None  # the request is answered as it stands, without an upgrade
+        except httptools.HttpParserError:
+            return 400
+        return None
+
+    def _overrun(self) -> int | None:
+        """The status of the first bound that the connection has passed."""
+        if self._in_head and (self._framing > self._bounds.head_bytes or len(self.headers or ()) > _MOST_FIELDS):
+            return 431
+        if self._framing > self._bounds.head_bytes + _FREE_FRAMING + self._body_bytes:
+            return 400
+        return 400 if len(self.pipeline) > _MOST_PIPELINED else None
+
+    def _watch(self) -> None:
+        """See to it that the client goes on; nothing is to be seen to when the request is complete."""
+        if self._in_head:
+            self._await_head()
+        elif self.cycle is None or not self.cycle.more_body:
+            self._set_timer(None)
+        elif self._timer is None:
+            self._waited = 0.0
+            self._set_timer(_LOOK_SECONDS, self._look)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = True
+        self._framing = self._body_bytes = 0
+
+    def on_headers_complete(self) -> None:
+        self._set_timer(None)
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > self._bounds.head_bytes or len(self.headers) > _MOST_FIELDS:
+            return  # still in the head: refused as soon as the parser returns
+        self._in_head = False
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self._in_head:
+            self._body_bytes += len(body)
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._in_head:
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle is not None and self.cycle.more_body and self.cycle.response_complete:
+            self.end()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stall = self._stall or self.loop.call_later(_STALLED_SECONDS, self._raw.abort)
+
+    def resume_writing(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        super().resume_writing()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing to log: a client may ask."""
+
+    def end(self) -> None:
+        """Close once the answer is sent; a client that is still sending is read to the end first, within bounds."""
+        if self.cycle is not None and self.cycle.more_body:
+            self._drain()
+        else:
+            self._raw.close()
+
+    def _refuse(self, status: int) -> None:
+        """Answer outside of the application, for there is no request that it could be given."""
+        self._bounds.metrics.refuse_connection(status)
+        has_begun = False
+        if self.cycle is not None and not self.cycle.response_complete:
+            has_begun = self.cycle.response_started
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if has_begun:
+            self._raw.abort()
+            return
+        answer = problem_response(status, CONNECTION_KINDS.get(status))
+        fields = [*answer.raw_headers, *SAFE_HEADERS, (b"connection", b"close")]
+        head = b"".join(b"%b: %b\r\n" % field for field in fields)
+        self._raw.write(STATUS_LINE[status] + head + b"\r\n" + cast(bytes, answer.body))
+        self._drain()
+
+    def _drain(self) -> None:
+        """Send no more, and forget what still comes: closed at once, the client would lose the answer."""
+        if self.is_draining or self._raw.is_closing():
+            return
+        self.is_draining = True
+        self._set_timer(_DRAIN_SECONDS, self._raw.abort)
+        self.flow.resume_reading()
+        self._raw.write_eof()
+
+    def _forget(self, size: int) -> None:
+        self._drained += size
+        if self._drained > _MOST_DRAINED_BYTES:
+            self._raw.abort()
+
+    def eof_received(self) -> None:
+        """The client has said all that it will say; while draining that is what was waited for."""
+        if self.is_draining:
+            self._raw.close()
+
+    def _await_head(self) -> None:
+        if self._timer is None:
+            self._set_timer(self._bounds.head_seconds, self._refuse, 408)
+
+    def _look(self) -> None:
+        """A body must go on arriving, at some speed; time in which nobody reads it is not the client's."""
+        self._timer = None
+        if self._raw.is_closing() or self.cycle is None or not self.cycle.more_body:
+            return
+        if not self.flow.read_paused:
+            self._waited += _LOOK_SECONDS
+        allowed = self._bounds.body_seconds + self._body_bytes / _BODY_BYTES_PER_SECOND
+        if self._waited > allowed:
+            self._refuse(408)
+        else:
+            self._set_timer(_LOOK_SECONDS, self._look)
+
+    def _set_timer(self, seconds: float | None, call: Any = None, *arguments: Any) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self.loop.call_later(seconds, call, *arguments)
+
+    def _make_room(self) -> None:
+        """End those connections that have waited longest without a request; if all have one, end this one."""
+        others = cast(set[BoundedProtocol], self.connections - {self})
+        idle = sorted((each for each in others if each._is_idle), key=attrgetter("_since"))
+        for each in idle[: 1 + len(others) // 16]:
+            each._raw.abort()
+        if not idle:
+            self._refuse(503)
+
+    @property
+    def _is_idle(self) -> bool:
+        return self._in_head or self.cycle is None or self.cycle.response_complete
