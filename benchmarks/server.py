@@ -30,8 +30,8 @@ class Server:
 
 
 @contextmanager
-def serving(module: str, *arguments: str, **settings: object) -> Iterator[Server]:
-    """``python -m module``, with settings of the service by name."""
+def serving(module: str, *arguments: str, folder: Path | None = None, **settings: object) -> Iterator[Server]:
+    """``python -m module``, in some folder, with settings of the service by name."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -39,7 +39,7 @@ def serving(module: str, *arguments: str, **settings: object) -> Iterator[Server
         arguments = (*arguments, "--port", str(port))
     environment = {f"GSH_{name.upper()}": str(value) for name, value in (settings | {"port": port}).items()}
     process = subprocess.Popen(
-        [sys.executable, "-m", module, *arguments], env=os.environ | environment, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", module, *arguments], cwd=folder, env=os.environ | environment, stdout=subprocess.DEVNULL
     )
     server = Server(port, process)
     try:

@@ -277,6 +277,41 @@ def test_wrong_keys_do_not_lock_out_a_right_one_from_the_same_address(guarded: G
     problem_errors(ask_from("192.0.2.1", guarded, "/budgets"), 401, "key-required")
 
 
+def test_forwarded_addresses_do_not_evade_the_limit_on_wrong_keys(tmp_path: Path) -> None:
+    """Anyone can write any address into a header; the connection's own cannot be chosen."""
+    place = tmp_path / "ledger.sqlite3"
+    assert keys_command(place, "create", "--scope", "release").returncode == 0
+    with Service(temporary=tmp_path, ledger=str(place)) as service:
+        statuses = [
+            httpx.get(
+                f"{service.url}/budgets",
+                headers={"authorization": "Bearer wrong", "x-forwarded-for": f"192.0.2.{number}"},
+            ).status_code
+            for number in range(12)
+        ]
+
+    assert statuses == [401] * 10 + [429] * 2
+
+
+@pytest.mark.parametrize("name", ["x-forwarded-for", "x-real-ip", "forwarded"])
+def test_without_keys_a_proxy_that_names_its_client_is_refused(guarded: Guarded, name: str) -> None:
+    refused = ask_from("127.0.0.1", guarded, "/budgets", **{name: "192.0.2.1"})
+
+    problem_errors(refused, 403, "not-allowed")
+    assert ask_from("127.0.0.1", guarded, "/budgets", **{"x-forwarded-for": "127.0.0.1, ::1"}).status_code == 200
+
+
+def test_a_full_queue_at_the_gate_is_told_503_with_all_headers(guarded: Guarded) -> None:
+    """Access keys are read from the ledger, and there may be no room to ask it."""
+    guarded.make_key("release")
+    guarded.app.state.services.books._reading._room = 0
+
+    busy = guarded.ask("GET", "/budgets", "any")
+    problem_errors(busy, 503, "busy")
+    assert busy.headers["retry-after"] == "1"
+    assert busy.headers["x-content-type-options"] == "nosniff"
+
+
 def test_a_network_of_ipv6_shares_its_attempts(guarded: Guarded) -> None:
     """One machine has as many addresses of its /64 as it likes."""
     guarded.make_key("release")
