@@ -233,14 +233,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer = None if seconds is None else self.loop.call_later(seconds, call, *arguments)
 
     def _make_room(self) -> None:
-        """End those connections that have waited longest without a request; if all have one, end this one."""
+        """End the connections whose clients have been silent longest; where all wait for us, end this one."""
         others = cast(set[BoundedProtocol], self.connections - {self})
-        idle = sorted((each for each in others if each._is_idle), key=attrgetter("_since"))
-        for each in idle[: 1 + len(others) // 16]:
+        silent = sorted((each for each in others if each._waits_for_client), key=attrgetter("_since"))
+        for each in silent[: 1 + len(others) // 16]:
             each._raw.abort()
-        if not idle:
+        if not silent:
             self._refuse(503)
 
     @property
-    def _is_idle(self) -> bool:
-        return self._in_head or self.cycle is None or self.cycle.response_complete
+    def _waits_for_client(self) -> bool:
+        """For a request, or for the rest of one."""
+        return self._in_head or self.cycle is None or self.cycle.response_complete or self.cycle.more_body

@@ -24,7 +24,7 @@ class Settings(BaseSettings):
     )
     shutdown_seconds: int = Field(default=10, ge=0, description="how long requests may finish after a stop signal")
     max_connections: int = Field(
-        default=1000, ge=1, description="open connections per worker; beyond it those without a request end first"
+        default=1000, ge=1, description="open connections per worker; beyond it the longest silent one ends"
     )
     max_head_bytes: int = Field(default=64 * 1024, ge=1024, description="largest URL and headers; more is 431")
     head_seconds: float = Field(default=10, gt=0, description="how long URL and headers may take to arrive; else 408")
