@@ -8,6 +8,7 @@ from contextlib import closing
 
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_existing
+from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from app.settings import settings_or_exit
 
@@ -30,13 +31,22 @@ def _verify(ledger: Ledger) -> int:
     for name in names:
         budget, fault = ledger.verify(name)
         entries += budget.entries
-        said = "intact"
-        if fault is not None:
+        if fault is None:
+            said = f"intact{_promise(budget)}"
+        else:
             faults += 1
             said = f"FAULT: {f'entry {fault.number}' if fault.number else 'the budget'} {fault.detail}"
         sys.stdout.write(f"{name}: {said}; {budget.entries} entries; head {budget.head}\n")
     sys.stdout.write(f"Checked budgets: {len(names)}; entries: {entries}; budgets at fault: {faults}\n")
     return 1 if faults else 0
+
+
+def _promise(budget: Budget) -> str:
+    """Where it is not the limit's: the limit was lowered after a charge, or an earlier version divided it anew."""
+    promise = budget.promise
+    if promise is None or promise <= budget.limit.delta:
+        return ""
+    return f", promises delta {promise} at epsilon {budget.limit.epsilon} (the limit has {budget.limit.delta})"
 
 
 if __name__ == "__main__":

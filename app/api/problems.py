@@ -17,12 +17,13 @@ from starlette.routing import Match
 from app.accounting.errors import AccountingError, InfeasibleTarget
 from app.api.balances import BalanceOut, LimitOut
 from app.api.wording import reworded
-from app.ledger.errors import BudgetExceeded, KeyReused, LedgerUnavailable, UnknownBudget
+from app.ledger.errors import BudgetExceeded, DivisionSettled, KeyReused, LedgerUnavailable, UnknownBudget
 from app.release.errors import ReleaseError, TooManyGroups
 
 __all__ = [
     "ACCESS_PROBLEMS",
     "BUDGET_PROBLEMS",
+    "DIVISION_PROBLEMS",
     "KINDS",
     "PROBLEMS",
     "Busy",
@@ -156,6 +157,9 @@ _LIMIT = _Kind("limit-exceeded", "Limit exceeded", "The request asks for more th
 _UNKNOWN_BUDGET = _Kind("unknown-budget", "Unknown budget", "There is no such budget.")
 _EXCEEDED = _Kind("budget-exceeded", "Budget exceeded", "The release does not fit what is left of the budget.")
 _REUSED = _Kind("key-reused", "Key reused", "The Idempotency-Key belongs to another request.")
+_SETTLED = _Kind(
+    "division-settled", "Division settled", "The first charge settled how noise and thresholds share the budget."
+)
 _LOCAL = {
     reason: _Kind("not-allowed", "Not allowed", f"While there is no key, only this machine is served: {detail}.")
     for reason, detail in {
@@ -167,7 +171,7 @@ _LOCAL = {
 _NO_LEDGER = _Kind(
     "ledger-unavailable", "Ledger unavailable", "The ledger cannot be read or written now; nothing was released."
 )
-KINDS = (*_KINDS.values(), _INFEASIBLE, _NO_FORM, _LIMIT, _UNKNOWN_BUDGET, _EXCEEDED, _REUSED, _NO_LEDGER)
+KINDS = (*_KINDS.values(), _INFEASIBLE, _NO_FORM, _LIMIT, _UNKNOWN_BUDGET, _EXCEEDED, _REUSED, _SETTLED, _NO_LEDGER)
 """Every type of problem."""
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -185,6 +189,9 @@ BUDGET_PROBLEMS: dict[int | str, dict[str, Any]] = {
     409: {"model": Problem | BudgetProblem, "description": f"{_EXCEEDED.detail} Or: {_REUSED.detail}"},
 }
 """What an operation that may charge a budget declares besides."""
+
+DIVISION_PROBLEMS: dict[int | str, dict[str, Any]] = {409: {"model": Problem, "description": _SETTLED.detail}}
+"""What an operation that may change a limit declares besides."""
 
 
 def problem_response(
@@ -220,6 +227,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Busy, lambda _request, _error: problem_response(503, headers={"Retry-After": "1"}))
     app.add_exception_handler(UnknownBudget, lambda _request, _error: problem_response(404, _UNKNOWN_BUDGET))
     app.add_exception_handler(BudgetExceeded, _on_budget_exceeded)
+    app.add_exception_handler(DivisionSettled, _on_division_settled)
     app.add_exception_handler(KeyReused, lambda _request, _error: problem_response(409, _REUSED))
     app.add_exception_handler(
         LedgerUnavailable, lambda _request, error: unavailable_response(cast(LedgerUnavailable, error))
@@ -268,6 +276,23 @@ def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
         asked=BalanceOut.of_one(error.asked, budget.limit),
     )
     return Response(problem.model_dump_json(), 409, media_type=MEDIA_TYPE)
+
+
+def _on_division_settled(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, DivisionSettled)
+    if error.names_mechanism:
+        wrong = ProblemError(
+            pointer="/mechanism",
+            detail="must have the proportion of S to D that the budget was divided by before its first charge: "
+            "omit it; another division needs another budget, for releases about other users",
+        )
+    else:
+        wrong = ProblemError(
+            pointer="/delta",
+            detail="must not fall while epsilon rises, or rise while epsilon falls: change one of them at a time, "
+            "or both in the same direction",
+        )
+    return problem_response(409, _SETTLED, [wrong])
 
 
 def not_admitted_response(error: NotAdmitted) -> Response:

@@ -4,6 +4,7 @@ commit may have been made whose acknowledgement was lost. The same request with 
 LedgerError
 ├── UnknownBudget         no budget of that name
 ├── BudgetExceeded        what is asked does not fit what is left
+├── DivisionSettled       a change of the limit would divide the budget anew after its first charge
 ├── KeyReused             the idempotency key belongs to another request
 └── LedgerUnavailable     the database cannot be reached, read or written
     └── WrongLedger       it can, but not by this service: a newer schema, or another secret
@@ -12,7 +13,15 @@ LedgerError
 from app.accounting.composition import Release
 from app.ledger.state import Budget
 
-__all__ = ["BudgetExceeded", "KeyReused", "LedgerError", "LedgerUnavailable", "UnknownBudget", "WrongLedger"]
+__all__ = [
+    "BudgetExceeded",
+    "DivisionSettled",
+    "KeyReused",
+    "LedgerError",
+    "LedgerUnavailable",
+    "UnknownBudget",
+    "WrongLedger",
+]
 
 
 class LedgerError(Exception):
@@ -30,6 +39,14 @@ class BudgetExceeded(LedgerError):
         super().__init__(budget.id)
         self.budget = budget
         self.asked = asked
+
+
+class DivisionSettled(LedgerError):
+    """``names_mechanism``: whether a mechanism of another proportion is the reason, or else the limit itself."""
+
+    def __init__(self, *, names_mechanism: bool) -> None:
+        super().__init__(names_mechanism)
+        self.names_mechanism = names_mechanism
 
 
 class KeyReused(LedgerError):

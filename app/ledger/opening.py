@@ -4,6 +4,7 @@ from pathlib import Path
 
 from app.ledger.connections import Connections
 from app.ledger.errors import LedgerUnavailable, WrongLedger
+from app.ledger.migration import migrate
 from app.ledger.postgres import PostgresConnections
 from app.ledger.secret import Secret, kept_beside
 from app.ledger.sqlite import SqliteConnections
@@ -17,7 +18,7 @@ def open_ledger(place: str, secret: str, connections: Connections | None = None)
     connections = connections or connections_of(place)
     try:
         ledger = Ledger(connections, _secret(place, secret))
-        ledger.migrate()
+        migrate(connections, ledger.secret)
     except BaseException:
         connections.close()
         raise

@@ -57,10 +57,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             proportion_s = (SELECT s FROM entries WHERE budget = id AND kind = 'charge' ORDER BY number LIMIT 1),
             proportion_d = (SELECT d FROM entries WHERE budget = id AND kind = 'charge' ORDER BY number LIMIT 1)""",
     ),
+    (
+        """ALTER TABLE budgets ADD COLUMN hull_s TEXT""",
+        """ALTER TABLE budgets ADD COLUMN hull_d TEXT""",
+    ),
 )
 """What makes each version of the schema from the one before it. Never edited once released, only added to."""
 
-_BUDGET = "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head"
+_BUDGET = (
+    "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head, "
+    "hull_s, hull_d"
+)
 
 
 class Statements:
@@ -80,11 +87,17 @@ class Statements:
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")
         self.add_budget = adapt(
-            "INSERT INTO budgets ({budget}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            "INSERT INTO budgets ({budget}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         )
         self.set_budget = adapt(
             "UPDATE budgets SET epsilon = %s, delta = %s, proportion_s = %s, proportion_d = %s, description = %s, "
-            "s = %s, d = %s, charges = %s, only_release = %s, entries = %s, head = %s WHERE id = %s"
+            "s = %s, d = %s, charges = %s, only_release = %s, entries = %s, head = %s, "
+            "hull_s = %s, hull_d = %s WHERE id = %s"
+        )
+        self.set_hull = adapt("UPDATE budgets SET hull_s = %s, hull_d = %s WHERE id = %s")
+        self.first_charge_and_changes = adapt(
+            "SELECT budget, number, kind, at, payload, hash FROM entries WHERE budget = %s AND (kind <> 'charge' OR "
+            "number = (SELECT MIN(number) FROM entries WHERE budget = %s AND kind = 'charge')) ORDER BY number"
         )
         self.add_entry = adapt(
             "INSERT INTO entries "

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.accounting.composition import Cost, Part, Release, Spent
+from app.accounting.hull import Caps, admits_change, same_proportion
 from app.accounting.limits import Limit
 from app.ledger.audit import Audit, digest_of
 from app.ledger.connections import Connections, Execute, Taken
-from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget, WrongLedger
+from app.ledger.errors import BudgetExceeded, DivisionSettled, KeyReused, UnknownBudget
 from app.ledger.keys import KeyTable
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, Entry, Fault, check_history, fraction_of, release_of, text_of
@@ -68,27 +69,8 @@ class Ledger:
         self.secret = secret
         self.keys = KeyTable(connections)
 
-    def migrate(self) -> None:
-        """Bring the schema to this version, forward only, and see that the secret is the one of this ledger."""
-        with self._connections.transaction(migrating=True) as execute:
-            execute(self._sql.make_version)
-            found = execute(self._sql.version)
-            if not found:
-                execute(self._sql.first_version, (0,))
-            version: int = found[0][0] if found else 0
-            if version > len(self._sql.migrations):
-                raise WrongLedger("the ledger was made by a newer version of the service")
-            for statements in self._sql.migrations[version:]:
-                for statement in statements:
-                    execute(statement)
-            execute(self._sql.set_version, (len(self._sql.migrations),))
-            mark = self.secret.mark
-            execute(self._sql.add_fact, ("secret", mark))
-            if execute(self._sql.fact, ("secret",)) != [(mark,)]:
-                raise WrongLedger("the ledger was made with another secret")
-
     def put_budget(self, name: str, limit: Limit, description: str, at: str) -> Budget:
-        """The budget with this limit; what was settled stays so unless it says otherwise. A change is recorded."""
+        """The budget with this limit; the first charge settles its proportion. A change is recorded."""
         try:
             return self._put_budget(name, limit, description, at)
         except Taken:  # someone else has made it meanwhile, so now it is there
@@ -102,8 +84,7 @@ class Ledger:
                 execute(self._sql.add_budget, (name, *_columns(made)))
                 self._append(execute, entry)
                 return made
-            if limit.proportion is None:
-                limit = replace(limit, proportion=before.limit.proportion)
+            limit = _changed(before, limit)
             if (before.limit, before.description) == (limit, description):
                 return before
             changed, entry = before.with_limit(limit, description, at)
@@ -265,14 +246,31 @@ def _columns(budget: Budget) -> tuple[Any, ...]:
     proportion = (None, None) if limit.proportion is None else (limit.proportion.s, limit.proportion.d)
     only = None if spent.only is None else json.dumps(release_json(spent.only))
     sums = (text_of(spent.s), text_of(spent.d), spent.releases, only)
-    return (limit.epsilon, limit.delta, *proportion, budget.description, *sums, budget.entries, budget.head)
+    hull = (None, None) if budget.hull is None else (text_of(budget.hull.s), text_of(budget.hull.d))
+    return (limit.epsilon, limit.delta, *proportion, budget.description, *sums, budget.entries, budget.head, *hull)
+
+
+def _changed(budget: Budget, limit: Limit) -> Limit:
+    """The limit that a budget may get: once it has charges, in the proportion that it has."""
+    if limit.proportion is None:
+        limit = replace(limit, proportion=budget.limit.proportion)
+    if budget.spent.releases == 0:
+        return limit
+    if not same_proportion(limit, budget.limit):
+        raise DivisionSettled(names_mechanism=True)
+    limit = replace(limit, proportion=budget.limit.proportion)
+    if not admits_change(budget.hull or Caps.of(budget.limit), limit):
+        raise DivisionSettled(names_mechanism=False)
+    return limit
 
 
 def _budget_of(row: Sequence[Any]) -> Budget:
-    name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head = row
+    name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head, *hull = row
     limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d))
     release = None if only is None else release_of(json.loads(only))
-    return Budget(name, limit, description, Spent(fraction_of(s), fraction_of(d), charges, release), entries, head)
+    spent = Spent(fraction_of(s), fraction_of(d), charges, release)
+    caps = None if None in hull else Caps(*map(fraction_of, hull))
+    return Budget(name, limit, description, spent, entries, head, caps)
 
 
 def _parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
