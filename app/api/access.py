@@ -60,8 +60,6 @@ class Gate:
         self._open_access = open_access
         self._account_keys = account_keys
         self._unknown_keys = Attempts()
-        self.reuses = Attempts()
-        """For clients that meet an Idempotency-Key with another request."""
         self._keys: Mapping[str, AccessKey] = {}
         self._any_made = False
         self._loaded_at = float("-inf")

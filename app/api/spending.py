@@ -15,7 +15,7 @@ from app.accounting.composition import Release, cost_of
 from app.api.certificate import Certified
 from app.api.problems import NotAdmitted
 from app.api.services import Services
-from app.ledger.errors import KeyReused
+from app.ledger.errors import TooManyComparisons
 from app.ledger.records import BUDGET_ID, now
 from app.ledger.state import Budget
 from app.ledger.store import Answer, Ledger, Paid, Stored
@@ -79,20 +79,13 @@ def paying(budget: str | None, key: str | None, client: str) -> Payment | None:
 
 
 @contextmanager
-def _recognising(services: Services, payment: Payment) -> Iterator[None]:
-    """Who has met keys with other requests too often has to wait before a request is compared again.
-
-    Same or other is all that is told of a stored request, but enough told often enough is what was posted.
-    """
-    wait = services.gate.reuses.wait(payment.client)
-    if wait > 0:
-        services.metrics.refuse("reuse")
-        raise NotAdmitted(429, "reuse", retry_after=int(wait) + 1)
+def _comparing(services: Services) -> Iterator[None]:
+    """Rate-limits clients that use an idempotency key with different requests: the ledger counts, for all workers."""
     try:
         yield
-    except KeyReused:
-        services.gate.reuses.failed(payment.client)
-        raise
+    except TooManyComparisons as error:
+        services.metrics.refuse("reuse")
+        raise NotAdmitted(429, "reuse", retry_after=error.seconds) from None
 
 
 async def pay(
@@ -108,14 +101,15 @@ async def pay(
     """
     cost = cost_of(release)
 
-    def check(ledger: Ledger) -> tuple[Paid, Stored | None]:
-        asked = Paid(payment.budget, payment.key, ledger.secret.fingerprint(*request), release, cost)
+    def check(ledger: Ledger) -> tuple[Paid, bool]:
+        fingerprint = ledger.secret.fingerprint(*request)
+        asked = Paid(payment.budget, payment.key, fingerprint, payment.client, release, cost)
         return asked, ledger.check(asked)
 
-    with _recognising(services, payment):
-        asked, stored = await services.books.read(check)
-        if stored is not None:
-            return stored, None
+    with _comparing(services):
+        asked, is_used = await services.books.read(check)
+        if is_used:
+            return await services.books.ask(lambda ledger: ledger.recall(asked, now())), None
         answer = await make()
         stored = await services.books.ask(lambda ledger: ledger.charge(asked, now(), lambda _budget, _number: answer))
         return stored, answer if stored.is_new else None
@@ -137,8 +131,9 @@ async def charged(
 
     def work(ledger: Ledger) -> bytes:
         fingerprint = ledger.secret.fingerprint(b"charge", payment.budget.encode(), content)
-        stored = ledger.charge(Paid(payment.budget, payment.key, fingerprint, release, cost), at, made)
+        asked = Paid(payment.budget, payment.key, fingerprint, payment.client, release, cost)
+        stored = ledger.charge(asked, at, made)
         return b"".join(ledger.content(stored))
 
-    with _recognising(services, payment):
+    with _comparing(services):
         return await services.books.ask(work)

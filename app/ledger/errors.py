@@ -6,6 +6,7 @@ LedgerError
 ├── BudgetExceeded        what is asked does not fit what is left
 ├── DivisionSettled       a change of the limit would divide the budget anew after its first charge
 ├── KeyReused             the idempotency key belongs to another request
+├── TooManyComparisons    it was sent with other requests too often: nothing is compared for some seconds
 └── LedgerUnavailable     the database cannot be reached, read or written
     └── WrongLedger       it can, but not by this service: a newer schema, or another secret
 """
@@ -19,6 +20,7 @@ __all__ = [
     "KeyReused",
     "LedgerError",
     "LedgerUnavailable",
+    "TooManyComparisons",
     "UnknownBudget",
     "WrongLedger",
 ]
@@ -51,6 +53,14 @@ class DivisionSettled(LedgerError):
 
 class KeyReused(LedgerError):
     pass
+
+
+class TooManyComparisons(LedgerError):
+    """``seconds`` is how long to wait before the same request is compared."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
 
 
 class LedgerUnavailable(LedgerError):

@@ -64,8 +64,8 @@ class Entry:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """The details without the keyed hash of the request, which is nobody's business but the ledger's."""
-        return {name: value for name, value in self.details.items() if name != "request"}
+        """The details without the keyed hashes of the request and of the client, which are for the ledger alone."""
+        return {name: value for name, value in self.details.items() if name not in {"request", "client"}}
 
 
 @dataclass(frozen=True, slots=True)

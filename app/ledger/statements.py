@@ -61,6 +61,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """ALTER TABLE budgets ADD COLUMN hull_s TEXT""",
         """ALTER TABLE budgets ADD COLUMN hull_d TEXT""",
     ),
+    (
+        """ALTER TABLE entries ADD COLUMN client TEXT""",
+        """CREATE TABLE comparisons (
+            key TEXT PRIMARY KEY REFERENCES entries (key), by_owner {double} NOT NULL, by_others {double} NOT NULL)""",
+    ),
 )
 """What makes each version of the schema from the one before it. Never edited once released, only added to."""
 
@@ -101,13 +106,13 @@ class Statements:
         )
         self.add_entry = adapt(
             "INSERT INTO entries "
-            "(budget, number, kind, at, payload, hash, s, d, key, request, media_type, size, content) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            "(budget, number, kind, at, payload, hash, s, d, key, request, client, media_type, size, content) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         )
         # A name that entries have and no budget is one whose row is gone.
         self.all_names = adapt("SELECT id FROM budgets UNION SELECT budget FROM entries ORDER BY 1")
         self.audited = adapt(
-            "SELECT budget, number, kind, at, payload, hash, s, d, key, request, media_type, size FROM entries "
+            "SELECT budget, number, kind, at, payload, hash, s, d, key, request, client, media_type, size FROM entries "
             "WHERE budget = %s AND number > %s ORDER BY number LIMIT %s"
         )
         self.charges = adapt(
@@ -115,7 +120,13 @@ class Statements:
             "WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s"
         )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
-        self.answer = adapt("SELECT request, media_type, size FROM entries WHERE key = %s")
+        self.is_used = adapt("SELECT 1 FROM entries WHERE key = %s")
+        self.locked_answer = adapt("SELECT request, client, media_type, size FROM entries WHERE key = %s {lock_row}")
+        self.comparisons = adapt("SELECT by_owner, by_others FROM comparisons WHERE key = %s")
+        self.set_comparisons = adapt(
+            "INSERT INTO comparisons (key, by_owner, by_others) VALUES (%s, %s, %s) "
+            "ON CONFLICT (key) DO UPDATE SET by_owner = excluded.by_owner, by_others = excluded.by_others"
+        )
         self.content = adapt("SELECT content FROM entries WHERE key = %s")
         self.add_part = adapt("INSERT INTO answer_parts (key, part, content) VALUES (%s, %s, %s)")
         self.add_key = adapt(

@@ -12,9 +12,11 @@ from app.accounting.composition import Cost, Part, Release, Spent
 from app.accounting.hull import Caps, admits_change, same_proportion
 from app.accounting.limits import Limit
 from app.ledger.audit import Audit, digest_of
+from app.ledger.comparisons import refusal
 from app.ledger.connections import Connections, Execute, Taken
-from app.ledger.errors import BudgetExceeded, DivisionSettled, KeyReused, UnknownBudget
+from app.ledger.errors import BudgetExceeded, DivisionSettled, KeyReused, LedgerError, UnknownBudget
 from app.ledger.keys import KeyTable
+from app.ledger.records import seconds_of
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, Entry, Fault, check_history, fraction_of, release_of, text_of
 from app.ledger.state import json_of as release_json
@@ -50,11 +52,13 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """A release to be paid for by a budget, once for its key and request."""
+    """A release to be paid for by a budget, once for its idempotency key and request."""
 
     budget: str
     key: str
     request: str
+    client: str
+    """The id of its access key, or its address; a keyed hash of it is stored."""
     release: Release
     cost: Cost
 
@@ -114,13 +118,21 @@ class Ledger:
             budget = self._known(execute, name)
             return [Entry(*row) for row in execute(self._sql.charges, (name, before or budget.entries + 1, limit))]
 
-    def check(self, asked: Paid) -> Stored | None:
-        """The answer if it was paid for before; else an error unless the release fits now. Nothing is changed."""
+    def check(self, asked: Paid) -> bool:
+        """Whether the idempotency key is used: ``recall`` compares then. Else an error unless the release fits now."""
         with self._connections.reading() as execute:
-            stored = self._stored(execute, asked.key, asked.request)
-            if stored is None:
-                self._fitting(self._budget(execute, asked.budget), asked)
-            return stored
+            if execute(self._sql.is_used, (asked.key,)):
+                return True
+            self._fitting(self._budget(execute, asked.budget), asked)
+            return False
+
+    def recall(self, asked: Paid, at: str) -> Stored:
+        """The answer that was paid for by the same request."""
+        with self._connections.transaction() as execute:
+            found = self._stored(execute, asked, at)
+        if isinstance(found, Stored):
+            return found
+        raise found or KeyReused  # a key that is used stays used
 
     def charge(self, asked: Paid, at: str, answer: Callable[[Budget, int], Answer]) -> Stored:
         """Charge, and store the answer beside it, or give the answer that is stored already."""
@@ -128,12 +140,14 @@ class Ledger:
             with self._connections.transaction() as execute:
                 # Locked first: another request with the same key has then either ended, or waits.
                 budget = self._budget(execute, asked.budget, lock=True)
-                stored = self._stored(execute, asked.key, asked.request)
-                if stored is not None:
-                    return stored
-                return self._charge(execute, *self._fitting(budget, asked), asked, at, answer)
-        except Taken:  # by a request on another budget, so it cannot be the same
-            raise KeyReused from None
+                found = self._stored(execute, asked, at)
+                if found is None:
+                    return self._charge(execute, *self._fitting(budget, asked), asked, at, answer)
+        except Taken:  # by a request on another budget, which came first
+            return self.recall(asked, at)
+        if isinstance(found, Stored):
+            return found
+        raise found
 
     def content(self, stored: Stored) -> Iterator[bytes]:
         """The bytes of an answer, in parts: each is a transaction of its own, for answers never change."""
@@ -186,11 +200,12 @@ class Ledger:
         made = answer(replace(budget, spent=after), number)
         digest, size = digest_of(made.chunks())
         recorded = {"answer": digest, "media_type": made.media_type, "size": size}
-        further: dict[str, Any] = {"key": asked.key, "request": asked.request} | recorded
+        client = self._client(asked)
+        further: dict[str, Any] = {"key": asked.key, "request": asked.request, "client": client} | recorded
         charged, entry = budget.charged(after, asked.release, asked.cost, at, further)
         execute(self._sql.set_budget, (*_columns(charged), budget.id))
         content = b"".join(made.chunks()) if size <= SMALL_BYTES else None
-        answered = (asked.key, asked.request, made.media_type, size, content)
+        answered = (asked.key, asked.request, client, made.media_type, size, content)
         self._append(execute, entry, (asked.cost.s, asked.cost.d, *answered))
         if content is None:
             for place, part in enumerate(_parts(made.chunks())):
@@ -216,16 +231,20 @@ class Ledger:
             raise UnknownBudget
         return budget
 
-    def _stored(self, execute: Execute, key: str, request: str) -> Stored | None:
-        rows = execute(self._sql.answer, (key,))
+    def _stored(self, execute: Execute, asked: Paid, at: str) -> Stored | LedgerError | None:
+        """What is stored for a key, if anything, or why it is not told. The attempt is counted (comparisons.py)."""
+        rows = execute(self._sql.locked_answer, (asked.key,))
         if not rows:
             return None
-        ((stored_request, media_type, size),) = rows
-        if stored_request != request:
-            raise KeyReused
-        return Stored(key, media_type, size)
+        ((request, client, media_type, size),) = rows
+        is_same, by_owner = request == asked.request, client == self._client(asked)
+        refused = refusal(execute, self._sql, asked.key, is_same=is_same, by_owner=by_owner, now=seconds_of(at))
+        return refused or Stored(asked.key, media_type, size)
 
-    def _append(self, execute: Execute, entry: Entry, charge: tuple[Any, ...] = (None,) * 7) -> None:
+    def _client(self, asked: Paid) -> str:
+        return self.secret.fingerprint(b"client", asked.client.encode())
+
+    def _append(self, execute: Execute, entry: Entry, charge: tuple[Any, ...] = (None,) * 8) -> None:
         """``charge`` is its cost, and the answer that it paid for."""
         values = (entry.budget, entry.number, entry.kind, entry.at, entry.payload, entry.hash)
         execute(self._sql.add_entry, (*values, *charge))

@@ -469,13 +469,14 @@ def test_guessing_what_another_client_posted_is_slowed_down(guarded: Guarded) ->
     first = guarded.ask("POST", "/release", owner, PAID, **key)
     assert first.status_code == 200
 
-    for count in range(10):
+    for count in range(5):
         guess = PAID | {"groups": {"keys": ["a"], "counts": [count]}}
         problem_errors(guarded.ask("POST", "/release", guesser, guess, **key), 409, "key-reused")
 
     for body in (PAID | {"groups": {"keys": ["a"], "counts": [10]}}, PAID):  # wrong or right, nothing is compared
         refused = guarded.ask("POST", "/release", guesser, body, **key)
-        assert (refused.status_code, refused.headers["retry-after"]) == (429, "6")
+        assert refused.status_code == 429
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert guarded.ask("POST", "/release", owner, PAID, **key).content == first.content
     assert 'gsh_access_refusals_total{reason="reuse"} 2.0' in guarded.get("/metrics").text
 
