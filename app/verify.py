@@ -1,4 +1,4 @@
-"""python -m app.verify: check the histories of all budgets; exit 0 if every one is as it was recorded.
+"""python -m app.verify: check the histories of all budgets, and the access keys; exit 0 if all is as it was recorded.
 
 The ledger is read as it stands. Where there is none, none is made: that would verify, and hide that one is lost.
 """
@@ -25,7 +25,7 @@ def main() -> int:
 
 
 def _verify(ledger: Ledger) -> int:
-    """A line for each budget: whether its history is intact, and the hash to compare with one noted before."""
+    """A line for each budget, and one for the access keys: whether it is intact, and a hash to note elsewhere."""
     entries = faults = 0
     names = ledger.names()
     for name in names:
@@ -37,8 +37,14 @@ def _verify(ledger: Ledger) -> int:
             faults += 1
             said = f"FAULT: {f'entry {fault.number}' if fault.number else 'the budget'} {fault.detail}"
         sys.stdout.write(f"{name}: {said}; {budget.entries} entries; head {budget.head}\n")
+    keys = ledger.keys.read()
+    said = "intact"
+    if keys.faults:
+        named = (f"{name or 'the list'} {detail}" for name, detail in sorted(keys.faults.items()))
+        said = f"FAULT: {', '.join(named)}"
+    sys.stdout.write(f"access keys: {said}; {len(keys.every)} keys; seal {keys.seal or 'none'}\n")
     sys.stdout.write(f"Checked budgets: {len(names)}; entries: {entries}; budgets at fault: {faults}\n")
-    return 1 if faults else 0
+    return 1 if faults or keys.faults else 0
 
 
 def _promise(budget: Budget) -> str:

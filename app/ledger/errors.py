@@ -23,6 +23,7 @@ __all__ = [
     "TooManyComparisons",
     "UnknownBudget",
     "WrongLedger",
+    "reason_of",
 ]
 
 
@@ -69,3 +70,8 @@ class LedgerUnavailable(LedgerError):
 
 class WrongLedger(LedgerUnavailable):
     pass
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """Why the operating system, or Python before it, does not take a path."""
+    return (isinstance(error, OSError) and error.strerror) or "the path is not valid"

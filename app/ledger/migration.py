@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from app.ledger.connections import Connections, Execute
 from app.ledger.errors import WrongLedger
+from app.ledger.keys import seal_all
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Entry, hull_of, text_of
 from app.ledger.statements import Statements
@@ -46,5 +47,5 @@ def _hulls(execute: Execute, sql: Statements, _secret: Secret) -> None:
                 execute(sql.set_hull, (text_of(hull.s), text_of(hull.d), name))
 
 
-_FILLED: Mapping[int, Callable[[Execute, Statements, Secret], None]] = {4: _hulls}
+_FILLED: Mapping[int, Callable[[Execute, Statements, Secret], None]] = {4: _hulls, 6: seal_all}
 """What SQL cannot fill in, by the version that the statements before it make."""

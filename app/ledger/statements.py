@@ -66,6 +66,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE comparisons (
             key TEXT PRIMARY KEY REFERENCES entries (key), by_owner {double} NOT NULL, by_others {double} NOT NULL)""",
     ),
+    (),
 )
 """What makes each version of the schema from the one before it. Never edited once released, only added to."""
 
@@ -88,6 +89,10 @@ class Statements:
         self.set_version = adapt("UPDATE schema_version SET version = %s")
         self.fact = adapt("SELECT value FROM ledger WHERE name = %s")
         self.add_fact = adapt("INSERT INTO ledger (name, value) VALUES (%s, %s) ON CONFLICT DO NOTHING")
+        self.locked_fact = adapt("SELECT value FROM ledger WHERE name = %s {lock_row}")
+        self.set_fact = adapt(
+            "INSERT INTO ledger (name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        )
         self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")

@@ -71,7 +71,7 @@ class Ledger:
         self._sql = connections.statements
         self._audit = Audit(connections.statements)
         self.secret = secret
-        self.keys = KeyTable(connections)
+        self.keys = KeyTable(connections, secret)
 
     def put_budget(self, name: str, limit: Limit, description: str, at: str) -> Budget:
         """The budget with this limit; the first charge settles its proportion. A change is recorded."""
