@@ -85,7 +85,7 @@ class BalanceOut(Strict):
 
 
 class SpentOut(BalanceOut):
-    """The same, with bounds from below: no accounting of these releases can get lower."""
+    """The same, with lower bounds that no accounting can beat where the tables of the releases may be unrelated."""
 
     epsilon_lower: float | None = Field(
         title="ε, from below", description="No ε at the budget's δ below this can be had.", examples=[0.31]
