@@ -59,7 +59,7 @@ def _refusal(settings: Settings) -> str | None:
         return None
     try:
         with closing(open_ledger(settings.ledger, settings.ledger_secret.get_secret_value())) as ledger:
-            if ledger.keys.all():
+            if ledger.keys.read().any_made:
                 return None
     except LedgerUnavailable as error:
         return f"GSH_LEDGER: cannot be opened, to see whether a key exists, as GSH_HOST is not loopback: {error}"

@@ -3,6 +3,7 @@
 python -m app.keys create --scope release --budget web --note "weekly job"
 python -m app.keys list
 python -m app.keys revoke ID
+python -m app.keys seal
 """
 
 import argparse
@@ -41,8 +42,10 @@ def _create(ledger: Ledger, asked: argparse.Namespace) -> int:
 
 
 def _list(ledger: Ledger, _asked: argparse.Namespace) -> int:
-    for key in ledger.keys.all():
+    found = ledger.keys.read()
+    for key in found.every:
         state = "active" if key.revoked_at is None else f"revoked {key.revoked_at}"
+        state = state if found.is_sealed(key) else "NOT SEALED, so not accepted"
         scopes, budgets = ",".join(sorted(key.scopes)), ",".join(sorted(key.budgets)) or "all budgets"
         sys.stdout.write(f"{key.id}  {state}  made {key.made_at}  {scopes}  {budgets}  {key.note}\n")
     return 0
@@ -53,6 +56,11 @@ def _revoke(ledger: Ledger, asked: argparse.Namespace) -> int:
         return 0
     sys.stderr.write("There is no active key of that id.\n")
     return 1
+
+
+def _seal(ledger: Ledger, asked: argparse.Namespace) -> int:
+    ledger.keys.seal()
+    return _list(ledger, asked)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,6 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     revoke = commands.add_parser("revoke", help="end a key, within a second")
     revoke.add_argument("id", help="as list shows it")
     revoke.set_defaults(run=_revoke)
+    sealing = "seal all keys as they stand, after you have checked the list: for a ledger with a new secret"
+    commands.add_parser("seal", help=sealing, description=sealing).set_defaults(run=_seal)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""python -m app.verify: check the histories of all budgets; exit 0 if every one is as it was recorded.
+"""python -m app.verify: check the histories of all budgets, and the access keys; exit 0 if all is as it was recorded.
 
 The ledger is read as it stands. Where there is none, none is made: that would verify, and hide that one is lost.
 """
@@ -8,6 +8,7 @@ from contextlib import closing
 
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_existing
+from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from app.settings import settings_or_exit
 
@@ -24,19 +25,34 @@ def main() -> int:
 
 
 def _verify(ledger: Ledger) -> int:
-    """A line for each budget: whether its history is intact, and the hash to compare with one noted before."""
+    """A line for each budget, and one for the access keys: whether it is intact, and a hash to note elsewhere."""
     entries = faults = 0
     names = ledger.names()
     for name in names:
         budget, fault = ledger.verify(name)
         entries += budget.entries
-        said = "intact"
-        if fault is not None:
+        if fault is None:
+            said = f"intact{_promise(budget)}"
+        else:
             faults += 1
             said = f"FAULT: {f'entry {fault.number}' if fault.number else 'the budget'} {fault.detail}"
         sys.stdout.write(f"{name}: {said}; {budget.entries} entries; head {budget.head}\n")
+    keys = ledger.keys.read()
+    said = "intact"
+    if keys.faults:
+        named = (f"{name or 'the list'} {detail}" for name, detail in sorted(keys.faults.items()))
+        said = f"FAULT: {', '.join(named)}"
+    sys.stdout.write(f"access keys: {said}; {len(keys.every)} keys; seal {keys.seal or 'none'}\n")
     sys.stdout.write(f"Checked budgets: {len(names)}; entries: {entries}; budgets at fault: {faults}\n")
-    return 1 if faults else 0
+    return 1 if faults or keys.faults else 0
+
+
+def _promise(budget: Budget) -> str:
+    """Where it is not the limit's: the limit was lowered after a charge, or an earlier version divided it anew."""
+    promise = budget.promise
+    if promise is None or promise <= budget.limit.delta:
+        return ""
+    return f", promises delta {promise} at epsilon {budget.limit.epsilon} (the limit has {budget.limit.delta})"
 
 
 if __name__ == "__main__":

@@ -90,7 +90,8 @@ def bare_client(place: str, number: int) -> int:
     sql = connections.statements
     release = {"c_u": 1, "mu_0": 0.0, "sigma": 200.0, "tau": 1, "tau_star": 2000.0}
     payload = json.dumps({"answer": "0" * 64, "key": "k" * 24, "release": release, "s": cost.s, "d": cost.d})
-    columns = (1e6, 0.5, cost.s, cost.d, "", f"{12345}/{2**60}", f"{12345}/{2**1000}", 1, None, 1, "0" * 64, "web")
+    columns = (1e6, 0.5, cost.s, cost.d, "", f"{12345}/{2**60}", f"{12345}/{2**1000}", 1, None, 1, "0" * 64)
+    hull = (f"{12345}/{2**60}", f"{12345}/{2**1000}")
     with connections.reading():  # connects
         pass
     start = int(perf_counter() * 1e9) * 100 + number
@@ -98,10 +99,10 @@ def bare_client(place: str, number: int) -> int:
     made, until = 0, perf_counter() + SECONDS
     while perf_counter() < until:
         place_in_history = start + made * 100
-        answer = (f"bare-{place_in_history}", "0" * 64, "application/json", len(CONTENT), CONTENT)
+        answer = (f"bare-{place_in_history}", "0" * 64, "0" * 64, "application/json", len(CONTENT), CONTENT)
         entry = ("web", place_in_history, "charge", AT, payload, "0" * 64, cost.s, cost.d, *answer)
         with connections.transaction() as execute:
-            execute(sql.set_budget, columns)
+            execute(sql.set_budget, (*columns, *hull, "web"))
             execute(sql.add_entry, entry)
         made += 1
     connections.close()
@@ -115,7 +116,7 @@ def ledger_client(place: str, number: int) -> int:
     _gate[0].wait()
     made, until = 0, perf_counter() + SECONDS
     while perf_counter() < until:
-        asked = Paid("web", f"{start}-{number}-{made}", "r", MECHANISM, cost)
+        asked = Paid("web", f"{start}-{number}-{made}", "r", "client", MECHANISM, cost)
         ledger.charge(asked, AT, lambda _budget, _number: Answer("application/json", lambda: [CONTENT]))
         made += 1
     ledger.close()

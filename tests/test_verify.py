@@ -1,5 +1,7 @@
 """`python -m app.verify`, as `make verify-ledger` runs it."""
 
+import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -8,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from app.accounting.limits import Limit
+from app.ledger.keys import new_key
 from app.ledger.opening import open_ledger
 from app.ledger.statements import MIGRATIONS
 from tests.api.process import PATIENCE, ROOT, environment
 from tests.ledger.examples import AT, charge, paid
+from tests.ledger.test_division import OLD_LEDGER, OLD_SECRET
 from tests.postgres import Postgres
 
 SECRET = "thirty-two characters at least, or more"
@@ -31,6 +35,8 @@ def test_every_budget_is_checked_and_a_fault_is_an_exit_code(tmp_path: Path) -> 
     for name in ("ads", "web"):
         ledger.put_budget(name, Limit(1.0, 1e-4), "", AT)
     charge(ledger, paid("web"))
+    ledger.keys.add(new_key(frozenset({"admin"}), frozenset(), "", AT)[1])
+    seal = ledger.keys.read().seal
     heads = {budget.id: budget.head for budget in ledger.budgets()}
     ledger.close()
 
@@ -44,6 +50,7 @@ def test_every_budget_is_checked_and_a_fault_is_an_exit_code(tmp_path: Path) -> 
     assert clean.stdout.splitlines() == [
         f"ads: intact; 1 entries; head {heads['ads']}",
         f"web: intact; 2 entries; head {heads['web']}",
+        f"access keys: intact; 1 keys; seal {seal}",
         "Checked budgets: 2; entries: 3; budgets at fault: 0",
     ]
     assert damaged.returncode == 1
@@ -64,11 +71,40 @@ def test_budgets_that_are_gone_or_cannot_be_read_are_faults_beside_those_that_ar
     found = verify(place)
 
     assert (found.returncode, found.stderr) == (1, "")
-    ads, gone, web, total = found.stdout.splitlines()
+    ads, gone, web, _, total = found.stdout.splitlines()
     assert ads.startswith("ads: FAULT: the budget cannot be read; ")
     assert gone.startswith("gone: FAULT: the budget is gone, though there are entries of its history; ")
     assert web.startswith("web: intact; 1 entries; ")
     assert total == "Checked budgets: 3; entries: 1; budgets at fault: 2"
+
+
+def test_a_key_that_was_put_into_the_database_is_a_fault_and_an_exit_code(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    open_ledger(str(place), "").close()
+    with sqlite3.connect(place) as connection:
+        connection.execute("INSERT INTO access_keys VALUES ('mine', 'hash', 'admin', '', '', ?, NULL)", (AT,))
+    connection.close()
+
+    found = verify(place)
+
+    assert (found.returncode, found.stderr) == (1, "")
+    keys, total = found.stdout.splitlines()
+    assert keys.startswith("access keys: FAULT: mine was not made by this service; 1 keys; seal ")
+    assert total == "Checked budgets: 0; entries: 0; budgets at fault: 0"
+
+
+def test_a_budget_that_an_earlier_version_divided_anew_is_no_fault_and_its_promise_is_told(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    shutil.copy(OLD_LEDGER, place)
+    open_ledger(str(place), OLD_SECRET).close()
+
+    found = verify(place, ledger_secret=OLD_SECRET)
+
+    assert (found.returncode, found.stderr) == (0, "")
+    divided, plain, unused, *_ = found.stdout.splitlines()
+    assert re.fullmatch(r"divided: intact, promises delta 0\.00018\d+ at epsilon 1\.0 \(.*\); 3 entries; .*", divided)
+    assert plain.startswith("plain: intact; 3 entries; ")
+    assert unused.startswith("unused: intact; 1 entries; ")
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -55,7 +55,8 @@ __all__ = [
 Release = Mechanism | PlainGaussian
 
 _MOST_S = 1e280  # so that the sum over 10^18 of them is a double still
-# Splits tried for the lower bound. Releases of one ratio D/S are never split (docs/closed-form.md), so few are needed.
+# Splits tried for the lower bound. Equal releases are not split: that is sharp if all have one ratio D/S, or if
+# ε/√S − √S/2 ≥ ½. Else a split between equal ones can be larger [docs/composition.md, 2], and the bound is only valid.
 _MOST_SPLITS = 16
 # A double rounded up to is within two ulps of the real: one of the rounding, and one should the real be a double.
 _RELATIVE_EXCESS, _ABSOLUTE_EXCESS = Fraction(1, 2**51), Fraction(1, 2**1073)
@@ -162,7 +163,7 @@ def fits_together(s: Fraction, d: Fraction, epsilon: float, delta: float) -> boo
 
 
 def lower_delta(parts: Sequence[Part], epsilon: float) -> float:
-    """A δ at ε below which no accounting of these releases can get, rounded down.
+    """A δ at ε below which no accounting of these releases can get if their tables may be unrelated, rounded down.
 
     Tables exist in which a user's groups sit at τ in some releases (D₁) and far above it in the others (S₂):
     δ(ε) ≥ 1 − e^(−D₁) (1 − f(√S₂, ε + D₁)). Tried are the splits along the order of D/S.
@@ -171,7 +172,7 @@ def lower_delta(parts: Sequence[Part], epsilon: float) -> float:
 
 
 def lower_epsilon(parts: Sequence[Part], delta: float) -> float | None:
-    """An ε at δ below which no accounting can get, rounded down; None where no finite ε exists."""
+    """The same for ε at δ, rounded down; None where no finite ε exists."""
     splits = _splits(parts)
     if not at_most(lambda: (-(-_ball(splits[-1][0])).expm1(), arb(delta))):
         return None

@@ -6,6 +6,7 @@ are read again when they are a second old: a revoked one is good for no longer.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,13 +19,16 @@ from starlette.types import Scope
 from app.api.attempts import Attempts, network_of
 from app.api.books import Books
 from app.api.problems import NotAdmitted
-from app.ledger.keys import SCOPES, AccessKey, hash_of
+from app.ledger.keys import SCOPES, AccessKey, SealedKeys, hash_of
 from app.loopback import is_loopback, names_loopback
 
 __all__ = ["PUBLIC", "READS_BUDGETS", "Access", "Gate", "Needs", "access_of", "needs"]
 
 _FRESH_SECONDS = 1.0
 _EVERYTHING: frozenset[str] = frozenset(SCOPES)
+_NO_KEYS = SealedKeys((), {}, "")
+
+logger = logging.getLogger("app.access")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +88,8 @@ class Gate:
         self._open_access = open_access
         self._account_keys = account_keys
         self._unknown_keys = Attempts()
-        self.reuses = Attempts()
-        """For clients that meet an Idempotency-Key with another request."""
         self._keys: Mapping[str, AccessKey] = {}
+        self._unsealed: frozenset[str] = frozenset()
         self._any_made = False
         self._loaded_at = float("-inf")
         self._loading: asyncio.Future[None] | None = None
@@ -118,7 +121,10 @@ class Gate:
         if scheme.lower() != "bearer" or not token:
             raise NotAdmitted(401, "missing")
         # By hash: a lookup compares nothing of the key itself.
-        key = self._keys.get(hash_of(token.strip()))
+        digest = hash_of(token.strip())
+        key = self._keys.get(digest)
+        if digest in self._unsealed:
+            raise NotAdmitted(401, "seal")
         if key is None:
             raise self._unknown(client)
         if not key.scopes & scopes:
@@ -143,9 +149,13 @@ class Gate:
 
     async def _load(self) -> None:
         started = time.monotonic()
-        every = await self._books.read(lambda ledger: ledger.keys.all()) if self._books.exists else []
-        self._keys = {key.hash: key for key in every if key.revoked_at is None}
-        self._any_made = bool(every)
+        found = await self._books.read(lambda ledger: ledger.keys.read()) if self._books.exists else _NO_KEYS
+        unsealed = frozenset(key.hash for key in found.every if not found.is_sealed(key))
+        if unsealed - self._unsealed:
+            logger.warning("access keys are not as they were sealed, and not accepted: run python -m app.verify")
+        self._keys = {key.hash: key for key in found.usable}
+        self._unsealed = unsealed
+        self._any_made = found.any_made
         self._loaded_at = started
 
 

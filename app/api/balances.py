@@ -21,7 +21,7 @@ from app.accounting.composition import (
 from app.accounting.limits import Limit
 from app.api.mechanism import Strict
 
-__all__ = ["BalanceOut", "LimitOut", "RemainingOut", "SpentOut"]
+__all__ = ["BalanceOut", "LimitOut", "PromiseOut", "RemainingOut", "SpentOut"]
 
 _S = 0.010458132016541553
 _D = 1.0000916429899497e-05
@@ -43,6 +43,18 @@ class LimitOut(Strict):
     def of(cls, limit: Limit) -> Self:
         s, d = (None, None) if limit.proportion is None else map(double_below, limit.division)
         return cls(epsilon=limit.epsilon, delta=limit.delta, s=s, d=d)
+
+
+class PromiseOut(Strict):
+    """What holds for all releases that were and can still be made under the budget's limits."""
+
+    epsilon: float = Field(title="ε", description="The ε of the budget.", examples=[1.0])
+    delta: float = Field(
+        title="δ",
+        description="The δ at that ε by composition at the largest caps since the first charge; rounded up. It is "
+        "above the budget's δ where the limit was lowered after a charge, or was divided anew by an earlier version.",
+        examples=[1e-4],
+    )
 
 
 class BalanceOut(Strict):
@@ -73,7 +85,7 @@ class BalanceOut(Strict):
 
 
 class SpentOut(BalanceOut):
-    """The same, with bounds from below: no accounting of these releases can get lower."""
+    """The same, with lower bounds that no accounting can beat where the tables of the releases may be unrelated."""
 
     epsilon_lower: float | None = Field(
         title="ε, from below", description="No ε at the budget's δ below this can be had.", examples=[0.31]

@@ -8,12 +8,11 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
 from app.api.problems import Busy
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.opening import connections_of, is_postgres, open_ledger
+from app.ledger.opening import connections_of, exists, open_ledger
 from app.ledger.store import Ledger
 
 __all__ = ["Books"]
@@ -61,8 +60,8 @@ class Books:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a ledger, without making one; a server is taken to have one."""
-        return self._ledger is not None or is_postgres(self._place) or Path(self._place).exists()
+        """Whether there is a ledger, without making one."""
+        return self._ledger is not None or exists(self._place)
 
     async def start(self) -> None:
         """Make and migrate the ledger; where that fails now, requests will be told 503 until it succeeds."""

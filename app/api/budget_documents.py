@@ -5,7 +5,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from app.accounting.composition import Part
-from app.api.balances import BalanceOut, LimitOut, RemainingOut, SpentOut
+from app.api.balances import BalanceOut, LimitOut, PromiseOut, RemainingOut, SpentOut
 from app.api.mechanism import AnyMechanismIn, OneOrMany, Strict
 from app.ledger.state import Budget, Entry, Fault, Kind
 
@@ -54,7 +54,7 @@ class BudgetIn(Strict):
         default=None,
         title="Mechanism",
         description="A typical release: noise and thresholds share the budget in its proportion. Where it is left out "
-        "the first release settles that. To be chosen without looking at what was released.",
+        "the first release settles that. After the first charge only the same proportion is accepted.",
         examples=[CASE_STUDY],
     )
 
@@ -76,8 +76,12 @@ class BudgetSummary(Strict):
         "Of N equal releases that fit, n use n/N.",
         examples=[0.1309],
     )
-
     remaining: RemainingOut = Field(title="Remaining", description="What is left of it.", examples=[_REMAINING])
+    promise: PromiseOut | None = Field(
+        title="Promise",
+        description="What holds whatever is released under the budget's limits; null before the first charge.",
+        examples=[{"epsilon": 1.0, "delta": 1e-4}],
+    )
 
     @classmethod
     def summary(cls, budget: Budget) -> Self:
@@ -224,10 +228,12 @@ class VerificationOut(Strict):
 
 
 def _of(budget: Budget) -> dict[str, Any]:
+    promise = budget.promise
     return {
         "id": budget.id,
         "description": budget.description,
         "limit": LimitOut.of(budget.limit),
         "used": budget.limit.used(budget.spent),
         "remaining": RemainingOut.of(budget.spent, budget.limit),
+        "promise": None if promise is None else PromiseOut(epsilon=budget.limit.epsilon, delta=promise),
     }

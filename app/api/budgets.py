@@ -27,7 +27,7 @@ from app.api.budget_documents import (
     VerificationOut,
 )
 from app.api.mechanism import GaussianIn, MechanismIn
-from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import DeclaredRoute, JsonRoute, parsed
 from app.api.services import Services, services_of
 from app.api.spending import KEY_HEADER, charged, idempotency_key, paying
@@ -106,13 +106,22 @@ _PREVIEW_EXAMPLES: dict[str, Any] = {
 }
 
 
-@_bodies.put("/{id}", operation_id="putBudget", summary="Make a budget, or change its limit", dependencies=_SETS)
+@_bodies.put(
+    "/{id}",
+    operation_id="putBudget",
+    summary="Make a budget, or change its limit",
+    dependencies=_SETS,
+    responses=DIVISION_PROBLEMS,
+)
 async def put_budget(
     request: Request,
     id: Name,  # noqa: A002
     body: Annotated[BudgetIn, Body(openapi_examples=_PUT_EXAMPLES)],
 ) -> BudgetOut:
-    """Raising or lowering a limit is recorded in the history. To put what is there already changes nothing."""
+    """Raising or lowering a limit is recorded in the history. To put what is there already changes nothing.
+
+    The first charge settles how noise and thresholds share the budget. A change that would divide it anew is 409.
+    """
     services = services_of(request)
     typical = None if body.mechanism is None else cost_of(await _release(services, body.mechanism))
     limit = Limit(body.epsilon, body.delta, typical)

@@ -16,13 +16,21 @@ from starlette.exceptions import HTTPException
 from app.accounting.errors import AccountingError, InfeasibleTarget
 from app.api.balances import BalanceOut, LimitOut
 from app.api.wording import reworded
-from app.ledger.errors import BudgetExceeded, KeyReused, LedgerUnavailable, UnknownBudget
+from app.ledger.errors import (
+    BudgetExceeded,
+    DivisionSettled,
+    KeyReused,
+    LedgerUnavailable,
+    TooManyComparisons,
+    UnknownBudget,
+)
 from app.release.errors import ReleaseError, TooManyGroups
 
 __all__ = [
     "ACCESS_PROBLEMS",
     "BUDGET_PROBLEMS",
     "CONNECTION_KINDS",
+    "DIVISION_PROBLEMS",
     "KINDS",
     "PROBLEMS",
     "Busy",
@@ -161,6 +169,9 @@ _LIMIT = _Kind("limit-exceeded", "Limit exceeded", "The request asks for more th
 _UNKNOWN_BUDGET = _Kind("unknown-budget", "Unknown budget", "There is no such budget.")
 _EXCEEDED = _Kind("budget-exceeded", "Budget exceeded", "The release does not fit what is left of the budget.")
 _REUSED = _Kind("key-reused", "Key reused", "The Idempotency-Key belongs to another request.")
+_SETTLED = _Kind(
+    "division-settled", "Division settled", "The first charge settled how noise and thresholds share the budget."
+)
 _LOCAL = {
     reason: _Kind("not-allowed", "Not allowed", f"While there is no key, only this machine is served: {detail}.")
     for reason, detail in {
@@ -181,6 +192,7 @@ KINDS = (
     _UNKNOWN_BUDGET,
     _EXCEEDED,
     _REUSED,
+    _SETTLED,
     _NO_LEDGER,
 )
 """Every type of problem."""
@@ -200,6 +212,9 @@ BUDGET_PROBLEMS: dict[int | str, dict[str, Any]] = {
     409: {"model": Problem | BudgetProblem, "description": f"{_EXCEEDED.detail} Or: {_REUSED.detail}"},
 }
 """What an operation that may charge a budget declares besides."""
+
+DIVISION_PROBLEMS: dict[int | str, dict[str, Any]] = {409: {"model": Problem, "description": _SETTLED.detail}}
+"""What an operation that may change a limit declares besides."""
 
 
 def problem_response(
@@ -231,9 +246,11 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Busy, lambda _request, _error: problem_response(503, headers={"Retry-After": "1"}))
     app.add_exception_handler(UnknownBudget, lambda _request, _error: problem_response(404, _UNKNOWN_BUDGET))
     app.add_exception_handler(BudgetExceeded, _on_budget_exceeded)
+    app.add_exception_handler(DivisionSettled, _on_division_settled)
     app.add_exception_handler(KeyReused, lambda _request, _error: problem_response(409, _REUSED))
     app.add_exception_handler(LedgerUnavailable, _on_ledger_unavailable)
     app.add_exception_handler(NotAdmitted, _on_not_admitted)
+    app.add_exception_handler(TooManyComparisons, _on_too_many_comparisons)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(Exception, lambda _request, _error: problem_response(500))
 
@@ -273,6 +290,28 @@ def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
         asked=BalanceOut.of_one(error.asked, budget.limit),
     )
     return Response(problem.model_dump_json(), 409, media_type=MEDIA_TYPE)
+
+
+def _on_division_settled(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, DivisionSettled)
+    if error.names_mechanism:
+        wrong = ProblemError(
+            pointer="/mechanism",
+            detail="must have the proportion of S to D that the budget was divided by before its first charge: "
+            "omit it; another division needs another budget, for releases about other users",
+        )
+    else:
+        wrong = ProblemError(
+            pointer="/delta",
+            detail="must not fall while epsilon rises, or rise while epsilon falls: change one of them at a time, "
+            "or both in the same direction",
+        )
+    return problem_response(409, _SETTLED, [wrong])
+
+
+def _on_too_many_comparisons(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TooManyComparisons)
+    return _on_not_admitted(request, NotAdmitted(429, "reuse", retry_after=error.seconds))
 
 
 def _on_not_admitted(request: Request, error: Exception) -> Response:

@@ -4,8 +4,7 @@ A request that comes again gets what is stored, byte for byte. If two come at on
 both get that one; what the other drew is forgotten unseen, as it is where another request spends what was left.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from fastapi import Request
@@ -13,9 +12,7 @@ from pydantic import Field
 
 from app.accounting.composition import Release, cost_of
 from app.api.certificate import Certified
-from app.api.problems import NotAdmitted
 from app.api.services import Services
-from app.ledger.errors import KeyReused
 from app.ledger.records import BUDGET_ID, now
 from app.ledger.state import Budget
 from app.ledger.store import Answer, Ledger, Paid, Stored
@@ -78,22 +75,6 @@ def paying(budget: str | None, key: str | None, client: str) -> Payment | None:
     return Payment(budget, key, client)
 
 
-@contextmanager
-def _recognising(services: Services, payment: Payment) -> Iterator[None]:
-    """Who has met keys with other requests too often has to wait before a request is compared again.
-
-    Same or other is all that is told of a stored request, but enough told often enough is what was posted.
-    """
-    wait = services.gate.reuses.wait(payment.client)
-    if wait > 0:
-        raise NotAdmitted(429, "reuse", retry_after=int(wait) + 1)
-    try:
-        yield
-    except KeyReused:
-        services.gate.reuses.failed(payment.client)
-        raise
-
-
 async def pay(
     services: Services,
     payment: Payment,
@@ -107,17 +88,17 @@ async def pay(
     """
     cost = cost_of(release)
 
-    def check(ledger: Ledger) -> tuple[Paid, Stored | None]:
-        asked = Paid(payment.budget, payment.key, ledger.secret.fingerprint(*request), release, cost)
-        return asked, ledger.check(asked)
+    def check(ledger: Ledger) -> tuple[Paid, bool]:
+        fingerprint = ledger.secret.fingerprint(*request)
+        asked = Paid(payment.budget, payment.key, fingerprint, payment.client, release, cost)
+        return asked, ledger.check(asked, now())
 
-    with _recognising(services, payment):
-        asked, stored = await services.books.read(check)
-        if stored is not None:
-            return stored, None
-        answer = await make()
-        stored = await services.books.ask(lambda ledger: ledger.charge(asked, now(), lambda _budget, _number: answer))
-        return stored, answer if stored.is_new else None
+    asked, is_used = await services.books.read(check)
+    if is_used:
+        return await services.books.ask(lambda ledger: ledger.recall(asked, now())), None
+    answer = await make()
+    stored = await services.books.ask(lambda ledger: ledger.charge(asked, now(), lambda _budget, _number: answer))
+    return stored, answer if stored.is_new else None
 
 
 async def charged(
@@ -136,8 +117,8 @@ async def charged(
 
     def work(ledger: Ledger) -> bytes:
         fingerprint = ledger.secret.fingerprint(b"charge", payment.budget.encode(), content)
-        stored = ledger.charge(Paid(payment.budget, payment.key, fingerprint, release, cost), at, made)
+        asked = Paid(payment.budget, payment.key, fingerprint, payment.client, release, cost)
+        stored = ledger.charge(asked, at, made)
         return b"".join(ledger.content(stored))
 
-    with _recognising(services, payment):
-        return await services.books.ask(work)
+    return await services.books.ask(work)

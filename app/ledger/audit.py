@@ -15,7 +15,7 @@ from app.ledger.statements import Statements
 __all__ = ["Audit", "digest_of"]
 
 _PAGE = 1000
-_BESIDE = ("s", "d", "key", "request", "media_type", "size")
+_BESIDE = ("s", "d", "key", "request", "client", "media_type", "size")
 
 
 class Audit:

@@ -1,19 +1,30 @@
-"""Keys for access: random, shown once, kept as hashes, with scopes and, where that is wanted, bound to budgets.
+"""Access keys: random, shown once, kept as hashes, with scopes and, where that is wanted, bound to budgets.
 
 A key has 256 random bits, so a plain SHA-256 of it can be kept: there is nothing to guess.
+
+The ledger's secret seals the list of keys: who can write to the database, but does not have the secret, can neither put
+a key in, nor change or restore one, nor take one out unseen.
 """
 
 import hashlib
+import json
 import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from app.ledger.connections import Connections
+from app.ledger.connections import Connections, Execute
+from app.ledger.errors import WrongLedger
+from app.ledger.secret import Secret
+from app.ledger.statements import Statements
 
-__all__ = ["SCOPES", "AccessKey", "KeyTable", "Scope", "hash_of", "new_key"]
+__all__ = ["SCOPES", "AccessKey", "KeyTable", "Scope", "SealedKeys", "hash_of", "new_key", "seal_all"]
 
 Scope = Literal["account", "release", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+_SEALS = "access_keys"
+"""The fact that holds the seal of each key, by its id, and a seal over all of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,35 @@ class AccessKey:
     made_at: str
     revoked_at: str | None = None
 
+    @property
+    def row(self) -> tuple[str | None, ...]:
+        scopes, budgets = _joined(self.scopes), _joined(self.budgets)
+        return self.id, self.hash, scopes, budgets, self.note, self.made_at, self.revoked_at
+
+
+@dataclass(frozen=True, slots=True)
+class SealedKeys:
+    """The keys of a ledger, as they stand and as they were sealed."""
+
+    every: tuple[AccessKey, ...]
+    """Revoked ones too, in the order they were made."""
+    faults: Mapping[str, str]
+    """Ids of keys that are not as they were sealed, and why; the empty id for the list as a whole."""
+    seal: str
+    """Over the whole list: note it elsewhere."""
+
+    @property
+    def usable(self) -> list[AccessKey]:
+        return [key for key in self.every if key.revoked_at is None and self.is_sealed(key)]
+
+    @property
+    def any_made(self) -> bool:
+        """Whether a key was ever made: also if it is gone."""
+        return bool(self.every or self.faults)
+
+    def is_sealed(self, key: AccessKey) -> bool:
+        return not {"", key.id} & self.faults.keys()
+
 
 def new_key(scopes: frozenset[str], budgets: frozenset[str], note: str, at: str) -> tuple[str, AccessKey]:
     """A key, which is seen this once, and what is kept of it."""
@@ -41,28 +81,90 @@ def hash_of(key: str) -> str:
 
 
 class KeyTable:
-    """The keys of a ledger."""
+    """The access keys of a ledger."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, secret: Secret) -> None:
         self._connections = connections
         self._sql = connections.statements
+        self._secret = secret
 
     def add(self, key: AccessKey) -> None:
-        row = (key.id, key.hash, _joined(key.scopes), _joined(key.budgets), key.note, key.made_at, key.revoked_at)
         with self._connections.transaction() as execute:
-            execute(self._sql.add_key, row)
+            seals = self._locked_seals(execute)
+            execute(self._sql.add_key, key.row)
+            _store(execute, self._sql, self._secret, seals | {key.id: _seal(self._secret, key.row)})
 
-    def all(self) -> list[AccessKey]:
-        """Revoked ones too, in the order they were made."""
+    def read(self) -> SealedKeys:
         with self._connections.reading() as execute:
-            return [_key_of(row) for row in execute(self._sql.keys)]
+            found = execute(self._sql.fact, (_SEALS,))
+            rows = execute(self._sql.keys)
+        seals = _opened(self._secret, found)
+        stored = {str(row[0]): row for row in rows}
+        keys = {name: _key_of(row) for name, row in stored.items()}
+        faults = {name: "cannot be read" for name, key in keys.items() if key is None}
+        if seals is None:
+            faults[""] = "has no seal by this ledger's secret"
+        else:
+            readable = keys.keys() - faults.keys()
+            faults |= dict.fromkeys(seals.keys() - keys.keys(), "is gone")
+            faults |= dict.fromkeys(readable - seals.keys(), "was not made by this service")
+            altered = (name for name in readable & seals.keys() if _seal(self._secret, stored[name]) != seals[name])
+            faults |= dict.fromkeys(altered, "is not as it was sealed")
+        every = tuple(key for key in keys.values() if key is not None)
+        return SealedKeys(every, faults, "" if seals is None else _seal_over(self._secret, seals))
 
     def revoke(self, name: str, at: str) -> bool:
         """Whether there was such a key, not revoked before."""
         with self._connections.transaction() as execute:
-            active = [row for row in execute(self._sql.keys) if row[0] == name and row[6] is None]
-            execute(self._sql.revoke_key, (at, name))
-            return bool(active)
+            seals = self._locked_seals(execute)
+            found = [_key_of(row) for row in execute(self._sql.keys) if row[0] == name and row[6] is None]
+            for key in found:
+                execute(self._sql.revoke_key, (at, name))
+                revoked = None if key is None else replace(key, revoked_at=at)
+                if revoked is not None:
+                    _store(execute, self._sql, self._secret, seals | {name: _seal(self._secret, revoked.row)})
+            return bool(found)
+
+    def seal(self) -> None:
+        """Seal the keys as they stand: for an operator who has looked at them, after a change of the secret."""
+        with self._connections.transaction() as execute:
+            seal_all(execute, self._sql, self._secret)
+
+    def _locked_seals(self, execute: Execute) -> dict[str, str]:
+        seals = _opened(self._secret, execute(self._sql.locked_fact, (_SEALS,)))
+        if seals is None:
+            raise WrongLedger("its access keys have no seal by its secret: see `python -m app.keys seal --help`")
+        return seals
+
+
+def seal_all(execute: Execute, sql: Statements, secret: Secret) -> None:
+    """Seal every key that can be read; one that cannot stays without."""
+    keys = [key for key in map(_key_of, execute(sql.keys)) if key is not None]
+    _store(execute, sql, secret, {key.id: _seal(secret, key.row) for key in keys})
+
+
+def _store(execute: Execute, sql: Statements, secret: Secret, seals: Mapping[str, str]) -> None:
+    value = json.dumps({"seals": seals, "seal": _seal_over(secret, seals)}, sort_keys=True)
+    execute(sql.set_fact, (_SEALS, value))
+
+
+def _opened(secret: Secret, found: list[tuple[Any, ...]]) -> dict[str, str] | None:
+    """The seal of each key, if the whole is sealed by the secret."""
+    try:
+        ((value,),) = found
+        document = json.loads(value)
+        seals = {str(name): str(seal) for name, seal in document["seals"].items()}
+        return seals if document["seal"] == _seal_over(secret, seals) else None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _seal(secret: Secret, row: tuple[str | None, ...]) -> str:
+    return secret.fingerprint(b"access key", *(json.dumps(value).encode() for value in row))
+
+
+def _seal_over(secret: Secret, seals: Mapping[str, str]) -> str:
+    return secret.fingerprint(b"access keys", *(f"{name} {seals[name]}".encode() for name in sorted(seals)))
 
 
 def _joined(names: frozenset[str]) -> str:
@@ -70,6 +172,9 @@ def _joined(names: frozenset[str]) -> str:
     return " ".join(sorted(names))
 
 
-def _key_of(row: tuple[Any, ...]) -> AccessKey:
+def _key_of(row: tuple[Any, ...]) -> AccessKey | None:
+    """None where a row was not written by us: SQLite keeps whatever it is given."""
     name, digest, scopes, budgets, note, made_at, revoked_at = row
+    if not all(isinstance(value, str) for value in row[:6]) or not isinstance(revoked_at, str | None):
+        return None
     return AccessKey(name, digest, frozenset(scopes.split()), frozenset(budgets.split()), note, made_at, revoked_at)

@@ -1,15 +1,21 @@
 """From the settings of a ledger to the ledger: a file for SQLite, or the URL of a PostgreSQL server."""
 
+import logging
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 from app.ledger.connections import Connections
-from app.ledger.errors import LedgerUnavailable, WrongLedger
+from app.ledger.errors import LedgerUnavailable, WrongLedger, reason_of
+from app.ledger.migration import migrate
 from app.ledger.postgres import PostgresConnections
-from app.ledger.secret import Secret, kept_beside
+from app.ledger.secret import Secret, beside, kept_beside
 from app.ledger.sqlite import SqliteConnections
 from app.ledger.store import Ledger
 
-__all__ = ["connections_of", "is_postgres", "open_existing", "open_ledger"]
+__all__ = ["connections_of", "exists", "is_postgres", "open_existing", "open_ledger"]
+
+logger = logging.getLogger("app.ledger")
 
 
 def open_ledger(place: str, secret: str, connections: Connections | None = None) -> Ledger:
@@ -17,7 +23,9 @@ def open_ledger(place: str, secret: str, connections: Connections | None = None)
     connections = connections or connections_of(place)
     try:
         ledger = Ledger(connections, _secret(place, secret))
-        ledger.migrate()
+        migrate(connections, ledger.secret)
+        if not is_postgres(place):
+            _warn_of_readers(Path(place))
     except BaseException:
         connections.close()
         raise
@@ -26,7 +34,7 @@ def open_ledger(place: str, secret: str, connections: Connections | None = None)
 
 def open_existing(place: str, secret: str) -> Ledger:
     """The ledger at a place as it stands: nothing is made, and nothing migrated."""
-    if not (is_postgres(place) or Path(place).is_file()):
+    if not exists(place):
         raise LedgerUnavailable(f"there is no file {place}")
     connections = connections_of(place, make=False)
     try:
@@ -42,6 +50,23 @@ def connections_of(place: str, *, make: bool = True) -> Connections:
     return PostgresConnections(place) if is_postgres(place) else SqliteConnections(Path(place), make=make)
 
 
+def exists(place: str) -> bool:
+    """Whether there is a ledger, without making one; a server is taken to have one."""
+    if is_postgres(place):
+        return True
+    path = Path(place)
+    try:
+        path.stat()
+        return True
+    except FileNotFoundError:
+        if path.parent.is_dir():
+            return False
+        # A volume that is not mounted, perhaps: what cannot be made is not a ledger without access keys.
+        raise LedgerUnavailable(f"there is no file {place}, and no folder for it") from None
+    except (OSError, ValueError) as error:
+        raise LedgerUnavailable(f"unable to open database file: {reason_of(error)}") from error
+
+
 def is_postgres(place: str) -> bool:
     return place.startswith(("postgresql://", "postgres://"))
 
@@ -53,8 +78,17 @@ def _secret(place: str, given: str, *, make: bool = True) -> Secret:
         raise WrongLedger("a secret must be given where the ledger is on a server, as GSH_LEDGER_SECRET")
     try:
         return Secret(kept_beside(Path(place), make=make))
-    except OSError as error:
-        raise LedgerUnavailable(f"its secret cannot be read or made: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise LedgerUnavailable(f"its secret cannot be read or made: {reason_of(error)}") from error
+
+
+def _warn_of_readers(database: Path) -> None:
+    """Files that were there before keep their mode: it may be meant. New ones are made with 0600."""
+    for path in (database, beside(database)):
+        with suppress(OSError):
+            mode = stat.S_IMODE(path.stat().st_mode)
+            if mode & 0o077:
+                logger.warning("others may open a file of the ledger: %s has mode %04o, and 0600 is enough", path, mode)
 
 
 def _expect_this_version(connections: Connections, secret: Secret) -> None:

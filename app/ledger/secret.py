@@ -13,7 +13,7 @@ from pathlib import Path
 
 from app.ledger.errors import WrongLedger
 
-__all__ = ["Secret", "kept_beside"]
+__all__ = ["Secret", "beside", "kept_beside"]
 
 _BYTES = 32
 
@@ -40,9 +40,14 @@ class Secret:
         return self.fingerprint(b"the secret of this ledger")
 
 
+def beside(database: Path) -> Path:
+    """The file that keeps the secret of a database."""
+    return database.with_name(database.name + ".secret")
+
+
 def kept_beside(database: Path, *, make: bool = True) -> bytes:
     """The secret in the file beside the database; made by whoever comes first, where both are new and it may be."""
-    path = database.with_name(database.name + ".secret")
+    path = beside(database)
     # In this order: who makes a database has put its secret there before.
     is_new = not database.exists() or database.stat().st_size == 0
     if make and is_new and not path.exists():

@@ -4,6 +4,7 @@ WAL with synchronous=FULL: a commit is on the disk when it returns. BEGIN IMMEDI
 writes takes its lock at once, because to ask for it later fails at once where another has it.
 """
 
+import os
 import sqlite3
 import threading
 import time
@@ -12,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from app.ledger.connections import Execute, Taken
-from app.ledger.errors import LedgerUnavailable
+from app.ledger.errors import LedgerUnavailable, reason_of
 from app.ledger.statements import SQLITE, Statements
 
 __all__ = ["SqliteConnections"]
@@ -72,9 +73,8 @@ class SqliteConnections:
     def _connection(self) -> sqlite3.Connection:
         connection = self._open.get(threading.get_ident())
         if connection is None:
-            address = f"{self.path.absolute().as_uri()}?mode={'rwc' if self._make else 'rw'}"
             connection = sqlite3.connect(
-                address,
+                _address(self.path, make=self._make),
                 uri=True,
                 timeout=_BUSY_SECONDS,
                 isolation_level=None,
@@ -91,6 +91,16 @@ class SqliteConnections:
                 raise
             self._open[threading.get_ident()] = connection
         return connection
+
+
+def _address(path: Path, *, make: bool) -> str:
+    """The URI of a file, made with mode 0600 whatever the umask: SQLite gives the same mode to the files beside it."""
+    try:
+        if make:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        return f"{path.absolute().as_uri()}?mode=rw"
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL
+        raise LedgerUnavailable(f"unable to open database file: {reason_of(error)}") from error
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from app.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
 from app.accounting.errors import AccountingError
+from app.accounting.hull import Caps, promised_delta
 from app.accounting.limits import Limit
 from app.accounting.mechanism import Mechanism, PlainGaussian
 
@@ -29,6 +30,7 @@ __all__ = [
     "Kind",
     "check_history",
     "fraction_of",
+    "hull_of",
     "release_of",
     "text_of",
 ]
@@ -62,8 +64,8 @@ class Entry:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """The details without the keyed hash of the request, which is nobody's business but the ledger's."""
-        return {name: value for name, value in self.details.items() if name != "request"}
+        """The details without the keyed hashes of the request and of the client, which are for the ledger alone."""
+        return {name: value for name, value in self.details.items() if name not in {"request", "client"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,15 @@ class Budget:
     spent: Spent = field(default=NOTHING)
     entries: int = 0
     head: str = GENESIS
+    hull: Caps | None = None
+    """The largest caps since the first charge; None before it."""
+
+    @property
+    def promise(self) -> float | None:
+        """The δ at the limit's ε that holds whatever is released within its caps; None before the first charge."""
+        if self.spent.releases == 0:
+            return None
+        return promised_delta(self.hull or Caps.of(self.limit), self.spent, self.limit.epsilon)
 
     def with_limit(self, limit: Limit, description: str, at: str) -> tuple["Budget", Entry]:
         """The budget with another limit, and the entry that says so; the first entry says that it was made."""
@@ -95,7 +106,11 @@ class Budget:
     def _appended(self, kind: Kind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
         payload, number = _ordered_json(details), self.entries + 1
         entry = Entry(self.id, number, kind, at, payload, _hash(self.head, self.id, number, kind, at, payload))
-        return replace(self, entries=number, head=entry.hash, **changes), entry
+        return replace(self, entries=number, head=entry.hash, **changes)._with_hull(), entry
+
+    def _with_hull(self) -> "Budget":
+        """The same, with the caps in force joined to the hull."""
+        return self if self.spent.releases == 0 else replace(self, hull=Caps.of(self.limit).joined(self.hull))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +135,16 @@ def check_history(budget: Budget, entries: Iterable[Entry]) -> Fault | None:
         except UNREADABLE:
             return Fault(number, "cannot be read, or is charged less than its release costs")
     if rebuilt != budget:
-        return Fault(0, "has a limit, a sum or a last hash that is not its history's")
+        return Fault(0, "has a limit, a sum, a hull or a last hash that is not its history's")
     return None
+
+
+def hull_of(entries: Iterable[Entry]) -> Caps | None:
+    """The hull by the changes of a limit and the first charge, in order; the other charges do not move it."""
+    budget = Budget("", Limit(0.0, 0.0), "")
+    for entry in entries:
+        budget = _replayed(budget, entry)
+    return budget.hull
 
 
 def release_of(document: dict[str, Any]) -> Release:
@@ -153,14 +176,16 @@ def _replayed(budget: Budget, entry: Entry) -> Budget:
         limit = Limit(details["epsilon"], details["delta"], settled)
         if entry.kind == "changed" and settled is None:
             limit = replace(limit, proportion=budget.limit.proportion)  # as it was before there were proportions
-        return replace(budget, limit=limit, description=details["description"], entries=entry.number, head=entry.hash)
+        said = {"limit": limit, "description": details["description"]}
+        return replace(budget, **said, entries=entry.number, head=entry.hash)._with_hull()
     release, cost = release_of(details["release"]), Cost(details["s"], details["d"])
     least = cost_of(release)
     # The last bit may differ between versions of the arithmetic, where a real is itself a double.
     if cost.s < math.nextafter(least.s, 0) or cost.d < math.nextafter(least.d, 0):
         raise ValueError
     limit = budget.limit.settled_by(cost)
-    return replace(budget, limit=limit, spent=budget.spent.plus(release, cost), entries=entry.number, head=entry.hash)
+    spent = budget.spent.plus(release, cost)
+    return replace(budget, limit=limit, spent=spent, entries=entry.number, head=entry.hash)._with_hull()
 
 
 def _hash(before: str, *fields: str | int) -> str:

@@ -57,10 +57,23 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             proportion_s = (SELECT s FROM entries WHERE budget = id AND kind = 'charge' ORDER BY number LIMIT 1),
             proportion_d = (SELECT d FROM entries WHERE budget = id AND kind = 'charge' ORDER BY number LIMIT 1)""",
     ),
+    (
+        """ALTER TABLE budgets ADD COLUMN hull_s TEXT""",
+        """ALTER TABLE budgets ADD COLUMN hull_d TEXT""",
+    ),
+    (
+        """ALTER TABLE entries ADD COLUMN client TEXT""",
+        """CREATE TABLE comparisons (
+            key TEXT PRIMARY KEY REFERENCES entries (key), by_owner {double} NOT NULL, by_others {double} NOT NULL)""",
+    ),
+    (),
 )
 """What makes each version of the schema from the one before it. Never edited once released, only added to."""
 
-_BUDGET = "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head"
+_BUDGET = (
+    "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head, "
+    "hull_s, hull_d"
+)
 
 
 class Statements:
@@ -76,25 +89,35 @@ class Statements:
         self.set_version = adapt("UPDATE schema_version SET version = %s")
         self.fact = adapt("SELECT value FROM ledger WHERE name = %s")
         self.add_fact = adapt("INSERT INTO ledger (name, value) VALUES (%s, %s) ON CONFLICT DO NOTHING")
+        self.locked_fact = adapt("SELECT value FROM ledger WHERE name = %s {lock_row}")
+        self.set_fact = adapt(
+            "INSERT INTO ledger (name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        )
         self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")
         self.add_budget = adapt(
-            "INSERT INTO budgets ({budget}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            "INSERT INTO budgets ({budget}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         )
         self.set_budget = adapt(
             "UPDATE budgets SET epsilon = %s, delta = %s, proportion_s = %s, proportion_d = %s, description = %s, "
-            "s = %s, d = %s, charges = %s, only_release = %s, entries = %s, head = %s WHERE id = %s"
+            "s = %s, d = %s, charges = %s, only_release = %s, entries = %s, head = %s, "
+            "hull_s = %s, hull_d = %s WHERE id = %s"
+        )
+        self.set_hull = adapt("UPDATE budgets SET hull_s = %s, hull_d = %s WHERE id = %s")
+        self.first_charge_and_changes = adapt(
+            "SELECT budget, number, kind, at, payload, hash FROM entries WHERE budget = %s AND (kind <> 'charge' OR "
+            "number = (SELECT MIN(number) FROM entries WHERE budget = %s AND kind = 'charge')) ORDER BY number"
         )
         self.add_entry = adapt(
             "INSERT INTO entries "
-            "(budget, number, kind, at, payload, hash, s, d, key, request, media_type, size, content) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            "(budget, number, kind, at, payload, hash, s, d, key, request, client, media_type, size, content) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         )
         # A name that entries have and no budget is one whose row is gone.
         self.all_names = adapt("SELECT id FROM budgets UNION SELECT budget FROM entries ORDER BY 1")
         self.audited = adapt(
-            "SELECT budget, number, kind, at, payload, hash, s, d, key, request, media_type, size FROM entries "
+            "SELECT budget, number, kind, at, payload, hash, s, d, key, request, client, media_type, size FROM entries "
             "WHERE budget = %s AND number > %s ORDER BY number LIMIT %s"
         )
         self.charges = adapt(
@@ -102,7 +125,13 @@ class Statements:
             "WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s"
         )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
-        self.answer = adapt("SELECT request, media_type, size FROM entries WHERE key = %s")
+        self.owner = adapt("SELECT client FROM entries WHERE key = %s")
+        self.locked_answer = adapt("SELECT request, client, media_type, size FROM entries WHERE key = %s {lock_row}")
+        self.comparisons = adapt("SELECT by_owner, by_others FROM comparisons WHERE key = %s")
+        self.set_comparisons = adapt(
+            "INSERT INTO comparisons (key, by_owner, by_others) VALUES (%s, %s, %s) "
+            "ON CONFLICT (key) DO UPDATE SET by_owner = excluded.by_owner, by_others = excluded.by_others"
+        )
         self.content = adapt("SELECT content FROM entries WHERE key = %s")
         self.add_part = adapt("INSERT INTO answer_parts (key, part, content) VALUES (%s, %s, %s)")
         self.add_key = adapt(

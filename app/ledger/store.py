@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.accounting.composition import Cost, Part, Release, Spent
+from app.accounting.hull import Caps, admits_change, same_proportion
 from app.accounting.limits import Limit
 from app.ledger.audit import Audit, digest_of
+from app.ledger.comparisons import refusal, wait_before
 from app.ledger.connections import Connections, Execute, Taken
-from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget, WrongLedger
+from app.ledger.errors import BudgetExceeded, DivisionSettled, KeyReused, LedgerError, UnknownBudget
 from app.ledger.keys import KeyTable
+from app.ledger.records import seconds_of
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, Entry, Fault, check_history, fraction_of, release_of, text_of
 from app.ledger.state import json_of as release_json
@@ -49,11 +52,13 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """A release to be paid for by a budget, once for its key and request."""
+    """A release to be paid for by a budget, once for its idempotency key and request."""
 
     budget: str
     key: str
     request: str
+    client: str
+    """The id of its access key, or its address; a keyed hash of it is stored."""
     release: Release
     cost: Cost
 
@@ -66,29 +71,10 @@ class Ledger:
         self._sql = connections.statements
         self._audit = Audit(connections.statements)
         self.secret = secret
-        self.keys = KeyTable(connections)
-
-    def migrate(self) -> None:
-        """Bring the schema to this version, forward only, and see that the secret is the one of this ledger."""
-        with self._connections.transaction(migrating=True) as execute:
-            execute(self._sql.make_version)
-            found = execute(self._sql.version)
-            if not found:
-                execute(self._sql.first_version, (0,))
-            version: int = found[0][0] if found else 0
-            if version > len(self._sql.migrations):
-                raise WrongLedger("the ledger was made by a newer version of the service")
-            for statements in self._sql.migrations[version:]:
-                for statement in statements:
-                    execute(statement)
-            execute(self._sql.set_version, (len(self._sql.migrations),))
-            mark = self.secret.mark
-            execute(self._sql.add_fact, ("secret", mark))
-            if execute(self._sql.fact, ("secret",)) != [(mark,)]:
-                raise WrongLedger("the ledger was made with another secret")
+        self.keys = KeyTable(connections, secret)
 
     def put_budget(self, name: str, limit: Limit, description: str, at: str) -> Budget:
-        """The budget with this limit; what was settled stays so unless it says otherwise. A change is recorded."""
+        """The budget with this limit; the first charge settles its proportion. A change is recorded."""
         try:
             return self._put_budget(name, limit, description, at)
         except Taken:  # someone else has made it meanwhile, so now it is there
@@ -102,8 +88,7 @@ class Ledger:
                 execute(self._sql.add_budget, (name, *_columns(made)))
                 self._append(execute, entry)
                 return made
-            if limit.proportion is None:
-                limit = replace(limit, proportion=before.limit.proportion)
+            limit = _changed(before, limit)
             if (before.limit, before.description) == (limit, description):
                 return before
             changed, entry = before.with_limit(limit, description, at)
@@ -133,13 +118,26 @@ class Ledger:
             budget = self._known(execute, name)
             return [Entry(*row) for row in execute(self._sql.charges, (name, before or budget.entries + 1, limit))]
 
-    def check(self, asked: Paid) -> Stored | None:
-        """The answer if it was paid for before; else an error unless the release fits now. Nothing is changed."""
+    def check(self, asked: Paid, at: str) -> bool:
+        """Whether the idempotency key is used: ``recall`` compares then. Else an error unless the release fits now."""
         with self._connections.reading() as execute:
-            stored = self._stored(execute, asked.key, asked.request)
-            if stored is None:
+            used = execute(self._sql.owner, (asked.key,))
+            if not used:
                 self._fitting(self._budget(execute, asked.budget), asked)
-            return stored
+                return False
+            by_owner = used == [(self._client(asked),)]
+            too_many = wait_before(execute, self._sql, asked.key, by_owner=by_owner, now=seconds_of(at))
+            if too_many is not None:
+                raise too_many
+            return True
+
+    def recall(self, asked: Paid, at: str) -> Stored:
+        """The answer that was paid for by the same request."""
+        with self._connections.transaction() as execute:
+            found = self._stored(execute, asked, at)
+        if isinstance(found, Stored):
+            return found
+        raise found or KeyReused  # a key that is used stays used
 
     def charge(self, asked: Paid, at: str, answer: Callable[[Budget, int], Answer]) -> Stored:
         """Charge, and store the answer beside it, or give the answer that is stored already."""
@@ -147,12 +145,14 @@ class Ledger:
             with self._connections.transaction() as execute:
                 # Locked first: another request with the same key has then either ended, or waits.
                 budget = self._budget(execute, asked.budget, lock=True)
-                stored = self._stored(execute, asked.key, asked.request)
-                if stored is not None:
-                    return stored
-                return self._charge(execute, *self._fitting(budget, asked), asked, at, answer)
-        except Taken:  # by a request on another budget, so it cannot be the same
-            raise KeyReused from None
+                found = self._stored(execute, asked, at)
+                if found is None:
+                    return self._charge(execute, *self._fitting(budget, asked), asked, at, answer)
+        except Taken:  # by a request on another budget, which came first
+            return self.recall(asked, at)
+        if isinstance(found, Stored):
+            return found
+        raise found
 
     def content(self, stored: Stored) -> Iterator[bytes]:
         """The bytes of an answer, in parts: each is a transaction of its own, for answers never change."""
@@ -205,11 +205,12 @@ class Ledger:
         made = answer(replace(budget, spent=after), number)
         digest, size = digest_of(made.chunks())
         recorded = {"answer": digest, "media_type": made.media_type, "size": size}
-        further: dict[str, Any] = {"key": asked.key, "request": asked.request} | recorded
+        client = self._client(asked)
+        further: dict[str, Any] = {"key": asked.key, "request": asked.request, "client": client} | recorded
         charged, entry = budget.charged(after, asked.release, asked.cost, at, further)
         execute(self._sql.set_budget, (*_columns(charged), budget.id))
         content = b"".join(made.chunks()) if size <= SMALL_BYTES else None
-        answered = (asked.key, asked.request, made.media_type, size, content)
+        answered = (asked.key, asked.request, client, made.media_type, size, content)
         self._append(execute, entry, (asked.cost.s, asked.cost.d, *answered))
         if content is None:
             for place, part in enumerate(_parts(made.chunks())):
@@ -235,16 +236,20 @@ class Ledger:
             raise UnknownBudget
         return budget
 
-    def _stored(self, execute: Execute, key: str, request: str) -> Stored | None:
-        rows = execute(self._sql.answer, (key,))
+    def _stored(self, execute: Execute, asked: Paid, at: str) -> Stored | LedgerError | None:
+        """What is stored for a key, if anything, or why it is not told. The attempt is counted (comparisons.py)."""
+        rows = execute(self._sql.locked_answer, (asked.key,))
         if not rows:
             return None
-        ((stored_request, media_type, size),) = rows
-        if stored_request != request:
-            raise KeyReused
-        return Stored(key, media_type, size)
+        ((request, client, media_type, size),) = rows
+        is_same, by_owner = request == asked.request, client == self._client(asked)
+        refused = refusal(execute, self._sql, asked.key, is_same=is_same, by_owner=by_owner, now=seconds_of(at))
+        return refused or Stored(asked.key, media_type, size)
 
-    def _append(self, execute: Execute, entry: Entry, charge: tuple[Any, ...] = (None,) * 7) -> None:
+    def _client(self, asked: Paid) -> str:
+        return self.secret.fingerprint(b"client", asked.client.encode())
+
+    def _append(self, execute: Execute, entry: Entry, charge: tuple[Any, ...] = (None,) * 8) -> None:
         """``charge`` is its cost, and the answer that it paid for."""
         values = (entry.budget, entry.number, entry.kind, entry.at, entry.payload, entry.hash)
         execute(self._sql.add_entry, (*values, *charge))
@@ -265,14 +270,31 @@ def _columns(budget: Budget) -> tuple[Any, ...]:
     proportion = (None, None) if limit.proportion is None else (limit.proportion.s, limit.proportion.d)
     only = None if spent.only is None else json.dumps(release_json(spent.only))
     sums = (text_of(spent.s), text_of(spent.d), spent.releases, only)
-    return (limit.epsilon, limit.delta, *proportion, budget.description, *sums, budget.entries, budget.head)
+    hull = (None, None) if budget.hull is None else (text_of(budget.hull.s), text_of(budget.hull.d))
+    return (limit.epsilon, limit.delta, *proportion, budget.description, *sums, budget.entries, budget.head, *hull)
+
+
+def _changed(budget: Budget, limit: Limit) -> Limit:
+    """The limit that a budget may get: once it has charges, in the proportion that it has."""
+    if limit.proportion is None:
+        limit = replace(limit, proportion=budget.limit.proportion)
+    if budget.spent.releases == 0:
+        return limit
+    if not same_proportion(limit, budget.limit):
+        raise DivisionSettled(names_mechanism=True)
+    limit = replace(limit, proportion=budget.limit.proportion)
+    if not admits_change(budget.hull or Caps.of(budget.limit), limit):
+        raise DivisionSettled(names_mechanism=False)
+    return limit
 
 
 def _budget_of(row: Sequence[Any]) -> Budget:
-    name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head = row
+    name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head, *hull = row
     limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d))
     release = None if only is None else release_of(json.loads(only))
-    return Budget(name, limit, description, Spent(fraction_of(s), fraction_of(d), charges, release), entries, head)
+    spent = Spent(fraction_of(s), fraction_of(d), charges, release)
+    caps = None if None in hull else Caps(*map(fraction_of, hull))
+    return Budget(name, limit, description, spent, entries, head, caps)
 
 
 def _parts(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -179,3 +179,18 @@ def test_a_cost_that_no_double_can_hold_is_refused() -> None:
     assert_refused(lambda: cost_of(PlainGaussian(1, 1e-200)), "sigma", "at most 1e+280")
     assert_refused(lambda: PlainGaussian(0, 1.0), "c_u", "1 to 10^18")
     assert cost_of(PlainGaussian(1, 1e300)) == Cost(5e-324, 0.0)
+
+
+def test_splitting_equal_releases_can_gain_beside_another_ratio_near_epsilon_zero() -> None:
+    """So the lower bound, which keeps equal releases together, is valid there but not the sharpest."""
+    plain, s, d = mp.mpf("1.6006e-4"), mp.mpf("3.9903e-4"), mp.mpf("5.5458e-3")
+
+    def at_tau(number: int) -> mp.mpf:
+        return composition.at_split(number * d, plain + (2 - number) * s, 0.0)
+
+    neither, one, both = map(at_tau, range(3))
+    shown = lower_delta([Part(Cost(float(plain), 0.0), 1), Part(Cost(float(s), float(d)), 2)], 0.0)
+
+    assert [float(mp.nstr(each, 5)) for each in (neither, one, both)] == [0.012348, 0.012429, 0.012349]
+    assert shown <= both < one
+    assert shown == pytest.approx(float(both), rel=1e-12)

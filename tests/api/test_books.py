@@ -26,7 +26,6 @@ READINGS = [
     ("GET", "/budgets/web/verify", None),
     ("POST", "/budgets/web/preview", {"mechanism": CASE_STUDY}),
     ("POST", "/calibrate", {"mechanism": {"c_u": 3, "tau": 1}, "budget": "web"}),
-    ("POST", "/release", RELEASE),
 ]
 
 

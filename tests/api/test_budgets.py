@@ -195,6 +195,26 @@ def test_a_typical_release_divides_a_budget_before_the_first(bank: Bank) -> None
         assert bank.get(f"/budgets/{name}/verify").json()["intact"] is True
 
 
+def test_after_the_first_charge_a_budget_is_not_divided_anew(bank: Bank) -> None:
+    gaussian = {"c_u": 1, "sigma": 50}
+    assert bank.put("web", LIMIT | {"mechanism": gaussian}).status_code == 200
+    assert bank.budget()["promise"] is None
+    bank.charge("a", gaussian)
+
+    promise = bank.budget()["promise"]
+    assert promise["epsilon"] == 1.0
+    assert promise["delta"] == pytest.approx(1e-4)
+    assert promise["delta"] <= 1e-4
+    assert bank.get("/budgets").json()["budgets"][0]["promise"] == promise
+    other = problem_errors(bank.put("web", LIMIT | {"mechanism": CASE_STUDY}), 409, "division-settled")
+    assert "omit it" in other["/mechanism"]
+    crossed = problem_errors(bank.put("web", LIMIT | {"epsilon": 2.0, "delta": 5e-5}), 409, "division-settled")
+    assert "at a time" in crossed["/delta"]
+    assert bank.budget()["entries"] == 3
+    assert bank.put("web", LIMIT | {"mechanism": gaussian, "epsilon": 2.0}).status_code == 200
+    assert bank.put("web", LIMIT | {"delta": 1e-6}).json()["promise"]["delta"] > 1e-4  # what was allowed before
+
+
 def test_a_history_comes_in_pages(bank: Bank) -> None:
     for number in range(4):
         bank.charge(str(number), {"c_u": 1, "sigma": 1000})

@@ -151,7 +151,7 @@ def test_documented_errors_are_problem_documents(label: str) -> None:
         expected |= {"503"}
     if ("{id}" in path and method != "PUT") or path.startswith("/release") or path == "/calibrate":
         expected |= {"404"}
-    if path.startswith("/release") or (method, path[-7:]) == ("POST", "charges"):
+    if path.startswith("/release") or (method, path[-7:]) == ("POST", "charges") or method == "PUT":
         expected |= {"409"}
     if method == "PUT" or path.startswith(("/budgets", "/release", "/account", "/calibrate", "/compare")):
         expected |= {"401", "403", "429"}

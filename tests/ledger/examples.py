@@ -12,14 +12,16 @@ SMALL = Mechanism(3, 1, 120.0, 20.0, 0.01)
 GAUSSIAN = PlainGaussian(1, 50.0)
 
 
-def paid(budget: str = "web", key: str = "first", request: str = "r1", release: Release = URLS) -> Paid:
-    return Paid(budget, key, request, release, cost_of(release))
+def paid(
+    budget: str = "web", key: str = "first", request: str = "r1", release: Release = URLS, client: str = "owner"
+) -> Paid:
+    return Paid(budget, key, request, client, release, cost_of(release))
 
 
 def answer(content: bytes = b"42") -> Answer:
     return Answer("application/json", lambda: [content])
 
 
-def charge(ledger: Ledger, asked: Paid, content: bytes = b"42") -> bytes:
+def charge(ledger: Ledger, asked: Paid, content: bytes = b"42", at: str = AT) -> bytes:
     """What a client would see."""
-    return b"".join(ledger.content(ledger.charge(asked, AT, lambda _budget, _number: answer(content))))
+    return b"".join(ledger.content(ledger.charge(asked, at, lambda _budget, _number: answer(content))))

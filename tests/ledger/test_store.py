@@ -47,7 +47,8 @@ def test_the_same_key_and_request_give_the_stored_answer_and_one_charge(ledger: 
     first = charge(ledger, paid(), b"the first noise")
 
     assert charge(ledger, paid(), b"other noise") == first == b"the first noise"
-    assert ledger.check(paid()) is not None
+    assert ledger.check(paid(), AT)
+    assert b"".join(ledger.content(ledger.recall(paid(), AT))) == first
     assert ledger.budget("web")[0].spent.releases == 1
 
 
@@ -56,8 +57,9 @@ def test_the_same_key_with_another_request_is_refused(ledger: Ledger) -> None:
     charge(ledger, paid())
 
     for other in (paid(request="r2"), paid(budget="ads", request="r2")):
+        assert ledger.check(other, AT)
         with pytest.raises(KeyReused):
-            ledger.check(other)
+            ledger.recall(other, AT)
         with pytest.raises(KeyReused):
             charge(ledger, other)
     assert ledger.budget("ads")[0].spent.releases == 0
@@ -70,13 +72,13 @@ def test_as_many_fit_as_composition_says_and_not_one_more(ledger: Ledger) -> Non
 
     drawn: list[int] = []
     with pytest.raises(BudgetExceeded) as refused:
-        ledger.check(paid(key="one more"))
+        ledger.check(paid(key="one more"), AT)
     with pytest.raises(BudgetExceeded):
         ledger.charge(paid(key="one more"), AT, lambda _budget, number: drawn.append(number) or answer())
     assert drawn == []
     assert refused.value.budget.spent.releases == many == 7
     assert refused.value.asked == URLS
-    assert ledger.check(paid(key="0")) is not None  # what was paid for is still to be had
+    assert ledger.check(paid(key="0"), AT)  # what was paid for is still to be had
 
 
 def test_a_lowered_limit_holds_at_once_and_a_raised_one_lets_through_again(ledger: Ledger) -> None:
@@ -92,7 +94,7 @@ def test_a_lowered_limit_holds_at_once_and_a_raised_one_lets_through_again(ledge
 
 def test_nothing_can_be_charged_to_an_unknown_budget(ledger: Ledger) -> None:
     for attempt in (
-        lambda: ledger.check(paid(budget="none")),
+        lambda: ledger.check(paid(budget="none"), AT),
         lambda: charge(ledger, paid(budget="none")),
         lambda: ledger.budget("none"),
         lambda: ledger.history("none", None, 10),
@@ -163,6 +165,7 @@ TAMPERING = {
     "another size": "UPDATE entries SET size = 1 WHERE key = 'b'",
     "another cost to bound from below": "UPDATE entries SET s = s / 2 WHERE key = 'b'",
     "another D": "UPDATE entries SET d = d / 2 WHERE key = 'b'",
+    "another owner": "UPDATE entries SET client = 'another' WHERE key = 'b'",
     "another key": "UPDATE entries SET key = 'c' WHERE key = 'b'",
     "no cost": "UPDATE entries SET s = NULL WHERE key = 'b'",
     "an answer that nobody paid for": "UPDATE entries SET key = 'c', request = 'r' WHERE number = 1",
@@ -196,7 +199,7 @@ def test_an_entry_of_an_earlier_version_is_compared_by_what_it_records(ledger: L
         after = budget.spent.plus(URLS, cost)
         charged, entry = budget.charged(after, URLS, cost, AT, {"key": "old", "answer": digest})
         execute(ledger._sql.set_budget, (*_columns(charged), "web"))
-        ledger._append(execute, entry, (cost.s, cost.d, "old", "r1", "application/json", 2, b"42"))
+        ledger._append(execute, entry, (cost.s, cost.d, "old", "r1", None, "application/json", 2, b"42"))
     assert ledger.verify("web")[1] is None
     assert charge(ledger, paid(key="old")) == b"42"
 
@@ -220,7 +223,7 @@ def test_a_history_whose_budget_is_gone_is_found(ledger: Ledger, ledger_url: str
             execute("PRAGMA foreign_keys = OFF")
             execute("BEGIN")
     with connections.transaction() as execute:
-        execute(connections.statements.add_entry, ("web", 1, "created", AT, "{}", "0" * 64, *(None,) * 7))
+        execute(connections.statements.add_entry, ("web", 1, "created", AT, "{}", "0" * 64, *(None,) * 8))
     connections.close()
 
     assert ledger.budgets() == []
@@ -252,7 +255,6 @@ def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None
     (entry,) = ledger.history("web", None, 1)
 
     assert entry.details["request"] == "a keyed hash"
-    assert entry.shown == {name: value for name, value in entry.details.items() if name != "request"}
     assert set(entry.shown) == {"release", "s", "d", "key", "answer", "media_type", "size"}
 
 
@@ -336,13 +338,14 @@ def test_any_history_of_requests_is_charged_once_each(ledger: Ledger, requests: 
     name = f"b{ledger.put_budget('web', Limit(1.0, 1e-4), '', AT).entries}-{len(ledger.budgets())}"
     ledger.put_budget(name, Limit(50.0, 0.5), "", AT)
     model: dict[str, str] = {}
-    for key, request, release in requests:
+    for number, (key, request, release) in enumerate(requests):
+        at = f"2026-11-16T12:{number:02}:00Z"  # a minute later, so that each may be compared
         asked = paid(name, f"{name}-{key}", f"{request}", release)  # type: ignore[arg-type]
         if model.setdefault(asked.key, asked.request) == asked.request:
-            assert charge(ledger, asked, asked.key.encode()) == asked.key.encode()
+            assert charge(ledger, asked, asked.key.encode(), at) == asked.key.encode()
         else:
             with pytest.raises(KeyReused):
-                charge(ledger, asked)
+                charge(ledger, asked, at=at)
 
     assert ledger.budget(name)[0].spent.releases == len(model)
     assert ledger.verify(name)[1] is None

@@ -19,12 +19,12 @@ from .precision import mp
 
 
 def upper(cases: Sequence[Case], epsilon: float) -> mpf:
-    return _split(sum(map(d_of, cases)), sum(map(s_of, cases)), epsilon)
+    return at_split(sum(map(d_of, cases)), sum(map(s_of, cases)), epsilon)
 
 
 def lower(cases: Sequence[Case], epsilon: float) -> mpf:
     return max(
-        _split(
+        at_split(
             sum((d_of(case) for case, at in zip(cases, split, strict=True) if at), mp.zero),
             sum((s_of(case) for case, at in zip(cases, split, strict=True) if not at), mp.zero),
             epsilon,
@@ -41,5 +41,5 @@ def d_of(case: Case) -> mpf:
     return -case.c_u * log_p(case)
 
 
-def _split(d: mpf, s: mpf, epsilon: float) -> mpf:
+def at_split(d: mpf, s: mpf, epsilon: float) -> mpf:
     return -mp.expm1(-d) + mp.exp(-d) * gaussian(mp.sqrt(s), epsilon + d)

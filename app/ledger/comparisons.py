@@ -1,0 +1,45 @@
+"""How often requests are compared with a stored one: five times at once, then once every six seconds.
+
+The answer tells whether two requests are the same, and enough guesses would tell what was posted. So an attempt is
+counted before its result is told, in the transaction that compares. The client that paid has a count of its own: others
+cannot keep it out. Refusals count nothing, so the wait does not grow.
+"""
+
+import math
+
+from app.ledger.connections import Execute
+from app.ledger.errors import KeyReused, LedgerError, TooManyComparisons
+from app.ledger.statements import Statements
+
+__all__ = ["BURST", "SECONDS", "refusal", "wait_before"]
+
+BURST = 5
+SECONDS = 6.0
+
+
+def wait_before(execute: Execute, sql: Statements, key: str, *, by_owner: bool, now: float) -> TooManyComparisons | None:
+    """Whether a comparison must wait, without making one: most of a flood is turned away by readers."""
+    wait = _until(execute, sql, key, by_owner, now) - now - (BURST - 1) * SECONDS
+    return TooManyComparisons(math.ceil(wait)) if wait > 0 else None
+
+
+def refusal(
+    execute: Execute, sql: Statements, key: str, *, is_same: bool, by_owner: bool, now: float
+) -> LedgerError | None:
+    """Why a request does not get what is stored for its key, or None. The caller has locked the row of the key.
+
+    The error is returned, not raised: raised inside the transaction it would take the count back.
+    """
+    too_many = wait_before(execute, sql, key, by_owner=by_owner, now=now)
+    if too_many is not None or is_same:
+        return too_many
+    owner, others = (_until(execute, sql, key, each, now) + SECONDS * (each == by_owner) for each in (True, False))
+    execute(sql.set_comparisons, (key, owner, others))
+    return KeyReused()
+
+
+def _until(execute: Execute, sql: Statements, key: str, by_owner: bool, now: float) -> float:
+    """When all attempts so far are forgiven: a full burst from now at the latest, also if a clock was set back."""
+    rows = execute(sql.comparisons, (key,))
+    owner, others = rows[0] if rows else (now, now)
+    return min(max(owner if by_owner else others, now), now + BURST * SECONDS)

@@ -1,0 +1,139 @@
+"""Guesses at a paid release, all at the same instant, against a live service with several workers.
+
+One attempt comes back every six seconds while the guesses are answered, however slow the machine is, and is allowed for;
+tests/ledger/test_comparisons.py has the counts with a clock that stands still.
+"""
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+
+import httpx
+import pytest
+
+from app.accounting.limits import Limit
+from app.ledger.comparisons import SECONDS
+from app.ledger.keys import new_key
+from app.ledger.opening import connections_of, open_ledger
+from app.ledger.store import Ledger
+from tests.api.client import CASE_STUDY, Json
+from tests.api.process import PATIENCE, Service
+from tests.ledger.examples import AT
+from tests.postgres import Postgres
+
+SECRET = "thirty-two characters at least, or more"
+WORKERS = 3
+TRUE_COUNT = 61_150
+LONGEST_WAIT = 60
+"""Seconds, as the documentation says."""
+
+
+def body(count: int) -> Json:
+    return {"mechanism": CASE_STUDY, "budget": "web", "groups": {"keys": ["a"], "counts": [count]}}
+
+
+class Guarded:
+    """A service with access keys, and releases that one of them paid for."""
+
+    def __init__(self, url: str, place: str) -> None:
+        self.url, self._place = url, place
+        with closing(open_ledger(place, SECRET)) as ledger:
+            self.owner, self.stranger = (self._key(ledger) for _ in range(2))
+            ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
+
+    def _key(self, ledger: Ledger) -> dict[str, str]:
+        key, kept = new_key(frozenset({"release"}), frozenset(), "", AT)
+        ledger.keys.add(kept)
+        return {"authorization": f"Bearer {key}"}
+
+    def release(self, key: dict[str, str], name: str) -> bytes:
+        headers = key | {"idempotency-key": name}
+        answer = httpx.post(f"{self.url}/release", json=body(TRUE_COUNT), headers=headers, timeout=PATIENCE)
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    def at_once(
+        self, path: str, name: str, guesses: list[tuple[dict[str, str], Json]]
+    ) -> tuple[list[httpx.Response], int]:
+        """All answers, and how many attempts came back meanwhile. All connections are open before the first guess."""
+
+        async def scenario() -> tuple[list[httpx.Response], int]:
+            limits = httpx.Limits(max_connections=len(guesses), max_keepalive_connections=len(guesses))
+            async with httpx.AsyncClient(base_url=self.url, limits=limits, timeout=PATIENCE) as http:
+                await asyncio.gather(*(http.get("/healthz") for _ in guesses))
+                headers = [key | {"idempotency-key": name} for key, _ in guesses]
+                posts = zip(guesses, headers, strict=True)
+                started = time.time()
+                answers = await asyncio.gather(
+                    *(http.post(path, json=guess, headers=sent) for (_, guess), sent in posts)
+                )
+                return answers, math.ceil((time.time() - started + 1) / SECONDS)
+
+        return asyncio.run(scenario())
+
+    def let_time_pass(self, seconds: float) -> None:
+        """Set back what the ledger remembers, which is the same as to wait."""
+        with closing(connections_of(self._place)) as connections, connections.transaction() as execute:
+            execute(f"UPDATE comparisons SET by_owner = by_owner - {seconds}, by_others = by_others - {seconds}")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """One service for each database: to start its workers takes longer than all the guesses."""
+    folder = tmp_path_factory.mktemp("guesses")
+    place = str(folder / "ledger.sqlite3")
+    if request.param == "postgres":
+        server: Postgres = request.getfixturevalue("postgres")
+        place = server.make_database()
+    with Service(temporary=folder, ledger=place, ledger_secret=SECRET, workers=str(WORKERS)) as service:
+        for _ in range(WORKERS):
+            service.wait_for_message("Application startup complete")
+        yield Guarded(service.url, place)
+
+
+def told(answers: list[httpx.Response]) -> Counter[tuple[int, str]]:
+    return Counter((answer.status_code, "" if answer.is_success else answer.json()["type"]) for answer in answers)
+
+
+def test_of_300_altered_replays_at_once_at_most_ten_are_compared_and_the_owner_is_let_in_soon(guarded: Guarded) -> None:
+    """By the client that paid and by another, half each; none of them hits the true count."""
+    first = guarded.release(guarded.owner, "altered")
+    keys = (guarded.owner, guarded.stranger)
+    guesses = [(keys[number % 2], body(TRUE_COUNT + 1 + number)) for number in range(300)]
+
+    answers, again = guarded.at_once("/release", "altered", guesses)
+
+    counts = told(answers)
+    assert set(counts) == {(409, "key-reused"), (429, "too-many-attempts")}
+    assert 1 <= counts[409, "key-reused"] <= 10 + 2 * again
+    waits = [int(answer.headers["retry-after"]) for answer in answers if answer.status_code == 429]
+    assert max(waits) <= LONGEST_WAIT
+    guarded.let_time_pass(LONGEST_WAIT)
+    assert guarded.release(guarded.owner, "altered") == first
+
+
+def test_300_guesses_of_another_client_do_not_keep_the_owner_out(guarded: Guarded) -> None:
+    """One of the guesses is right, and is told only if it is among the first few."""
+    first = guarded.release(guarded.owner, "guessed")
+    guesses = [(guarded.stranger, body(TRUE_COUNT - 150 + number)) for number in range(300)]
+
+    answers, again = guarded.at_once("/release", "guessed", guesses)
+
+    counts = told(answers)
+    assert set(counts) <= {(200, ""), (409, "key-reused"), (429, "too-many-attempts")}
+    assert counts[409, "key-reused"] <= 5 + again
+    assert guarded.release(guarded.owner, "guessed") == first
+
+
+def test_guesses_at_a_charge_are_counted_alike(guarded: Guarded) -> None:
+    guarded.release(guarded.owner, "charged")
+    guesses = [(guarded.stranger, {"mechanism": CASE_STUDY | {"sigma": 2000 + number}}) for number in range(60)]
+
+    answers, again = guarded.at_once("/budgets/web/charges", "charged", guesses)
+
+    counts = told(answers)
+    assert set(counts) == {(409, "key-reused"), (429, "too-many-attempts")}
+    assert 1 <= counts[409, "key-reused"] <= 5 + again

@@ -1,0 +1,160 @@
+"""Access keys are sealed by the ledger's secret: who can write to the database alone cannot change who is let in."""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.ledger.errors import WrongLedger
+from app.ledger.keys import AccessKey, hash_of
+from app.ledger.opening import connections_of, open_ledger
+from app.ledger.store import Ledger
+from tests.ledger.examples import AT
+from tests.ledger.test_division import OLD_LEDGER, OLD_SECRET
+
+INSERT = "INSERT INTO access_keys (id, hash, scopes, budgets, note, made_at, revoked_at) VALUES "
+TAMPERING = {
+    "inserted": (INSERT + f"('mine', '{'0' * 64}', 'admin', '', '', '{AT}', NULL)", {"mine"}),
+    "with another hash": ("UPDATE access_keys SET hash = '0' WHERE id = 'active'", {"active"}),
+    "with another scope": ("UPDATE access_keys SET scopes = 'admin' WHERE id = 'active'", {"active"}),
+    "bound to nothing": ("UPDATE access_keys SET budgets = '' WHERE id = 'active'", {"active"}),
+    "with another note": ("UPDATE access_keys SET note = 'x' WHERE id = 'active'", {"active"}),
+    "older": ("UPDATE access_keys SET made_at = '2020' WHERE id = 'active'", {"active"}),
+    "restored": ("UPDATE access_keys SET revoked_at = NULL WHERE id = 'revoked'", {"revoked"}),
+    "deleted": ("DELETE FROM access_keys WHERE id = 'active'", {"active"}),
+    "deleted after it was revoked": ("DELETE FROM access_keys WHERE id = 'revoked'", {"revoked"}),
+    "all deleted": ("DELETE FROM access_keys", {"active", "revoked"}),
+    "renamed": ("UPDATE access_keys SET id = 'other' WHERE id = 'active'", {"active", "other"}),
+    "without seals": ("DELETE FROM ledger WHERE name = 'access_keys'", {""}),
+    "with seals that are none": ("UPDATE ledger SET value = '[]' WHERE name = 'access_keys'", {""}),
+    "with another seal": (
+        "UPDATE ledger SET value = replace(value, '\"active\"', '\"mine\"') WHERE name = 'access_keys'",
+        {""},
+    ),
+}
+
+
+def key(name: str, scope: str = "release") -> AccessKey:
+    return AccessKey(name, hash_of(name), frozenset({scope}), frozenset({"web"}), "", AT)
+
+
+@pytest.fixture(autouse=True)
+def two_keys(ledger: Ledger) -> None:
+    ledger.keys.add(key("active"))
+    ledger.keys.add(key("revoked", "admin"))
+    assert ledger.keys.revoke("revoked", AT)
+
+
+def usable(ledger: Ledger) -> list[str]:
+    return [each.id for each in ledger.keys.read().usable]
+
+
+def test_keys_that_were_made_and_revoked_here_are_intact(ledger: Ledger) -> None:
+    found = ledger.keys.read()
+
+    assert found.faults == {}
+    assert [each.id for each in found.every] == ["active", "revoked"]
+    assert usable(ledger) == ["active"]
+    assert not ledger.keys.revoke("revoked", AT)
+    assert not ledger.keys.revoke("none", AT)
+    assert ledger.keys.read() == found
+
+
+@pytest.mark.parametrize("tampering", TAMPERING)
+def test_a_key_that_is_changed_behind_the_back_of_the_service_is_found_and_not_accepted(
+    ledger: Ledger, tampering: str
+) -> None:
+    statement, at_fault = TAMPERING[tampering]
+    with ledger._connections.transaction() as execute:
+        execute(statement)
+
+    found = ledger.keys.read()
+    assert found.faults.keys() == at_fault
+    assert not at_fault & {each.id for each in found.usable}
+    assert found.any_made  # so an access key stays mandatory
+    assert [each.id for each in found.usable] == ([] if at_fault & {"active", ""} else ["active"])
+
+
+def test_an_old_row_with_its_old_seal_is_found_once_it_was_revoked(ledger: Ledger) -> None:
+    """The seals are sealed together: a copy of one from before does not fit."""
+    with ledger._connections.reading() as execute:
+        ((before,),) = execute(ledger._sql.fact, ("access_keys",))
+    ledger.keys.revoke("active", AT)
+    with ledger._connections.reading() as execute:
+        ((after,),) = execute(ledger._sql.fact, ("access_keys",))
+    with ledger._connections.transaction() as execute:
+        old, new = (value.partition('"active": "')[2][:64] for value in (before, after))
+        execute("UPDATE access_keys SET revoked_at = NULL WHERE id = 'active'")
+        execute(f"UPDATE ledger SET value = replace(value, '{new}', '{old}') WHERE name = 'access_keys'")
+
+    assert usable(ledger) == []
+    assert ledger.keys.read().faults.keys() == {""}
+
+
+def test_a_change_of_the_list_shows_in_its_seal(ledger: Ledger) -> None:
+    seals = [ledger.keys.read().seal]
+    ledger.keys.add(key("third"))
+    seals.append(ledger.keys.read().seal)
+    ledger.keys.revoke("third", AT)
+    seals.append(ledger.keys.read().seal)
+
+    assert len(set(seals)) == 3
+
+
+def test_making_and_revoking_keys_does_not_seal_what_was_changed(ledger: Ledger) -> None:
+    with ledger._connections.transaction() as execute:
+        execute(TAMPERING["with another scope"][0])
+        execute(TAMPERING["inserted"][0])
+    ledger.keys.add(key("third"))
+    ledger.keys.revoke("third", AT)
+
+    assert ledger.keys.read().faults.keys() == {"active", "mine"}
+
+
+def test_with_another_secret_no_key_is_accepted_until_an_operator_seals_them(ledger: Ledger, ledger_url: str) -> None:
+    with ledger._connections.transaction() as execute:
+        execute("DELETE FROM ledger WHERE name = 'secret'")
+    ledger.close()
+
+    with closing(open_ledger(ledger_url, "another secret")) as again:
+        assert usable(again) == []
+        assert again.keys.read().any_made
+        with pytest.raises(WrongLedger, match=r"python -m app\.keys seal"):
+            again.keys.add(key("third"))
+        again.keys.seal()
+        assert usable(again) == ["active"]
+        again.keys.add(key("third"))
+
+
+def test_keys_made_by_several_at_once_are_all_sealed(ledger: Ledger, ledger_url: str) -> None:
+    others = [open_ledger(ledger_url, "a secret for tests") for _ in range(3)]
+    for number, other in enumerate(others):
+        other.keys.add(key(f"key {number}"))
+        other.close()
+
+    assert ledger.keys.read().faults == {}
+    assert len(usable(ledger)) == 4
+
+
+def test_keys_of_an_earlier_version_are_sealed_when_it_is_migrated(tmp_path: Path) -> None:
+    place = tmp_path / "old.sqlite3"
+    shutil.copy(OLD_LEDGER, place)
+
+    with closing(open_ledger(str(place), OLD_SECRET)) as ledger:
+        assert ledger.keys.read().faults == {}
+        assert usable(ledger) == ["00000001"]
+
+
+def test_bytes_where_text_should_be_are_a_fault(tmp_path: Path) -> None:
+    """SQLite keeps whatever it is given, a key without an id too."""
+    place = str(tmp_path / "other.sqlite3")
+    with closing(open_ledger(place, "a secret for tests")) as ledger:
+        ledger.keys.add(key("active"))
+        connections = connections_of(place)
+        with closing(connections), connections.transaction() as execute:
+            execute(INSERT + f"(NULL, 'h', 'admin', '', '', '{AT}', NULL)")
+            execute("UPDATE access_keys SET note = x'00' WHERE id = 'active'")
+
+        assert ledger.keys.read().faults == {"None": "cannot be read", "active": "cannot be read"}
+        assert usable(ledger) == []

@@ -1,0 +1,154 @@
+"""Where the ledger's file cannot be, and who may read it where it is: one line at start, 503 at run time, never a 500.
+
+These tests may run as root, whom no permission stops; the paths below fail for everybody.
+"""
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.accounting.limits import Limit
+from app.ledger.errors import LedgerUnavailable
+from app.ledger.opening import open_existing, open_ledger
+from tests.api.client import CASE_STUDY, Client, problem_errors
+from tests.api.process import PATIENCE, ROOT, Service, environment
+from tests.ledger.examples import AT, charge, paid
+
+SECRET = "thirty-two characters at least, or more"
+GROUPS = {"keys": ["a"], "counts": [70000]}
+
+
+def _file_as_folder(folder: Path) -> str:
+    (folder / "file").write_text("no folder")
+    return str(folder / "file" / "ledger.sqlite3")
+
+
+def _folder_as_file(folder: Path) -> str:
+    (folder / "ledger.sqlite3").mkdir()
+    return str(folder / "ledger.sqlite3")
+
+
+def _folder_as_secret(folder: Path) -> str:
+    (folder / "ledger.sqlite3.secret").mkdir()
+    return str(folder / "ledger.sqlite3")
+
+
+def _loop(folder: Path) -> str:
+    (folder / "ledger.sqlite3").symlink_to(folder / "ledger.sqlite3")
+    return str(folder / "ledger.sqlite3")
+
+
+PLACES: dict[str, Callable[[Path], str]] = {
+    "a file as its folder": _file_as_folder,
+    "a folder in its place": _folder_as_file,
+    "a folder in place of its secret": _folder_as_secret,
+    "a link to itself": _loop,
+    "a folder that is not there": lambda folder: str(folder / "missing" / "ledger.sqlite3"),
+    "a name that is too long": lambda folder: str(folder / ("l" * 300)),
+    "a name whose secret's is too long": lambda folder: str(folder / ("l" * 250)),
+    "a file system that takes no files": lambda _folder: "/proc/ledger.sqlite3",
+    "a device": lambda _folder: "/dev/full",
+}
+NUL = {"a name with a NUL": lambda folder: str(folder / "led\0ger")}  # the environment cannot carry it
+
+
+@pytest.fixture(params=PLACES | NUL)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return (PLACES | NUL)[request.param](tmp_path)
+
+
+@pytest.fixture(params=["a file as its folder", "a folder in its place", "a name that is too long"])
+def some_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """For tests that start a process each."""
+    return PLACES[request.param](tmp_path)
+
+
+def test_a_place_where_no_ledger_can_be_is_unavailable(place: str) -> None:
+    for attempt in (open_ledger, open_existing):
+        with pytest.raises(LedgerUnavailable) as refused:
+            attempt(place, "")
+        assert len(str(refused.value).splitlines()) == 1
+
+
+def test_requests_are_answered_503_and_accounting_goes_on(place: str) -> None:
+    client = Client(ledger=place)
+
+    for _ in range(2):
+        problem_errors(client.get("/budgets"), 503, "ledger-unavailable")
+        problem_errors(client.get("/budgets/web"), 503, "ledger-unavailable")
+        body = {"mechanism": CASE_STUDY, "groups": GROUPS, "budget": "web"}
+        paid_release = client.request("POST", "/release", json=body, headers={"idempotency-key": "a"})
+        problem_errors(paid_release, 503, "ledger-unavailable")
+        calibrate = {"mechanism": {"c_u": 3, "tau": 1}, "budget": "web"}
+        problem_errors(client.post("/calibrate", calibrate), 503, "ledger-unavailable")
+    assert client.point(CASE_STUDY, 0.349)["delta"] == 1.003103848512688e-05
+    client.app.state.services.books.close()
+
+
+def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment(**settings), timeout=PATIENCE, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "program", [("app.keys", "list"), ("app.keys", "create", "--scope", "admin"), ("app.verify",), ("app",)], ids=str
+)
+def test_a_program_says_it_in_one_line(some_place: str, program: tuple[str, ...]) -> None:
+    finished = run(*program, ledger=some_place, host="0.0.0.0", port="0")
+
+    assert (finished.returncode, finished.stdout) == (2, "")
+    (line,) = finished.stderr.splitlines()
+    assert "Traceback" not in line
+
+
+def test_the_service_starts_with_one_line_in_its_log_that_says_so(tmp_path: Path) -> None:
+    with Service(temporary=tmp_path, ledger=_file_as_folder(tmp_path)) as service:
+        service.wait_for_message("startup complete") if "startup complete" not in service.output else None
+        lines = [line for line in service.log if line["level"] == "warning"]
+        assert service.get("/budgets").status_code == 503
+        assert service.get("/healthz").status_code == 200
+
+    assert [line["message"] for line in lines] == [
+        "the ledger is unavailable: its secret cannot be read or made: Not a directory"
+    ]
+
+
+@contextmanager
+def umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("mask", [0, 0o022, 0o077])
+def test_every_file_of_a_ledger_is_for_the_service_alone_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+    with umask(mask), closing(open_ledger(str(tmp_path / "ledger.sqlite3"), "")) as ledger:
+        ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
+        charge(ledger, paid())
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+
+    assert modes == {f"ledger.sqlite3{end}": 0o600 for end in ("", "-wal", "-shm", ".secret")}
+
+
+def test_a_file_that_was_there_keeps_its_mode_and_a_line_says_that_others_may_open_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    open_ledger(str(place), "").close()
+    assert caplog.messages == []
+    place.chmod(0o640)
+    open_ledger(str(place), "").close()
+
+    assert stat.S_IMODE(place.stat().st_mode) == 0o640
+    (message,) = caplog.messages
+    assert "ledger.sqlite3 has mode 0640" in message
