@@ -1,6 +1,6 @@
 """Guesses at a paid release, all at the same instant, against a live service with several workers.
 
-One attempt comes back every six seconds while the guesses are answered, however slow the machine is, and is allowed for;
+One attempt comes back every six seconds while guesses are answered, and is allowed for, however slow the machine is;
 tests/ledger/test_comparisons.py has the counts with a clock that stands still.
 """
 
