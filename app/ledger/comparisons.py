@@ -17,7 +17,9 @@ BURST = 5
 SECONDS = 6.0
 
 
-def wait_before(execute: Execute, sql: Statements, key: str, *, by_owner: bool, now: float) -> TooManyComparisons | None:
+def wait_before(
+    execute: Execute, sql: Statements, key: str, *, by_owner: bool, now: float
+) -> TooManyComparisons | None:
     """Whether a comparison must wait, without making one: most of a flood is turned away by readers."""
     wait = _until(execute, sql, key, by_owner, now) - now - (BURST - 1) * SECONDS
     return TooManyComparisons(math.ceil(wait)) if wait > 0 else None
@@ -41,5 +43,5 @@ def refusal(
 def _until(execute: Execute, sql: Statements, key: str, by_owner: bool, now: float) -> float:
     """When all attempts so far are forgiven: a full burst from now at the latest, also if a clock was set back."""
     rows = execute(sql.comparisons, (key,))
-    owner, others = rows[0] if rows else (now, now)
+    owner, others = map(float, rows[0]) if rows else (now, now)
     return min(max(owner if by_owner else others, now), now + BURST * SECONDS)
