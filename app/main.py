@@ -15,9 +15,10 @@ from app.api.access import AccessMiddleware, Gate
 from app.api.books import Books
 from app.api.guards import GuardMiddleware
 from app.api.services import Services
-from app.api.workload import Workshop
 from app.metrics import Metrics, MetricsMiddleware
 from app.release import quantiles
+from app.service import worker_pool
+from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 
 __all__ = ["create_app"]
@@ -45,14 +46,19 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     cache = CurveCache(settings.cache_size)
     # A table four times and its upload once, which is more than a release takes, and room for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
-    workshop = Workshop(settings.heavy_threads, settings.heavy_queue, process_memory)
+    workers, queue = settings.heavy_threads, settings.heavy_queue
+    worker_pool.preload([module.__name__ for module in (account, budgets, calibrate, compare, release, release_table)])
+    accounting = WorkerPool("accounting", workers, queue, process_memory, settings.heavy_seconds)
+    releases = WorkerPool("releases", workers, queue, process_memory, settings.release_seconds)
     books = Books(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
     gate = Gate(books, metrics, open_access=settings.open_access, account_keys=settings.account_keys)
-    services = Services(settings, cache, workshop, metrics, books, gate)
+    services = Services(settings, cache, accounting, releases, metrics, books, gate)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        accounting.start()
+        releases.start()
         await books.start()
         quantiles.table()  # made and proven now, not while the first release waits
         # What is loaded now stays; the collector need not walk it, and the cache's values form no cycles.
@@ -60,7 +66,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
         yield
-        workshop.close()
+        services.close_pools()
         books.close()
 
     app = FastAPI(
@@ -79,10 +85,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     for path, assets in pages.ASSETS.items():
         app.mount(path, assets)
-    releases = {"/release": settings.max_release_bytes, "/release/table": settings.max_table_bytes}
+    large = {"/release": settings.max_release_bytes, "/release/table": settings.max_table_bytes}
     app.add_middleware(AccessMiddleware, gate=gate)
-    app.add_middleware(GuardMiddleware, max_bytes=settings.max_body_bytes, exceptions=releases)
-    app.add_middleware(MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed=releases.keys())
+    app.add_middleware(GuardMiddleware, max_bytes=settings.max_body_bytes, exceptions=large)
+    app.add_middleware(MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed=large.keys())
     problems.install(app)
     _describe_problems(app)
     return app

@@ -91,7 +91,7 @@ def smallest_eigenvalue(matrix: Matrix) -> arb:
     return balls.ANYTHING
 
 
-def is_diagonal(matrix: Matrix) -> bool:
+def is_diagonal(matrix: Sequence[Sequence[float]]) -> bool:
     return all(entry == 0 for i, row in enumerate(matrix) for j, entry in enumerate(row) if i != j)
 
 

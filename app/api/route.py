@@ -9,15 +9,20 @@ from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
 from fastapi import Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-__all__ = ["JsonRoute", "content_type", "parsed", "received"]
+from app.api.problems import InvalidBody
+from app.api.services import services_of
+from app.api.workload import in_pool
+
+__all__ = ["JsonRoute", "content_type", "parsed", "parsed_body", "received"]
 
 M = TypeVar("M", bound=BaseModel)
+
+_SHORT_BYTES = 16 * 1024
 
 
 class JsonRoute(APIRoute):
@@ -38,8 +43,15 @@ class JsonRoute(APIRoute):
         await send({"type": "http.response.body", "body": encoded})
 
     async def answer(self, request: Request, content: bytes) -> bytes:
-        answer: BaseModel = await self.endpoint(request, parsed(self._model, content))
-        return answer.model_dump_json().encode()
+        answer: BaseModel | bytes = await self.endpoint(request, await parsed_body(request, self._model, content))
+        return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
+
+
+async def parsed_body(request: Request, model: type[M], content: bytes) -> M:
+    """The body, read by a worker where it is long: a hundred thousand errors would hold up all other requests."""
+    if len(content) <= _SHORT_BYTES:
+        return parsed(model, content)
+    return await in_pool(request, services_of(request).accounting, parsed, model, content)
 
 
 def parsed(model: type[M], content: bytes) -> M:
@@ -47,7 +59,8 @@ def parsed(model: type[M], content: bytes) -> M:
     try:
         return model.model_validate_json(content)
     except ValidationError as error:
-        raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
+        invalid = InvalidBody.of(error.errors(include_url=False, include_input=False))
+    raise invalid  # outside of the handler: there it would keep pydantic's error, and that the body
 
 
 async def received(receive: Receive) -> AsyncIterator[bytes]:

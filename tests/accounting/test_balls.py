@@ -214,7 +214,7 @@ def test_round_down_of_what_cannot_be_told_from_zero_is_zero() -> None:
 
 
 def test_a_tie_is_settled_at_moderate_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    """μ = √(c_u)/σ is often a double itself. No precision proves that, and the highest takes a hundred times as long."""
+    """μ = √(c_u)/σ is often a double itself. No precision proves that, and the highest takes very long."""
     tried: list[int] = []
     at_precision = balls.at_precision
 

@@ -25,7 +25,7 @@ def bank(ledger_url: str) -> Iterator[Bank]:
     made = Bank(ledger_url)
     yield made
     made.app.state.services.books.close()
-    made.app.state.services.workshop.close()
+    made.app.state.services.close_pools()
 
 
 def small(bank: Bank, key: str | None, **changes: Any) -> httpx.Response:
