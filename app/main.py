@@ -48,8 +48,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
     worker_pool.preload([module.__name__ for module in (account, budgets, calibrate, compare, release, release_table)])
-    accounting = WorkerPool("accounting", workers, queue, process_memory, settings.heavy_seconds)
-    releases = WorkerPool("releases", workers, queue, process_memory, settings.release_seconds)
+    accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
+    releases = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     books = Books(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
     gate = Gate(books, metrics, open_access=settings.open_access, account_keys=settings.account_keys)

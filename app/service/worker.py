@@ -23,15 +23,16 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 class Worker:
     """A process of its own, started at once and killed to stop it. Not for two threads at a time, but for ``kill``."""
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, name: str, memory: int) -> None:
         self._connection, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(theirs, memory), daemon=True)
+        self._process = _CONTEXT.Process(target=_serve, args=(theirs, name, memory), daemon=True)
         self._process.start()
         theirs.close()
 
     @property
     def is_alive(self) -> bool:
-        return self._process.is_alive()
+        """While it has no task: a worker that has ended has closed its pipe, and no other has anything to say."""
+        return not self._connection.poll()
 
     def do(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bool, Any]:
         """Whether the function returned, and its result or its exception. OSError or EOFError if the process ended."""
@@ -51,8 +52,9 @@ class Worker:
         self._connection.close()
 
 
-def _serve(connection: Connection, memory: int) -> None:
+def _serve(connection: Connection, name: str, memory: int) -> None:
     """In the new process: tasks, one after the other, until the service closes the pipe or ends."""
+    Path("/proc/self/comm").write_text(name)  # for ps and top
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt at the terminal is for the service, which tells us
     _bound_memory(memory)
     threading.Thread(target=_end_with_parent, daemon=True).start()

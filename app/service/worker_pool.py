@@ -59,6 +59,7 @@ class WorkerPool:
     """``workers`` processes, started when first needed, and places for ``queue`` tasks to wait."""
 
     def __init__(self, name: str, workers: int, queue: int, memory: int, seconds: float) -> None:
+        self._name = name
         self._workers = workers
         self._memory = memory
         self._seconds = seconds
@@ -71,7 +72,7 @@ class WorkerPool:
     def start(self) -> None:
         """Start the workers in the background, so that the first request need not wait for them."""
         for _ in range(self._workers):
-            self._threads.submit(lambda: self._idle.append(Worker(self._memory)))
+            self._threads.submit(lambda: self._idle.append(Worker(self._name, self._memory)))
 
     def check_room(self) -> None:
         """Busy when the queue is full: for requests whose body should not be read in vain."""
@@ -132,7 +133,7 @@ class WorkerPool:
             if worker.is_alive:
                 return worker
             worker.end()
-        return Worker(self._memory)
+        return Worker(self._name, self._memory)
 
     def _give_back(self, worker: Worker) -> None:
         self._idle.append(worker)
