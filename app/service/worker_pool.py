@@ -89,8 +89,8 @@ class WorkerPool:
         task = _Task((function, args, kwargs))
         future = asyncio.get_running_loop().run_in_executor(self._threads, self._perform, task)
         try:
-            done, _ = await asyncio.wait({future}, timeout=self._seconds)
-            if not done:
+            await asyncio.wait({future}, timeout=self._seconds)
+            if not future.done():
                 raise DeadlinePassed(self._seconds)
             result: T = _outcome(future)
             return result

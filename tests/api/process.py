@@ -70,8 +70,8 @@ def _children(process: int) -> list[int]:
 
 
 def held_by(process: int) -> list[str]:
-    """The files without a name that a process has open or mapped."""
-    entries = Path(f"/proc/{process}/fd").iterdir()
+    """The files without a name that a process has open or mapped, but for where its output goes."""
+    entries = [entry for entry in Path(f"/proc/{process}/fd").iterdir() if int(entry.name) > 2]
     opened = [os.readlink(entry) for entry in entries if os.path.lexists(entry)]
     mapped = Path(f"/proc/{process}/maps").read_text().splitlines()
     return [line for line in [*opened, *mapped] if "(deleted)" in line]
