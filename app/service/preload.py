@@ -15,20 +15,27 @@ from app.release import quantiles
 __all__: list[str] = []
 
 
-def _remove_own_socket() -> None:
-    """Remove the folder with the socket by which the service asks for workers: if it was killed, it cannot."""
+def _sockets_listened_on() -> list[Path]:
+    found = []
     for entry in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
             if os.readlink(entry).startswith("socket:"):
-                with socket.socket(fileno=os.dup(int(entry.name))) as found:
-                    if found.family == socket.AF_UNIX and found.getsockname():
-                        path = Path(found.getsockname())
-                        path.unlink()
-                        path.parent.rmdir()
+                with socket.socket(fileno=os.dup(int(entry.name))) as each:
+                    if each.family == socket.AF_UNIX and each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                        found.append(Path(each.getsockname()))
+    return found
 
 
+def _remove(path: Path) -> None:
+    """The socket by which the service asks for workers, and its folder: a service that was killed cannot."""
+    with suppress(OSError):
+        path.unlink()
+        path.parent.rmdir()
+
+
+for _path in _sockets_listened_on():
+    atexit.register(_remove, _path)
 quantiles.table()
 # Objects made until now live as long as the process. The collector need not visit them after every task.
 gc.collect()
 gc.freeze()
-atexit.register(_remove_own_socket)
