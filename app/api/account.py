@@ -25,6 +25,9 @@ Epsilon = Annotated[float, Field(ge=0)]
 Delta = Annotated[float, Field(gt=0, lt=1)]
 
 
+_ADVICE = "give fewer columns or vectors, or mu_0"
+
+
 class AccountRequest(Strict):
     """A mechanism, and the ε or the δ at which to account for it."""
 
@@ -45,6 +48,10 @@ class AccountRequest(Strict):
         if (self.epsilon is None) == (self.delta is None):
             raise PydanticCustomError("stated", "", {"stated": "must have exactly one of epsilon and delta"})
         return self
+
+    def slimmed(self, most_work: int) -> Self:
+        check_work(most_work, "/mechanism/aggregates", self.mechanism.work, _ADVICE)
+        return self.model_copy(update={"mechanism": self.mechanism.bare()})
 
     def query(self) -> tuple[Variable, list[float]]:
         """The variable asked by, and its values."""
@@ -223,8 +230,7 @@ async def account_add_deltas(
 
 
 async def _mechanism(request: Request, services: Services, body: AccountRequest) -> Mechanism:
-    work, advice = body.mechanism.work, "give fewer columns or vectors, or mu_0"
-    check_work(services.settings.max_work, "/mechanism/aggregates", work, advice)
+    check_work(services.settings.max_work, "/mechanism/aggregates", body.mechanism.work, _ADVICE)
     return (await services.to_domain(request, body.mechanism, services.accounting)).bare
 
 

@@ -28,7 +28,7 @@ from app.api.budget_documents import (
     VerificationOut,
 )
 from app.api.mechanism import GaussianIn, MechanismIn
-from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.route import JsonRoute, parsed_body
 from app.api.services import AT_ONCE, Services, services_of
 from app.api.spending import KEY_HEADER, charged, idempotency_key, paying
@@ -39,8 +39,6 @@ from app.ledger.store import Ledger
 from app.service.work_bounds import check_work
 
 __all__ = ["router"]
-
-_MOST_PLANNED = 1000
 
 Name = Annotated[
     str,
@@ -164,13 +162,9 @@ async def preview(
     body: Annotated[PreviewIn, Body(openapi_examples=_PREVIEW_EXAMPLES)],
 ) -> PreviewOut:
     """A mechanism, or a list of them that shall be run in order. Nothing is charged and nothing is recorded."""
-    planned = body.mechanism if isinstance(body.mechanism, list) else [body.mechanism]
-    if len(planned) > _MOST_PLANNED:
-        raise LimitExceeded("/mechanism", f"must have at most {_MOST_PLANNED} items")
     services = services_of(request)
-    work, advice = [1 + each.work for each in planned], "give fewer mechanisms, or fewer columns, or mu_0"
-    check_work(services.settings.max_work, "/mechanism", work, advice)
-    if len(planned) == 1 and work[0] <= AT_ONCE + 1:
+    planned = body.planned(services.settings.max_work)
+    if len(planned) == 1 and planned[0].work <= AT_ONCE:
         plan = _costed(planned)
     else:
         plan = await in_pool(request, services.accounting, _costed, planned)

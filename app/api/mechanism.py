@@ -1,6 +1,6 @@
 """The mechanism object: the same in every request, and what /calibrate gives back."""
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
@@ -33,6 +33,10 @@ class Strict(BaseModel):
     """No coercion, no unknown fields, no NaN: a number that was not meant is not accepted."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def slimmed(self, _most_work: int) -> Self:
+        """In a worker that has read a long body: what the service needs of it, within the bound on work."""
+        return self
 
 
 Row = Annotated[list[float], Field(min_length=1, max_length=MOST_COLUMNS)]
@@ -249,6 +253,12 @@ class MechanismIn(Strict):
         """About how many milliseconds its columns take."""
         return _work(self.aggregates)
 
+    def bare(self) -> Self:
+        """The same privacy with μ₀ in place of the columns: little to send to another process."""
+        if not isinstance(self.aggregates, ColumnsIn):
+            return self
+        return self.model_copy(update={"aggregates": MuZeroIn(mu_0=self.to_domain().mu_0)})
+
     def to_domain(self) -> Mechanism:
         return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, **_further(self.aggregates))
 
@@ -266,6 +276,12 @@ class GaussianIn(Strict):
     def work(self) -> float:
         """About how many milliseconds its columns take."""
         return _work(self.aggregates)
+
+    def bare(self) -> Self:
+        """The same privacy with μ₀ in place of the columns: little to send to another process."""
+        if not isinstance(self.aggregates, ColumnsIn):
+            return self
+        return self.model_copy(update={"aggregates": MuZeroIn(mu_0=self.to_domain().mu_0)})
 
     def to_domain(self) -> PlainGaussian:
         return PlainGaussian(self.c_u, self.sigma, **_further(self.aggregates))

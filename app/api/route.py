@@ -14,13 +14,14 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
+from app.api.mechanism import Strict
 from app.api.problems import InvalidBody
 from app.api.services import services_of
 from app.api.workload import in_pool
 
 __all__ = ["JsonRoute", "content_type", "parsed", "parsed_body", "received"]
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound=Strict)
 
 _SHORT_BYTES = 16 * 1024
 
@@ -31,7 +32,7 @@ class JsonRoute(APIRoute):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.app = self.serve
-        self._model: type[BaseModel] = inspect.get_annotations(self.endpoint)["body"].__origin__
+        self._model: type[Strict] = inspect.get_annotations(self.endpoint)["body"].__origin__
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if content_type(scope) != b"application/json":
@@ -51,7 +52,12 @@ async def parsed_body(request: Request, model: type[M], content: bytes) -> M:
     """The body, read by a worker where it is long: a hundred thousand errors would hold up all other requests."""
     if len(content) <= _SHORT_BYTES:
         return parsed(model, content)
-    return await in_pool(request, services_of(request).accounting, parsed, model, content)
+    services = services_of(request)
+    return await in_pool(request, services.accounting, _slimmed, model, content, services.settings.max_work)
+
+
+def _slimmed(model: type[M], content: bytes, most_work: int) -> M:
+    return parsed(model, content).slimmed(most_work)
 
 
 def parsed(model: type[M], content: bytes) -> M:

@@ -1,5 +1,6 @@
 """What a request may ask for is bounded by its public parameters, before any of it is done."""
 
+import json
 from typing import Any
 
 import pytest
@@ -90,3 +91,29 @@ def test_work_grows_with_columns_and_with_extreme_points() -> None:
     for points in (1, 100, 10_000, None):
         assert columns_work(4, points) < columns_work(8, points) < columns_work(100, points)
     assert columns_work(4, 1) < columns_work(4, 1000) < columns_work(4, 100_000)
+
+
+def test_a_long_body_is_answered_as_a_short_one_is() -> None:
+    """A long one is read by a worker, which keeps what is not needed of it: here spaces tell them apart."""
+    client = Client()
+    bodies = [
+        ("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": columns(4, "l2")}, "epsilon": [0.1, 0.349]}),
+        ("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": columns(4, "l2") | {"names": []}}, "epsilon": 1}),
+        ("/account/add-deltas", {"mechanism": CASE_STUDY | {"sigma": -1, "x": 2}, "delta": 1e-5}),
+        ("/calibrate", draft(aggregates=relative(3))),
+        ("/compare", draft(aggregates=columns(3))),
+    ]
+    for path, body in bodies:
+        short = json.dumps(body).encode()
+        answers = [client.post(path, content) for content in (short, short + b" " * 20_000)]
+        assert answers[0].status_code == answers[1].status_code
+        assert answers[0].json() == answers[1].json()
+
+
+def test_a_hundred_thousand_errors_are_found_by_a_worker() -> None:
+    """Not on the event loop: while no worker may be waited for, the request is refused unread."""
+    body = {"mechanism": CASE_STUDY, "epsilon": 1} | {f"x{k}": 0 for k in range(100_000)}
+
+    errors = problem_errors(Client().post("/account/exact", body), 422, "invalid-request")
+    assert errors == {"": "has a field that is not part of this object"}
+    problem_errors(Client(heavy_seconds=0.001).post("/account/exact", body), 503, "deadline-passed")
