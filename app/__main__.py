@@ -54,6 +54,15 @@ def _allow_open_files() -> None:
 
 
 def _refusal(settings: Settings) -> str | None:
+    """Why not to serve: tables have nowhere to be spooled, or other machines would be let in without a key."""
+    try:
+        tempfile.TemporaryFile().close()
+    except OSError:
+        return "TMPDIR: must name a folder for temporary files that can be written; none of the usual ones can"
+    return _open_to_all(settings)
+
+
+def _open_to_all(settings: Settings) -> str | None:
     """Why not to listen, where other machines would be let in by nothing; any key ever made means that one is asked."""
     if is_loopback(settings.host) or settings.open_access:
         return None

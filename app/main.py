@@ -18,10 +18,11 @@ from app.api.dispatch import Dispatcher
 from app.api.guards import GuardMiddleware
 from app.api.route import DeclaredRoute
 from app.api.services import Services
-from app.api.workload import Workshop
 from app.http_protocol import ConnectionBounds
 from app.metrics import Metrics, MetricsMiddleware
 from app.release import quantiles
+from app.service import worker_pool
+from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 
 __all__ = ["create_app"]
@@ -49,17 +50,22 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     cache = CurveCache(settings.cache_size)
     # A table four times and its upload once, which is more than a release takes, and room for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
-    workshop = Workshop(settings.heavy_threads, settings.heavy_queue, process_memory)
+    workers, queue = settings.heavy_threads, settings.heavy_queue
+    worker_pool.preload([module.__name__ for module in (account, budgets, calibrate, compare, release, release_table)])
+    accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
+    releases = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     books = Books(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
     gate = Gate(books, open_access=settings.open_access, account_keys=settings.account_keys)
     bounds = ConnectionBounds(
         settings.max_head_bytes, settings.head_seconds, settings.body_seconds, settings.max_connections, metrics
     )
-    services = Services(settings, cache, workshop, metrics, books, gate)
+    services = Services(settings, cache, accounting, releases, metrics, books, gate)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:
+        accounting.start()
+        releases.start()
         await books.start()
         quantiles.table()  # made and proven now, not while the first release waits
         # What is loaded now stays; the collector need not walk it, and the cache's values form no cycles.
@@ -67,7 +73,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
         yield {"connection_bounds": bounds}
-        workshop.close()
+        services.close_pools()
         books.close()
 
     app = FastAPI(

@@ -50,12 +50,25 @@ class Settings(BaseSettings):
     )
     cache_size: int = Field(default=65_536, ge=0, description="curve points remembered, least recently used go first")
     heavy_threads: int = Field(
-        default=1,
-        ge=1,
-        le=64,
-        description="threads for theorem scans, and processes for wide covariances and large releases",
+        default=1, ge=1, le=64, description="worker processes for heavy accounting, and as many others for releases"
     )
-    heavy_queue: int = Field(default=16, ge=0, description="heavy requests that may wait for one; more is 503")
+    heavy_queue: int = Field(
+        default=16, ge=0, description="heavy requests that may wait for a worker, of either kind; more is 503"
+    )
+    heavy_seconds: float = Field(
+        default=60,
+        gt=0,
+        allow_inf_nan=False,
+        description="longest time for heavy accounting, waiting included; then 503",
+    )
+    release_seconds: float = Field(
+        default=600, gt=0, allow_inf_nan=False, description="the same for a release, from when its body has arrived"
+    )
+    max_work: int = Field(
+        default=20_000,
+        ge=1,
+        description="most work of an accounting request, in milliseconds by estimate; more is 422",
+    )
     ledger: str = Field(
         default="ledger.sqlite3", min_length=1, description="where budgets are kept: a file, or a `postgresql://` URL"
     )

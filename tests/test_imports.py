@@ -26,7 +26,9 @@ ALLOWED_APP_PACKAGES = {
     "accounting": {"app.accounting"},
     "release": {"app.accounting", "app.release"},
     "ledger": {"app.accounting", "app.ledger"},
-    "api": {"app.accounting", "app.release", "app.ledger", "app.api", "app.settings", "app.metrics", "app.loopback"},
+    "service": {"app.accounting", "app.release", "app.ledger", "app.service", "app.settings"},
+    "api": {"app.accounting", "app.release", "app.ledger", "app.service", "app.api"}
+    | {"app.settings", "app.metrics", "app.loopback"},
     "web": set(),
     "metrics.py": {"app.accounting"},
     "logs.py": set(),

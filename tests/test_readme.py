@@ -42,7 +42,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
     said = [asyncio.run(send(command, path, body)) for command, path, body, _ in COMMANDS]
     app.state.services.books.close()
-    app.state.services.workshop.close()
+    app.state.services.close_pools()
     return said
 
 

@@ -43,6 +43,8 @@ ANYTHING = arb(0, math.inf)
 T = TypeVar("T")
 
 _AMPLE_BITS = 60
+# A ball as narrow as this that still holds a double is a tie: more precision would take 0.1 s and settle nothing.
+_TIE_BITS = 256
 _LARGEST = math.nextafter(math.inf, 0)
 
 _lock = threading.Lock()
@@ -62,7 +64,8 @@ def at_precision(bits: int, compute: Callable[[], T]) -> T:
 def round_up(balls: Callable[[], Sequence[arb]], ceilings: Sequence[float] = (math.inf,)) -> tuple[float, ...]:
     """The smallest double at or above each of the reals that ``balls`` encloses, known to be in (0, its ceiling].
 
-    Within one ulp of it in the one case that no precision settles: a real that is itself a double.
+    Within one ulp of it in the one case that no precision settles: a real that is itself a double, or that 256 bits
+    cannot tell from one.
     """
 
     def attempt() -> tuple[tuple[float, ...], bool]:
@@ -98,7 +101,10 @@ def at_most(comparison: Callable[[], tuple[arb, arb]]) -> bool:
 
     def attempt() -> bool | None:
         left, right = comparison()
-        return True if left <= right else False if left > right else None
+        if left <= right:
+            return True
+        is_tie = min(left.rel_accuracy_bits(), right.rel_accuracy_bits()) >= _TIE_BITS
+        return False if is_tie or left > right else None
 
     for bits in PRECISIONS:
         answer = at_precision(bits, attempt)
@@ -174,7 +180,7 @@ def _rounded_up(ball: arb, ceiling: float) -> tuple[float, bool]:
             return min(math.nextafter(near, math.inf), ceiling), True
     double = min(_double_above(ball), ceiling) if ball.is_finite() else ceiling
     below = math.nextafter(double, 0.0)
-    return double, below == 0.0 or bool(ball > below)
+    return double, below == 0.0 or bool(ball > below) or ball.rel_accuracy_bits() >= _TIE_BITS
 
 
 def _double_above(ball: arb) -> float:

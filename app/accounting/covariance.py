@@ -72,6 +72,8 @@ def smallest_eigenvalue(matrix: Matrix) -> arb:
 
     From above by a Rayleigh quotient, after inverse iteration; from below by a Cholesky factor of Σ − t I.
     """
+    if is_diagonal(matrix):
+        return arb(min(row[i] for i, row in enumerate(matrix)))
     factor = cholesky(matrix)
     if factor is None:
         return balls.ANYTHING
@@ -89,7 +91,7 @@ def smallest_eigenvalue(matrix: Matrix) -> arb:
     return balls.ANYTHING
 
 
-def is_diagonal(matrix: Matrix) -> bool:
+def is_diagonal(matrix: Sequence[Sequence[float]]) -> bool:
     return all(entry == 0 for i, row in enumerate(matrix) for j, entry in enumerate(row) if i != j)
 
 

@@ -118,6 +118,11 @@ class PlainGaussian:
         object.__setattr__(self, "mu_0", checked.mu_0)
 
     @property
+    def bare(self) -> "PlainGaussian":
+        """The same privacy without what its μ₀ came from."""
+        return PlainGaussian(self.c_u, self.sigma, self.mu_0)
+
+    @property
     def mu_squared_per_group(self) -> arb:
         """1/σ² + μ₀², as a ball."""
         return _mu_squared_per_group(self.sigma, self.mu_0)

@@ -15,7 +15,8 @@ from app.api.mechanism import MechanismIn, MechanismOut, OneOrMany, Strict
 from app.api.problems import ACCESS_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute
 from app.api.services import Services, services_of
-from app.api.workload import in_slices
+from app.api.workload import in_pool, in_slices
+from app.service.work_bounds import check_work, theorem_work
 
 __all__ = ["router"]
 
@@ -23,6 +24,9 @@ router = APIRouter(prefix="/account", tags=["account"], responses=PROBLEMS | ACC
 
 Epsilon = Annotated[float, Field(ge=0)]
 Delta = Annotated[float, Field(gt=0, lt=1)]
+
+
+_ADVICE = "give fewer columns or vectors, or mu_0"
 
 
 class AccountRequest(Strict):
@@ -45,6 +49,10 @@ class AccountRequest(Strict):
         if (self.epsilon is None) == (self.delta is None):
             raise PydanticCustomError("stated", "", {"stated": "must have exactly one of epsilon and delta"})
         return self
+
+    def slimmed(self, most_work: int) -> Self:
+        check_work(most_work, "/mechanism/aggregates", self.mechanism.work, _ADVICE)
+        return self.model_copy(update={"mechanism": self.mechanism.bare()})
 
     def query(self) -> tuple[Variable, list[float]]:
         """The variable asked by, and its values."""
@@ -207,9 +215,12 @@ async def account_exact(
     services = services_of(request)
     if body.theorem:
         _check_evaluations(services, body)
-    mechanism = await services.to_domain(body.mechanism)
-    points = await _points(services, EXACT, mechanism, body)
-    shown = await (_with_theorem(services, mechanism, points) if body.theorem else _shown(points))
+    mechanism = await _mechanism(request, services, body)
+    points = await _points(request, services, EXACT, mechanism, body)
+    if body.theorem:
+        shown = await in_pool(request, services.accounting, _beside_theorem, mechanism, points)
+    else:
+        shown = await _shown(request, services, points)
     return _answer("exact", mechanism, points[0].mu, shown)
 
 
@@ -224,30 +235,39 @@ async def account_add_deltas(
 ) -> AccountResponse:
     """The over-estimate that earlier work charges: δ_infinite + δ_gaussian, for comparison."""
     services = services_of(request)
-    mechanism = await services.to_domain(body.mechanism)
-    points = await _points(services, ADD_DELTAS, mechanism, body)
-    return _answer("add-deltas", mechanism, points[0].mu, await _shown(points))
+    mechanism = await _mechanism(request, services, body)
+    points = await _points(request, services, ADD_DELTAS, mechanism, body)
+    return _answer("add-deltas", mechanism, points[0].mu, await _shown(request, services, points))
 
 
-async def _points(services: Services, method: Method, mechanism: Mechanism, body: AccountRequest) -> list[Point]:
+async def _mechanism(request: Request, services: Services, body: AccountRequest) -> Mechanism:
+    check_work(services.settings.max_work, "/mechanism/aggregates", body.mechanism.work, _ADVICE)
+    return (await services.to_domain(request, body.mechanism, services.accounting)).bare
+
+
+async def _points(
+    request: Request, services: Services, method: Method, mechanism: Mechanism, body: AccountRequest
+) -> list[Point]:
     variable, values = body.query()
     if len(values) > services.settings.max_curve_points:
         raise LimitExceeded(f"/{variable}", f"must have at most {services.settings.max_curve_points} items")
     point = services.cache.point
-    return await in_slices(point(method, mechanism, variable, value) for value in values)
+    series = (point(method, mechanism, variable, value) for value in values)
+    return await in_slices(request, series, services.settings.heavy_seconds)
 
 
 def _check_evaluations(services: Services, body: AccountRequest) -> None:
-    most = services.settings.max_theorem_evaluations
-    if body.mechanism.c_u * len(body.query()[1]) > most:
+    most, c_u, points = services.settings.max_theorem_evaluations, body.mechanism.c_u, len(body.query()[1])
+    if c_u * points > most:
         raise LimitExceeded("/theorem", f"needs c_u times the number of points to be at most {most}")
+    check_work(services.settings.max_work, "/theorem", theorem_work(c_u, points), "give fewer points, or a smaller c_u")
 
 
-async def _with_theorem(services: Services, mechanism: Mechanism, points: list[Point]) -> list[PointOut]:
-    return await services.workshop.in_thread(lambda: [_beside_theorem(mechanism, point) for point in points])
+def _beside_theorem(mechanism: Mechanism, points: list[Point]) -> list[PointOut]:
+    return [_point_beside_theorem(mechanism, point) for point in points]
 
 
-def _beside_theorem(mechanism: Mechanism, point: Point) -> PointOut:
+def _point_beside_theorem(mechanism: Mechanism, point: Point) -> PointOut:
     if point.epsilon is None or point.delta_gaussian is None:
         return PointOut.model_validate(point)
     terms = theorem.evaluate(mechanism, point.epsilon)
@@ -257,8 +277,8 @@ def _beside_theorem(mechanism: Mechanism, point: Point) -> PointOut:
     return PointOut.model_validate(point).model_copy(update={"theorem": shown})
 
 
-async def _shown(points: list[Point]) -> list[PointOut]:
-    return await in_slices(map(PointOut.model_validate, points))
+async def _shown(request: Request, services: Services, points: list[Point]) -> list[PointOut]:
+    return await in_slices(request, map(PointOut.model_validate, points), services.settings.heavy_seconds)
 
 
 def _answer(accounting: Accounting, mechanism: Mechanism, mu: float, points: list[PointOut]) -> AccountResponse:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from starlette.types import Message, Receive, Scope
 
-from app.api.problems import Busy, ContentTooLarge
+from app.api.problems import ContentTooLarge
+from app.service.errors import Busy
 from app.settings import Settings
 
 __all__ = ["Allowances", "Body", "BodyLimit"]

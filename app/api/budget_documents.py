@@ -6,8 +6,10 @@ from pydantic import Field
 
 from app.accounting.composition import Part
 from app.api.balances import BalanceOut, LimitOut, PromiseOut, RemainingOut, SpentOut
-from app.api.mechanism import AnyMechanismIn, OneOrMany, Strict
+from app.api.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, OneOrMany, Strict
 from app.ledger.state import Budget, Entry, Fault, Kind
+from app.service.errors import LimitExceeded
+from app.service.work_bounds import check_work
 
 __all__ = [
     "CASE_STUDY",
@@ -25,6 +27,7 @@ __all__ = [
 ]
 
 CASE_STUDY = {"c_u": 51914, "tau": 1, "tau_star": 13952, "sigma": 2229}
+_MOST_PLANNED = 1000
 _LIMIT = {"epsilon": 1.0, "delta": 1e-4, "s": 0.0798, "d": 7.69e-05}
 _BALANCE = {
     "releases": 1,
@@ -125,6 +128,18 @@ class PreviewIn(Strict):
         description="What is planned; a list is a batch, 1000 at most. Without tau and tau_star: plain Gaussian noise.",
         examples=[CASE_STUDY],
     )
+
+    def planned(self, most_work: int) -> list[MechanismIn | GaussianIn]:
+        """In order, within the bounds on their number and their work."""
+        planned = self.mechanism if isinstance(self.mechanism, list) else [self.mechanism]
+        if len(planned) > _MOST_PLANNED:
+            raise LimitExceeded("/mechanism", f"must have at most {_MOST_PLANNED} items")
+        work = [1 + each.work for each in planned]
+        check_work(most_work, "/mechanism", work, "give fewer mechanisms, or fewer columns, or mu_0")
+        return planned
+
+    def slimmed(self, most_work: int) -> Self:
+        return self.model_copy(update={"mechanism": [each.bare() for each in self.planned(most_work)]})
 
 
 class PreviewOut(Strict):

@@ -1,5 +1,6 @@
 """/budgets: what each allows, has spent and has left; previews, charges, histories."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request
@@ -27,18 +28,17 @@ from app.api.budget_documents import (
     VerificationOut,
 )
 from app.api.mechanism import GaussianIn, MechanismIn
-from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS, LimitExceeded
-from app.api.route import DeclaredRoute, JsonRoute, parsed
-from app.api.services import Services, services_of
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS
+from app.api.route import DeclaredRoute, JsonRoute, parsed_body
+from app.api.services import AT_ONCE, Services, services_of
 from app.api.spending import KEY_HEADER, charged, idempotency_key, paying
-from app.api.workload import in_slices
+from app.api.workload import in_pool, in_slices
 from app.ledger.records import BUDGET_ID, now
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
+from app.service.work_bounds import check_work
 
 __all__ = ["router"]
-
-_MOST_PLANNED = 1000
 
 Name = Annotated[
     str,
@@ -62,7 +62,7 @@ class _BudgetRoute(JsonRoute):
             found = error.errors(include_url=False, include_input=False)
             raise RequestValidationError([each | {"loc": ("id",)} for each in found]) from None
         request.state.content = content  # by its bytes a charge is recognised when it comes again
-        answer = await self.endpoint(request, name, parsed(self._model, content))
+        answer = await self.endpoint(request, name, await parsed_body(request, self._model, content))
         return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
 
 
@@ -123,7 +123,7 @@ async def put_budget(
     The first charge settles how noise and thresholds share the budget. A change that would divide it anew is 409.
     """
     services = services_of(request)
-    typical = None if body.mechanism is None else cost_of(await _release(services, body.mechanism))
+    typical = None if body.mechanism is None else cost_of(await _release(request, services, body.mechanism))
     limit = Limit(body.epsilon, body.delta, typical)
 
     await services.books.ask(lambda ledger: ledger.put_budget(id, limit, body.description, now()))
@@ -136,7 +136,7 @@ async def list_budgets(request: Request) -> BudgetsOut:
     budgets = await services_of(request).books.read(lambda ledger: ledger.budgets())
     access = access_of(request.scope)
     shown = (BudgetSummary.summary(budget) for budget in budgets if access.may_see(budget.id))
-    return BudgetsOut(budgets=await in_slices(shown))
+    return BudgetsOut(budgets=await in_slices(request, shown, services_of(request).settings.heavy_seconds))
 
 
 @router.get(
@@ -185,12 +185,12 @@ async def preview(
     body: Annotated[PreviewIn, Body(openapi_examples=_PREVIEW_EXAMPLES)],
 ) -> PreviewOut:
     """A mechanism, or a list of them that shall be run in order. Nothing is charged and nothing is recorded."""
-    planned = body.mechanism if isinstance(body.mechanism, list) else [body.mechanism]
-    if len(planned) > _MOST_PLANNED:
-        raise LimitExceeded("/mechanism", f"must have at most {_MOST_PLANNED} items")
     services = services_of(request)
-    releases = [await _release(services, each) for each in planned]
-    plan = await in_slices((release, cost_of(release)) for release in releases)
+    planned = body.planned(services.settings.max_work)
+    if len(planned) == 1 and planned[0].work <= AT_ONCE:
+        plan = _costed(planned)
+    else:
+        plan = await in_pool(request, services.accounting, _costed, planned)
     return await services.books.read(lambda ledger: _preview(ledger.standing(id), plan))
 
 
@@ -214,7 +214,7 @@ async def charge(
     services = services_of(request)
     payment = paying(id, idempotency_key(request), access_of(request.scope).client)
     assert payment is not None
-    release = await _release(services, body.mechanism)
+    release = await _release(request, services, body.mechanism)
     cost = cost_of(release)
 
     def answer(after: Budget, number: int, at: str) -> bytes:
@@ -268,9 +268,17 @@ async def verify(
 router.routes.extend(_bodies.routes)
 
 
-async def _release(services: Services, schema: MechanismIn | GaussianIn) -> Release:
-    release: Release = await services.to_domain(schema)
+async def _release(request: Request, services: Services, schema: MechanismIn | GaussianIn) -> Release:
+    check_work(
+        services.settings.max_work, "/mechanism/aggregates", schema.work, "give fewer columns or vectors, or mu_0"
+    )
+    release: Release = await services.to_domain(request, schema, services.accounting)
     return release
+
+
+def _costed(planned: Sequence[MechanismIn | GaussianIn]) -> list[tuple[Release, Cost]]:
+    releases = [each.to_domain().bare for each in planned]
+    return [(release, cost_of(release)) for release in releases]
 
 
 def _queried(

@@ -1,7 +1,6 @@
 """POST /calibrate: the smallest noise and threshold, or the largest C_u, for a target."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Body, Request
@@ -9,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from app.accounting.calibration import Calibration, calibrate
-from app.accounting.drafts import Draft, Parameter, RelativeAggregates, Target
+from app.accounting.drafts import Draft, Parameter, Target
 from app.accounting.errors import InfeasibleTarget, InvalidParameter
 from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Method
 from app.accounting.remainder import calibrate_remainder
@@ -17,9 +16,10 @@ from app.api.access import READS_BUDGETS, needs
 from app.api.mechanism import DraftIn, MechanismIn, Strict
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
 from app.api.route import JsonRoute
-from app.api.services import Services, services_of
-from app.api.workload import in_slices
+from app.api.services import AT_ONCE, Services, services_of
+from app.api.workload import in_pool
 from app.ledger.records import BUDGET_ID
+from app.service.work_bounds import calibration_work, check_work, frontier_work, remainder_work
 
 __all__ = ["router"]
 
@@ -228,19 +228,31 @@ async def calibrate_mechanism(
     With a budget in place of epsilon and delta it fits what is left of it, in one release or in several equal ones.
     Then σ and τ\\* share what is left: with both left out, σ is taken where τ\\* is smallest.
     """
-    services = services_of(request)
-    draft = await services.to_domain(body.mechanism)
+    services, schema = services_of(request), body.mechanism
     if body.budget is not None:
         await services.gate.admit(request.scope, READS_BUDGETS, body.budget)
-        return await _remainder(services, body, body.budget, draft)
-    target = body.target
-    if isinstance(body.mechanism.sigma, list):
-        return await _frontier(services, body, body.mechanism.sigma, draft, target)
-    if body.mechanism.is_wide:
-        return await services.workshop.in_process(_solve, body, draft, target)
-    if isinstance(draft.columns, RelativeAggregates):  # every σ that is tried has a Σ of its own
-        return await services.workshop.in_thread(partial(_solve, body, draft, target))
-    return _solve(body, draft, target)
+        return await _remainder(request, services, body, body.budget)
+    if isinstance(schema.sigma, list):
+        return await _frontier(request, services, body, schema.sigma)  # type: ignore[return-value]
+    _check(services, calibration_work(schema.work, **_kind(schema)))
+    draft = await services.to_domain(request, schema, services.accounting)
+    # Add-the-deltas searches for σ with a hundred evaluations; and every σ that is tried may have a Σ of its own.
+    if schema.work > AT_ONCE or schema.is_relative or _solves_sigma(schema):
+        return await in_pool(request, services.accounting, _solve, body, draft, body.target)
+    return _solve(body, draft, body.target)
+
+
+def _check(services: Services, work: float) -> None:
+    check_work(services.settings.max_work, "/mechanism/aggregates", work, "give fewer columns or vectors, or mu_0")
+
+
+def _solves_sigma(schema: DraftIn) -> bool:
+    """At a given τ*; with τ* open, the smallest σ is found at once."""
+    return schema.sigma is None and schema.tau_star is not None
+
+
+def _kind(schema: DraftIn) -> dict[str, bool]:
+    return {"is_relative": schema.is_relative, "solves_sigma": _solves_sigma(schema)}
 
 
 def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateResponse:
@@ -253,11 +265,15 @@ def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateRes
     )
 
 
-async def _remainder(services: Services, body: CalibrateRequest, name: str, draft: Draft) -> RemainderResponse:
-    if isinstance(body.mechanism.sigma, list):
+async def _remainder(request: Request, services: Services, body: CalibrateRequest, name: str) -> RemainderResponse:
+    schema = body.mechanism
+    if isinstance(schema.sigma, list):
         raise InvalidParameter("sigma", "may not be a list where a budget is given")
+    _check(services, remainder_work(schema.work, is_relative=schema.is_relative))
+    draft = await services.to_domain(request, schema, services.accounting)
     budget = await services.books.read(lambda ledger: ledger.standing(name))
-    found = await services.workshop.in_process(calibrate_remainder, budget.spent, draft, body.releases, budget.limit)
+    pool = services.accounting
+    found = await in_pool(request, pool, calibrate_remainder, budget.spent, draft, body.releases, budget.limit)
     return RemainderResponse(
         accounting="composition",
         budget=name,
@@ -269,22 +285,24 @@ async def _remainder(services: Services, body: CalibrateRequest, name: str, draf
     )
 
 
-async def _frontier(
-    services: Services, body: CalibrateRequest, sigmas: list[float], draft: Draft, target: Target
-) -> FrontierResponse:
-    if draft.missing != ("sigma", "tau_star"):
+async def _frontier(request: Request, services: Services, body: CalibrateRequest, sigmas: list[float]) -> bytes:
+    """A FrontierResponse, encoded already."""
+    schema, most = body.mechanism, services.settings.max_curve_points
+    if schema.c_u is None or schema.tau_star is not None:
         raise InvalidParameter("sigma", "may be a list only where tau_star, and nothing else, is left out")
-    if len(sigmas) > services.settings.max_curve_points:
-        raise LimitExceeded("/mechanism/sigma", f"must have at most {services.settings.max_curve_points} items")
-    if body.mechanism.is_wide:
-        frontier = await services.workshop.in_process(_frontier_points, body, sigmas, draft, target)
-    else:
-        frontier = await in_slices(_frontier_point(body, sigma, draft, target) for sigma in sigmas)
-    return FrontierResponse(accounting=body.accounting, solved=["tau_star"], frontier=frontier)
+    if len(sigmas) > most:
+        raise LimitExceeded("/mechanism/sigma", f"must have at most {most} items")
+    work = frontier_work(schema.work, len(sigmas), is_relative=schema.is_relative)
+    advice = "give fewer σ; with a relative covariance, also fewer columns or vectors"
+    check_work(services.settings.max_work, "/mechanism/sigma", work, advice)
+    return await in_pool(request, services.accounting, _encoded_frontier, body, sigmas, body.target)
 
 
-def _frontier_points(body: CalibrateRequest, sigmas: list[float], draft: Draft, target: Target) -> list[FrontierPoint]:
-    return [_frontier_point(body, sigma, draft, target) for sigma in sigmas]
+def _encoded_frontier(body: CalibrateRequest, sigmas: list[float], target: Target) -> bytes:
+    draft = body.mechanism.to_domain()
+    frontier = [_frontier_point(body, sigma, draft, target) for sigma in sigmas]
+    answer = FrontierResponse(accounting=body.accounting, solved=["tau_star"], frontier=frontier)
+    return answer.model_dump_json().encode()
 
 
 def _frontier_point(body: CalibrateRequest, sigma: float, draft: Draft, target: Target) -> FrontierPoint:

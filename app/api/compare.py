@@ -1,18 +1,19 @@
 """POST /compare: what each way of accounting asks for the same target."""
 
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
 from pydantic import Field
 
-from app.accounting.drafts import Draft, Target
+from app.accounting.drafts import Target
 from app.accounting.routes import Price, RouteName, compare
 from app.api.access import needs
 from app.api.mechanism import MechanismIn, OutlineIn, Strict
 from app.api.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.api.route import JsonRoute
 from app.api.services import services_of
+from app.api.workload import in_pool
+from app.service.work_bounds import check_work, comparison_work
 
 __all__ = ["router"]
 
@@ -139,16 +140,14 @@ async def compare_routes(
     Exact accounting and the half-and-half split have a smallest σ and τ\\*. The others share δ between noise and
     threshold; their answer is the pair with the smallest τ\\* at any σ.
     """
-    services = services_of(request)
-    draft = await services.to_domain(body.mechanism.draft)
-    work = partial(_asked, body, draft, Target(body.epsilon, body.delta))
-    if body.mechanism.draft.is_wide:
-        return await services.workshop.in_process(work)
-    return await services.workshop.in_thread(work)
+    services, draft = services_of(request), body.mechanism.draft
+    work = comparison_work(draft.work, is_relative=draft.is_relative)
+    check_work(services.settings.max_work, "/mechanism/aggregates", work, "give fewer columns or vectors, or mu_0")
+    return await in_pool(request, services.accounting, _asked, body, Target(body.epsilon, body.delta))
 
 
-def _asked(body: CompareRequest, draft: Draft, target: Target) -> CompareResponse:
-    prices = compare(draft, target)
+def _asked(body: CompareRequest, target: Target) -> CompareResponse:
+    prices = compare(body.mechanism.draft.to_domain(), target)
     exact = prices["exact"]
     assert exact is not None
     routes = [

@@ -1,13 +1,15 @@
 """The mechanism object: the same in every request, and what /calibrate gives back."""
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from app.accounting import sensitivity as core
+from app.accounting.covariance import is_diagonal
 from app.accounting.drafts import Draft, RelativeAggregates
 from app.accounting.mechanism import MOST_C_U, Aggregates, Mechanism, PlainGaussian
 from app.api.wording import NUMBER, NUMBERS
+from app.service.work_bounds import columns_work
 
 __all__ = [
     "MOST_COLUMNS",
@@ -31,6 +33,10 @@ class Strict(BaseModel):
     """No coercion, no unknown fields, no NaN: a number that was not meant is not accepted."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def slimmed(self, _most_work: int) -> Self:
+        """In a worker that has read a long body: what the service needs of it, within the bound on work."""
+        return self
 
 
 Row = Annotated[list[float], Field(min_length=1, max_length=MOST_COLUMNS)]
@@ -113,10 +119,22 @@ class _NamedColumns(Strict):
     )
 
     @property
-    def is_wide(self) -> bool:
-        """Whether μ₀ takes long enough to be left to a thread."""
-        vectors = self.sensitivity.vectors if isinstance(self.sensitivity, VectorsIn) else ()
-        return len(self.names) > 4 or len(self.names) * len(vectors) > 1000
+    def is_diagonal(self) -> bool:
+        raise NotImplementedError
+
+    @property
+    def work(self) -> float:
+        """About how many milliseconds μ₀ takes."""
+        columns = len(self.names)
+        match self.sensitivity:
+            case L2In():
+                return columns_work(columns, None)
+            case VectorsIn(vectors=vectors):
+                return columns_work(columns, len(vectors))
+            case BoxIn() if not self.is_diagonal:
+                return columns_work(columns, 1 << min(columns, core.MOST_BOX_COLUMNS))
+            case _:
+                return columns_work(columns, columns)
 
 
 class ColumnsIn(_NamedColumns):
@@ -127,6 +145,10 @@ class ColumnsIn(_NamedColumns):
         description="Covariance of the noise on the columns: symmetric positive definite, a row per name.",
         examples=[[[400, 0], [0, 100]]],
     )
+
+    @property
+    def is_diagonal(self) -> bool:
+        return is_diagonal(self.covariance)
 
     def to_domain(self) -> Aggregates:
         return Aggregates(tuple(self.names), _matrix(self.covariance), self.sensitivity.to_domain())
@@ -140,6 +162,10 @@ class RelativeColumnsIn(_NamedColumns):
         description="Covariance of the noise on the columns in units of σ²; the answer has it as Σ.",
         examples=[[[1, 0], [0, 0.25]]],
     )
+
+    @property
+    def is_diagonal(self) -> bool:
+        return is_diagonal(self.relative_covariance)
 
     def to_domain(self) -> RelativeAggregates:
         return RelativeAggregates(tuple(self.names), _matrix(self.relative_covariance), self.sensitivity.to_domain())
@@ -196,8 +222,8 @@ AGGREGATES: dict[str, Any] = {
 }
 
 
-def _is_wide(aggregates: object) -> bool:
-    return isinstance(aggregates, _NamedColumns) and aggregates.is_wide
+def _work(aggregates: object) -> float:
+    return aggregates.work if isinstance(aggregates, _NamedColumns) else 0.0
 
 
 def _further(aggregates: ColumnsIn | MuZeroIn | None) -> dict[str, Any]:
@@ -223,8 +249,15 @@ class MechanismIn(Strict):
     )
 
     @property
-    def is_wide(self) -> bool:
-        return _is_wide(self.aggregates)
+    def work(self) -> float:
+        """About how many milliseconds its columns take."""
+        return _work(self.aggregates)
+
+    def bare(self) -> Self:
+        """The same privacy with μ₀ in place of the columns: little to send to another process."""
+        if not isinstance(self.aggregates, ColumnsIn):
+            return self
+        return self.model_copy(update={"aggregates": MuZeroIn(mu_0=self.to_domain().mu_0)})
 
     def to_domain(self) -> Mechanism:
         return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, **_further(self.aggregates))
@@ -240,8 +273,15 @@ class GaussianIn(Strict):
     )
 
     @property
-    def is_wide(self) -> bool:
-        return _is_wide(self.aggregates)
+    def work(self) -> float:
+        """About how many milliseconds its columns take."""
+        return _work(self.aggregates)
+
+    def bare(self) -> Self:
+        """The same privacy with μ₀ in place of the columns: little to send to another process."""
+        if not isinstance(self.aggregates, ColumnsIn):
+            return self
+        return self.model_copy(update={"aggregates": MuZeroIn(mu_0=self.to_domain().mu_0)})
 
     def to_domain(self) -> PlainGaussian:
         return PlainGaussian(self.c_u, self.sigma, **_further(self.aggregates))
@@ -269,8 +309,9 @@ class DraftIn(Strict):
     )
 
     @property
-    def is_wide(self) -> bool:
-        return _is_wide(self.aggregates)
+    def work(self) -> float:
+        """About how many milliseconds its columns take."""
+        return _work(self.aggregates)
 
     def to_domain(self) -> Draft:
         match self.aggregates:
@@ -282,6 +323,10 @@ class DraftIn(Strict):
                 columns = named.to_domain()
         sigma = None if isinstance(self.sigma, list) else self.sigma
         return Draft(self.c_u, self.tau, self.tau_star, sigma, columns)
+
+    @property
+    def is_relative(self) -> bool:
+        return isinstance(self.aggregates, RelativeColumnsIn)
 
     def completed(self, mechanism: Mechanism) -> MechanismIn:
         """The mechanism object of a solution, with Σ absolute."""

@@ -25,6 +25,7 @@ from app.ledger.errors import (
     UnknownBudget,
 )
 from app.release.errors import ReleaseError, TooManyGroups
+from app.service.errors import Busy, DeadlinePassed, LimitExceeded
 
 __all__ = [
     "ACCESS_PROBLEMS",
@@ -35,6 +36,7 @@ __all__ = [
     "PROBLEMS",
     "Busy",
     "ContentTooLarge",
+    "InvalidBody",
     "InvalidMultipart",
     "LimitExceeded",
     "NotAdmitted",
@@ -50,25 +52,28 @@ logger = logging.getLogger("app.ledger")
 _MOST_ERRORS = 50
 
 
-class LimitExceeded(Exception):
-    """A well-formed request that asks for more than the service is set up to do."""
-
-    def __init__(self, pointer: str, detail: str) -> None:
-        super().__init__(detail)
-        self.pointer = pointer
-        self.detail = detail
-
-
-class Busy(Exception):
-    """Too many heavy requests are waiting already."""
-
-
 class ContentTooLarge(Exception):
     """A body of more bytes than its route takes; ``advice`` says where else it may go."""
 
     def __init__(self, most: int, advice: str) -> None:
         super().__init__(most, advice)
         self.detail = f"must have at most {most} bytes{advice}"
+
+
+class InvalidBody(Exception):
+    """A body that its schema refuses: what is wrong, by pointer, and nothing of the body itself."""
+
+    def __init__(self, errors: tuple[tuple[str, str], ...], count: int, is_json: bool) -> None:
+        super().__init__(errors, count, is_json)
+        self.errors = errors
+        self.count = count
+        self.is_json = is_json
+
+    @classmethod
+    def of(cls, found: Sequence[Any]) -> "InvalidBody":
+        """From pydantic's errors. Of very many, those that are shown are kept."""
+        errors = tuple(dict.fromkeys(reworded(found)))
+        return cls(errors[:_MOST_ERRORS], len(errors), all(each["type"] != "json_invalid" for each in found))
 
 
 class InvalidMultipart(Exception):
@@ -183,6 +188,7 @@ _LOCAL = {
 _NO_LEDGER = _Kind(
     "ledger-unavailable", "Ledger unavailable", "The ledger cannot be read or written now; nothing was released."
 )
+_TOO_SLOW = _Kind("deadline-passed", "Deadline passed", "The request took longer than it may, and was stopped.")
 KINDS = (
     *_KINDS.values(),
     *CONNECTION_KINDS.values(),
@@ -194,6 +200,7 @@ KINDS = (
     _REUSED,
     _SETTLED,
     _NO_LEDGER,
+    _TOO_SLOW,
 )
 """Every type of problem."""
 
@@ -222,13 +229,15 @@ def problem_response(
     kind: _Kind | None = None,
     errors: Sequence[ProblemError] = (),
     headers: Mapping[str, str] | None = None,
+    count: int | None = None,
 ) -> Response:
-    """The problem document of a status; its detail is that of the first error, if there are any."""
+    """The problem document of a status; its detail is that of the first error of ``count``, if there are any."""
     kind = kind or _KINDS.get(status) or _Kind(f"http-{status}", HTTPStatus(status).phrase, HTTPStatus(status).phrase)
     detail = kind.detail
     if errors:
         first = f"{errors[0].pointer or 'The body'} {errors[0].detail}"
-        detail = first if len(errors) == 1 else f"{len(errors)} errors; the first: {first}"
+        count = count or len(errors)
+        detail = first if count == 1 else f"{count} errors; the first: {first}"
     problem = Problem(
         type=kind.name, title=kind.title, status=status, detail=detail, errors=list(errors[:_MOST_ERRORS])
     )
@@ -238,12 +247,14 @@ def problem_response(
 def install(app: FastAPI) -> None:
     """Answer every error of every route with a problem document."""
     app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(InvalidBody, _on_invalid_body)
     app.add_exception_handler(AccountingError, _on_accounting_error)
     app.add_exception_handler(ReleaseError, _on_release_error)
     app.add_exception_handler(ContentTooLarge, _on_content_too_large)
     app.add_exception_handler(LimitExceeded, _on_limit_exceeded)
     app.add_exception_handler(InvalidMultipart, lambda _request, _error: problem_response(400, _NO_FORM))
     app.add_exception_handler(Busy, lambda _request, _error: problem_response(503, headers={"Retry-After": "1"}))
+    app.add_exception_handler(DeadlinePassed, _on_deadline_passed)
     app.add_exception_handler(UnknownBudget, lambda _request, _error: problem_response(404, _UNKNOWN_BUDGET))
     app.add_exception_handler(BudgetExceeded, _on_budget_exceeded)
     app.add_exception_handler(DivisionSettled, _on_division_settled)
@@ -268,6 +279,15 @@ def _on_content_too_large(_request: Request, error: Exception) -> Response:
 def _on_limit_exceeded(_request: Request, error: Exception) -> Response:
     assert isinstance(error, LimitExceeded)
     return problem_response(422, _LIMIT, [ProblemError(pointer=error.pointer, detail=error.detail)])
+
+
+def _on_deadline_passed(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, DeadlinePassed)
+    detail = (
+        f"The request took longer than {error.seconds:g} seconds and was stopped. Ask for fewer points, columns or "
+        "groups, or try again when the service is less busy."
+    )
+    return problem_response(503, _TOO_SLOW._replace(detail=detail), headers={"Retry-After": "1"})
 
 
 def _on_release_error(_request: Request, error: Exception) -> Response:
@@ -340,12 +360,14 @@ def _on_accounting_error(_request: Request, error: Exception) -> Response:
     return problem_response(422, kind, [ProblemError(pointer=pointer, detail=error.detail)])
 
 
-def _on_validation_error(_request: Request, error: Exception) -> Response:
+def _on_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = error.errors()
-    if any(each["type"] == "json_invalid" for each in found):
+    return _on_invalid_body(request, InvalidBody.of(error.errors()))
+
+
+def _on_invalid_body(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, InvalidBody)
+    if not error.is_json:
         return problem_response(400)
-    return problem_response(
-        422,
-        errors=[ProblemError(pointer=pointer, detail=detail) for pointer, detail in dict.fromkeys(reworded(found))],
-    )
+    errors = [ProblemError(pointer=pointer, detail=detail) for pointer, detail in error.errors]
+    return problem_response(422, errors=errors, count=error.count)

@@ -20,8 +20,9 @@ from app.api.certificate import CASE_STUDY, Certificate
 from app.api.mechanism import MOST_COLUMNS, MuZeroIn, Strict
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.route import JsonRoute, parsed
-from app.api.services import Services, services_of
+from app.api.services import AT_ONCE, Services, services_of
 from app.api.spending import KEY_HEADER, Payable, Payment, idempotency_key, pay, paying
+from app.api.workload import in_pool
 from app.ledger.store import Answer
 from app.release.entropy import operating_system
 from app.release.errors import InvalidGroups, TooManyGroups
@@ -120,17 +121,18 @@ class _ReleaseRoute(JsonRoute):
 
     async def answer(self, request: Request, content: bytes) -> bytes:
         services, key = services_of(request), idempotency_key(request)
-        in_process, most_groups = services.workshop.in_process, services.settings.max_release_groups
+        most_groups = services.settings.max_release_groups
+        pool = services.releases
         access = access_of(request.scope)
         if len(content) > _SMALL_BYTES:
             if key is None:
                 access.check(None)
-                return await in_process(_large_answer, content, most_groups, is_paid=False)
-            budget, mechanism = await in_process(_payment, content)
+                return await in_pool(request, pool, _large_answer, content, most_groups, is_paid=False)
+            budget, mechanism = await in_pool(request, pool, _payment, content)
             access.check(budget)
 
             async def make() -> bytes:
-                return await in_process(_large_answer, content, most_groups, is_paid=True)
+                return await in_pool(request, pool, _large_answer, content, most_groups, is_paid=True)
         else:
             body = parsed(ReleaseRequest, content)
             budget = body.budget
@@ -142,7 +144,7 @@ class _ReleaseRoute(JsonRoute):
             access.check(budget)
             if paying(budget, key, access.client) is None:
                 return await make()
-            mechanism = await services.to_domain(body.mechanism)
+            mechanism = await services.to_domain(request, body.mechanism, services.releases)
         payment = paying(budget, key, access.client)
         assert payment is not None
         return await _paid_answer(services, payment, mechanism, content, make)
@@ -201,8 +203,8 @@ async def release_groups(
     same answer for ever, and are charged once. For larger tables there is /release/table.
     """
     services = services_of(request)
-    if body.mechanism.is_wide:
-        return await services.workshop.in_process(_released, body, services.settings.max_release_groups)
+    if body.mechanism.work > AT_ONCE:
+        return await in_pool(request, services.releases, _released, body, services.settings.max_release_groups)
     return _released(body, services.settings.max_release_groups)
 
 

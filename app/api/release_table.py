@@ -4,10 +4,10 @@ The upload is spooled, and another process makes the answer from it: sorting hol
 damaged on purpose damages only that process.
 """
 
-import asyncio
 import hashlib
 import mmap
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
 from typing import IO, Annotated
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from app.api.access import Access, access_of, needs
+from app.api.access import access_of, needs
 from app.api.bodies import BodyLimit
 from app.api.certificate import CASE_STUDY, Certificate
 from app.api.mechanism import MOST_COLUMNS, Name
@@ -23,7 +23,8 @@ from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, Busy
 from app.api.route import DeclaredRoute, parsed, received
 from app.api.services import Services, services_of
 from app.api.spending import KEY_HEADER, Payable, idempotency_key, pay, paying
-from app.api.uploads import SharedFile, Upload, receive_upload, spool
+from app.api.uploads import SharedFile, Upload, in_file_thread, receive_upload, spool, write_all
+from app.api.workload import in_pool
 from app.ledger.store import Answer
 from app.release.entropy import operating_system
 from app.release.errors import TooManyGroups
@@ -110,39 +111,43 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
     request comes again if its Idempotency-Key and both parts are the same.
     """
     services, key = services_of(request), idempotency_key(request)
-    services.workshop.check_room()  # before a table is taken in, for which there is none
+    services.releases.check_room()  # before a table is taken in, for which there is none
     upload = await receive_upload(request.scope, received(request.receive), services.settings.max_body_bytes)
     with upload.table:
         answer = spool()
         try:
-            media_type = await _answer_into(answer, services, upload, key, access_of(request.scope))
+            media_type = await _answer_into(answer, request, services, upload, key)
         except OSError:  # no room for the answer, most likely
-            answer.file.close()
-            raise Busy from None
+            media_type = None
         except BaseException:
             answer.file.close()
             raise
+    if media_type is None:
+        answer.file.close()
+        raise Busy
     size = answer.file.seek(0, 2)
     return StreamingResponse(_chunks(answer.file), media_type=media_type, headers={"Content-Length": str(size)})
 
 
-async def _answer_into(answer: SharedFile, services: Services, upload: Upload, key: str | None, access: Access) -> str:
+async def _answer_into(
+    answer: SharedFile, request: Request, services: Services, upload: Upload, key: str | None
+) -> str:
     """The media type of the answer, which is written to a file: made now, or paid for before."""
-    body = parsed(TableRequest, upload.request)
+    body, access = parsed(TableRequest, upload.request), access_of(request.scope)
     access.check(body.budget)
     limits = Limits(services.settings.max_table_groups, services.settings.max_table_bytes)
 
     async def make() -> Answer:
-        kind = await services.workshop.in_process(_release_table, body, limits, upload.table, answer)
+        kind = await in_pool(request, services.releases, _release_table, body, limits, upload.table, answer)
         return Answer(_MEDIA_TYPES[kind], lambda: _read(answer.file))
 
     payment = paying(body.budget, key, access.client)
     if payment is None:
         return (await make()).media_type
-    mechanism = await services.to_domain(body.mechanism)
-    digest = await asyncio.to_thread(_digest, upload.table.file)
-    request = (b"release/table", upload.request, digest)
-    stored, made = await pay(services, payment, mechanism.bare, request, make)
+    mechanism = await services.to_domain(request, body.mechanism, services.releases)
+    digest = await in_file_thread(partial(_digest, upload.table.file))
+    parts = (b"release/table", upload.request, digest)
+    stored, made = await pay(services, payment, mechanism.bare, parts, make)
     if made is None:  # what was drawn beside it, if anything, is forgotten
         await services.books.read(lambda ledger: _overwrite(answer.file, ledger.content(stored)))
     return stored.media_type
@@ -157,10 +162,13 @@ def _release_table(body: TableRequest, limits: Limits, upload: SharedFile, answe
         names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
         roles = Roles(tuple(body.key_columns), body.count_column, names)
         try:
+            kind: Format | None
             kind, table = read_table(_mapped(source), limits)
             write_table(kind, release_table(noise, table, roles, operating_system), certificate, sink)
         except MemoryError:
-            raise TooManyGroups("/table", "must be smaller: the service has no memory for it") from None
+            kind = None
+    if kind is None:
+        raise TooManyGroups("/table", "must be smaller: the service has no memory for it")
     return kind
 
 
@@ -181,8 +189,7 @@ def _overwrite(file: IO[bytes], content: Iterable[bytes]) -> None:
     file.seek(0)
     file.truncate()
     for part in content:
-        file.write(part)
-    file.flush()
+        write_all(file, part)
 
 
 def _read(file: IO[bytes]) -> Iterator[bytes]:

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 
 from fastapi import Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
@@ -17,10 +16,16 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.api.access import Needs
 from app.api.bodies import BodyLimit
+from app.api.mechanism import Strict
+from app.api.problems import InvalidBody
+from app.api.services import services_of
+from app.api.workload import in_pool
 
-__all__ = ["DeclaredRoute", "JsonRoute", "content_type", "parsed", "received"]
+__all__ = ["DeclaredRoute", "JsonRoute", "content_type", "parsed", "parsed_body", "received"]
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound=Strict)
+
+_SHORT_BYTES = 16 * 1024
 
 
 class DeclaredRoute(APIRoute):
@@ -40,7 +45,7 @@ class JsonRoute(DeclaredRoute):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.app = self.serve
-        self._model: type[BaseModel] = inspect.get_annotations(self.endpoint)["body"].__origin__
+        self._model: type[Strict] = inspect.get_annotations(self.endpoint)["body"].__origin__
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if content_type(scope) != b"application/json":
@@ -52,8 +57,20 @@ class JsonRoute(DeclaredRoute):
         await send({"type": "http.response.body", "body": encoded})
 
     async def answer(self, request: Request, content: bytes) -> bytes:
-        answer: BaseModel = await self.endpoint(request, parsed(self._model, content))
-        return answer.model_dump_json().encode()
+        answer: BaseModel | bytes = await self.endpoint(request, await parsed_body(request, self._model, content))
+        return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
+
+
+async def parsed_body(request: Request, model: type[M], content: bytes) -> M:
+    """The body, read by a worker where it is long: a hundred thousand errors would hold up all other requests."""
+    if len(content) <= _SHORT_BYTES:
+        return parsed(model, content)
+    services = services_of(request)
+    return await in_pool(request, services.accounting, _slimmed, model, content, services.settings.max_work)
+
+
+def _slimmed(model: type[M], content: bytes, most_work: int) -> M:
+    return parsed(model, content).slimmed(most_work)
 
 
 def parsed(model: type[M], content: bytes) -> M:
@@ -61,7 +78,8 @@ def parsed(model: type[M], content: bytes) -> M:
     try:
         return model.model_validate_json(content)
     except ValidationError as error:
-        raise RequestValidationError(error.errors(include_url=False, include_input=False)) from None
+        invalid = InvalidBody.of(error.errors(include_url=False, include_input=False))
+    raise invalid  # outside of the handler: there it would keep pydantic's error, and that the body
 
 
 async def received(receive: Receive) -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""What endpoints share: the settings, the cache, the threads for heavy work, the metrics, and the ledger."""
+"""What endpoints share: the settings, the cache, the worker pools, the metrics, and the ledger."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -8,20 +8,24 @@ from fastapi import Request
 from app.accounting.curves import CurveCache
 from app.api.access import Gate
 from app.api.books import Books
-from app.api.workload import Workshop
+from app.api.workload import in_pool
 from app.metrics import Metrics
+from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 
-__all__ = ["Services", "services_of"]
+__all__ = ["AT_ONCE", "Services", "services_of"]
 
 T_co = TypeVar("T_co", covariant=True)
 
+AT_ONCE = 1.0
+"""The most work, in milliseconds, that is done on the event loop in one go."""
+
 
 class _Described(Protocol[T_co]):
-    """A schema that becomes a value of the core, at some cost where its covariance is wide."""
+    """A schema that becomes a value of the core, after so many milliseconds of work."""
 
     @property
-    def is_wide(self) -> bool: ...
+    def work(self) -> float: ...
 
     def to_domain(self) -> T_co: ...
 
@@ -30,14 +34,21 @@ class _Described(Protocol[T_co]):
 class Services:
     settings: Settings
     cache: CurveCache
-    workshop: Workshop
+    accounting: WorkerPool
+    """For requests that need no access key."""
+    releases: WorkerPool
+    """Apart from accounting's: how long others wait must not tell how large a release is."""
     metrics: Metrics
     books: Books
     gate: Gate
 
-    async def to_domain(self, schema: _Described[T_co]) -> T_co:
-        """The value that a schema describes, made in another process if that takes long."""
-        return await self.workshop.in_process(schema.to_domain) if schema.is_wide else schema.to_domain()
+    async def to_domain(self, request: Request, schema: _Described[T_co], pool: WorkerPool) -> T_co:
+        """The value that a schema describes, made by a worker if that takes long."""
+        return await in_pool(request, pool, schema.to_domain) if schema.work > AT_ONCE else schema.to_domain()
+
+    def close_pools(self) -> None:
+        self.accounting.close()
+        self.releases.close()
 
 
 def services_of(request: Request) -> Services:

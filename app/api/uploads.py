@@ -3,8 +3,10 @@
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator
-from typing import IO, NamedTuple
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import IO, NamedTuple, TypeVar
 
 from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
 from starlette.exceptions import HTTPException
@@ -14,10 +16,13 @@ from app.api.problems import Busy, InvalidMultipart
 from app.api.route import content_type
 from app.release.errors import InvalidGroups, TooManyGroups
 
-__all__ = ["SharedFile", "Upload", "receive_upload", "spool"]
+__all__ = ["SharedFile", "Upload", "in_file_thread", "receive_upload", "spool", "write_all"]
+
+T = TypeVar("T")
 
 _REQUEST, _TABLE = "request", "table"
 _BUFFER = 1 << 20
+_FILE_THREADS = ThreadPoolExecutor(4, thread_name_prefix="release-files")
 
 
 class SharedFile:
@@ -69,8 +74,20 @@ class Upload(NamedTuple):
 
 
 def spool() -> SharedFile:
-    """An empty file that nobody else can find, and that is gone when it is closed."""
-    return SharedFile(tempfile.TemporaryFile())
+    """An empty file that nobody else can find, and that is gone when it is closed. Busy where none can be made.
+
+    Without a buffer: what a full disk refuses would stay in one, and be refused again when the file is closed.
+    """
+    try:
+        return SharedFile(tempfile.TemporaryFile(buffering=0))
+    except OSError:
+        pass
+    raise Busy
+
+
+async def in_file_thread(work: Callable[[], T]) -> T:
+    """The result of work on files of releases, from threads that nothing else waits for."""
+    return await asyncio.get_running_loop().run_in_executor(_FILE_THREADS, work)
 
 
 async def receive_upload(scope: Scope, chunks: AsyncIterator[bytes], max_request_bytes: int) -> Upload:
@@ -82,13 +99,14 @@ async def receive_upload(scope: Scope, chunks: AsyncIterator[bytes], max_request
         return Upload(await _parts(_boundary(scope), chunks, table.file, max_request_bytes), table)
     except MultipartError:
         table.file.close()
-        raise InvalidMultipart from None
+        refusal: Exception = InvalidMultipart()
     except OSError:  # no room to spool it, most likely
         table.file.close()
-        raise Busy from None
+        refusal = Busy()
     except BaseException:
         table.file.close()
         raise
+    raise refusal  # outside of the handlers: there it would keep their exception, and that the bytes received
 
 
 def _boundary(scope: Scope) -> str:
@@ -112,14 +130,20 @@ async def _parts(boundary: str, chunks: AsyncIterator[bytes], table: IO[bytes], 
             if len(request) > max_request_bytes:
                 raise TooManyGroups("/request", f"must have at most {max_request_bytes} bytes")
             if len(spooled) >= _BUFFER:
-                await asyncio.to_thread(table.write, spooled)
+                await in_file_thread(partial(write_all, table, spooled))
                 spooled = bytearray()
-    table.write(spooled)
-    table.flush()
+    await in_file_thread(partial(write_all, table, spooled))
     for name in (_REQUEST, _TABLE):
         if name not in seen:
             raise InvalidGroups(f"/{name}", "is required, as a part of the form")
     return bytes(request)
+
+
+def write_all(file: IO[bytes], content: bytes | bytearray) -> None:
+    """All of it, or an OSError: a file without a buffer may take a part."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def _checked(name: str, seen: list[str]) -> str:

@@ -1,27 +1,21 @@
 """How heavy requests share the service, so that none stalls the others.
 
-Long series of cheap evaluations stay on the event loop, in slices. A scan, where numpy works without the interpreter's
-lock, goes to a thread. Ball arithmetic on a wide covariance holds both that lock and the one of the precision, so it
-goes to another process. Those who would wait too long are told 503.
+Long series of cheap evaluations stay on the event loop, in slices. All other heavy work goes to a worker pool. Either
+ends early when the client hangs up, and no later than its deadline; ``work_bounds`` refuses what could not be done.
 """
 
 import asyncio
-import multiprocessing
-import multiprocessing.connection
-import os
-import resource
-import threading
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from functools import partial
-from pathlib import Path
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, ParamSpec, TypeVar
 
-from app.api.problems import Busy
+from fastapi import Request
+from starlette.exceptions import HTTPException
 
-__all__ = ["Workshop", "in_slices"]
+from app.service.errors import DeadlinePassed
+from app.service.worker_pool import WorkerPool
+
+__all__ = ["in_pool", "in_slices"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,82 +23,54 @@ T = TypeVar("T")
 _SLICE_SECONDS = 0.001
 
 
-async def in_slices(results: Iterable[T]) -> list[T]:
+async def in_pool(request: Request, pool: WorkerPool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of a function from a worker, which is stopped when the client hangs up. The body must be read."""
+    return await _while_connected(request, pool.run(function, *args, **kwargs))
+
+
+async def in_slices(request: Request, results: Iterable[T], seconds: float) -> list[T]:
     """All of a lazy series, giving other requests a turn every millisecond."""
     collected: list[T] = []
-    turn_ends = time.perf_counter() + _SLICE_SECONDS
-    for result in results:
-        collected.append(result)
-        if time.perf_counter() > turn_ends:
-            await asyncio.sleep(0)
-            turn_ends = time.perf_counter() + _SLICE_SECONDS
+    series = iter(results)
+    if not _slice(series, collected):
+        await _while_connected(request, _further_slices(series, collected, seconds))
     return collected
 
 
-class Workshop:
-    """A few threads, as many processes, and a short queue for heavy work."""
-
-    def __init__(self, hands: int, queue: int, process_memory: int) -> None:
-        self._hands = hands
-        self._process_memory = process_memory
-        self._room = hands + queue
-        self._threads = ThreadPoolExecutor(hands, thread_name_prefix="heavy")
-        self._processes: ProcessPoolExecutor | None = None
-
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        """The result of ``work`` from a thread, or Busy when the queue is full."""
-        return await self._run(self._threads, work)
-
-    async def in_process(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of a function from another process, which is started when first needed."""
-        if self._processes is None:
-            context = multiprocessing.get_context("spawn")
-            self._processes = ProcessPoolExecutor(self._hands, context, _prepare, (self._process_memory,))
-        processes = self._processes
-        try:
-            return await self._run(processes, partial(function, *args, **kwargs))
-        except BrokenProcessPool:  # killed from outside, for want of memory perhaps; the next one starts afresh
-            if self._processes is processes:
-                self._processes = None
-            raise Busy from None
-
-    def check_room(self) -> None:
-        """Busy when the queue is full: for those who would take something in before they ask."""
-        if self._room == 0:
-            raise Busy
-
-    async def _run(self, executor: Executor, work: Callable[[], T]) -> T:
-        self.check_room()
-        self._room -= 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(executor, work)
-        finally:
-            self._room += 1
-
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        if self._processes is not None:
-            # Python 3.14 has a method for this. Nobody waits for what they do any more.
-            processes = list(self._processes._processes.values())
-            self._processes.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.terminate()
+async def _further_slices(series: Iterable[T], collected: list[T], seconds: float) -> None:
+    ends = time.perf_counter() + seconds
+    while not _slice(series, collected):
+        if time.perf_counter() > ends:
+            raise DeadlinePassed(seconds)
+        await asyncio.sleep(0)
 
 
-def _prepare(memory: int) -> None:
-    """In a new process: let it take this much more memory and no more, and end with the process that began it.
-
-    Without the bound a small compressed table could unpack to more than the machine has; without the watch the process
-    would outlive a service that is killed.
-    """
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    bound = pages * resource.getpagesize() + memory
-    resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def _slice(series: Iterable[T], collected: list[T]) -> bool:
+    """A millisecond of a series; whether it has ended."""
+    ends = time.perf_counter() + _SLICE_SECONDS
+    for result in series:
+        collected.append(result)
+        if time.perf_counter() > ends:
+            return False
+    return True
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    multiprocessing.connection.wait([parent.sentinel])
-    os._exit(1)
+async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What ``work`` gives; it is cancelled if the client hangs up, or if this is cancelled."""
+    task, gone = asyncio.create_task(work), asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise HTTPException(400)  # nobody is left to read it, but it is not our fault
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+        del task  # its exception would keep this frame, and this frame the exception
+
+
+async def _disconnected(request: Request) -> None:
+    for _ in range(2):  # a request without a body still has an empty one
+        if (await request.receive())["type"] == "http.disconnect":
+            return
+    await asyncio.Event().wait()

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from flint import arb, ctx
@@ -210,3 +211,19 @@ def test_round_down_is_at_or_below_and_close(real: Fraction) -> None:
 
 def test_round_down_of_what_cannot_be_told_from_zero_is_zero() -> None:
     assert round_down(lambda: arb(0)) == round_down(lambda: ANYTHING) == 0.0
+
+
+def test_a_tie_is_settled_at_moderate_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """μ = √(c_u)/σ is often a double itself. No precision proves that, and the highest takes very long."""
+    tried: list[int] = []
+    at_precision = balls.at_precision
+
+    def recorded(bits: int, compute: Callable[[], Any]) -> Any:
+        tried.append(bits)
+        return at_precision(bits, compute)
+
+    monkeypatch.setattr(balls, "at_precision", recorded)
+
+    assert balls.round_up(lambda: [arb(3).sqrt() ** 2 / 6]) == (math.nextafter(0.5, 1),)
+    assert not balls.at_most(lambda: (arb(3).sqrt() ** 2 / 6, arb(0.5)))
+    assert max(tried) <= 640

@@ -4,6 +4,7 @@ import json
 import os
 import queue
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -19,7 +20,17 @@ import httpx
 
 from tests.api.client import Json
 
-__all__ = ["PATIENCE", "ROOT", "Service", "environment", "stopped"]
+__all__ = [
+    "PATIENCE",
+    "ROOT",
+    "Service",
+    "environment",
+    "forkserver_of",
+    "held_by",
+    "stopped",
+    "wait_for_end",
+    "worker_of",
+]
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60
@@ -40,6 +51,39 @@ def stopped(process: int) -> Iterator[None]:
         yield
     finally:
         os.kill(process, signal.SIGCONT)
+
+
+def forkserver_of(service: int) -> int:
+    """The process that a service forks its workers from."""
+    return next(pid for pid in _children(service) if b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes())
+
+
+def worker_of(service: int, pool: str = "releases") -> int:
+    """The first worker process of one of the service's pools."""
+    workers = _children(forkserver_of(service))
+    return next(pid for pid in workers if Path(f"/proc/{pid}/comm").read_text().strip() == f"gsh-{pool}")
+
+
+def _children(process: int) -> list[int]:
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
+
+
+def held_by(process: int) -> list[str]:
+    """The files without a name that a process has open or mapped, but for where its output goes."""
+    entries = [entry for entry in Path(f"/proc/{process}/fd").iterdir() if int(entry.name) > 2]
+    opened = [os.readlink(entry) for entry in entries if os.path.lexists(entry)]
+    mapped = Path(f"/proc/{process}/maps").read_text().splitlines()
+    return [line for line in [*opened, *mapped] if "(deleted)" in line]
+
+
+def wait_for_end(process: int) -> None:
+    try:
+        descriptor = os.pidfd_open(process)
+    except ProcessLookupError:
+        return
+    assert select.select([descriptor], [], [], PATIENCE)[0]
+    os.close(descriptor)
 
 
 class Service:

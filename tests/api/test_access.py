@@ -63,7 +63,7 @@ def guarded(tmp_path: Path) -> Iterator[Guarded]:
     made = Guarded(str(tmp_path / "ledger.sqlite3"))
     yield made
     made.app.state.services.books.close()
-    made.app.state.services.workshop.close()
+    made.app.state.services.close_pools()
 
 
 @pytest.mark.parametrize(("method", "path"), PROTECTED)

@@ -53,7 +53,7 @@ def bank(ledger_url: str) -> Iterator[Bank]:
     assert paid.status_code == 200
     yield made
     made.app.state.services.books.close()
-    made.app.state.services.workshop.close()
+    made.app.state.services.close_pools()
 
 
 def test_readers_are_answered_while_a_charge_waits_for_a_lock(

@@ -1,16 +1,15 @@
 """One heavy request must not stall the others; and when too many wait already, the next is told 503."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from app.accounting import theorem
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
+from tests.service.tasks import Meeting, pid
 
 THEOREM: Json = {"mechanism": CASE_STUDY, "epsilon": 0.349, "theorem": True}
 EPSILONS = [k / 10_000 for k in range(10_000)]
@@ -25,6 +24,24 @@ TIED = WIDE | {
     "sensitivity": {"kind": "vectors", "vectors": [[0.001 * (i == j) for j in range(60)] for i in range(60)] * 15}
 }
 NORM = WIDE | {"sensitivity": {"kind": "l2", "bound": 0.001}}
+
+BOX = {
+    "names": [f"column {k}" for k in range(20)],
+    "covariance": [[1.0 + (i == j) for j in range(20)] for i in range(20)],
+    "sensitivity": {"kind": "box", "lower": [0] * 20, "upper": [0.001] * 20},
+}
+"""A million corners: some seconds of work."""
+SLOW: Json = {
+    "mechanism": {
+        "c_u": 51914,
+        "tau": 1,
+        "sigma": [2300 + k for k in range(100)],
+        "aggregates": {name: value for name, value in BOX.items() if name != "covariance"}
+        | {"relative_covariance": BOX["covariance"]},
+    },
+    "epsilon": 0.349,
+    "delta": 1e-05,
+}
 
 LONG_REQUESTS: dict[str, tuple[str, Json]] = {
     "a curve": ("/account/exact", {"mechanism": CASE_STUDY, "epsilon": EPSILONS}),
@@ -42,36 +59,6 @@ LONG_REQUESTS: dict[str, tuple[str, Json]] = {
         {"mechanism": CASE_STUDY, "groups": {"keys": list(range(50_000)), "counts": [10**6] * 50_000}},
     ),
 }
-
-PATIENCE = 10
-"""Seconds after which a stopped thread gives up, so that a failure is not a hang."""
-
-
-@dataclass
-class Gate:
-    """Stops a thread within the theorem's scan until it is told to go on."""
-
-    entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    opened: threading.Event = field(default_factory=threading.Event)
-
-    def guard(self, work: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(*arguments: Any) -> Any:
-            self.entered.release()
-            assert self.opened.wait(PATIENCE)
-            return work(*arguments)
-
-        return guarded
-
-    async def wait_until_entered(self) -> None:
-        assert await asyncio.to_thread(self.entered.acquire, timeout=PATIENCE)
-
-
-@pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    gate = Gate()
-    monkeypatch.setattr(theorem, "evaluate", gate.guard(theorem.evaluate))
-    yield gate
-    gate.opened.set()
 
 
 @pytest.mark.parametrize(("path", "body"), LONG_REQUESTS.values(), ids=LONG_REQUESTS)
@@ -96,12 +83,13 @@ def test_a_long_request_lets_a_short_one_pass(path: str, body: Json) -> None:
     assert answered == ["short", "short", "long"]
 
 
-def test_503_when_all_threads_are_taken_and_nobody_may_wait(gate: Gate) -> None:
+def test_503_when_all_workers_are_taken_and_none_may_wait(tmp_path: Path) -> None:
     """The refused request is told when to come back, others are served, and afterwards there is room again."""
+    client, meeting = Client(heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
 
     async def scenario(http: httpx.AsyncClient) -> None:
-        first = asyncio.create_task(http.post("/account/exact", json=THEOREM))
-        await gate.wait_until_entered()
+        first = asyncio.create_task(client.app.state.services.accounting.run(meeting.attend))
+        await meeting.begins()
 
         refused = await http.post("/account/exact", json=THEOREM)
         problem_errors(refused, 503, "busy")
@@ -109,59 +97,91 @@ def test_503_when_all_threads_are_taken_and_nobody_may_wait(gate: Gate) -> None:
         assert (await http.get("/healthz")).status_code == 200
         assert (await http.post("/account/exact", json=THEOREM | {"theorem": False})).status_code == 200
 
-        gate.opened.set()
-        assert (await first).status_code == 200
+        await meeting.goes_on()
+        await first
         assert (await http.post("/account/exact", json=THEOREM)).status_code == 200
 
-    Client(heavy_threads=1, heavy_queue=0).together(scenario)
+    client.together(scenario)
 
 
-def test_503_only_when_the_queue_is_full(gate: Gate) -> None:
+def test_no_accounting_waits_behind_a_release(tmp_path: Path) -> None:
+    """All workers for releases are taken, and none may wait for one; how long one takes is nobody else's to know."""
+    client, meeting = Client(heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
+
     async def scenario(http: httpx.AsyncClient) -> None:
-        first = asyncio.create_task(http.post("/account/exact", json=THEOREM))
-        await gate.wait_until_entered()
+        release = asyncio.create_task(client.app.state.services.releases.run(meeting.attend))
+        await meeting.begins()
 
-        statuses: list[int] = []
+        for path, body in LONG_REQUESTS.values():
+            assert (await http.post(path, json=body)).status_code == (503 if path == "/release" else 200)
+        await meeting.goes_on()
+        await release
 
-        async def ask() -> None:
-            statuses.append((await http.post("/account/exact", json=THEOREM)).status_code)
-            gate.opened.set()
-
-        await asyncio.gather(*(ask() for _ in range(5)))
-        assert (await first).status_code == 200
-        assert sorted(statuses) == [200, 200, 503, 503, 503]
-        assert statuses[:3] == [503, 503, 503]
-
-    Client(heavy_threads=1, heavy_queue=2).together(scenario)
+    client.together(scenario)
 
 
-def test_as_many_scans_run_at_once_as_there_are_threads(gate: Gate) -> None:
-    async def scenario(http: httpx.AsyncClient) -> None:
-        running = [asyncio.create_task(http.post("/account/exact", json=THEOREM)) for _ in range(3)]
-        for _ in running:
-            await gate.wait_until_entered()
-        problem_errors(await http.post("/account/exact", json=THEOREM), 503, "busy")
-        gate.opened.set()
-        assert [response.status_code for response in await asyncio.gather(*running)] == [200, 200, 200]
+def test_a_request_past_its_deadline_is_503_and_says_so() -> None:
+    wide = {"mechanism": CASE_STUDY | {"aggregates": BOX}, "epsilon": 1}
+    client = Client(heavy_seconds=0.001)
 
-    Client(heavy_threads=3, heavy_queue=0).together(scenario)
+    response = client.post("/account/exact", wide)
+
+    assert problem_errors(response, 503, "deadline-passed") == {}
+    assert "0.001 seconds" in response.json()["detail"]
+    curve = client.post("/account/exact", {"mechanism": CASE_STUDY, "epsilon": EPSILONS})
+    assert problem_errors(curve, 503, "deadline-passed") == {}
 
 
-def test_a_scan_that_fails_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError
+@pytest.mark.parametrize("kind", ["in a worker", "in slices"])
+def test_work_stops_when_the_client_hangs_up(kind: str) -> None:
+    """The worker is killed in the middle of a minute's work, and a series is left where it is."""
+    body = SLOW if kind == "in a worker" else {"mechanism": CASE_STUDY, "epsilon": EPSILONS}
+    path = "/calibrate" if kind == "in a worker" else "/account/exact"
+    content = json.dumps(body).encode()
+    client = Client(cache_size=0, max_work=10**9)
+    pool = client.app.state.services.accounting
+    sent: list[Any] = []
 
-    client = Client(heavy_threads=1, heavy_queue=0)
-    with monkeypatch.context() as broken:
-        broken.setattr(theorem, "evaluate", fail)
-        statuses = [client.post("/account/exact", THEOREM).status_code for _ in range(3)]
+    async def scenario(_http: httpx.AsyncClient) -> None:
+        worker = await pool.run(pid)
+        messages = iter([{"type": "http.request", "body": content, "more_body": False}])
 
-    assert statuses == [500, 500, 500]
-    assert client.post("/account/exact", THEOREM).status_code == 200
+        async def receive() -> Any:
+            for message in messages:
+                return message
+            await asyncio.sleep(0)
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await client.app(request_scope(path, len(content)), receive, send)
+        assert (await pool.run(pid) == worker) == (kind == "in slices")
+
+    client.together(scenario)
+
+    assert sent[0]["status"] == 400
+
+
+def request_scope(path: str, length: int) -> Json:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"content-type", b"application/json"), (b"content-length", str(length).encode())],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
+    }
 
 
 def test_many_at_once_get_what_each_alone_gets() -> None:
-    """Sixty concurrent requests of all kinds, threads and event loop together."""
+    """Sixty concurrent requests of all kinds, workers and event loop together."""
     bodies = [
         {"mechanism": CASE_STUDY | {"c_u": 100 * (k + 1)}, "epsilon": 0.1 + k / 100, "theorem": k % 2 == 0}
         for k in range(60)

@@ -1,13 +1,13 @@
 """Requests that end before they should: the client hangs up, or the service shuts down."""
 
 import asyncio
-import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.accounting import theorem
 from tests.api.client import CASE_STUDY, Client
+from tests.service.tasks import Meeting
 
 BODY = b'{"mechanism": {"c_u": 51914, "tau": 1, "tau_star": 13948, "sigma": 2228}, "epsilon": 1, "theorem": true}'
 
@@ -50,31 +50,34 @@ def test_a_client_that_hangs_up_is_no_server_error() -> None:
     assert client.metrics()['gsh_requests_total{method="POST",route="/account/exact",status="400"}'] == 1
 
 
-def test_a_request_cut_off_by_a_shutdown_is_told_503(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not a bare 500 from the server."""
-    entered, release = threading.Event(), threading.Event()
-
-    def evaluate(*_arguments: object) -> None:
-        entered.set()
-        release.wait(10)
-
-    monkeypatch.setattr(theorem, "evaluate", evaluate)
-    client = Client()
+def test_a_request_cut_off_by_a_shutdown_is_told_503(tmp_path: Path) -> None:
+    """Not a bare 500 from the server. The request waits for a worker, and all are taken."""
+    client, meeting = Client(), Meeting(tmp_path)
+    pool = client.app.state.services.accounting
     sent: list[dict[str, Any]] = []
 
     async def run() -> None:
+        watched = asyncio.Event()
+        messages = iter([{"type": "http.request", "body": BODY, "more_body": False}])
+
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": BODY, "more_body": False}
+            for message in messages:
+                return message
+            watched.set()  # asked for more only while a worker is waited for
+            return await asyncio.Future()
 
         async def send(message: dict[str, Any]) -> None:
             sent.append(message)
 
+        first = asyncio.create_task(pool.run(meeting.attend))
+        await meeting.begins()
         task = asyncio.ensure_future(client.app(scope(len(BODY)), receive, send))
-        assert await asyncio.to_thread(entered.wait, 10)
+        await watched.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        release.set()
+        await meeting.goes_on()
+        await first
 
     asyncio.run(run())
 

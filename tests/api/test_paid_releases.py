@@ -25,7 +25,7 @@ def bank(ledger_url: str) -> Iterator[Bank]:
     made = Bank(ledger_url)
     yield made
     made.app.state.services.books.close()
-    made.app.state.services.workshop.close()
+    made.app.state.services.close_pools()
 
 
 def small(bank: Bank, key: str | None, **changes: Any) -> httpx.Response:
@@ -106,7 +106,7 @@ def test_what_does_not_fit_is_refused_before_any_noise(bank: Bank, post: Post, m
     drawn = []
     monkeypatch.setattr(release_module, "operating_system", drawn.append)
     monkeypatch.setattr(
-        "app.api.workload.Workshop.in_process", _only_if(bank, lambda function: "_payment" in function.__name__)
+        "app.service.worker_pool.WorkerPool.run", _only_if(bank, lambda function: "_payment" in function.__name__)
     )
 
     refused = post(bank, "first")
@@ -118,13 +118,13 @@ def test_what_does_not_fit_is_refused_before_any_noise(bank: Bank, post: Post, m
 
 
 def _only_if(bank: Bank, allowed: Callable[[Any], bool]) -> Any:
-    """Another process is asked what the request would cost, and for nothing else."""
+    """A worker is asked what the request would cost, and for nothing else."""
 
-    async def in_process(_workshop: Any, function: Any, *args: Any, **_kwargs: Any) -> Any:
+    async def run(_pool: Any, function: Any, *args: Any, **_kwargs: Any) -> Any:
         assert allowed(function)
         return function(*args)
 
-    return in_process
+    return run
 
 
 @each_kind

@@ -138,7 +138,7 @@ def vault(tmp_path: Path) -> Iterator[Vault]:
     made = Vault(str(tmp_path / "ledger.sqlite3"))
     yield made
     made.app.state.services.books.close()
-    made.app.state.services.workshop.close()
+    made.app.state.services.close_pools()
 
 
 def guarded_routes() -> list[APIRoute]:

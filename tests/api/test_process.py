@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.api.client import CASE_STUDY, Client, Json
-from tests.api.process import PATIENCE, ROOT, Service, environment, stopped
+from tests.api.process import PATIENCE, ROOT, Service, environment, forkserver_of, stopped, wait_for_end
 
 WORD, NUMBER = "s3ntinel", 918273645
 BODY: Json = {"mechanism": CASE_STUDY, "epsilon": 0.349}
@@ -114,7 +114,10 @@ def test_two_workers_serve_and_either_of_them_tells_of_both(tmp_path: Path) -> N
                 assert 'gsh_requests_total{method="POST",route="/account/exact",status="200"} 2.0' in metrics
                 assert "gsh_cache_misses_total 2.0" in metrics
 
+        forkservers = [forkserver_of(worker) for worker in workers]
         assert service.stop() == 0
+        for forkserver in forkservers:
+            wait_for_end(forkserver)
     assert service.errors == ""
     assert list(tmp_path.iterdir()) == []
 

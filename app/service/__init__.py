@@ -1,0 +1,1 @@
+"""Use cases of the service, without HTTP."""

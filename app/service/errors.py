@@ -1,0 +1,24 @@
+"""Why work was not done, whatever the work is."""
+
+__all__ = ["Busy", "DeadlinePassed", "LimitExceeded"]
+
+
+class Busy(Exception):
+    """The service has no room for this request now; a later one may succeed."""
+
+
+class DeadlinePassed(Exception):
+    """The work took longer than it may; the same request would take as long again."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+class LimitExceeded(Exception):
+    """A well-formed request that asks for more than the service is set up to do."""
+
+    def __init__(self, pointer: str, detail: str) -> None:
+        super().__init__(pointer, detail)
+        self.pointer = pointer
+        self.detail = detail

@@ -1,0 +1,41 @@
+"""Imported once by the process that worker processes are forked from (``multiprocessing.forkserver``).
+
+What takes long to prepare is prepared here.
+"""
+
+import atexit
+import gc
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from app.release import quantiles
+
+__all__: list[str] = []
+
+
+def _sockets_listened_on() -> list[Path]:
+    found = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            if os.readlink(entry).startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(entry.name))) as each:
+                    if each.family == socket.AF_UNIX and each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                        found.append(Path(each.getsockname()))
+    return found
+
+
+def _remove(path: Path) -> None:
+    """The socket by which the service asks for workers, and its folder: a service that was killed cannot."""
+    with suppress(OSError):
+        path.unlink()
+        path.parent.rmdir()
+
+
+for _path in _sockets_listened_on():
+    atexit.register(_remove, _path)
+quantiles.table()
+# Objects made until now live as long as the process. The collector need not visit them after every task.
+gc.collect()
+gc.freeze()

@@ -1,0 +1,69 @@
+"""How much work a request asks for, estimated from its public parameters before any of it is done.
+
+The unit is about a millisecond of one core. The estimates follow what the parts of the accounting core cost:
+
+    prove Σ and invert it       k³/1600                       k columns
+    screen the extreme points   n (k + 10)/20 000             n = 2^k corners of a box, or n vectors
+    settle those that tie       min(n, 1000) k²/4000
+    a Euclidean bound           k²/10 + k³/1000               the smallest eigenvalue, at rising precision
+
+Where Σ scales with σ, each σ that is tried has a Σ of its own.
+"""
+
+from collections.abc import Sequence
+
+from app.service.errors import LimitExceeded
+
+__all__ = [
+    "calibration_work",
+    "check_work",
+    "columns_work",
+    "comparison_work",
+    "frontier_work",
+    "remainder_work",
+    "theorem_work",
+]
+
+_LEAST_COLUMNS_WORK = 0.3
+_MOST_TIES = 1000
+# How many Σ are tried, at most or nearly so, where Σ scales with σ.
+_FOR_SIGMA, _FOR_ANOTHER, _PER_FRONTIER_POINT, _FOR_COMPARISON, _FOR_REMAINDER = 40, 10, 8, 16, 250
+
+
+def columns_work(columns: int, points: int | None) -> float:
+    """For μ₀ of a Σ and so many extreme points of what one user can change; None for a Euclidean bound."""
+    if points is None:
+        return _LEAST_COLUMNS_WORK + columns**2 / 10 + columns**3 / 1000
+    screening = points * (columns + 10) / 20_000
+    return _LEAST_COLUMNS_WORK + columns**3 / 1600 + screening + min(points, _MOST_TIES) * columns**2 / 4000
+
+
+def calibration_work(columns: float, *, is_relative: bool, solves_sigma: bool) -> float:
+    """For a calibration and its comparison, where μ₀ takes ``columns``."""
+    trials = _FOR_SIGMA if solves_sigma else _FOR_ANOTHER
+    return 10 + columns * (trials if is_relative else 1)
+
+
+def frontier_work(columns: float, sigmas: int, *, is_relative: bool) -> float:
+    return 1.5 * sigmas + columns * (_PER_FRONTIER_POINT * sigmas if is_relative else 1)
+
+
+def comparison_work(columns: float, *, is_relative: bool) -> float:
+    return 20 + columns * (_FOR_COMPARISON if is_relative else 1)
+
+
+def remainder_work(columns: float, *, is_relative: bool) -> float:
+    return 50 + columns * (_FOR_REMAINDER if is_relative else 1)
+
+
+def theorem_work(c_u: int, points: int) -> float:
+    return points * (5 + c_u / 10_000)
+
+
+def check_work(most: int, pointer: str, work: float | Sequence[float], advice: str) -> None:
+    """Refuse a request of more than ``most``; ``advice`` says how to make it smaller."""
+    total = work if isinstance(work, float | int) else sum(work)
+    if total > most:
+        raise LimitExceeded(
+            pointer, f"asks for about {total:.0f} ms of work, where at most {most} are allowed (GSH_MAX_WORK): {advice}"
+        )

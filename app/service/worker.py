@@ -1,0 +1,104 @@
+"""One worker process: it does a task at a time, and keeps nothing of it afterwards."""
+
+import gc
+import multiprocessing
+import multiprocessing.connection
+import os
+import pickle
+import resource
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from app.service.messages import receive, send
+
+__all__ = ["Worker"]
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+
+
+class Worker:
+    """A process of its own, started at once and killed to stop it. Not for two threads at a time, but for ``kill``."""
+
+    def __init__(self, name: str, memory: int) -> None:
+        self._connection, theirs = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_serve, args=(theirs, name, memory), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @property
+    def is_alive(self) -> bool:
+        """While it has no task: a worker that has ended has closed its pipe, and no other has anything to say."""
+        return not self._connection.poll()
+
+    def do(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bool, Any]:
+        """Whether the function returned, and its result or its exception. OSError or EOFError if the process ended."""
+        send(self._connection, function, kwargs, *args)
+        succeeded, value = receive(self._connection)
+        return succeeded, value
+
+    def kill(self) -> None:
+        """From any thread: a thread that waits in ``do`` gets an error."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """Kill it, wait until it is gone, and close the pipe."""
+        self._process.kill()
+        self._process.join()
+        self._process.close()
+        self._connection.close()
+
+
+def _serve(connection: Connection, name: str, memory: int) -> None:
+    """In the new process: tasks, one after the other, until the service closes the pipe or ends."""
+    Path("/proc/self/comm").write_text(name)  # for ps and top
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt at the terminal is for the service, which tells us
+    _bound_memory(memory)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            _serve_one(connection)
+        except (EOFError, OSError):
+            os._exit(0)
+        # Frames of an exception and cycles would keep files open and memory in use until the next task.
+        gc.collect()
+
+
+def _serve_one(connection: Connection) -> None:
+    function, kwargs, *args = receive(connection)
+    try:
+        reply = True, function(*args, **kwargs)
+    except Exception as error:
+        reply = False, _bare(error)
+    try:
+        send(connection, *reply)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        send(connection, False, RuntimeError("the result cannot be sent"))
+
+
+def _bare(error: Exception) -> Exception:
+    """The exception alone, if it survives the way to the other process."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - made here
+    except Exception:
+        return RuntimeError(type(error).__qualname__)
+    return error
+
+
+def _bound_memory(memory: int) -> None:
+    """Let the process take this much more memory. A small compressed table could unpack to more than there is."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    bound = pages * resource.getpagesize() + memory
+    resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
+
+
+def _end_with_parent() -> None:
+    """Without this the process would outlive a service that is killed while a task runs."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)

@@ -1,0 +1,151 @@
+"""Worker processes for heavy work, with a short queue.
+
+A task can be stopped, which threads cannot: if its request is cancelled or its deadline passes, its worker is killed
+and replaced. Workers are forked from one process that has imported everything (``forkserver``), so a new one is ready
+in some 20 ms.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any, ParamSpec, TypeVar
+
+from app.service.errors import Busy, DeadlinePassed
+from app.service.worker import Worker
+
+__all__ = ["WorkerPool", "preload"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def preload(modules: Sequence[str]) -> None:
+    """Name what all workers import, before the first is started."""
+    get_context("forkserver").set_forkserver_preload([*modules, "app.service.preload"])
+
+
+@dataclass(slots=True)
+class _Task:
+    """A call, which one thread makes and another may abandon at any time."""
+
+    call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _worker: Worker | None = None
+    _is_abandoned: bool = False
+
+    def begin(self, worker: Worker) -> bool:
+        with self._lock:
+            self._worker = None if self._is_abandoned else worker
+            return not self._is_abandoned
+
+    def end(self) -> bool:
+        """Whether it was abandoned, and its worker killed."""
+        with self._lock:
+            self._worker = None
+            return self._is_abandoned
+
+    def abandon(self) -> None:
+        with self._lock:
+            self._is_abandoned = True
+            if self._worker is not None:
+                self._worker.kill()
+
+
+class WorkerPool:
+    """``workers`` processes, started when first needed, and places for ``queue`` tasks to wait."""
+
+    def __init__(self, name: str, workers: int, queue: int, memory: int, seconds: float) -> None:
+        self._name = name
+        self._workers = workers
+        self._memory = memory
+        self._seconds = seconds
+        self._room = workers + queue
+        self._idle: deque[Worker] = deque()
+        # Threads wait for the processes: to send and receive much would hold up the event loop.
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix=name)
+        self._is_closed = False
+
+    def start(self) -> None:
+        """Start the workers in the background, so that the first request need not wait for them."""
+        for _ in range(self._workers):
+            self._threads.submit(lambda: self._idle.append(Worker(self._name, self._memory)))
+
+    def check_room(self) -> None:
+        """Busy when the queue is full: for requests whose body should not be read in vain."""
+        if self._room == 0:
+            raise Busy
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of a function of a module, from a worker.
+
+        Busy if the queue is full or the worker dies, DeadlinePassed if it takes too long, with the time in the queue.
+        """
+        self.check_room()
+        self._room -= 1
+        task = _Task((function, args, kwargs))
+        future = asyncio.get_running_loop().run_in_executor(self._threads, self._perform, task)
+        try:
+            await asyncio.wait({future}, timeout=self._seconds)
+            if not future.done():
+                raise DeadlinePassed(self._seconds)
+            result: T = _outcome(future)
+            return result
+        finally:
+            task.abandon()
+            future.cancel()
+            self._room += 1
+            del task, future, args, kwargs  # an exception's frames would keep them
+
+    def close(self) -> None:
+        """End every worker, whatever it does."""
+        self._is_closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        while self._idle:
+            self._idle.pop().end()
+
+    def _perform(self, task: _Task) -> tuple[bool, Any]:
+        """In a thread: the outcome of a task. An exception is returned, for raised here it would keep this frame."""
+        try:
+            worker = self._take()
+        except OSError:  # no room for another process, or no folder for temporary files
+            return False, Busy()
+        if not task.begin(worker):
+            self._give_back(worker)
+            return False, Busy()
+        try:
+            outcome = worker.do(*task.call)
+        except (EOFError, OSError):  # it was killed, perhaps for want of memory
+            outcome = False, Busy()
+            task.abandon()
+        if task.end():
+            worker.end()
+        else:
+            self._give_back(worker)
+        return outcome
+
+    def _take(self) -> Worker:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_alive:
+                return worker
+            worker.end()
+        return Worker(self._name, self._memory)
+
+    def _give_back(self, worker: Worker) -> None:
+        self._idle.append(worker)
+        if self._is_closed:
+            self.close()
+
+
+def _outcome(future: "asyncio.Future[tuple[bool, Any]]") -> Any:
+    succeeded, value = future.result()
+    if succeeded:
+        return value
+    try:
+        raise value
+    finally:
+        del value, future  # else the exception's frame would keep the exception

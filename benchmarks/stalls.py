@@ -1,0 +1,103 @@
+"""How long does one request keep the others waiting? The largest gap of a clock that ticks on the same event loop.
+
+    python -m benchmarks.stalls
+
+Each row is a request that could hold up the loop, the largest gap while it was answered, and the ratio to the gap of
+an idle loop. Below 50 ms nobody notices.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+
+import httpx
+
+from app.main import create_app
+from app.settings import Settings
+
+__all__ = ["main"]
+
+CASE_STUDY = {"c_u": 51914, "tau": 1, "tau_star": 13948, "sigma": 2228}
+TARGET = {"epsilon": 0.349, "delta": 1e-05}
+
+
+def columns(count: int, name: str = "covariance") -> dict[str, Any]:
+    return {
+        "names": [f"c{k}" for k in range(count)],
+        name: [[1.0 + (i == j) for j in range(count)] for i in range(count)],
+        "sensitivity": {"kind": "l2", "bound": 0.00001},
+    }
+
+
+def requests() -> dict[str, tuple[str, bytes]]:
+    """Every request by name: its path and its body."""
+    sigmas = [2300 + k / 10 for k in range(2000)]
+    relative = {"c_u": 51914, "tau": 1, "sigma": sigmas[:50], "aggregates": columns(4, "relative_covariance")}
+    vectors = columns(2) | {"sensitivity": {"kind": "vectors", "vectors": [[0.00001, 0.00002]] * 100_000}}
+    bodies: dict[str, tuple[str, Any]] = {
+        "150 000 unknown fields": (
+            "/account/exact",
+            {"mechanism": CASE_STUDY, "epsilon": 1} | {f"x{k}": 0 for k in range(150_000)},
+        ),
+        "100 000 vectors": ("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": vectors}, "epsilon": 1}),
+        "4 columns, Euclidean bound": (
+            "/account/exact",
+            {"mechanism": CASE_STUDY | {"aggregates": columns(4)}, "epsilon": 1},
+        ),
+        "μ that is a double": (
+            "/account/exact",
+            {"mechanism": {"c_u": 10**18, "tau": 1, "tau_star": 1e9, "sigma": 1e8}, "epsilon": 700},
+        ),
+        "a curve of 10 000": ("/account/exact", {"mechanism": CASE_STUDY, "epsilon": [k / 1e4 for k in range(10_000)]}),
+        "a frontier of 2 000": ("/calibrate", TARGET | {"mechanism": {"c_u": 51914, "tau": 1, "sigma": sigmas}}),
+        "a frontier of 50, relative": ("/calibrate", TARGET | {"mechanism": relative}),
+        "σ at a τ*": ("/calibrate", TARGET | {"mechanism": {"c_u": 51914, "tau": 1, "tau_star": 20000}}),
+        "a comparison": ("/compare", TARGET | {"mechanism": {"c_u": 51914, "tau": 1}}),
+        "a preview of 900, 4 columns": (
+            "/budgets/web/preview",
+            {"mechanism": [CASE_STUDY | {"aggregates": columns(4)}] * 900},
+        ),
+        "a preview of 900, 10 columns": (
+            "/budgets/web/preview",
+            {"mechanism": [CASE_STUDY | {"aggregates": columns(10)}] * 900},
+        ),
+    }
+    return {name: (path, json.dumps(body).encode()) for name, (path, body) in bodies.items()}
+
+
+async def largest_gap(until: "asyncio.Task[Any]") -> float:
+    """In seconds; the loop is asked for a turn again and again."""
+    gap, last = 0.0, time.perf_counter()
+    while not until.done():
+        await asyncio.sleep(0.001)
+        now = time.perf_counter()
+        gap, last = max(gap, now - last), now
+    return gap
+
+
+async def measure() -> None:
+    app = create_app(Settings(ledger=":memory:"))
+    transport = httpx.ASGITransport(app)
+    headers = {"content-type": "application/json"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=None) as http:
+        await http.put("/budgets/web", json={"epsilon": 1.0, "delta": 1e-4})
+        await http.post("/compare", json=TARGET | {"mechanism": {"c_u": 1, "tau": 1}})  # the first worker is there
+        idle = await largest_gap(asyncio.create_task(asyncio.sleep(0.5)))
+        sys.stdout.write("| request | status | seconds | largest gap, ms | ratio to idle |\n|---|---|---|---|---|\n")
+        for name, (path, content) in requests().items():
+            started = time.perf_counter()
+            task = asyncio.create_task(http.post(path, content=content, headers=headers))
+            gap = await largest_gap(task)
+            status, seconds = task.result().status_code, time.perf_counter() - started
+            sys.stdout.write(f"| {name} | {status} | {seconds:.2f} | {gap * 1e3:.1f} | {gap / idle:.1f} |\n")
+            sys.stdout.flush()
+
+
+def main() -> None:
+    asyncio.run(measure())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Work for worker processes that tests can follow through named pipes, and so without waiting for time to pass."""
+
+import asyncio
+import mmap
+import os
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Meeting", "Refused", "exit_at_once", "fail_with_a_mapped_file", "length_and_reverse", "pid"]
+
+
+class Refused(Exception):
+    """A failure of a task."""
+
+
+class Meeting:
+    """A task that says when it has begun, and goes on when it is told to."""
+
+    def __init__(self, folder: Path, name: str = "meeting") -> None:
+        self._begun, self._go_on = str(folder / f"{name}-begun"), str(folder / f"{name}-go-on")
+        os.mkfifo(self._begun)
+        os.mkfifo(self._go_on)
+
+    def attend(self) -> int:
+        """In the worker."""
+        with open(self._begun, "w"):
+            pass
+        with open(self._go_on):
+            pass
+        return os.getpid()
+
+    async def begins(self) -> None:
+        await asyncio.to_thread(_open_and_close, self._begun, "r")
+
+    async def goes_on(self) -> None:
+        await asyncio.to_thread(_open_and_close, self._go_on, "w")
+
+
+def _open_and_close(path: str, mode: str) -> None:
+    with open(path, mode):
+        pass
+
+
+def pid() -> int:
+    return os.getpid()
+
+
+def length_and_reverse(content: bytes) -> bytes:
+    return content[::-1]
+
+
+def exit_at_once() -> None:
+    os._exit(7)
+
+
+def fail_with_a_mapped_file(path: str) -> None:
+    """As a refusal does: the exception has a context, and its frames hold the file and a cycle."""
+    file = open(path, "r+b")  # noqa: SIM115
+    mapped: Any = mmap.mmap(file.fileno(), 0)
+    kept: list[Any] = [mapped]
+    try:
+        raise KeyError(len(kept))
+    except KeyError as error:
+        kept.append(error)
+        raise Refused from None
