@@ -34,10 +34,12 @@ class _Allowance:
     def __init__(self, most: int) -> None:
         self.left = most
 
-    def take(self, size: int) -> None:
-        if size > self.left:
-            raise Busy
-        self.left -= size
+    def take(self, size: int) -> bool:
+        """Whether there was room for so many bytes."""
+        fits = size <= self.left
+        if fits:
+            self.left -= size
+        return fits
 
 
 class Allowances:
@@ -86,12 +88,14 @@ class Body:
             self.complete = not message.get("more_body", False)
             beyond = self._received - _FREE_BYTES - self._taken
             if beyond > 0 and self._allowance is not None:
-                self._allowance.take(beyond)
+                if not self._allowance.take(beyond):
+                    self.release()  # now, and not when it is answered: others could use it
+                    raise Busy
                 self._taken += beyond
         return message
 
     def release(self) -> None:
-        """Give back what it took, once its request has ended."""
+        """Give back what it took."""
         if self._allowance is not None:
             self._allowance.left += self._taken
             self._taken = 0
