@@ -94,19 +94,24 @@ def _joined_dictionaries(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
 
     Arrow's own unification takes no null entries, and turns half-precision numbers into other ones.
     """
-    starts: dict[tuple[int, ...], int] = {}
-    dictionaries, indices, length = [], [pa.array([], pa.int64())], 0
+    last = pa.array([], column.type.value_type)
+    entries, indices, start, length = [last], [pa.array([], pa.int64())], 0, 0
     for chunk in column.chunks:
         dictionary = chunk.dictionary
-        memory = (dictionary.offset, len(dictionary), *(part.address for part in dictionary.buffers() if part))
-        if memory not in starts:  # else it is the dictionary of a piece before
-            starts[memory] = length
-            dictionaries.append(dictionary)
-            length += len(dictionary)
-        indices.append(pc.add(chunk.indices.cast(pa.int64()), starts[memory]))
+        if _memory(dictionary) != _memory(last):
+            # The pieces of a file often have copies of one dictionary, or of one that grows.
+            is_more = dictionary.slice(0, len(last)).equals(last)
+            start = start if is_more else length
+            entries.append(dictionary.slice(len(last)) if is_more else dictionary)
+            length, last = start + len(dictionary), dictionary
+        indices.append(pc.add(chunk.indices.cast(pa.int64()), start))
     if length > _MOST_ENTRIES:
         raise pa.ArrowInvalid
-    return pa.concat_arrays(indices), plain(pa.chunked_array(dictionaries, column.type.value_type))
+    return pa.concat_arrays(indices), plain(pa.chunked_array(entries[1:] or entries))
+
+
+def _memory(array: pa.Array) -> tuple[int, ...]:
+    return array.offset, len(array), *(part.address for part in array.buffers() if part)
 
 
 def batches(keys: Sequence[Key], rows: Positions) -> Iterator[slice]:

@@ -257,6 +257,21 @@ def test_a_count_that_is_no_number_is_refused(kind: pa.DataType) -> None:
     assert error.value.pointer == "/count_column"
 
 
+@pytest.mark.parametrize("entries", ["ab ab ab", "ab abc abcd", "ab cd ab", "abc ab bca", "a  b"], ids=str)
+def test_pieces_with_dictionaries_of_their_own_are_one_column(entries: str) -> None:
+    """The same one, one that grows, and others in its place; in the last case a piece has none."""
+    pieces = [
+        pa.DictionaryArray.from_arrays(pa.array([*range(len(own)), None], pa.int8()), pa.array(list(own), pa.string()))
+        for own in entries.split(" ")
+    ]
+    key = pa.chunked_array(pieces)
+    table = pa.table({"key": key, "number": range(len(key)), "count": [CERTAIN] * len(key)})
+
+    answer = from_bytes(released(as_stream(table), ("number", "key")))
+
+    assert answer["key"].to_pylist() == key.to_pylist()
+
+
 def test_half_precision_numbers_in_several_dictionaries_stay_what_they_are() -> None:
     """Arrow's own unification of such dictionaries gives other numbers."""
     halves = np.array([1.5, 2.5, -0.5, 3.5], np.float16)
