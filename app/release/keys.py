@@ -13,7 +13,7 @@ and null equals null: two groups whose keys are both null are duplicates.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from app.release.errors import InvalidGroups
 
-__all__ = ["Positions", "comparable", "unique_order"]
+__all__ = ["Positions", "comparable", "equal_to_previous", "ranked", "unify_floats", "unique_order"]
 
 Positions = NDArray[np.int32]
 """Places of rows in a table, which has fewer than 2³¹."""
@@ -40,16 +40,42 @@ def unique_order(columns: Sequence[pa.Array], length: int, pointer: str) -> Posi
     return order
 
 
-def comparable(column: pa.Array, pointer: str) -> list[pa.Array]:
+def ranked(values: pa.Array) -> tuple[pa.Array, Positions]:
+    """For each value its rank, which equal values share and null has none of; and for each rank where it is found."""
+    order, repeats = _arrange(comparable(values), len(values))
+    ranks = np.empty(len(values), np.int32)
+    ranks[order] = np.cumsum(~repeats) - 1
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    first = order[~repeats]
+    return pa.array(ranks, mask=missing), first[~missing[first]]
+
+
+def comparable(column: pa.Array) -> list[pa.Array]:
     """Columns that Arrow can sort and compare, in whose order, the first before the others, the column is ordered."""
-    kind = column.type
-    if pa.types.is_nested(kind):
-        raise InvalidGroups(pointer, "must name columns of scalar types, not of lists, structs or maps")
-    if pa.types.is_dictionary(kind):
-        return [_ranks(column.dictionary, pointer).take(column.indices)]
-    if pa.types.is_interval(kind):
+    if pa.types.is_interval(column.type):
         return _interval_parts(column)
-    return [] if pa.types.is_null(kind) else [_sortable(column)]
+    return [] if pa.types.is_null(column.type) else [_sortable(column)]
+
+
+def unify_floats(bits: NDArray[np.unsignedinteger]) -> None:
+    """One NaN and one zero, in place. By their bits, because arithmetic with a signalling NaN gives a warning."""
+    number, width = bits.dtype.type, bits.dtype.itemsize
+    infinity, nan = (np.array(special, f"f{width}").view(number)[()] for special in (np.inf, np.nan))
+    magnitude = bits & number(2 ** (8 * width - 1) - 1)
+    bits[magnitude == 0] = 0
+    bits[magnitude > infinity] = nan
+
+
+def equal_to_previous(columns: Iterable[pa.Array]) -> NDArray[np.bool_]:
+    """For each row but the first, whether it equals the row before in every column."""
+    repeats: NDArray[np.bool_] | bool = True
+    for column in columns:
+        here, before = column.slice(1), column.slice(0, len(column) - 1)
+        equal = pc.fill_null(pc.equal(here, before), False)
+        if column.null_count:
+            equal = pc.or_(equal, pc.and_(pc.is_null(here), pc.is_null(before)))
+        repeats = repeats & equal.to_numpy(zero_copy_only=False)
+    return np.asarray(repeats)
 
 
 def _arrange(columns: Sequence[pa.Array], length: int) -> tuple[Positions, NDArray[np.bool_]]:
@@ -95,28 +121,8 @@ def _arrange_run(columns: Sequence[pa.Array], length: int) -> tuple[Positions, N
     repeats = np.zeros(length, np.bool_)
     for start in range(0, length - 1, _RUN):
         rows = order.slice(start, _RUN + 1)  # one more, which is the first of the next run
-        repeats[start + 1 : start + len(rows)] = _equal_to_previous(column.take(rows) for column in columns)
+        repeats[start + 1 : start + len(rows)] = equal_to_previous(column.take(rows) for column in columns)
     return order.to_numpy().astype(np.int32), repeats
-
-
-def _equal_to_previous(columns: Iterator[pa.Array]) -> NDArray[np.bool_]:
-    """For each row but the first, whether it equals the row before in every column."""
-    repeats: NDArray[np.bool_] | bool = True
-    for column in columns:
-        here, before = column.slice(1), column.slice(0, len(column) - 1)
-        equal = pc.fill_null(pc.equal(here, before), False)
-        if column.null_count:
-            equal = pc.or_(equal, pc.and_(pc.is_null(here), pc.is_null(before)))
-        repeats = repeats & equal.to_numpy(zero_copy_only=False)
-    return np.asarray(repeats)
-
-
-def _ranks(values: pa.Array, pointer: str) -> pa.Array:
-    """For each entry of a dictionary its rank among them; equal entries share one, and null stays null."""
-    order, repeats = _arrange(comparable(values, pointer), len(values))
-    ranks = np.empty(len(values), np.int32)
-    ranks[order] = np.cumsum(~repeats)
-    return pa.array(ranks, mask=pc.is_null(values).to_numpy(zero_copy_only=False))
 
 
 def _sortable(column: pa.Array) -> pa.Array:
@@ -134,8 +140,8 @@ def _sortable(column: pa.Array) -> pa.Array:
 def _ordered_bits(column: pa.Array) -> pa.Array:
     """Integers in the order of the floating-point numbers: equal where these are equal, and one for all NaN."""
     absent = column.is_null().to_numpy(zero_copy_only=False)
-    numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0  # the sum turns −0 into 0
-    numbers[np.isnan(numbers)] = np.nan
+    numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy().copy()
+    unify_floats(numbers.view(np.uint64))
     bits = numbers.view(np.int64)
     bits ^= (bits >> 63) & np.int64(2**63 - 1)
     return pa.array(bits, mask=absent)

@@ -1,22 +1,21 @@
 """Tables of groups, as Arrow IPC streams and Parquet files: read with suspicion, written in the format they came in.
 
-Of the posted table only its kept rows go into the answer: no metadata of schema or columns (where engines note, say,
-the number of rows) but the names of extension types, and no dictionary entry that no kept row uses. What is under a
-null is zero.
+The bytes of an answer are a function of the kept rows and the types of the columns alone, given the certificate. Each
+column is built anew in canonical form (canonical.py); of the posted schema nothing but types remains: no metadata, no
+nullability, no order of a dictionary.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.release.columns import batches, extension, plain, taken
+from app.release.columns import Key, batches, key_of, plain
 from app.release.entropy import Entropy
 from app.release.errors import InvalidGroups, TooManyGroups
-from app.release.keys import Positions, comparable, unique_order
+from app.release.keys import Positions, unique_order
 from app.release.mechanism import counts_of, release, values_of
 from app.release.noise import Noise
 
@@ -63,23 +62,23 @@ def read_table(source: pa.Buffer, limits: Limits) -> tuple[Format, pa.Table]:
 
 
 def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy) -> pa.RecordBatchReader:
-    """The kept rows, sorted by key: key columns as they came, count and values noisy. Checks come before any noise."""
+    """The kept rows, sorted by key, with noisy count and values. Checks come before any noise."""
     _check_columns(table, roles)
-    fields = [table.schema.field(name) for name in roles.keys]
     keys, order = _keys_in_order(table, roles)
-    counts = counts_of(plain(table[roles.count]), "/count_column")
+    counts = counts_of(_numbers(table, roles.count, "/count_column"), "/count_column")
     values = [
-        values_of(plain(table[name]), noise.value_grids[j], f"/mechanism/aggregates/names/{j}")
+        values_of(_numbers(table, name, pointer), noise.value_grids[j], pointer)
         for j, name in enumerate(roles.values)
+        for pointer in (f"/mechanism/aggregates/names/{j}",)
     ]
     released = release(noise, counts, values, order, entropy)
     numbers = dict(zip((roles.count, *roles.values), (released.counts, *released.values), strict=True))
     schema = pa.schema(
-        [pa.field(field.name, field.type, field.nullable, extension(field)) for field in fields]
+        [pa.field(name, key.type) for name, key in zip(roles.keys, keys, strict=True)]
         + [pa.field(name, pa.from_numpy_dtype(column.dtype), nullable=False) for name, column in numbers.items()]
     )
     places = list(batches(keys, released.rows))
-    parts = [taken(key, field.type, released.rows, places) for key, field in zip(keys, fields, strict=True)]
+    parts = [key.kept(released.rows, places) for key in keys]
     parts += [map(pa.array, map(column.__getitem__, places)) for column in numbers.values()]
     rows = zip(*parts, strict=True)
     return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(list(columns), schema) for columns in rows))
@@ -114,6 +113,7 @@ def _parquet_batches(source: pa.Buffer, limits: Limits) -> tuple[pa.Schema, Iter
 
 
 def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Limits) -> pa.Table:
+    _check_types(schema)
     collected, rows, size = [], 0, 0
     for batch in batches:
         batch.validate(full=True)  # offsets and indices that lead out of their buffers would be followed
@@ -129,6 +129,13 @@ def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Lim
     for place, column in enumerate(columns):  # one by one, so that no more than one is there twice
         columns[place] = _joined(column)
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _check_types(schema: pa.Schema) -> None:
+    try:
+        list(schema.types)
+    except KeyError:  # a type that Arrow has and pyarrow does not
+        raise InvalidGroups("/table", "must have columns of types that pyarrow knows") from None
 
 
 def _too_many(limits: Limits) -> TooManyGroups:
@@ -165,15 +172,17 @@ def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([column.combine_chunks()], column.type)
 
 
-def _keys_in_order(table: pa.Table, roles: Roles) -> tuple[list[pa.Array], Positions]:
-    """The key columns, from which rows can be taken, and the order of their rows."""
-    try:
-        keys = [plain(table[name]) for name in roles.keys]
-        for name, key in zip(roles.keys, keys, strict=True):  # what cannot be given back must not be drawn noise for
-            list(taken(key, table.schema.field(name).type, np.empty(0, np.int32), [slice(0)]))
-        parts = [part for place, key in enumerate(keys) for part in comparable(key, f"/key_columns/{place}")]
-        return keys, unique_order(parts, len(table), "/key_columns")
-    except MemoryError:
-        raise
-    except (pa.ArrowException, KeyError):  # what Arrow itself cannot decode, sort or even name
-        raise InvalidGroups("/key_columns", "must name columns of types that can be decoded and sorted") from None
+def _keys_in_order(table: pa.Table, roles: Roles) -> tuple[list[Key], Positions]:
+    """The key columns, and the order of their rows."""
+    keys = [
+        key_of(table[name], table.schema.field(name), f"/key_columns/{place}") for place, name in enumerate(roles.keys)
+    ]
+    parts = [part for key in keys for part in key.comparable()]
+    return keys, unique_order(parts, len(table), "/key_columns")
+
+
+def _numbers(table: pa.Table, name: str, pointer: str) -> pa.Array:
+    column = table[name]
+    if not pa.types.is_primitive(column.type):
+        raise InvalidGroups(pointer, "must be of an integer or floating-point type")
+    return plain(column)

@@ -111,6 +111,33 @@ def test_dropped_groups_do_not_change_the_log(tmp_path: Path) -> None:
         ]
 
 
+MARKED_REQUEST: Json = {"mechanism": MECHANISM, "epsilon": 1, "count_column": "users", "key_columns": ["number", "key"]}
+
+
+def marked_table(request: int) -> pa.Table:
+    """All keys, numbers too, carry the mark of their request. By turns they are long texts, and runs of short ones."""
+    length = 3000
+    mark = b"%cmark" % request
+    if request % 2:
+        values = pa.array([None if i % 4 == 0 else mark + b"key" for i in range(length)], pa.binary(8))
+        column = pa.RunEndEncodedArray.from_arrays(pa.array(range(1, length + 1), pa.int32()), values)
+    else:
+        column = pa.array([None if i % 4 == 0 else (mark + b"key") * (1 + i % 7) for i in range(length)])
+    numbers = [int.from_bytes(i.to_bytes(3, "little") + mark, "little") for i in range(length)]
+    counts = [1 if i % 2 else 10**6 for i in range(length)]
+    return pa.table({"key": column, "number": numbers, "users": counts})
+
+
+def test_no_answer_has_a_byte_string_of_another_request(client: Client) -> None:
+    """Requests one after the other reuse memory; none may publish what a request before it left there."""
+    for request in range(1, 21):
+        content = as_bytes("arrow", marked_table(request))
+        response = client.request("POST", "/release/table", files=form(content, MARKED_REQUEST))
+
+        assert response.status_code == 200, response.text
+        assert set(re.findall(rb"([\x01-\x14])mark", response.content)) == {b"%c" % request}
+
+
 REFUSED: dict[str, Json] = {
     "a duplicate key": {"keys": ["s3ntinel", "b", "s3ntinel"], "counts": [1, 2, 3]},
     "a negative count": {"keys": ["s3ntinel", "b", "c"], "counts": [1, -2, 3]},

@@ -355,7 +355,8 @@ def test_categories_of_polars_come_back(client: Client, kind: str, category: Any
     assert back["url"].cast(pl.String).to_list() == ["a.org", "b.org", None]
 
 
-def test_ordered_categories_of_pandas_keep_their_order(client: Client) -> None:
+def test_categories_of_pandas_come_back_sorted_and_without_their_order(client: Client) -> None:
+    """The posted order may be that of the true counts. How many categories there were does not show either."""
     frame = TABLE.to_pandas()
     frame["url"] = pd.Categorical(frame.url, ["c.org", "b.org", "a.org"], ordered=True)
     sink = io.BytesIO()
@@ -363,8 +364,8 @@ def test_ordered_categories_of_pandas_keep_their_order(client: Client) -> None:
 
     back = pd.read_parquet(io.BytesIO(answer(client, sink.getvalue()).content))
 
-    assert back.url.cat.ordered
-    assert list(back.url.cat.categories) == ["b.org", "a.org"]
+    assert not back.url.cat.ordered
+    assert list(back.url.cat.categories) == ["a.org", "b.org"]
     assert back.url.tolist()[:2] == ["a.org", "b.org"]
 
 

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.release import keys
+from app.release.columns import key_of
 from app.release.errors import InvalidGroups
-from app.release.keys import comparable, unique_order
+from app.release.keys import unique_order
 
 DAY = datetime.date(2026, 11, 16)
 NOON = datetime.datetime(2026, 11, 16, 12)
@@ -63,7 +64,8 @@ def column(kind: pa.DataType, values: list[Any]) -> pa.Array:
 
 
 def order_of(*columns: pa.Array) -> list[int]:
-    parts = [part for each in columns for part in comparable(each, "/keys")]
+    posted = [key_of(pa.chunked_array([each]), pa.field("key", each.type), "/keys") for each in columns]
+    parts = [part for key in posted for part in key.comparable()]
     return unique_order(parts, len(columns[0]), "/keys").tolist()
 
 
@@ -121,7 +123,7 @@ def test_a_null_entry_of_a_dictionary_is_null() -> None:
 )
 def test_nested_types_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(InvalidGroups, match="scalar"):
-        comparable(pa.nulls(1, kind), "/keys")
+        order_of(pa.nulls(1, kind))
 
 
 def test_keys_that_differ_only_in_a_later_column_are_no_duplicates() -> None:
