@@ -43,7 +43,7 @@ LONG_REQUESTS: dict[str, tuple[str, Json]] = {
     ),
 }
 
-PATIENCE = 10
+PATIENCE = 60
 """Seconds after which a stopped thread gives up, so that a failure is not a hang."""
 
 

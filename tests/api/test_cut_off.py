@@ -56,7 +56,7 @@ def test_a_request_cut_off_by_a_shutdown_is_told_503(monkeypatch: pytest.MonkeyP
 
     def evaluate(*_arguments: object) -> None:
         entered.set()
-        release.wait(10)
+        release.wait(60)
 
     monkeypatch.setattr(theorem, "evaluate", evaluate)
     client = Client()
@@ -70,7 +70,7 @@ def test_a_request_cut_off_by_a_shutdown_is_told_503(monkeypatch: pytest.MonkeyP
             sent.append(message)
 
         task = asyncio.ensure_future(client.app(scope(len(BODY)), receive, send))
-        assert await asyncio.to_thread(entered.wait, 10)
+        assert await asyncio.to_thread(entered.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

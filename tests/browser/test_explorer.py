@@ -1,5 +1,6 @@
 """The explorer: the answer, the plots, the link that reproduces them, and errors where they belong."""
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -326,6 +327,8 @@ def test_screenshots_are_taken(visit: Visit, request: pytest.FixtureRequest) -> 
     visit.open()
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     path = SCREENSHOTS / f"explorer-{request.node.callspec.id}.png"
-    visit.page.screenshot(path=path, full_page=True)
+    picture = visit.page.screenshot(path=path, full_page=True)
 
-    assert path.stat().st_size > 50_000
+    width, height = struct.unpack(">II", picture[16:24])  # as PNG has them
+    assert width == visit.page.viewport_size["width"]
+    assert height > visit.page.viewport_size["height"]
