@@ -1,4 +1,4 @@
-"""The tests pass on another machine: no proxy, setting, time zone, home, umask or temporary folder of a shell matters."""
+"""The tests pass in another shell: no proxy, setting, time zone, home, umask or temporary folder of it matters."""
 
 import os
 import subprocess

@@ -20,7 +20,7 @@ def door(tmp_path: Path) -> dict[str, Path]:
 
 
 class Test:
-    """A thread that takes its turn, and stays until it is told to leave. A lock belongs to an open file, not a thread."""
+    """A thread that takes its turn, and stays until it is told to leave. A lock belongs to an open file."""
 
     __test__ = False
 

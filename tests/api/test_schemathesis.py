@@ -1,5 +1,6 @@
 """Schemathesis over the whole document: no server error, no answer or status that the document does not have."""
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from starlette.types import Receive, Scope, Send
@@ -7,6 +8,8 @@ from starlette.types import Receive, Scope, Send
 from app.api.attempts import Attempts
 from app.main import create_app
 from app.settings import Settings
+
+pytestmark = pytest.mark.slow
 
 APP = create_app(Settings())
 APP.state.services.gate.reuses = Attempts(burst=10**6)  # few keys are drawn, and each comes with many requests
