@@ -5,14 +5,22 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WHEEL_ENV := build/wheel-env
 
-.PHONY: run test check bench case-study openapi screenshot image constraints chromium postgres verify-ledger clean
+# As many processes as there are cores, up to eight; tests that must be alone wait for their turn.
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal --durations=25
+
+.PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
-test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp chromium postgres
-	$(BIN)/python -m pytest
+# Every test there is.
+test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp chromium postgres curl
+	$(PYTEST)
+
+# What takes under a minute and needs neither Chromium nor PostgreSQL nor the wheel: for every save.
+quick: $(VENV)/test.stamp
+	$(PYTEST) -m "not (browser or postgres or crash or wheel or slow)"
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff check .
@@ -56,6 +64,12 @@ postgres:
 	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes postgresql > /dev/null; } \
 		|| { echo "The tests need PostgreSQL's server programs: apt-get install postgresql"; exit 1; }
+
+# The commands that the pages offer are run as they stand.
+curl:
+	@command -v curl > /dev/null \
+		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes curl > /dev/null; } \
+		|| { echo "The tests run the pages' commands with curl: apt-get install curl"; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist

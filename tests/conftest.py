@@ -1,17 +1,42 @@
-"""What tests of every room share: a place for ledgers, and a PostgreSQL server for those that need one."""
+"""What tests of every room share: markers by folder, turns, a place for ledgers, and a PostgreSQL server."""
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.postgres import Postgres, postgres_server
+from tests.turns import turn
 
+# No test may depend on the shell that it is started from: not on settings of a service, and not on a proxy.
+for _name in list(os.environ):
+    if _name.startswith(("GSH_", "PROMETHEUS_")) or _name.lower().endswith("_proxy"):
+        del os.environ[_name]
 # Services that are made without a word about their ledger get one that is gone afterwards.
 _FOLDER = tempfile.TemporaryDirectory(prefix="gsh-ledger-")
 os.environ["GSH_LEDGER"] = str(Path(_FOLDER.name) / "ledger.sqlite3")
+
+
+BROWSER = Path(__file__).parent / "browser"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What a test needs follows from where it is and from its fixtures."""
+    for item in items:
+        if BROWSER in item.path.parents:
+            item.add_marker("browser")
+        if any(name.endswith("postgres") for name in getattr(item, "fixturenames", ())):
+            item.add_marker("postgres")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if not hasattr(item.config, "workerinput"):  # the only process: each test is alone
+        return (yield)
+    with turn(alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +45,7 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where to keep a new ledger: the same tests run on both databases."""
     if request.param == "sqlite":

@@ -46,7 +46,8 @@ class Postgres:
         self._run("initdb", "--auth=trust", "--username=ledger", "--encoding=UTF8", "--locale=C", "--no-sync")
 
     def start(self) -> None:
-        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1 -c max_connections=100"
+        # No socket in a folder: its path may be too long for one.
+        options = f"-p {self._port} -k '' -c listen_addresses=127.0.0.1 -c max_connections=100"
         self._run("pg_ctl", "--wait", f"--log={self._folder / 'log'}", f"--options={options}", "start")
 
     def stop(self, mode: str = "fast") -> None:

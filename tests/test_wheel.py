@@ -16,6 +16,8 @@ import pytest
 
 from tests.release.uploads import as_stream, from_bytes
 
+pytestmark = pytest.mark.wheel
+
 ROOT = Path(__file__).parent.parent
 PYTHON = ROOT / "build" / "wheel-env" / "bin" / "python"
 

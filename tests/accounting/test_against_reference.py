@@ -12,6 +12,8 @@ from tests import reference
 from tests.accounting.draws import allowed, cases, examples, mechanism_of
 from tests.reference import Case, paper
 
+pytestmark = pytest.mark.slow
+
 LEAST_DOUBLE = 5e-324
 
 

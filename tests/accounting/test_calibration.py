@@ -20,6 +20,8 @@ from app.accounting.methods import ADD_DELTAS, EXACT, Method, at_epsilon
 from app.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
 from tests.accounting.draws import examples, log_uniform, next_above, next_below
 
+pytestmark = pytest.mark.slow
+
 METHODS = (EXACT, ADD_DELTAS)
 MU_0 = "mu_0"
 ABSOLUTE = "absolute"

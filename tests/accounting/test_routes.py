@@ -17,6 +17,8 @@ from app.accounting.sensitivity import Box
 from tests import reference
 from tests.accounting.draws import examples, log_uniform, next_below
 
+pytestmark = pytest.mark.slow
+
 CASE_STUDY = Draft(51914, 1, None, None)
 TARGET = Target(0.349, 1e-5)
 SHARED = {"add-deltas": ADD_DELTAS, "zcdp": ZCDP}

@@ -400,6 +400,7 @@ def keys_command(place: Path, *arguments: str, **others: str) -> subprocess.Comp
     )
 
 
+@pytest.mark.slow
 def test_keys_are_made_listed_and_revoked_by_a_command_and_kept_as_hashes(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     made = keys_command(place, "create", "--scope", "release", "--scope", "admin", "--budget", "web", "--note", "job")
@@ -428,6 +429,7 @@ def test_a_wrong_command_makes_no_key(tmp_path: Path, arguments: list[str]) -> N
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_ledger_that_cannot_be_opened_makes_no_key_and_says_why(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     assert keys_command(place, "create", "--scope", "release").returncode == 0
@@ -443,6 +445,7 @@ def test_a_ledger_that_cannot_be_opened_makes_no_key_and_says_why(tmp_path: Path
         assert "short-value" not in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_ledger_that_cannot_be_opened_is_the_reason_not_to_listen_on_other_addresses(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     assert keys_command(place, "create", "--scope", "release").returncode == 0
@@ -458,6 +461,7 @@ def test_a_ledger_that_cannot_be_opened_is_the_reason_not_to_listen_on_other_add
     assert "no key" not in refused.stderr
 
 
+@pytest.mark.slow
 def test_the_log_says_why_the_ledger_is_unavailable_and_clients_are_not_told(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     assert keys_command(place, "create", "--scope", "release").returncode == 0
@@ -472,6 +476,7 @@ def test_the_log_says_why_the_ledger_is_unavailable_and_clients_are_not_told(tmp
     assert SECRET not in service.output
 
 
+@pytest.mark.slow
 def test_other_addresses_are_refused_at_start_until_a_key_exists(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     settings = environment(host="0.0.0.0", port="0", ledger=str(place))

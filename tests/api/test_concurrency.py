@@ -11,6 +11,8 @@ import pytest
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 from tests.service.tasks import Meeting, pid
 
+pytestmark = pytest.mark.slow
+
 THEOREM: Json = {"mechanism": CASE_STUDY, "epsilon": 0.349, "theorem": True}
 EPSILONS = [k / 10_000 for k in range(10_000)]
 SIGMAS = [2300 + k for k in range(300)]

@@ -27,6 +27,8 @@ from tests.api.process import PATIENCE, ROOT, Service, environment
 from tests.api.test_budgets import LIMIT, Bank
 from tests.postgres import Postgres, postgres_server
 
+pytestmark = [pytest.mark.crash, pytest.mark.alone]
+
 AT = "2026-11-16T12:00:00Z"
 KILLS = 100
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 
+pytestmark = pytest.mark.slow
+
 LEAST, LARGEST = 5e-324, 1.7976931348623157e308
 LANDMARKS = [LEAST, 2.2250738585072014e-308, 1e-300, 1e-161, 1e-154, 1e-100, 1e-17, 1e-5, 0.5, 1.0, 2.0]
 LANDMARKS += [1e5, 2.0**53, 1e17, 1e100, 1e154, 1e160, 1e300, LARGEST]

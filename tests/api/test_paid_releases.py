@@ -15,6 +15,8 @@ from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 from tests.api.test_budgets import LIMIT, SECRET, Bank
 from tests.release.uploads import as_parquet, as_stream, from_bytes
 
+pytestmark = pytest.mark.slow
+
 GROUPS = {"keys": ["a", "b"], "counts": [61000, 70000]}
 MANY = {"keys": [f"{'k' * 60}{number:04}" for number in range(1500)], "counts": [61000] * 1500}
 TABLE = pa.table({"url": ["b", "a"], "users": [61000, 70000]})

@@ -11,6 +11,8 @@ import pytest
 from tests.api.client import CASE_STUDY, Client, Json
 from tests.api.process import PATIENCE, ROOT, Service, environment, forkserver_of, stopped, wait_for_end
 
+pytestmark = pytest.mark.slow
+
 WORD, NUMBER = "s3ntinel", 918273645
 BODY: Json = {"mechanism": CASE_STUDY, "epsilon": 0.349}
 

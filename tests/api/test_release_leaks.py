@@ -14,6 +14,8 @@ from tests.api.process import Service
 from tests.api.test_release_table import form
 from tests.release.uploads import FORMATS, as_bytes, from_bytes
 
+pytestmark = pytest.mark.slow
+
 MECHANISM: Json = {"c_u": 3, "tau": 2, "tau_star": 120, "sigma": 20}
 KEPT = {"b": 10**6, "d": 10**6, "f": 10**6}
 DROPPED = {"a": 1, "c": 3, "e": 1, **{f"s3ntinel-{number}": 1 + number % 2 for number in range(300)}}

@@ -23,6 +23,8 @@ from tests.api.client import Client, Json, problem_errors
 from tests.api.process import PATIENCE, Service, forkserver_of, wait_for_end, worker_of
 from tests.release.uploads import FORMATS, as_bytes, as_parquet, as_stream, from_bytes
 
+pytestmark = pytest.mark.slow
+
 MECHANISM: Json = {"c_u": 3, "tau": 2, "tau_star": 120, "sigma": 20}
 REQUEST: Json = {"mechanism": MECHANISM, "epsilon": 1, "count_column": "users", "key_columns": ["url", "country"]}
 MEDIA_TYPES = {"arrow": "application/vnd.apache.arrow.stream", "parquet": "application/vnd.apache.parquet"}

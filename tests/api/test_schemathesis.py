@@ -1,11 +1,14 @@
 """Schemathesis over the whole document: no server error, no answer or status that the document does not have."""
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from starlette.types import Receive, Scope, Send
 
 from app.main import create_app
 from app.settings import Settings
+
+pytestmark = pytest.mark.slow
 
 APP = create_app(Settings())
 # Rules across fields, such as τ* > τ or a positive definite Σ, cannot be said in JSON Schema: 422 is a fair answer too.

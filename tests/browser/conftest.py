@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
-from tests.api.process import Service
+from tests.api.process import PATIENCE, Service
 from tests.browser.chromium import launch
 from tests.browser.visits import Visit
+
+expect.set_options(timeout=1000 * PATIENCE)  # a page is slow where the machine is busy
 
 
 @pytest.fixture(scope="package")

@@ -20,7 +20,6 @@ from tests.browser.visits import Visit
 WEEKLY = {"c_u": 51914, "tau": 1, "tau_star": 13952, "sigma": 2229}
 GAUSSIAN = {"c_u": 1, "sigma": 50}
 LIMIT = {"epsilon": 1, "delta": 1e-4, "description": "page views"}
-PHONES = {"phone": {"viewport": {"width": 375, "height": 812}}, "small": {"viewport": {"width": 320, "height": 640}}}
 
 names = (f"budget-{number}" for number in itertools.count())
 
@@ -377,13 +376,6 @@ def test_axe_finds_no_fault(visit: Visit, platform: Platform) -> None:
         summary.click()
 
     assert faults(visit) == []
-
-
-@pytest.mark.parametrize("visit", PHONES.values(), indirect=True, ids=PHONES)
-def test_nothing_is_wider_than_a_phone(visit: Visit, platform: Platform) -> None:
-    page = look(visit, platform.budget(charges=3))
-
-    assert page.evaluate("document.documentElement.scrollWidth") == page.evaluate("window.innerWidth")
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from app.release.noise import Noise
 from tests import reference
 from tests.release.recorded import Recorded
 
+pytestmark = pytest.mark.slow
+
 TRIALS = 400_000
 DOUBT = 1e-6
 MANY = 10_000

@@ -11,6 +11,8 @@ from app.accounting.sensitivity import Box
 from app.release.noise import Noise
 from tests.release.recorded import Recorded
 
+pytestmark = pytest.mark.slow
+
 DRAWS = 1_000_000
 UNLIKELY = 1e-6
 SIGMA = 7.3

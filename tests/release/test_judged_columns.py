@@ -20,6 +20,8 @@ from tests.accounting.draws import examples
 from tests.release.ideal import UNIT, Judge, assert_as_judged, quantiles
 from tests.release.recorded import Recorded, awkward_words
 
+pytestmark = pytest.mark.slow
+
 Doubles = NDArray[np.float64]
 Words = NDArray[np.int64]
 

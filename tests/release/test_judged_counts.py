@@ -16,6 +16,8 @@ from app.release.noise import Noise, Noisy
 from tests.release.ideal import assert_as_judged, tail
 from tests.release.recorded import Recorded
 
+pytestmark = pytest.mark.slow
+
 # In units of q's 64th bit: next to the number, and at the distances where doubles begin to tell.
 OFFSETS = sorted({0, *(sign * (2**j + odd) for j in range(0, 45, 2) for sign in (1, -1) for odd in (0, 1))})
 

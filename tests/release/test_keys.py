@@ -159,6 +159,7 @@ def python_key(row: tuple[str | None, float | None, int | None]) -> tuple[Any, .
 
 
 @pytest.mark.parametrize("run", [4, 1000], ids=["in buckets", "in one run"])
+@pytest.mark.slow
 @given(rows=ROWS)
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_the_order_is_that_of_a_plain_sort(rows: list[Any], run: int) -> None:
@@ -176,6 +177,7 @@ def test_the_order_is_that_of_a_plain_sort(rows: list[Any], run: int) -> None:
 KINDS = (pa.string(), pa.float64(), pa.int32())
 
 
+@pytest.mark.slow
 def test_a_long_table_is_sorted_and_its_one_duplicate_found() -> None:
     """Longer than a run, so that buckets and threads do with nulls and many equal values in the first column."""
     draw = np.random.default_rng(7)

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
 from app.accounting.mechanism import Aggregates, Mechanism
 from app.accounting.methods import EXACT, at_epsilon
@@ -10,6 +11,8 @@ from app.accounting.sensitivity import L2Norm
 from app.release.entropy import operating_system
 from app.release.noise import Noise
 from tests.release.recorded import Recorded, awkward_words
+
+pytestmark = pytest.mark.slow
 
 AGGREGATES = Aggregates(("a", "b"), ((400.0, 150.0), (150.0, 100.0)), L2Norm(1.0))
 MECHANISM = Mechanism(3, 1, 1000.0, 20.0, aggregates=AGGREGATES)

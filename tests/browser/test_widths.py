@@ -1,0 +1,176 @@
+"""Every page fits the width of the window, from the smallest phone up, in every state and with any font.
+
+Widths are compared with the one that was set: on a phone ``innerWidth`` grows with the content. Fonts differ between
+machines, so each state is measured with the machine's own and with letters set so wide that no font comes near.
+"""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.visits import Visit
+
+WIDTHS = (320, 375, 700, 1280)  # ascending: a plot follows its card a moment later, and a narrow one fits a wide card
+PHONE = {"viewport": {"width": WIDTHS[0], "height": 640}, "has_touch": True, "is_mobile": True}
+WIDE_LETTERS = "* { font-family: monospace !important; letter-spacing: 0.25em !important; }"
+
+# A style sheet that is made by a script is not subject to the pages' policy.
+SET_STYLE = """rules => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(rules);
+  document.adoptedStyleSheets = [sheet];
+}"""
+
+# What sticks out of the window to the right or the left, unless something around it scrolls.
+STICKING_OUT = """width => {
+  const scrolls = (it) => it && (getComputedStyle(it).overflowX !== "visible" || scrolls(it.parentElement));
+  const name = (it) => `${it.tagName.toLowerCase()}#${it.id}.${it.classList}`;
+  return [...document.querySelectorAll("body *")].filter((it) => {
+    const { left, right, width: own } = it.getBoundingClientRect();
+    return own > 0 && !it.closest("svg") && (right > width + 0.5 || left < -0.5) && !scrolls(it.parentElement);
+  }).map(name);
+}"""
+
+# Text that is cut: wider than what it stands in, where nothing scrolls and no ellipsis says that there is more.
+CUT_OFF = """() => [...document.querySelectorAll("body *")].filter((it) => {
+  const { overflowX, textOverflow, clipPath } = getComputedStyle(it);
+  const isCutting = overflowX === "hidden" || overflowX === "clip";
+  const isText = it.textContent.trim() !== "" && clipPath === "none" && !it.closest("svg");
+  return isCutting && isText && textOverflow === "clip" && it.scrollWidth > it.clientWidth;
+}).map((it) => it.outerHTML.slice(0, 80))"""
+
+LONG_NAME = "W" * 64
+HUGE = {"c_u": 10**18, "tau": 10**15, "tau_star": 1.2345678901234567e300, "sigma": 1.2345678901234567e200}
+
+
+def open_everything(visit: Visit) -> None:
+    visit.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+
+
+def explorer(visit: Visit) -> None:
+    """All panels in use, a long name among the columns and among the groups."""
+    columns = f"column={'W' * 60}~0~1~1&column=likes~0~1~1"
+    visit.open(f"/?epsilon=1&delta=1e-6&c_u=3&tau=2&sigma=50&{columns}&code=sql")
+    page = visit.page
+    page.get_by_role("button", name="Use an example").click()
+    page.locator("#groups").fill(f"{'W' * 80}, 1000000000000, 5000000000, 6\nb, 20000, 7, 8")
+    for name in ("Release", "Release again"):
+        page.get_by_role("button", name=name, exact=True).click()
+        expect(page.get_by_role("button", name="Release again")).to_be_enabled()
+    expect(page.locator("#release-result")).to_contain_text("2 releases")
+
+
+def explorer_of_a_large_question(visit: Visit) -> None:
+    visit.open("/?epsilon=0.01&delta=1e-12&c_u=1000000000&tau=1&code=python")
+
+
+def explorer_with_errors(visit: Visit) -> None:
+    visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1")
+    visit.page.locator("#epsilon").fill("-" + "1" * 60)
+    expect(visit.page.locator("#epsilon-error")).to_have_text("must be at least 0")
+    visit.page.locator("#groups").fill("W" * 80)
+    visit.page.locator("#sizes").fill("W" * 80)
+    visit.complaints.clear()  # the browser notes the 422 in its console
+
+
+def explorer_of_the_impossible(visit: Visit) -> None:
+    visit.open()
+    visit.page.locator("#more").evaluate("it => it.open = true")
+    visit.page.locator("#sigma").fill("1")
+    expect(visit.page.locator(".error:not(:empty)").first).to_be_visible()
+    visit.complaints.clear()  # the browser notes the 422 in its console
+
+
+def budgets(visit: Visit) -> None:
+    """A long name, a long description, a history with huge and tiny numbers and long idempotency keys."""
+    page = visit.page
+    with httpx.Client(base_url=visit.url) as platform:
+        limit = {"epsilon": 123456789.12345678, "delta": 1.2345678901234567e-300, "description": "D" * 1000}
+        platform.put(f"/budgets/{LONG_NAME}", json=limit).raise_for_status()
+        for number in range(23):
+            headers = {"Idempotency-Key": f"{'K' * 200}-{number}"}
+            mechanism = {"c_u": 1, "sigma": 123456.12345678901} if number else HUGE
+            body = {"mechanism": mechanism}
+            platform.post(f"/budgets/{LONG_NAME}/charges", json=body, headers=headers)
+    page.goto(f"{visit.url}/ledger?budget={LONG_NAME}&times=3&c_u=51914&tau=1&tau_star=13952&sigma=2229&mu_0=0.001")
+    page.locator("#budget[aria-busy=false]").wait_for()
+    page.locator("#verdict[aria-busy=false]").wait_for()
+    open_everything(visit)
+    page.get_by_role("button", name="Verify the history").click()
+    expect(page.locator("#verified")).to_contain_text("Intact")
+    visit.complaints.clear()  # the browser notes in its console that no noise fits what is left
+
+
+def budgets_with_errors(visit: Visit) -> None:
+    page = visit.page
+    httpx.put(f"{visit.url}/budgets/web", json={"epsilon": 1, "delta": 1e-4}).raise_for_status()
+    page.goto(f"{visit.url}/ledger?budget={'N' * 90}")
+    page.locator("#verdict[aria-busy=false]").wait_for()
+    open_everything(visit)
+    form = page.get_by_role("form", name="A new budget")
+    form.get_by_label("Name").fill("two words")
+    form.get_by_role("button").click()
+    expect(page.locator("#make-form-budget-error")).not_to_be_empty()
+    page.locator("#plan-times").fill("1001")
+    expect(page.locator("#plan-times-error")).not_to_be_empty()
+    expect(page.locator("#budgets-error")).not_to_be_empty()
+    visit.complaints.clear()  # the browser notes the 422 in its console
+
+
+def locked_budgets(visit: Visit) -> None:
+    refusal = {"status": 401, "detail": "A key is needed."}
+    visit.page.route("**/budgets", lambda route: route.fulfill(status=401, json=refusal))
+    visit.page.goto(f"{visit.url}/ledger")
+    visit.page.get_by_label("Key", exact=True).fill("k" * 100)
+    visit.page.get_by_role("button", name="Use this key").click()
+    expect(visit.page.locator("#key-error")).not_to_be_empty()
+    visit.complaints.clear()  # the browser notes the 401 in its console
+
+
+def reference(visit: Visit) -> None:
+    visit.page.goto(f"{visit.url}/reference")
+    visit.page.locator("section.operation").last.wait_for()
+    open_everything(visit)
+
+
+def swagger(visit: Visit) -> None:
+    """One operation executed; open as well: a form with a file, and parameters of path and query."""
+    page = visit.page
+    page.goto(f"{visit.url}/docs")
+    page.locator(".opblock").first.wait_for()
+    for path in ("/account/exact", "/release/table", "/budgets/{id}/charges"):
+        page.locator(f".opblock-post:has([data-path='{path}']) .opblock-summary-control").click()
+    page.get_by_role("button", name="Execute").first.click()
+    page.locator(".live-responses-table").first.wait_for()
+
+
+STATES: dict[str, Callable[[Visit], None]] = {
+    each.__name__.replace("_", " "): each
+    for each in (
+        explorer,
+        explorer_of_a_large_question,
+        explorer_with_errors,
+        explorer_of_the_impossible,
+        budgets,
+        budgets_with_errors,
+        locked_budgets,
+        reference,
+        swagger,
+    )
+}
+
+
+@pytest.mark.parametrize("visit", [PHONE], indirect=True, ids=["phone"])
+@pytest.mark.parametrize("state", STATES)
+def test_a_page_is_no_wider_than_its_window(visit: Visit, state: str) -> None:
+    STATES[state](visit)
+    page = visit.page
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 640})
+        for letters, style in (("own", ""), ("wide", WIDE_LETTERS)):
+            page.evaluate(SET_STYLE, style)
+            found = page.evaluate(STICKING_OUT, width)
+            assert (page.evaluate("document.documentElement.scrollWidth"), found) == (width, []), f"{width}, {letters}"
+            assert page.evaluate(CUT_OFF) == [], f"{width}, {letters}"

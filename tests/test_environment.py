@@ -1,0 +1,48 @@
+"""The tests pass in another shell: no proxy, setting, time zone, home, umask or temporary folder of it matters."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.slow]
+
+ROOT = Path(__file__).parent.parent
+SOME = [
+    "tests/api/test_process.py::test_a_process_answers_and_stops_at_sigterm_with_exit_code_zero",
+    "tests/api/test_process.py::test_the_health_check_asks_the_service_of_the_same_settings",
+    "tests/ledger/test_store.py::test_one_charge_is_what_exact_accounting_says",
+    "tests/browser/test_explorer.py::test_the_page_loads_from_the_service_alone_and_without_a_complaint",
+    "tests/browser/test_code.py::test_the_copied_commands_run_and_agree_with_the_page[counts]",
+]
+NOBODY = "http://127.0.0.1:1"
+HOSTILE = {
+    "http_proxy": NOBODY,
+    "HTTPS_PROXY": NOBODY,
+    "ALL_PROXY": NOBODY,
+    "GSH_PORT": "1",
+    "GSH_LEDGER": "/nowhere/ledger.sqlite3",
+    "TZ": "Pacific/Chatham",
+    "LC_ALL": "C",
+}
+
+
+def test_tests_of_every_kind_pass_in_a_hostile_shell(tmp_path: Path) -> None:
+    """A process, a database server and a browser, with another folder for temporary files."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    with tempfile.TemporaryDirectory(prefix="gsh-elsewhere-") as elsewhere:
+        Path(elsewhere).chmod(0o755)  # the database server is another user, where the tests are root
+        finished = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SOME],
+            cwd=ROOT,
+            env=inherited | HOSTILE | {"HOME": str(tmp_path / "no-home"), "TMPDIR": elsewhere},
+            umask=0o077,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert finished.returncode == 0, finished.stdout + finished.stderr
