@@ -24,6 +24,8 @@ from tests.api.process import PATIENCE, Service
 from tests.ledger.examples import AT
 from tests.postgres import Postgres
 
+pytestmark = pytest.mark.slow
+
 SECRET = "thirty-two characters at least, or more"
 WORKERS = 3
 TRUE_COUNT = 61_150
@@ -80,7 +82,7 @@ class Guarded:
             execute(f"UPDATE comparisons SET by_owner = by_owner - {seconds}, by_others = by_others - {seconds}")
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """One service for each database: to start its workers takes longer than all the guesses."""
     folder = tmp_path_factory.mktemp("guesses")

@@ -16,6 +16,8 @@ import pytest
 from tests.api.client import CASE_STUDY, Json
 from tests.api.process import PATIENCE, Service
 
+pytestmark = pytest.mark.slow
+
 MIB = 1024**2
 RELEASE: Json = {"mechanism": CASE_STUDY, "groups": {"keys": ["a"], "counts": [70000]}}
 

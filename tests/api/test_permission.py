@@ -22,6 +22,8 @@ from tests.api.test_access import Guarded
 from tests.api.test_budgets import SECRET
 from tests.release.uploads import as_bytes
 
+pytestmark = pytest.mark.slow
+
 SPELLINGS = {
     "as it is": "{}",
     "line feed": "{}%0A",
