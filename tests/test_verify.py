@@ -14,6 +14,8 @@ from tests.api.process import PATIENCE, ROOT, environment
 from tests.ledger.examples import AT, charge, paid
 from tests.postgres import Postgres
 
+pytestmark = pytest.mark.slow
+
 SECRET = "thirty-two characters at least, or more"
 
 
