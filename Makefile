@@ -20,7 +20,7 @@ test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp chromium postgres curl
 
 # What takes under a minute and needs neither Chromium nor PostgreSQL nor the wheel: for every save.
 quick: $(VENV)/test.stamp
-	$(PYTEST) -m "not (browser or postgres or crash or wheel or slow)"
+	$(PYTEST) --ignore=tests/browser -m "not (browser or postgres or crash or wheel or slow)"
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff check .

@@ -18,6 +18,8 @@ from tests.ledger.examples import AT, charge, paid
 from tests.ledger.test_division import OLD_LEDGER, OLD_SECRET
 from tests.postgres import Postgres
 
+pytestmark = pytest.mark.slow
+
 SECRET = "thirty-two characters at least, or more"
 
 

@@ -14,6 +14,8 @@ from tests import reference
 from tests.accounting.draws import cases, examples, log_uniform
 from tests.reference import Case, paper
 
+pytestmark = pytest.mark.slow
+
 SIXTY_DIGITS = reference.mp.mpf(10) ** -59
 
 # 400 bits leave one point in twenty undecided, 3000 none.

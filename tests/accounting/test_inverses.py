@@ -12,6 +12,8 @@ from tests import reference
 from tests.accounting.draws import cases, examples, log_uniform, mechanism_of, next_below
 from tests.reference import Case
 
+pytestmark = pytest.mark.slow
+
 METHODS = (EXACT, ADD_DELTAS)
 LARGEST = next_below(math.inf)
 

@@ -12,6 +12,8 @@ from tests import reference
 from tests.accounting.draws import allowed, examples, log_uniform, next_above, next_below
 from tests.accounting.rational import exact, is_positive_definite, largest_square, smallest_eigenvalue
 
+pytestmark = pytest.mark.slow
+
 mp = reference.mp
 
 

@@ -10,6 +10,8 @@ from app.release.noise import Noise
 from tests.release.exact import ideal_is_at_least, ideal_is_within
 from tests.release.recorded import Recorded, awkward_words
 
+pytestmark = pytest.mark.slow
+
 SIGMAS = [1.0, 2229.0, 0.1, 3e-7, 1.5 * 2**20, 2.0**20, 7e12]
 
 
