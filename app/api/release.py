@@ -26,7 +26,7 @@ from app.api.workload import in_pool
 from app.ledger.store import Answer
 from app.release.entropy import operating_system
 from app.release.errors import InvalidGroups, TooManyGroups
-from app.release.json_keys import columns_of
+from app.release.json_keys import columns_of, written
 from app.release.keys import unique_order
 from app.release.mechanism import MOST_COUNT, counts_of, release, values_of
 from app.release.noise import Noise
@@ -254,7 +254,7 @@ def _released(body: ReleaseRequest, most_groups: int) -> ReleaseResponse:
     order = unique_order(columns_of(keys, "/groups/keys"), len(keys), "/groups/keys")
     released = release(noise, counts, values, order, operating_system)
     groups = GroupsOut(
-        keys=[keys[row] for row in released.rows],
+        keys=[written(keys[row]) for row in released.rows],
         counts=released.counts.tolist(),
         values={name: column.tolist() for name, column in zip(names, released.values, strict=True)},
     )

@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -138,8 +139,7 @@ runpy.run_module("app", run_name="__main__", alter_sys=True)
 
 
 def test_a_folder_for_temporary_files_that_disappears_is_503(tmp_path: Path) -> None:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp())  # by a short name: the path of a socket has bounds
     with Service(temporary=folder) as service:
         assert post(service, STREAM, REQUEST) == 200
         moved = folder.rename(tmp_path / "elsewhere")
@@ -147,3 +147,23 @@ def test_a_folder_for_temporary_files_that_disappears_is_503(tmp_path: Path) -> 
         assert service.get("/healthz").status_code == 200
         moved.rename(folder)
         assert post(service, STREAM, REQUEST) == 200
+    folder.rmdir()
+
+
+def test_a_folder_for_temporary_files_with_too_long_a_path_is_one_line_at_the_start(tmp_path: Path) -> None:
+    """Workers could not be started, and every heavy request would be told 503."""
+    folder = tmp_path / ("long" * 20)
+    folder.mkdir()
+    finished = subprocess.run(
+        [sys.executable, "-m", "app"],
+        cwd=ROOT,
+        env=environment(port="0", ledger=str(tmp_path / "ledger.sqlite3")) | {"TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    assert (finished.returncode, finished.stdout) == (2, "")
+    (line,) = finished.stderr.splitlines()
+    assert line.startswith("TMPDIR: must have at most 76 bytes")

@@ -1,6 +1,7 @@
 """Keys of JSON, mixed or not: sorted as documented, the same number is the same key, and anything else is refused."""
 
 import itertools
+import json
 import random
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.release.errors import InvalidGroups
-from app.release.json_keys import columns_of
+from app.release.json_keys import columns_of, written
 from app.release.keys import unique_order
 
 ASCENDING: list[Any] = [
@@ -100,3 +101,14 @@ def test_the_order_is_that_of_a_plain_sort(keys: list[Any]) -> None:
             order_of(keys)
     else:
         assert order_of(keys) == expected
+
+
+@pytest.mark.parametrize(
+    ("posted", "shown"),
+    [(1.0, "1"), (-0.0, "0"), (0.5, "0.5"), (1e300, "1e+300"), ("1.0", '"1.0"'), ([1.0, "a", -0.0], '[1, "a", 0]')],
+)
+def test_equal_keys_are_written_alike(posted: object, shown: str) -> None:
+    """The sign of a zero, or a decimal point, may come from a single record."""
+    assert json.dumps(written(posted)) == shown
+    with pytest.raises(InvalidGroups, match="unique"):
+        unique_order(columns_of([posted, written(posted)], "/keys"), 2, "/keys")
