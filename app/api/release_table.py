@@ -106,9 +106,9 @@ _REQUEST["examples"] = [_EXAMPLE]  # else Swagger would fill in both ε and δ
 async def release_uploaded_table(request: Request) -> StreamingResponse:
     """The same for an Arrow IPC stream or a Parquet file, in the part `table` of a form; the part `request` is JSON.
 
-    The answer has the format of the table. Key columns keep their types, in one canonical form, and may have nulls; rows
-    are sorted by them. Numbers come back as float64, or as int64 where the grid is 1. The certificate is in the metadata of the schema. A
-    request comes again if its Idempotency-Key and both parts are the same.
+    The answer has the format of the table. Key columns keep their types, in one canonical form, and may have nulls.
+    Rows are sorted by them. Numbers come back as float64, or as int64 where the grid is 1. The certificate is in the
+    metadata of the schema. A request comes again if its Idempotency-Key and both parts are the same.
     """
     services, key = services_of(request), idempotency_key(request)
     services.releases.check_room()  # before a table is taken in, for which there is none
