@@ -111,7 +111,7 @@ _PREVIEW_EXAMPLES: dict[str, Any] = {
     operation_id="putBudget",
     summary="Make a budget, or change its limit",
     dependencies=_SETS,
-    responses=DIVISION_PROBLEMS,
+    responses=_NOT_FOUND | DIVISION_PROBLEMS,
 )
 async def put_budget(
     request: Request,

@@ -91,11 +91,15 @@ class Service:
 
     def __init__(self, *arguments: str, temporary: Path, **settings: str) -> None:
         command = [sys.executable, *(arguments or ("-m", "app"))]
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="gsh-")
+        folder = Path(self._folder.name)
+        # By a short name, however long the names of tests are: a service does not start with a long one.
+        (folder / "temporary").symlink_to(temporary)
+        own = {"port": "0", "ledger": str(folder / "ledger.sqlite3")}
         self._process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=environment(**({"port": "0", "ledger": self._ledger()} | settings)) | {"TMPDIR": str(temporary)},
+            env=environment(**(own | settings)) | {"TMPDIR": str(folder / "temporary")},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -105,11 +109,6 @@ class Service:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def _ledger(self) -> str:
-        """A file for its ledger, apart from what it leaves in its folder for temporary files."""
-        self._folder = tempfile.TemporaryDirectory(prefix="gsh-ledger-")
-        return str(Path(self._folder.name) / "ledger.sqlite3")
-
     def __enter__(self) -> Self:
         running = self.wait_for(lambda line: "running on" in line["message"])
         self.url = re.findall(r"http://[\w.]+:\d+", running["message"])[0]
@@ -118,19 +117,21 @@ class Service:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._process.poll() is None:
             self.stop()
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._folder.cleanup()
 
     def _read(self) -> None:
         assert self._process.stdout
         for line in self._process.stdout:
             self.output += line
             self._lines.put(line)
+        self._lines.put("")
 
     def wait_for(self, wanted: Callable[[Json], bool]) -> Json:
         """The next log line that is wanted."""
         while True:
-            line: Json = json.loads(self._lines.get(timeout=PATIENCE))
+            text = self._lines.get(timeout=PATIENCE)
+            assert text, "the service has ended"
+            line: Json = json.loads(text)
             if wanted(line):
                 return line
 

@@ -3,7 +3,6 @@
 import io
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,7 +138,8 @@ runpy.run_module("app", run_name="__main__", alter_sys=True)
 
 
 def test_a_folder_for_temporary_files_that_disappears_is_503(tmp_path: Path) -> None:
-    folder = Path(tempfile.mkdtemp())  # by a short name: the path of a socket has bounds
+    folder = tmp_path / "temporary"
+    folder.mkdir()
     with Service(temporary=folder) as service:
         assert post(service, STREAM, REQUEST) == 200
         moved = folder.rename(tmp_path / "elsewhere")
@@ -147,7 +147,6 @@ def test_a_folder_for_temporary_files_that_disappears_is_503(tmp_path: Path) -> 
         assert service.get("/healthz").status_code == 200
         moved.rename(folder)
         assert post(service, STREAM, REQUEST) == 200
-    folder.rmdir()
 
 
 def test_a_folder_for_temporary_files_with_too_long_a_path_is_one_line_at_the_start(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_documented_errors_are_problem_documents(label: str) -> None:
         expected |= {"422", "503"}
     if path == "/readyz":
         expected |= {"503"}
-    if ("{id}" in path and method != "PUT") or path.startswith("/release") or path == "/calibrate":
+    if "{id}" in path or path.startswith("/release") or path == "/calibrate":
         expected |= {"404"}
     if path.startswith("/release") or (method, path[-7:]) == ("POST", "charges") or method == "PUT":
         expected |= {"409"}
