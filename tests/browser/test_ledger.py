@@ -458,3 +458,16 @@ def test_without_a_budget_one_can_be_made(browser: Browser, tmp_path: Path) -> N
         expect(page.get_by_label("Name")).to_be_visible()
         expect(page.locator("#budget")).to_be_hidden()
         context.close()
+
+
+def test_the_promise_is_shown_where_a_larger_limit_was_lowered(visit: Visit, platform: Platform) -> None:
+    """Releases were made under the larger one, so the lower limit alone would say too little."""
+    name = platform.budget(charges=1)
+    expect(look(visit, name).locator("#promise")).to_be_empty()
+    assert platform.client.put(f"/budgets/{name}", json=LIMIT | {"epsilon": 0.5}).status_code == 200
+
+    promised = platform.look(name)["promise"]
+    assert promised["delta"] > LIMIT["delta"]
+    expect(look(visit, name).locator("#promise")).to_contain_text(
+        "at ε = 0.5, as releases were made under a larger limit"
+    )

@@ -75,6 +75,12 @@ function show(budget) {
     limit.s === null
       ? "Nothing is spent. The first release settles how the budget is divided between noise and thresholds."
       : `${times}: S = ${digitsUp(spent.s)} of ${digitsDown(limit.s)} for noise, D = ${digitsUp(spent.d)} of ${digitsDown(limit.d)} for thresholds.`;
+  // Above the limit's δ only where a larger limit was lowered; then the difference matters.
+  const { promise } = budget;
+  byId("promise").textContent =
+    promise !== null && promise.delta > limit.delta
+      ? `The promise is δ = ${digitsUp(promise.delta)} at ε = ${promise.epsilon}, as releases were made under a larger limit.`
+      : "";
   showGauge(null);
   showLimit(byId("change-form"), budget);
   showPlan(id);
