@@ -71,7 +71,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport = cast(asyncio.Transport, _Lingering(transport, self))
         self._since = self.loop.time()
         self._in_head = True
-        self._framing = self._body_bytes = self._drained = 0
+        self._framing = self._fed_bytes = self._fed_body = self._body_bytes = self._drained = 0
+        self._begun = 0
+        self.url, self.headers = b"", []
         self._waited = 0.0
         self.is_draining = False
         self._timer: asyncio.TimerHandle | None = None
@@ -90,11 +92,15 @@ class BoundedProtocol(HttpToolsProtocol):
             return self._forget(len(data))
         self._unset_keepalive_if_required()
         self._since = self.loop.time()
-        body_before = self._body_bytes
+        self._fed_bytes, self._fed_body, self._begun = len(data), 0, 0
         refusal = self._fed(data)
-        self._framing += len(data) - (self._body_bytes - body_before)
-        if refusal is None and self.parser is not None:
+        if refusal is None and not self._is_complete:
+            # Of several requests that came together only the last is not complete, and may be longer than was parsed.
+            framing = self._parsed_head if self._begun > 1 else len(data) - self._fed_body
+            self._framing = framing if self._begun else self._framing + framing
             refusal = self._overrun()
+        if len(self.pipeline) > _MOST_PIPELINED:
+            refusal = 400
         if refusal is not None:
             return self._refuse(refusal)
         return self._watch()
@@ -111,17 +117,15 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _overrun(self) -> int | None:
         """The status of the first bound that the connection has passed."""
-        if self._in_head and (self._framing > self._bounds.head_bytes or len(self.headers or ()) > _MOST_FIELDS):
+        if self._in_head and (self._framing > self._bounds.head_bytes or len(self.headers) > _MOST_FIELDS):
             return 431
-        if self._framing > self._bounds.head_bytes + _FREE_FRAMING + self._body_bytes:
-            return 400
-        return 400 if len(self.pipeline) > _MOST_PIPELINED else None
+        return 400 if self._framing > self._bounds.head_bytes + _FREE_FRAMING + self._body_bytes else None
 
     def _watch(self) -> None:
         """See to it that the client goes on; nothing is to be seen to when the request is complete."""
         if self._in_head:
             self._await_head()
-        elif self.cycle is None or not self.cycle.more_body:
+        elif self._is_complete:
             self._set_timer(None)
         elif self._timer is None:
             self._waited = 0.0
@@ -130,19 +134,34 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head = True
-        self._framing = self._body_bytes = 0
+        self._begun += 1
+        self._body_bytes = 0
 
     def on_headers_complete(self) -> None:
         self._set_timer(None)
-        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > self._bounds.head_bytes or len(self.headers) > _MOST_FIELDS:
+        if len(self.headers) > _MOST_FIELDS or self._head_size() > self._bounds.head_bytes:
             return  # still in the head: refused as soon as the parser returns
         self._in_head = False
         super().on_headers_complete()
 
+    @property
+    def _is_complete(self) -> bool:
+        """Whether the last request has arrived to its end."""
+        return not self._in_head and (self.cycle is None or not self.cycle.more_body)
+
+    def _head_size(self) -> int:
+        """Counted only if it did not come at once, or with so much that it matters; else a bound on it."""
+        came_at_once = self._begun and self._fed_bytes <= self._bounds.head_bytes
+        return self._fed_bytes if came_at_once else self._parsed_head
+
+    @property
+    def _parsed_head(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+
     def on_body(self, body: bytes) -> None:
         if not self._in_head:
             self._body_bytes += len(body)
+            self._fed_body += len(body)
             super().on_body(body)
 
     def on_message_complete(self) -> None:

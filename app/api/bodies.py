@@ -5,7 +5,7 @@ Until a route is found nothing may be read at all.
 
 from dataclasses import dataclass
 
-from starlette.types import Message, Receive, Scope
+from starlette.types import Message, Receive
 
 from app.api.problems import ContentTooLarge
 from app.service.errors import Busy
@@ -62,9 +62,10 @@ class Body:
 
     __slots__ = ("_advice", "_allowance", "_declared", "_most", "_receive", "_received", "_taken", "complete")
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    def __init__(self, receive: Receive, declared: int | None) -> None:
+        """``declared`` is its length as the headers say it: 0 without a body, None if they do not say."""
         self._receive = receive
-        self._declared = _declared_length(scope)
+        self._declared = declared
         self._most = 0
         self._advice = ""
         self._allowance: _Allowance | None = None
@@ -99,14 +100,3 @@ class Body:
         if self._allowance is not None:
             self._allowance.left += self._taken
             self._taken = 0
-
-
-def _declared_length(scope: Scope) -> int | None:
-    """What Content-Length says; 0 where no header announces a body, None where its length is not known."""
-    length: int | None = 0
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            return int(value[:19]) if value.isdigit() else None  # with more digits it is too long anyway
-        if name == b"transfer-encoding":
-            length = None
-    return length

@@ -34,7 +34,7 @@ class Dispatcher:
 
     def _route(self, scope: Scope) -> BaseRoute:
         """The route for this path and method. Starlette's patterns also match before a trailing line end: not here."""
-        if not scope["path"].isprintable() or _wants_websocket(scope):
+        if not scope["path"].isprintable():
             raise HTTPException(404)
         others: list[tuple[BaseRoute, Scope]] = []
         for route in self._router.routes:
@@ -51,7 +51,3 @@ class Dispatcher:
         scope["route"] = others[0][0]
         methods = {method for route, _ in others for method in getattr(route, "methods", ())}
         raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
-
-
-def _wants_websocket(scope: Scope) -> bool:
-    return any(name == b"upgrade" and value.lower() == b"websocket" for name, value in scope["headers"])

@@ -25,6 +25,8 @@ _CLOSE = (b"connection", b"close")
 class GuardMiddleware:
     """Adds security headers to responses that are not pages, and answers 503 to a request that a shutdown cuts off.
 
+    There are no WebSockets here, so one who asks for one finds nothing.
+
     A refusal before the end of the body ends the connection: the rest of the body is of no use to anyone.
     """
 
@@ -34,7 +36,8 @@ class GuardMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        body = scope["body"] = Body(scope, receive)
+        length, wants_websocket = _announced(scope)
+        body = scope["body"] = Body(receive, length)
         started = False
 
         async def guarded(message: Message) -> None:
@@ -50,10 +53,26 @@ class GuardMiddleware:
             await send(message)
 
         try:
-            await self._app(scope, body, guarded)
+            if wants_websocket:
+                return await problem_response(404)(scope, receive, guarded)
+            return await self._app(scope, body, guarded)
         except asyncio.CancelledError:
             if not started:
                 await problem_response(503, headers={"Retry-After": "1"})(scope, receive, guarded)
             raise
         finally:
             body.release()
+
+
+def _announced(scope: Scope) -> tuple[int | None, bool]:
+    """What the headers announce: the length of the body, or None if they leave it open, and a wish for a WebSocket."""
+    length: int | None = 0
+    wants_websocket = False
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            length = int(value[:19]) if value.isdigit() else None  # with more digits it is too long anyway
+        elif name == b"transfer-encoding":
+            length = None
+        elif name == b"upgrade":
+            wants_websocket = value.lower() == b"websocket"
+    return length, wants_websocket

@@ -89,6 +89,25 @@ def test_a_head_of_the_usual_size_is_served(service: Service) -> None:
         assert httpx.get(f"{service.url}/healthz", headers=headers).status_code == 200
 
 
+def test_a_connection_is_used_again_after_a_long_body(service: Service) -> None:
+    padded = json.dumps(RELEASE).encode().ljust(900_000)
+    headers = {"content-type": "application/json"}
+    with httpx.Client(base_url=service.url, timeout=PATIENCE) as client:
+        for _ in range(3):
+            assert client.post("/release", content=padded, headers=headers).status_code == 200
+            assert client.get("/healthz").status_code == 200
+            in_chunks = (padded[start : start + 1000] for start in range(0, len(padded), 1000))
+            assert client.post("/release", content=in_chunks, headers=headers).status_code == 200
+
+
+def test_requests_that_come_together_are_answered_in_turn(service: Service) -> None:
+    one = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 50_000
+    last = b"\r\nConnection: close\r\n\r\n"
+    answers = told(service, (one + b"\r\n\r\n") * 4 + one + last)
+
+    assert answers.count(b"HTTP/1.1 200 OK") == 5
+
+
 @pytest.mark.parametrize(
     "sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: lo", b"GET"], ids=["nothing", "half a header", "half a line"]
 )
