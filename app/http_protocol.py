@@ -5,7 +5,6 @@ httptools limits none of these by itself, and is twice as fast as a parser that 
 """
 
 import asyncio
-import logging
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, cast
@@ -18,8 +17,6 @@ from app.api.problems import CONNECTION_KINDS, problem_response
 from app.metrics import Metrics
 
 __all__ = ["BoundedProtocol", "ConnectionBounds"]
-
-logger = logging.getLogger("app.http")
 
 _MOST_FIELDS = 100
 _MOST_PIPELINED = 16
