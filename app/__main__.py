@@ -15,8 +15,8 @@ from app.logs import log_config
 from app.loopback import is_loopback
 from app.settings import Settings, settings_or_exit
 
-# The path of a socket has at most 107 bytes, and `/pymp-…/listener-…` takes 31 of them.
-_LONGEST_FOLDER = 76
+# The path of a socket has at most 107 bytes, and this is what the name of a worker's adds to its folder.
+_LONGEST_FOLDER = 107 - len("/pymp-12345678/listener-12345678")
 
 
 def main() -> int:

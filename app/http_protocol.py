@@ -19,6 +19,8 @@ from app.metrics import Metrics
 __all__ = ["BoundedProtocol", "ConnectionBounds"]
 
 _MOST_FIELDS = 100
+# Each parameter of a query takes time on the event loop.
+_MOST_URL = 8 * 1024
 _MOST_PIPELINED = 16
 # What stands between the parts of a chunked body: at least half of it must be body once this is used up.
 _FREE_FRAMING = 64 * 1024
@@ -72,7 +74,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._begun = 0
         self.url, self.headers = b"", []
         self._waited = 0.0
-        self.is_draining = False
+        self.is_draining = self._is_too_large = False
         self._timer: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._await_head()
@@ -114,7 +116,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _overrun(self) -> int | None:
         """The status of the first bound that the connection has passed."""
-        if self._in_head and (self._framing > self._bounds.head_bytes or len(self.headers) > _MOST_FIELDS):
+        if self._is_too_large or len(self.headers) > _MOST_FIELDS:
+            return 431
+        if self._in_head and self._framing > self._bounds.head_bytes:
             return 431
         return 400 if self._framing > self._bounds.head_bytes + _FREE_FRAMING + self._body_bytes else None
 
@@ -136,10 +140,14 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._set_timer(None)
-        if len(self.headers) > _MOST_FIELDS or self._head_size() > self._bounds.head_bytes:
+        self._is_too_large = (
+            len(self.headers) > _MOST_FIELDS or len(self.url) > _MOST_URL or self._head_size() > self._bounds.head_bytes
+        )
+        if self._is_too_large:
             return  # still in the head: refused as soon as the parser returns
         self._in_head = False
         super().on_headers_complete()
+        self.headers = []  # trailers go here, and not among the headers that the application reads
 
     @property
     def _is_complete(self) -> bool:
@@ -163,6 +171,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         if not self._in_head:
+            self.headers = []
             super().on_message_complete()
 
     def on_response_complete(self) -> None:

@@ -28,6 +28,10 @@ class Server:
         """The largest resident sizes, in bytes, that the process and those it started ever had, added up."""
         return sum(_peak(pid) for pid in _family(self.process.pid))
 
+    def memory(self) -> int:
+        """The bytes of the process and those it started now; what they share counts once."""
+        return sum(_proportional(pid) for pid in _family(self.process.pid))
+
 
 @contextmanager
 def serving(module: str, *arguments: str, folder: Path | None = None, **settings: object) -> Iterator[Server]:
@@ -65,6 +69,11 @@ def _family(pid: int) -> Iterator[int]:
     for thread in Path(f"/proc/{pid}/task").iterdir():
         for child in (thread / "children").read_text().split():
             yield from _family(int(child))
+
+
+def _proportional(pid: int) -> int:
+    (kilobytes,) = re.findall(r"(?m)^Pss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text())
+    return int(kilobytes) * 1024
 
 
 def _peak(pid: int) -> int:

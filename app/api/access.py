@@ -110,15 +110,17 @@ class Gate:
         return access
 
     async def _admit(self, scope: Scope, scopes: frozenset[str]) -> Access:
-        await self._refresh()
         address, headers = _address(scope), Headers(scope=scope)
         client = network_of(address)
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        is_missing = scheme.lower() != "bearer" or not token
+        if not (self._any_made and is_missing):  # once a key was made one is needed for ever
+            await self._refresh()
         if not self._any_made:
             if not self._open_access:
                 _check_local(address, headers)
             return Access(frozenset(), client, _EVERYTHING)
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        if is_missing:
             raise NotAdmitted(401, "missing")
         # By hash: a lookup compares nothing of the key itself.
         digest = hash_of(token.strip())
@@ -149,7 +151,7 @@ class Gate:
 
     async def _load(self) -> None:
         started = time.monotonic()
-        found = await self._books.read(lambda ledger: ledger.keys.read()) if self._books.exists else _NO_KEYS
+        found = await self._books.admit(lambda ledger: ledger.keys.read()) if self._books.exists else _NO_KEYS
         unsealed = frozenset(key.hash for key in found.every if not found.is_sealed(key))
         if unsealed - self._unsealed:
             logger.warning("access keys are not as they were sealed, and not accepted: run python -m app.verify")

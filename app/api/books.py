@@ -54,6 +54,8 @@ class Books:
         self._connections = connections_of(place)
         self._writing = _Desk(self._connections.threads, "ledger-writing")
         self._reading = _Desk(_READERS, "ledger-reading")
+        self._fetching = _Desk(_READERS, "ledger-fetching")
+        self._admitting = _Desk(1, "ledger-admitting")
         self._auditing = _Desk(1, "ledger-auditing")
         self._opening = threading.Lock()
         self._ledger: Ledger | None = None
@@ -78,12 +80,20 @@ class Books:
         """What ``work`` says, which only reads, and little."""
         return await self._reading.run(lambda: self._work(work))
 
+    async def fetch(self, work: Callable[[Ledger], T]) -> T:
+        """What ``work`` says, which reads or hashes much: a whole answer, or a whole request."""
+        return await self._fetching.run(lambda: self._work(work))
+
+    async def admit(self, work: Callable[[Ledger], T]) -> T:
+        """What ``work`` says of access keys. No request waits at the gate for what others do behind it."""
+        return await self._admitting.run(lambda: self._work(work))
+
     async def audit(self, work: Callable[[Ledger], T]) -> T:
         """What ``work`` says, which reads a whole history: one at a time, so that other readers find a thread."""
         return await self._auditing.run(lambda: self._work(work))
 
     def close(self) -> None:
-        for desk in (self._writing, self._reading, self._auditing):
+        for desk in (self._writing, self._reading, self._fetching, self._admitting, self._auditing):
             desk.close()
         self._connections.close()
 

@@ -62,7 +62,9 @@ class _BudgetRoute(JsonRoute):
             found = error.errors(include_url=False, include_input=False)
             raise RequestValidationError([each | {"loc": ("id",)} for each in found]) from None
         request.state.content = content  # by its bytes a charge is recognised when it comes again
-        answer = await self.endpoint(request, name, await parsed_body(request, self._model, content))
+        answer = await self.endpoint(
+            request, name, await parsed_body(request, self._model, content, services_of(request).accounting)
+        )
         return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
 
 

@@ -235,7 +235,7 @@ async def _paid_answer(
 
     stored, made = await pay(services, payment, mechanism, (b"release", content), answer)
     if made is None:
-        return b"".join(await services.books.read(lambda ledger: list(ledger.content(stored))))
+        return b"".join(await services.books.fetch(lambda ledger: list(ledger.content(stored))))
     return b"".join(made.chunks())
 
 

@@ -20,7 +20,7 @@ from app.api.bodies import BodyLimit
 from app.api.certificate import CASE_STUDY, Certificate
 from app.api.mechanism import MOST_COLUMNS, Name
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, Busy
-from app.api.route import DeclaredRoute, parsed, received
+from app.api.route import DeclaredRoute, parsed_body, received
 from app.api.services import Services, services_of
 from app.api.spending import KEY_HEADER, Payable, idempotency_key, pay, paying
 from app.api.uploads import SharedFile, Upload, in_file_thread, receive_upload, spool, write_all
@@ -133,7 +133,8 @@ async def _answer_into(
     answer: SharedFile, request: Request, services: Services, upload: Upload, key: str | None
 ) -> str:
     """The media type of the answer, which is written to a file: made now, or paid for before."""
-    body, access = parsed(TableRequest, upload.request), access_of(request.scope)
+    body = await parsed_body(request, TableRequest, upload.request, services.releases)
+    access = access_of(request.scope)
     access.check(body.budget)
     limits = Limits(services.settings.max_table_groups, services.settings.max_table_bytes)
 
@@ -149,7 +150,7 @@ async def _answer_into(
     parts = (b"release/table", upload.request, digest)
     stored, made = await pay(services, payment, mechanism.bare, parts, make)
     if made is None:  # what was drawn beside it, if anything, is forgotten
-        await services.books.read(lambda ledger: _overwrite(answer.file, ledger.content(stored)))
+        await services.books.fetch(lambda ledger: _overwrite(answer.file, ledger.content(stored)))
     return stored.media_type
 
 

@@ -20,6 +20,7 @@ from app.api.mechanism import Strict
 from app.api.problems import InvalidBody
 from app.api.services import services_of
 from app.api.workload import in_pool
+from app.service.worker_pool import WorkerPool
 
 __all__ = ["DeclaredRoute", "JsonRoute", "content_type", "parsed", "parsed_body", "received"]
 
@@ -57,16 +58,17 @@ class JsonRoute(DeclaredRoute):
         await send({"type": "http.response.body", "body": encoded})
 
     async def answer(self, request: Request, content: bytes) -> bytes:
-        answer: BaseModel | bytes = await self.endpoint(request, await parsed_body(request, self._model, content))
+        answer: BaseModel | bytes = await self.endpoint(
+            request, await parsed_body(request, self._model, content, services_of(request).accounting)
+        )
         return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
 
 
-async def parsed_body(request: Request, model: type[M], content: bytes) -> M:
-    """The body, read by a worker where it is long: a hundred thousand errors would hold up all other requests."""
+async def parsed_body(request: Request, model: type[M], content: bytes, pool: WorkerPool) -> M:
+    """The body, read by a worker if it is long: a hundred thousand errors would hold up all other requests."""
     if len(content) <= _SHORT_BYTES:
         return parsed(model, content)
-    services = services_of(request)
-    return await in_pool(request, services.accounting, _slimmed, model, content, services.settings.max_work)
+    return await in_pool(request, pool, _slimmed, model, content, services_of(request).settings.max_work)
 
 
 def _slimmed(model: type[M], content: bytes, most_work: int) -> M:

@@ -88,13 +88,9 @@ async def pay(
     """
     cost = cost_of(release)
 
-    def check(ledger: Ledger) -> tuple[Paid, bool]:
-        fingerprint = ledger.secret.fingerprint(*request)
-        asked = Paid(payment.budget, payment.key, fingerprint, payment.client, release, cost)
-        return asked, ledger.check(asked, now())
-
-    asked, is_used = await services.books.read(check)
-    if is_used:
+    fingerprint = await services.books.fetch(lambda ledger: ledger.secret.fingerprint(*request))
+    asked = Paid(payment.budget, payment.key, fingerprint, payment.client, release, cost)
+    if await services.books.read(lambda ledger: ledger.check(asked, now())):
         return await services.books.ask(lambda ledger: ledger.recall(asked, now())), None
     answer = await make()
     stored = await services.books.ask(lambda ledger: ledger.charge(asked, now(), lambda _budget, _number: answer))

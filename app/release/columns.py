@@ -73,6 +73,9 @@ def key_of(column: pa.ChunkedArray, field: pa.Field, pointer: str) -> Key:
 def plain(column: pa.ChunkedArray) -> pa.Array:
     """The column in one piece and in a type from which rows can be taken."""
     kind = column.type
+    if kind == pa.bool8():
+        # Every byte but 0 is true; keys that are equal must have equal bytes.
+        return plain(column.cast(pa.bool_()).cast(pa.int8()))
     if isinstance(kind, pa.BaseExtensionType):
         return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
     if pa.types.is_run_end_encoded(kind):

@@ -18,7 +18,6 @@ __all__ = ["columns_of", "written"]
 _MOST_PARTS = 100
 _RANK_OF_TYPE = {int: 0, float: 0, str: 1}
 _RANK_OF_LISTS = 2
-_MOST_EXACT = 2**53
 
 
 def columns_of(keys: Sequence[Any], pointer: str) -> list[pa.Array]:
@@ -31,7 +30,7 @@ def columns_of(keys: Sequence[Any], pointer: str) -> list[pa.Array]:
 
 def written(key: Any) -> Any:
     """The key as an answer has it: equal keys are written alike, so 1.0 is 1 and −0.0 is 0."""
-    if type(key) is float and key.is_integer() and abs(key) < _MOST_EXACT:
+    if type(key) is float and key.is_integer():
         return int(key)
     return list(map(written, key)) if type(key) is list else key
 

@@ -69,6 +69,17 @@ def _children(process: int) -> list[int]:
     return [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
 
 
+def family(process: int) -> list[int]:
+    """A process and all that it started, directly or not."""
+    return [process, *(each for child in _children(process) for each in family(child))]
+
+
+def proportional_memory(process: int) -> int:
+    """The bytes of a process; what it shares with others counts in parts."""
+    (kilobytes,) = re.findall(r"(?m)^Pss:\s+(\d+) kB", Path(f"/proc/{process}/smaps_rollup").read_text())
+    return int(kilobytes) * 1024
+
+
 def held_by(process: int) -> list[str]:
     """The files without a name that a process has open or mapped, but for where its output goes."""
     entries = [entry for entry in Path(f"/proc/{process}/fd").iterdir() if int(entry.name) > 2]
@@ -89,7 +100,7 @@ def wait_for_end(process: int) -> None:
 class Service:
     """A running service on a free port, which its log tells. Every line that it logs must be a JSON object."""
 
-    def __init__(self, *arguments: str, temporary: Path, **settings: str) -> None:
+    def __init__(self, *arguments: str, temporary: Path, tmpdir: str | None = None, **settings: str) -> None:
         command = [sys.executable, *(arguments or ("-m", "app"))]
         self._folder = tempfile.TemporaryDirectory(prefix="gsh-")
         folder = Path(self._folder.name)
@@ -99,7 +110,7 @@ class Service:
         self._process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=environment(**(own | settings)) | {"TMPDIR": str(folder / "temporary")},
+            env=environment(**(own | settings)) | {"TMPDIR": tmpdir or str(folder / "temporary")},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

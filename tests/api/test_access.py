@@ -305,7 +305,7 @@ def test_without_keys_a_proxy_that_names_its_client_is_refused(guarded: Guarded,
 def test_a_full_queue_at_the_gate_is_told_503_with_all_headers(guarded: Guarded) -> None:
     """Access keys are read from the ledger, and there may be no room to ask it."""
     guarded.make_key("release")
-    guarded.app.state.services.books._reading._room = 0
+    guarded.app.state.services.books._admitting._room = 0
 
     busy = guarded.ask("GET", "/budgets", "any")
     problem_errors(busy, 503, "busy")

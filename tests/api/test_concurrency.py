@@ -45,7 +45,16 @@ SLOW: Json = {
     "delta": 1e-05,
 }
 
+COLUMNS = {
+    "names": ["a", "b", "c"],
+    "covariance": [[400, 1, 0], [1, 400, 0], [0, 0, 100]],
+    "sensitivity": {"kind": "box", "lower": [0, 0, 0], "upper": [1, 1, 1]},
+}
 LONG_REQUESTS: dict[str, tuple[str, Json]] = {
+    "a preview": (
+        "/budgets/web/preview",
+        {"mechanism": [CASE_STUDY | {"sigma": 2300 + k, "aggregates": COLUMNS} for k in range(900)]},
+    ),
     "a curve": ("/account/exact", {"mechanism": CASE_STUDY, "epsilon": EPSILONS}),
     "a curve by δ": ("/account/add-deltas", {"mechanism": CASE_STUDY, "delta": [(k + 1) / 5001 for k in range(5000)]}),
     "a frontier": (
@@ -63,8 +72,14 @@ LONG_REQUESTS: dict[str, tuple[str, Json]] = {
 }
 
 
+def with_budget(place: Path, **settings: Any) -> Client:
+    client = Client(ledger=str(place / "ledger.sqlite3"), **settings)
+    assert client.request("PUT", "/budgets/web", json={"epsilon": 1, "delta": 1e-4}).status_code == 200
+    return client
+
+
 @pytest.mark.parametrize(("path", "body"), LONG_REQUESTS.values(), ids=LONG_REQUESTS)
-def test_a_long_request_lets_a_short_one_pass(path: str, body: Json) -> None:
+def test_a_long_request_lets_a_short_one_pass(path: str, body: Json, tmp_path: Path) -> None:
     """Both run in one event loop, the long one first; the order in which they are answered tells."""
     answered: list[str] = []
 
@@ -80,7 +95,7 @@ def test_a_long_request_lets_a_short_one_pass(path: str, body: Json) -> None:
             ask("short", http.post("/account/exact", json={"mechanism": CASE_STUDY, "epsilon": 0.349})),
         )
 
-    Client(cache_size=0).together(scenario)
+    with_budget(tmp_path, cache_size=0).together(scenario)
 
     assert answered == ["short", "short", "long"]
 
@@ -108,7 +123,7 @@ def test_503_when_all_workers_are_taken_and_none_may_wait(tmp_path: Path) -> Non
 
 def test_no_accounting_waits_behind_a_release(tmp_path: Path) -> None:
     """All workers for releases are taken, and none may wait for one; how long one takes is nobody else's to know."""
-    client, meeting = Client(heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
+    client, meeting = with_budget(tmp_path, heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
 
     async def scenario(http: httpx.AsyncClient) -> None:
         release = asyncio.create_task(client.app.state.services.releases.run(meeting.attend))

@@ -7,6 +7,7 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import httpx
 import pytest
 
 from tests.api.client import CASE_STUDY, Json
-from tests.api.process import PATIENCE, Service
+from tests.api.process import PATIENCE, Service, family, proportional_memory
 
 pytestmark = pytest.mark.slow
 
@@ -185,12 +186,66 @@ def test_half_open_connections_make_room_for_others(service: Service) -> None:
 
 
 def test_connections_with_half_a_body_make_room_for_others(tmp_path: Path) -> None:
+    """The oldest are cut off, long before their time is over: then they would be told 408."""
     with Service(temporary=tmp_path, max_connections="40") as service, ExitStack() as stack:
-        for _ in range(100):
-            stack.enter_context(closing(unfinished(service, 100)))
+        held = [stack.enter_context(closing(unfinished(service, 100))) for _ in range(100)]
 
         for _ in range(20):
             assert service.get("/healthz").status_code == 200
+        for connection in held[:50]:
+            with suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+
+
+TRAILED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n"
+
+
+def test_trailers_are_bounded_like_headers(service: Service) -> None:
+    assert problem(told(service, TRAILED + b"a:\r\n" * 150)) == (431, "headers-too-large")
+    assert problem(told(service, TRAILED + b"a: " + b"x" * 300_000)) == (400, "invalid-http")
+
+
+def test_a_trailer_is_no_header(service: Service) -> None:
+    """What decides about a request comes before its body."""
+    for missing, path in ((b"Content-Type: application/json", b"/account/exact"), (b"Host: localhost", b"/release")):
+        lines = TRAILED.replace(b"/account/exact", path).replace(missing + b"\r\n", b"Connection: close\r\n")
+        answer = told(service, lines + missing + b"\r\n\r\n")
+        assert problem(answer)[0] in {403, 415}
+
+
+def test_a_query_that_is_too_long_is_refused(service: Service) -> None:
+    """Parameters are taken apart on the event loop."""
+    answer = told(service, b"GET /healthz?" + b"a=b&" * 3000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+    assert problem(answer) == (431, "headers-too-large")
+
+
+def test_an_attack_leaves_the_memory_bounded_and_others_served(tmp_path: Path) -> None:
+    """Half-open connections, unfinished bodies, a header and trailers without an end; with the usual bounds."""
+    release = HEAD.replace(b"/account/exact", b"/release") + b"Content-Length: %d\r\n\r\n" % (40 * MIB)
+    chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\nea60\r\n"
+    attacks = [
+        *[(b"GET /healthz HTTP/1.1\r\nHost: loc",)] * 300,
+        *[(release, bytes(40 * MIB - 1))] * 30,
+        *[(chunked, bytes(60_000), b"\r\n0\r\n", b"a:\r\n" * 40_000)] * 50,
+        (b"GET /healthz HTTP/1.1\r\nX-Long: ", b"x" * 60 * MIB),
+    ]
+    with Service(temporary=tmp_path) as service, ExitStack() as stack, ThreadPoolExecutor(32) as threads:
+
+        def hold(*parts: bytes) -> None:
+            connection = stack.enter_context(closing(connected(service)))
+            with suppress(OSError):
+                for part in parts:
+                    connection.sendall(part)
+
+        under_way = [threads.submit(hold, *attack) for attack in attacks]
+        for _ in range(20):
+            assert service.get("/healthz").status_code == 200
+        for each in under_way:
+            each.result()
+
+        assert service.get("/healthz").status_code == 200
+        assert sum(map(proportional_memory, family(service.pid))) < 600 * 10**6
 
 
 def unfinished(service: Service, size: int, path: str = "/release") -> socket.socket:

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from app.accounting.mechanism import Mechanism
 from app.release import columns, keys
+from app.release.canonical import canonical
+from app.release.columns import plain
 from app.release.noise import Noise
 from app.release.tables import Limits, Roles, read_table, release_table, write_table
 from tests.release.key_columns import ENCODINGS, EXTENSIONS, SCALARS, encoded, value
@@ -184,3 +186,25 @@ def test_equal_floating_point_keys_have_equal_bytes(kind: pa.DataType, encoding:
     expected = answer_for([0, 0, quiet, quiet])
     assert answer_for([sign, 0, exponent + 1, sign | quiet | 5]) == expected
     assert answer_for([0, sign, quiet | 1, exponent + 2]) == expected
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.decimal128(20), pa.float64(), pa.timestamp("us"), pa.binary(3)], ids=str
+)
+def test_what_lies_under_a_null_is_overwritten(kind: pa.DataType) -> None:
+    """Arrow itself leaves there what was in memory; here it is a mark."""
+    width = kind.bit_width // 8
+    validity = pa.py_buffer(bytes([0b101]))
+    marked = pa.Array.from_buffers(kind, 3, [validity, pa.py_buffer(bytes(width) + b"\xab" * width + bytes(width))])
+
+    _, content = canonical(marked, kind).buffers()
+
+    assert marked.null_count == 1
+    assert content.to_pybytes() == bytes(3 * width)
+
+
+def test_every_byte_that_means_true_is_one_key() -> None:
+    """bool8 has 255 of them."""
+    several = pa.chunked_array([pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 2, None, 0, -1], pa.int8()))])
+
+    assert plain(several).to_pylist() == [1, 1, None, 0, 1]
