@@ -15,9 +15,6 @@ from app.logs import log_config
 from app.loopback import is_loopback
 from app.settings import Settings, settings_or_exit
 
-# The path of a socket has at most 107 bytes, and this is what the name of a worker's adds to its folder.
-_LONGEST_FOLDER = 107 - len("/pymp-12345678/listener-12345678")
-
 
 def main() -> int:
     """Run uvicorn until a signal stops it; what is wrong with a setting is one line, not a traceback."""
@@ -62,8 +59,6 @@ def _refusal(settings: Settings) -> str | None:
         tempfile.TemporaryFile().close()
     except OSError:
         return "TMPDIR: must name a folder for temporary files that can be written; none of the usual ones can"
-    if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER:
-        return f"TMPDIR: must have at most {_LONGEST_FOLDER} bytes: sockets of worker processes have their place there"
     return _open_to_all(settings)
 
 

@@ -21,7 +21,9 @@ __all__ = ["BoundedProtocol", "ConnectionBounds"]
 _MOST_FIELDS = 100
 # Each parameter of a query takes time on the event loop.
 _MOST_URL = 8 * 1024
-_MOST_PIPELINED = 16
+_MOST_PIPELINED = 4
+# The parser is stopped after so many bytes at most when a bound is passed.
+_SLICE = 16 * 1024
 # What stands between the parts of a chunked body: at least half of it must be body once this is used up.
 _FREE_FRAMING = 64 * 1024
 # The rest of a refused body: read and forgotten, so that the client can read its answer before the connection ends.
@@ -91,6 +93,18 @@ class BoundedProtocol(HttpToolsProtocol):
             return self._forget(len(data))
         self._unset_keepalive_if_required()
         self._since = self.loop.time()
+        if len(data) <= _SLICE:
+            refusal = self._take(data)
+        else:
+            slices = memoryview(data)
+            refusals = (self._take(slices[start : start + _SLICE]) for start in range(0, len(data), _SLICE))
+            refusal = next((each for each in refusals if each is not None), None)
+        if refusal is not None:
+            return self._refuse(refusal)
+        return self._watch()
+
+    def _take(self, data: bytes | memoryview) -> int | None:
+        """Parse some bytes; the status with which to refuse them."""
         self._fed_bytes, self._fed_body, self._begun = len(data), 0, 0
         refusal = self._fed(data)
         if refusal is None and not self._is_complete:
@@ -98,24 +112,24 @@ class BoundedProtocol(HttpToolsProtocol):
             framing = self._parsed_head if self._begun > 1 else len(data) - self._fed_body
             self._framing = framing if self._begun else self._framing + framing
             refusal = self._overrun()
-        if len(self.pipeline) > _MOST_PIPELINED:
-            refusal = 400
-        if refusal is not None:
-            return self._refuse(refusal)
-        return self._watch()
+        return refusal
 
-    def _fed(self, data: bytes) -> int | None:
+    def _fed(self, data: bytes | memoryview) -> int | None:
         """The status with which to refuse what the parser does not take."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            return None  # the request is answered as it stands, without an upgrade
+            # The request is answered as it stands, without an upgrade; the parser reads no other after it.
+            self.cycle.keep_alive = False
+            return None
         except httptools.HttpParserError:
             return 400
         return None
 
     def _overrun(self) -> int | None:
         """The status of the first bound that the connection has passed."""
+        if len(self.pipeline) >= _MOST_PIPELINED:
+            return 400
         if self._is_too_large or len(self.headers) > _MOST_FIELDS:
             return 431
         if self._in_head and self._framing > self._bounds.head_bytes:
@@ -143,7 +157,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_too_large = (
             len(self.headers) > _MOST_FIELDS or len(self.url) > _MOST_URL or self._head_size() > self._bounds.head_bytes
         )
-        if self._is_too_large:
+        if self._is_too_large or len(self.pipeline) >= _MOST_PIPELINED:
             return  # still in the head: refused as soon as the parser returns
         self._in_head = False
         super().on_headers_complete()
@@ -221,6 +235,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.is_draining or self._raw.is_closing():
             return
         self.is_draining = True
+        self.pipeline.clear()
         self._set_timer(_DRAIN_SECONDS, self._raw.abort)
         self.flow.resume_reading()
         self._raw.write_eof()

@@ -26,6 +26,7 @@ __all__ = ["PUBLIC", "READS_BUDGETS", "Access", "Gate", "Needs", "access_of", "n
 
 _FRESH_SECONDS = 1.0
 _EVERYTHING: frozenset[str] = frozenset(SCOPES)
+_OF_PROXIES = ("forwarded", "via", "x-forwarded-host", "cf-connecting-ip", "true-client-ip")
 _NO_KEYS = SealedKeys((), {}, "")
 
 logger = logging.getLogger("app.access")
@@ -112,7 +113,8 @@ class Gate:
     async def _admit(self, scope: Scope, scopes: frozenset[str]) -> Access:
         address, headers = _address(scope), Headers(scope=scope)
         client = network_of(address)
-        scheme, _, token = headers.get("authorization", "").partition(" ")
+        credentials = headers.getlist("authorization")
+        scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
         is_missing = scheme.lower() != "bearer" or not token
         if not (self._any_made and is_missing):  # once a key was made one is needed for ever
             await self._refresh()
@@ -123,7 +125,7 @@ class Gate:
         if is_missing:
             raise NotAdmitted(401, "missing")
         # By hash: a lookup compares nothing of the key itself.
-        digest = hash_of(token.strip())
+        digest = hash_of(token.strip(" \t"))
         key = self._keys.get(digest)
         if digest in self._unsealed:
             raise NotAdmitted(401, "seal")
@@ -183,4 +185,5 @@ def _check_local(address: str, headers: Headers) -> None:
 def _is_forwarded(headers: Headers) -> bool:
     """Whether a proxy says that it asks for another machine. Nobody gains anything by saying so falsely."""
     named = ",".join(value for name in ("x-forwarded-for", "x-real-ip") for value in headers.getlist(name))
-    return "forwarded" in headers or any(not is_loopback(each.strip()) for each in named.split(",") if named)
+    is_named = any(not is_loopback(each.strip()) for each in named.split(",") if named)
+    return is_named or any(name in headers for name in _OF_PROXIES)

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import importlib.util
 import mimetypes
+import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 __all__ = ["Assets", "package_folder"]
 
 _LARGE = 100_000
+_making = threading.Lock()
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 
 
@@ -71,8 +73,14 @@ class Assets:
         return Response(content.plain, 200, headers, content.media_type)
 
 
+def _content(path: Path, modified: int) -> _Content:
+    """Made once, whoever asks meanwhile: to compress a large file takes a second and much memory."""
+    with _making:
+        return _made(path, modified)
+
+
 @lru_cache(maxsize=128)
-def _content(path: Path, _modified: int) -> _Content:
+def _made(path: Path, _modified: int) -> _Content:
     plain = path.read_bytes()
     etag = f'"{hashlib.blake2b(plain, digest_size=12).hexdigest()}"'
     media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"

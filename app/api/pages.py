@@ -4,8 +4,11 @@ Every URL in them is relative, so that they work behind a path prefix and a TLS 
 come from installed packages.
 """
 
-from fastapi import APIRouter, Request
-from starlette.responses import JSONResponse, Response
+import json
+from functools import lru_cache
+
+from fastapi import APIRouter, FastAPI, Request
+from starlette.responses import Response
 from starlette.routing import Mount
 
 from app.api.access import PUBLIC, Needs
@@ -75,11 +78,16 @@ async def docs(request: Request) -> Response:
 
 
 @router.get("/openapi.json", dependencies=[PUBLIC])
-async def openapi(request: Request) -> JSONResponse:
+async def openapi(request: Request) -> Response:
     """The API for programs; behind a path prefix it says so."""
-    document = request.app.openapi()
     prefix = request.scope.get("root_path", "").rstrip("/")
-    return JSONResponse(document | {"servers": [{"url": prefix}]} if prefix else document)
+    return Response(_encoded_openapi(request.app, prefix), media_type="application/json")
+
+
+@lru_cache(maxsize=8)
+def _encoded_openapi(app: FastAPI, prefix: str) -> bytes:
+    document = app.openapi()
+    return json.dumps(document | {"servers": [{"url": prefix}]} if prefix else document).encode()
 
 
 class _PublicMount(Mount):

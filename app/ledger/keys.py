@@ -3,7 +3,8 @@
 A key has 256 random bits, so a plain SHA-256 of it can be kept: there is nothing to guess.
 
 The ledger's secret seals the list of keys: who can write to the database, but does not have the secret, can neither put
-a key in, nor change or restore one, nor take one out unseen.
+a key in, nor change one, nor take one out unseen. The whole list can be set back to what it was at an earlier time:
+only a seal that was noted elsewhere shows that.
 """
 
 import hashlib

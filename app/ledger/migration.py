@@ -1,6 +1,5 @@
 """Bringing a ledger to the schema of this version: forward only, in one transaction."""
 
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from app.ledger.connections import Connections, Execute
@@ -11,6 +10,9 @@ from app.ledger.state import UNREADABLE, Entry, hull_of, text_of
 from app.ledger.statements import Statements
 
 __all__ = ["migrate"]
+
+# The version in which budgets get their hulls, which SQL cannot fill in.
+_HULLS = 4
 
 
 def migrate(connections: Connections, secret: Secret) -> None:
@@ -27,15 +29,25 @@ def migrate(connections: Connections, secret: Secret) -> None:
         for number, statements in enumerate(sql.migrations[version:], version + 1):
             for statement in statements:
                 execute(statement)
-            if number in _FILLED:
-                _FILLED[number](execute, sql, secret)
+            if number == _HULLS:
+                _fill_hulls(execute, sql)
+        _seal_once(execute, sql, secret, is_new=version == 0)
         execute(sql.set_version, (len(sql.migrations),))
         execute(sql.add_fact, ("secret", secret.mark))
         if execute(sql.fact, ("secret",)) != [(secret.mark,)]:
             raise WrongLedger("the ledger was made with another secret")
 
 
-def _hulls(execute: Execute, sql: Statements, _secret: Secret) -> None:
+def _seal_once(execute: Execute, sql: Statements, secret: Secret, *, is_new: bool) -> None:
+    """Seal the access keys of a ledger that had no seals yet, by its own mark: its version anyone could set back."""
+    is_earlier = execute(sql.fact, ("secret",)) == [(secret.earlier_mark,)]
+    if is_new or is_earlier:
+        seal_all(execute, sql, secret)
+    if is_earlier:
+        execute(sql.set_fact, ("secret", secret.mark))
+
+
+def _fill_hulls(execute: Execute, sql: Statements) -> None:
     """The hull of each budget by its history, which an earlier version may have divided anew.
 
     A history that cannot be read gets none: verification finds it.
@@ -45,7 +57,3 @@ def _hulls(execute: Execute, sql: Statements, _secret: Secret) -> None:
             hull = hull_of(Entry(*row) for row in execute(sql.first_charge_and_changes, (name, name)))
             if hull is not None:
                 execute(sql.set_hull, (text_of(hull.s), text_of(hull.d), name))
-
-
-_FILLED: Mapping[int, Callable[[Execute, Statements, Secret], None]] = {4: _hulls, 6: seal_all}
-"""What SQL cannot fill in, by the version that the statements before it make."""

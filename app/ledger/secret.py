@@ -35,9 +35,14 @@ class Secret:
         return outer.hexdigest()
 
     @property
+    def earlier_mark(self) -> str:
+        """The same in ledgers whose access keys are not sealed yet. Who does not know the secret cannot write it."""
+        return self.fingerprint(b"the secret of this ledger")
+
+    @property
     def mark(self) -> str:
         """By which a ledger knows its own secret."""
-        return self.fingerprint(b"the secret of this ledger")
+        return self.fingerprint(b"the secret of this ledger, which seals its access keys")
 
 
 def beside(database: Path) -> Path:

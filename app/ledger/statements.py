@@ -66,7 +66,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE comparisons (
             key TEXT PRIMARY KEY REFERENCES entries (key), by_owner {double} NOT NULL, by_others {double} NOT NULL)""",
     ),
-    (),
 )
 """What makes each version of the schema from the one before it. Never edited once released, only added to."""
 

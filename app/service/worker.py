@@ -1,6 +1,7 @@
 """One worker process: it does a task at a time, and keeps nothing of it afterwards."""
 
 import gc
+import logging
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -10,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +19,24 @@ from app.service.messages import receive, send
 
 __all__ = ["Worker"]
 
-_CONTEXT = multiprocessing.get_context("forkserver")
+_FORKSERVER, _SPAWN = multiprocessing.get_context("forkserver"), multiprocessing.get_context("spawn")
+
+logger = logging.getLogger("app.workers")
 
 
 class Worker:
     """A process of its own, started at once and killed to stop it. Not for two threads at a time, but for ``kill``."""
 
     def __init__(self, name: str, memory: int) -> None:
-        self._connection, theirs = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(theirs, name, memory), daemon=True)
-        self._process.start()
+        self._connection, theirs = multiprocessing.Pipe()
+        call: dict[str, Any] = {"target": _serve, "args": (theirs, name, memory), "daemon": True}
+        self._process: BaseProcess = _FORKSERVER.Process(**call)
+        try:
+            self._process.start()
+        except OSError as error:  # its socket is gone from the folder for temporary files, or has too long a path there
+            logger.warning("the process that workers are forked from cannot be asked (%s): starting one slowly", error)
+            self._process = _SPAWN.Process(**call)
+            self._process.start()
         theirs.close()
 
     @property

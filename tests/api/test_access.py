@@ -294,7 +294,7 @@ def test_forwarded_addresses_do_not_evade_the_limit_on_wrong_keys(tmp_path: Path
     assert statuses == [401] * 10 + [429] * 2
 
 
-@pytest.mark.parametrize("name", ["x-forwarded-for", "x-real-ip", "forwarded"])
+@pytest.mark.parametrize("name", ["x-forwarded-for", "x-real-ip", "forwarded", "via", "x-forwarded-host"])
 def test_without_keys_a_proxy_that_names_its_client_is_refused(guarded: Guarded, name: str) -> None:
     refused = ask_from("127.0.0.1", guarded, "/budgets", **{name: "192.0.2.1"})
 
@@ -311,6 +311,17 @@ def test_a_full_queue_at_the_gate_is_told_503_with_all_headers(guarded: Guarded)
     problem_errors(busy, 503, "busy")
     assert busy.headers["retry-after"] == "1"
     assert busy.headers["x-content-type-options"] == "nosniff"
+
+
+def test_two_keys_at_once_are_none(guarded: Guarded) -> None:
+    """A proxy in front may have checked the other one."""
+    key = f"Bearer {guarded.make_key('release')}"
+    headers = [("authorization", key), ("authorization", "Bearer wrong")]
+
+    for sent in (headers, headers[::-1]):
+        problem_errors(guarded.request("GET", "/budgets", headers=sent), 401, "key-required")
+    padded = {"authorization": key.encode() + b"\xa0"}
+    problem_errors(guarded.request("GET", "/budgets", headers=padded), 401, "key-required")
 
 
 def test_a_network_of_ipv6_shares_its_attempts(guarded: Guarded) -> None:

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import select
 import socket
 import urllib.error
@@ -149,6 +150,22 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing_in_the_log(service: S
     assert service.log[before:] == []
 
 
+def test_a_flood_of_requests_at_once_is_neither_kept_nor_done(tmp_path: Path) -> None:
+    """Fourteen thousand requests fit into what is read at once."""
+    flood = b"GET /version HTTP/1.1\r\n\r\n" * 10_000
+    with Service(temporary=tmp_path) as service, ExitStack() as stack:
+        before = proportional_memory(service.pid)
+        for _ in range(50):
+            connection = stack.enter_context(closing(connected(service)))
+            with suppress(ConnectionError):
+                connection.sendall(flood)
+        metrics = service.get("/metrics").text
+        done = re.findall(r'gsh_requests_total\{method="GET",route="/version",status="200"\} (\d+)', metrics)
+
+        assert sum(map(int, done)) <= 50 * 5
+        assert proportional_memory(service.pid) - before < 50 * 10**6
+
+
 @pytest.mark.parametrize("path", ["/", "/budgets", "/release", "/nothing"])
 def test_an_upgrade_to_websocket_gets_a_problem_document_and_leaves_nothing_in_the_log(
     service: Service, path: str
@@ -171,7 +188,9 @@ def test_other_upgrades_are_not_taken_up(service: Service) -> None:
     """As curl asks when it would like HTTP/2."""
     headers = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAMAAABkAAQAAP__"}
 
-    assert httpx.get(f"{service.url}/healthz", headers=headers).status_code == 200
+    response = httpx.get(f"{service.url}/healthz", headers=headers)
+
+    assert (response.status_code, response.headers["connection"]) == (200, "close")
 
 
 def test_half_open_connections_make_room_for_others(service: Service) -> None:

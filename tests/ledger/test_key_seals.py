@@ -1,12 +1,12 @@
 """Access keys are sealed by the ledger's secret: who can write to the database alone cannot change who is let in."""
 
 import shutil
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from app.ledger.errors import WrongLedger
+from app.ledger.errors import LedgerUnavailable, WrongLedger
 from app.ledger.keys import AccessKey, hash_of
 from app.ledger.opening import connections_of, open_ledger
 from app.ledger.store import Ledger
@@ -158,3 +158,19 @@ def test_bytes_where_text_should_be_are_a_fault(tmp_path: Path) -> None:
 
         assert ledger.keys.read().faults == {"None": "cannot be read", "active": "cannot be read"}
         assert usable(ledger) == []
+
+
+@pytest.mark.parametrize("forged", ["", "DELETE FROM ledger WHERE name = 'access_keys'", "DELETE FROM ledger"])
+@pytest.mark.parametrize("version", range(6))
+def test_setting_the_version_back_seals_nothing(ledger: Ledger, ledger_url: str, version: int, forged: str) -> None:
+    """Migrations would run again; a key that was put in must not be taken for one of an earlier version."""
+    with ledger._connections.transaction() as execute:
+        execute(TAMPERING["inserted"][0])
+        execute(f"UPDATE schema_version SET version = {version}")
+        if forged:
+            execute(forged)
+    ledger.close()
+
+    with suppress(LedgerUnavailable), closing(open_ledger(ledger_url, "a secret for tests")) as again:
+        assert "mine" not in usable(again)
+        assert again.keys.read().faults
