@@ -4,7 +4,7 @@ The unit is about a millisecond of one core. The estimates follow what the parts
 
     prove Σ and invert it       k³/1600                       k columns
     screen the extreme points   n (k + 10)/20 000             n = 2^k corners of a box, or n vectors
-    settle those that tie       min(n, 1000) k²/4000
+    settle those that tie       min(n, 1000) k²/1000          more where Σ is nearly singular
     a Euclidean bound           k²/10 + k³/1000               the smallest eigenvalue, at rising precision
 
 Where Σ scales with σ, each σ that is tried has a Σ of its own.
@@ -35,7 +35,7 @@ def columns_work(columns: int, points: int | None) -> float:
     if points is None:
         return _LEAST_COLUMNS_WORK + columns**2 / 10 + columns**3 / 1000
     screening = points * (columns + 10) / 20_000
-    return _LEAST_COLUMNS_WORK + columns**3 / 1600 + screening + min(points, _MOST_TIES) * columns**2 / 4000
+    return _LEAST_COLUMNS_WORK + columns**3 / 1600 + screening + min(points, _MOST_TIES) * columns**2 / 1000
 
 
 def calibration_work(columns: float, *, is_relative: bool, solves_sigma: bool) -> float:
