@@ -74,7 +74,7 @@ class Assets:
 
 
 def _content(path: Path, modified: int) -> _Content:
-    """Made once, whoever asks meanwhile: to compress a large file takes a second and much memory."""
+    """Made once, for all who ask meanwhile. Compressing a large file takes a second and much memory."""
     with _making:
         return _made(path, modified)
 

@@ -1,5 +1,6 @@
 """The mechanism object: the same in every request, and what /calibrate gives back."""
 
+from abc import abstractmethod
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
@@ -48,6 +49,7 @@ def _one_or_many(value: Any) -> str:
 
 
 N = TypeVar("N")
+B = TypeVar("B", "MechanismIn", "GaussianIn")
 OneOrMany = Annotated[
     Annotated[N, Tag(NUMBER)]
     | Annotated[
@@ -119,8 +121,8 @@ class _NamedColumns(Strict):
     )
 
     @property
-    def is_diagonal(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def is_diagonal(self) -> bool: ...
 
     @property
     def work(self) -> float:
@@ -237,6 +239,13 @@ def _further(aggregates: ColumnsIn | MuZeroIn | None) -> dict[str, Any]:
             return {"aggregates": columns.to_domain()}
 
 
+def _bare(mechanism: B) -> B:
+    """The same privacy with μ₀ in place of the columns: little to send to another process."""
+    if not isinstance(mechanism.aggregates, ColumnsIn):
+        return mechanism
+    return mechanism.model_copy(update={"aggregates": MuZeroIn(mu_0=mechanism.to_domain().mu_0)})
+
+
 class MechanismIn(Strict):
     """A Gaussian sparse histogram mechanism, complete."""
 
@@ -253,11 +262,8 @@ class MechanismIn(Strict):
         """About how many milliseconds its columns take."""
         return _work(self.aggregates)
 
-    def bare(self) -> Self:
-        """The same privacy with μ₀ in place of the columns: little to send to another process."""
-        if not isinstance(self.aggregates, ColumnsIn):
-            return self
-        return self.model_copy(update={"aggregates": MuZeroIn(mu_0=self.to_domain().mu_0)})
+    def bare(self) -> "MechanismIn":
+        return _bare(self)
 
     def to_domain(self) -> Mechanism:
         return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, **_further(self.aggregates))
@@ -277,11 +283,8 @@ class GaussianIn(Strict):
         """About how many milliseconds its columns take."""
         return _work(self.aggregates)
 
-    def bare(self) -> Self:
-        """The same privacy with μ₀ in place of the columns: little to send to another process."""
-        if not isinstance(self.aggregates, ColumnsIn):
-            return self
-        return self.model_copy(update={"aggregates": MuZeroIn(mu_0=self.to_domain().mu_0)})
+    def bare(self) -> "GaussianIn":
+        return _bare(self)
 
     def to_domain(self) -> PlainGaussian:
         return PlainGaussian(self.c_u, self.sigma, **_further(self.aggregates))

@@ -118,7 +118,7 @@ class WorkerPool:
             return False, Busy()
         try:
             outcome = worker.do(*task.call)
-        except (EOFError, OSError):  # it was killed, perhaps for want of memory
+        except (EOFError, OSError):  # it was killed, perhaps because memory ran out
             outcome = False, Busy()
             task.abandon()
         if task.end():
