@@ -19,6 +19,7 @@ from app.ledger.statements import SQLITE, Statements
 __all__ = ["SqliteConnections"]
 
 _BUSY_SECONDS = 30.0
+_making = threading.Lock()
 
 
 class SqliteConnections:
@@ -94,13 +95,22 @@ class SqliteConnections:
 
 
 def _address(path: Path, *, make: bool) -> str:
-    """The URI of a file, made with mode 0600 whatever the umask: SQLite gives the same mode to the files beside it."""
+    """The URI of a file, made with mode 0600 whatever the umask: SQLite gives its other files the same mode."""
     try:
         if make:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            _make(path)
         return f"{path.absolute().as_uri()}?mode=rw"
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL
         raise LedgerUnavailable(f"unable to open database file: {reason_of(error)}") from error
+
+
+def _make(path: Path) -> None:
+    """Make the file unless it is there. A file that is there is never opened here.
+
+    To close any descriptor of a file ends all locks that the process has on it: SQLite's own would be lost.
+    """
+    with _making, suppress(FileExistsError):
+        os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

@@ -16,6 +16,7 @@ import pytest
 from app.accounting.limits import Limit
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_existing, open_ledger
+from app.ledger.sqlite import SqliteConnections, _address
 from tests.api.client import CASE_STUDY, Client, problem_errors
 from tests.api.process import PATIENCE, ROOT, Service, environment
 from tests.ledger.examples import AT, charge, paid
@@ -152,3 +153,24 @@ def test_a_file_that_was_there_keeps_its_mode_and_a_line_says_that_others_may_op
     assert stat.S_IMODE(place.stat().st_mode) == 0o640
     (message,) = caplog.messages
     assert "ledger.sqlite3 has mode 0640" in message
+
+
+def locks_on(path: Path) -> int:
+    """How many locks processes hold on a file, as the kernel says."""
+    inode = path.stat().st_ino
+    return sum(line.split()[5].endswith(f":{inode}") for line in Path("/proc/locks").read_text().splitlines())
+
+
+def test_another_thread_that_opens_the_ledger_takes_no_lock_from_the_first(tmp_path: Path) -> None:
+    """To close any descriptor of a file ends the locks of the whole process on it; another process could write then."""
+    path = tmp_path / "ledger.sqlite3"
+    connections = SqliteConnections(path)
+    with connections.transaction() as execute:
+        execute("CREATE TABLE t (n BIGINT)")
+    held = locks_on(path)
+    assert held > 0
+
+    _address(path, make=True)
+
+    assert locks_on(path) == held
+    connections.close()
