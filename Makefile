@@ -8,6 +8,9 @@ WHEEL_ENV := build/wheel-env
 # As many processes as there are cores, up to eight; tests that must be alone wait for their turn.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal --durations=25
 
+# A service that starts without compiled files takes a second longer, and the tests start many.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 

@@ -69,11 +69,6 @@ class WorkerPool:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix=name)
         self._is_closed = False
 
-    def start(self) -> None:
-        """Start the workers in the background, so that the first request need not wait for them."""
-        for _ in range(self._workers):
-            self._threads.submit(lambda: self._idle.append(Worker(self._name, self._memory)))
-
     def check_room(self) -> None:
         """Busy when the queue is full: for requests whose body should not be read in vain."""
         if self._room == 0:

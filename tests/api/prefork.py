@@ -12,7 +12,6 @@ import uvicorn
 from app.logs import log_config
 from app.main import create_app
 from app.release import quantiles
-from app.service.worker_pool import WorkerPool
 
 __all__: list[str] = []
 
@@ -25,8 +24,6 @@ def serve(listener: socket.socket) -> None:
 
 def main() -> None:
     port, workers = map(int, sys.argv[1:])
-    # A worker that is killed every second would spend its life starting processes that small releases do not need.
-    WorkerPool.start = lambda _pool: None
     quantiles.table()
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -30,6 +30,7 @@ DAMAGED = LARGE[: len(LARGE) // 2]
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     temporary = tmp_path_factory.mktemp("spool")
     with Service(temporary=temporary, max_table_groups="300000") as running:
+        assert post(running, STREAM, REQUEST) == 200  # so that there is a worker to look at
         yield running
 
 

@@ -99,6 +99,9 @@ def test_the_log_of_a_failure_says_where_and_not_what(tmp_path: Path) -> None:
     assert WORD not in response.text + service.output + service.errors
 
 
+COMPARE = {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6}
+
+
 def test_two_workers_serve_and_either_of_them_tells_of_both(tmp_path: Path) -> None:
     with Service(temporary=tmp_path, workers="2") as service:
         for _ in range(2):
@@ -109,6 +112,7 @@ def test_two_workers_serve_and_either_of_them_tells_of_both(tmp_path: Path) -> N
         for worker in workers:
             with stopped(worker):
                 assert service.post("/account/exact", BODY).status_code == 200
+                assert service.post("/compare", COMPARE).status_code == 200  # by a process of its own
                 assert service.get("/healthz").status_code == 200  # by now the first is counted
         for worker in workers:
             with stopped(worker):
