@@ -317,6 +317,8 @@ def test_a_release_whose_process_is_killed_is_told_to_come_back(tmp_path: Path) 
 def test_the_process_that_releases_ends_with_the_service_even_when_that_is_killed(tmp_path: Path) -> None:
     with Service(temporary=tmp_path) as service:
         assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
+        compare = {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6}
+        assert service.post("/compare", compare).status_code == 200
         started = [worker_of(service.pid), worker_of(service.pid, "accounting"), forkserver_of(service.pid)]
         os.kill(service.pid, signal.SIGKILL)
         service.wait()
