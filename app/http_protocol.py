@@ -203,9 +203,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self._stall = None
         super().resume_writing()
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Nothing to log: a client may ask."""
-
     def end(self) -> None:
         """Close once the answer is sent; a client that is still sending is read to the end first, within bounds."""
         if self.cycle is not None and self.cycle.more_body:
