@@ -2,10 +2,12 @@
 
 import os
 import shutil
+from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Browser, Playwright
+from playwright.sync_api import Browser, BrowserContext, Playwright
 
-__all__ = ["launch"]
+__all__ = ["launch", "launch_with_profile"]
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 _ARGUMENTS = [
@@ -19,8 +21,23 @@ _ARGUMENTS = [
 
 
 def launch(playwright: Playwright) -> Browser:
-    """A headless Chromium that asks nobody for anything. Root has no sandbox to give it."""
+    """A headless Chromium that asks nobody for anything."""
+    return playwright.chromium.launch(executable_path=_program(), args=_arguments())
+
+
+def launch_with_profile(playwright: Playwright, profile: Path, **options: Any) -> BrowserContext:
+    """The same, with a profile in a folder: it keeps what it has compiled."""
+    return playwright.chromium.launch_persistent_context(
+        profile, executable_path=_program(), args=_arguments(), **options
+    )
+
+
+def _program() -> str:
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     assert found, "no Chromium: run `make test`, which installs it or says what to install"
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-    return playwright.chromium.launch(executable_path=found, args=_ARGUMENTS + sandbox)
+    return found
+
+
+def _arguments() -> list[str]:
+    """Root has no sandbox to give it."""
+    return [*_ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else _ARGUMENTS

@@ -10,25 +10,25 @@ from tests.api.process import ROOT
 from tests.browser.visits import Visit
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
-PHONE = {"viewport": {"width": 375, "height": 812}, "has_touch": True, "is_mobile": True}
+PHONE = {"device": "phone", "viewport": {"width": 375, "height": 812}}
 DARK = {"color_scheme": "dark"}
 
 
-def test_the_page_loads_from_the_service_alone_and_without_a_complaint(visit: Visit) -> None:
+def test_the_page_loads_from_the_service_alone_and_without_a_complaint(first_visit: Visit) -> None:
     """Every request is to the service; the fixture asserts that there was no console error either."""
-    visit.open()
+    first_visit.open()
 
-    paths = [request.url.removeprefix(visit.url) for request in visit.requests]
+    paths = [request.url.removeprefix(first_visit.url) for request in first_visit.requests]
     assert "/plotly/plotly.min.js" in paths
     assert "/compare" in paths
     assert all(path.startswith("/") for path in paths)
 
 
-def test_the_first_paint_waits_for_no_module(visit: Visit) -> None:
+def test_the_first_paint_waits_for_no_module(first_visit: Visit) -> None:
     """Only the style sheets and one script of five lines stand before it."""
-    visit.open()
-    painted = visit.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    asked = visit.page.evaluate("performance.getEntriesByType('resource').map(each => [each.name, each.startTime])")
+    first_visit.open()
+    painted = first_visit.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    asked = first_visit.page.evaluate("performance.getEntriesByType('resource').map(each => [each.name, each.startTime])")
     asked_before = [name for name, started in asked if started < painted]
 
     scripts = [name.rpartition("/")[2] for name in asked_before if name.endswith(".js")]
@@ -36,15 +36,15 @@ def test_the_first_paint_waits_for_no_module(visit: Visit) -> None:
     assert set(scripts) <= {"first.js", "main.js"}
 
 
-def test_nothing_moves_while_the_page_fills(visit: Visit) -> None:
+def test_nothing_moves_while_the_page_fills(first_visit: Visit) -> None:
     """The cumulative layout shift, which the browser counts itself."""
-    visit.page.add_init_script(
+    first_visit.page.add_init_script(
         "window.shift = 0; new PerformanceObserver(list => { for (const each of list.getEntries()) "
         "if (!each.hadRecentInput) window.shift += each.value; }).observe({type: 'layout-shift', buffered: true});"
     )
-    visit.open()
+    first_visit.open()
 
-    assert visit.page.evaluate("window.shift") < 0.01
+    assert first_visit.page.evaluate("window.shift") < 0.01
 
 
 def test_the_case_study_is_what_one_sees_first(case_study: Visit) -> None:

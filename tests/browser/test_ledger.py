@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 
 from app.accounting.limits import Limit
 from app.ledger.keys import new_key
@@ -379,7 +379,7 @@ def test_axe_finds_no_fault(visit: Visit, platform: Platform) -> None:
 
 
 @pytest.fixture
-def locked(browser: Browser, tmp_path: Path) -> Iterator[tuple[Visit, str, Path]]:
+def locked(window: BrowserContext, tmp_path: Path) -> Iterator[tuple[Visit, str, Path]]:
     """A tab at a service with a key, the key, and where the ledger is."""
     place = tmp_path / "ledger.sqlite3"
     ledger = open_ledger(str(place), "")
@@ -388,9 +388,9 @@ def locked(browser: Browser, tmp_path: Path) -> Iterator[tuple[Visit, str, Path]
     ledger.put_budget("web", Limit(1.0, 1e-4), "", "2026-11-16T12:00:00Z")
     ledger.close()
     with Service(temporary=tmp_path, ledger=str(place)) as service:
-        context = browser.new_context()
-        yield Visit(context.new_page(), service.url), key, place
-        context.close()
+        visit = Visit(window.new_page(), service.url)
+        yield visit, key, place
+        visit.page.close()
 
 
 def test_a_key_opens_the_budgets_and_is_kept_nowhere(locked: tuple[Visit, str, Path]) -> None:
@@ -449,15 +449,14 @@ def test_after_an_outage_one_can_ask_again(locked: tuple[Visit, str, Path]) -> N
     expect(page.locator("#budgets-error")).to_be_empty()
 
 
-def test_without_a_budget_one_can_be_made(browser: Browser, tmp_path: Path) -> None:
+def test_without_a_budget_one_can_be_made(window: BrowserContext, tmp_path: Path) -> None:
     with Service(temporary=tmp_path) as service:
-        context = browser.new_context()
-        page = context.new_page()
+        page = window.new_page()
         page.goto(f"{service.url}/ledger")
         expect(page.locator("#budgets")).to_have_text("No budget yet.")
         expect(page.get_by_label("Name")).to_be_visible()
         expect(page.locator("#budget")).to_be_hidden()
-        context.close()
+        page.close()
 
 
 def test_the_promise_is_shown_where_a_larger_limit_was_lowered(visit: Visit, platform: Platform) -> None:

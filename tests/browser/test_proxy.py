@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.api.process import Service
 from tests.browser.visits import Visit
@@ -11,18 +11,23 @@ from tests.browser.visits import Visit
 PREFIX = "https://platform.test/tools/privacy"
 
 
+@pytest.fixture(scope="module")
+def prefixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with Service(temporary=tmp_path_factory.mktemp("prefixed"), root_path="/tools/privacy") as service:
+        yield service
+
+
 @pytest.fixture
-def behind_a_proxy(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
-    with Service(temporary=tmp_path_factory.mktemp("proxied"), root_path="/tools/privacy") as service:
-        context = browser.new_context()
-        context.route(
-            "**/*",
-            lambda route: route.fulfill(response=route.fetch(url=route.request.url.replace(PREFIX, service.url))),
-        )
-        visit = Visit(context.new_page(), PREFIX)
-        yield visit
-        context.unroute_all(behavior="ignoreErrors")  # what the page still asks for is nobody's business any more
-        context.close()
+def behind_a_proxy(window: BrowserContext, prefixed: Service) -> Iterator[Visit]:
+    page = window.new_page()
+    page.route(
+        "**/*",
+        lambda route: route.fulfill(response=route.fetch(url=route.request.url.replace(PREFIX, prefixed.url))),
+    )
+    visit = Visit(page, PREFIX)
+    yield visit
+    page.unroute_all(behavior="ignoreErrors")  # what the page still asks for is nobody's business any more
+    page.close()
     assert visit.complaints == []
     assert [request.url for request in visit.requests if not request.url.startswith((PREFIX, "data:"))] == []
 

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from tests.browser.visits import Visit
 
 WIDTHS = (320, 375, 700, 1280)  # ascending: a plot follows its card a moment later, and a narrow one fits a wide card
-PHONE = {"viewport": {"width": WIDTHS[0], "height": 640}, "has_touch": True, "is_mobile": True}
+PHONE = {"device": "phone", "viewport": {"width": WIDTHS[0], "height": 640}}
 WIDE_LETTERS = "* { font-family: monospace !important; letter-spacing: 0.25em !important; }"
 
 # A style sheet that is made by a script is not subject to the pages' policy.
