@@ -51,7 +51,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # A table four times and its upload once, which is more than a release takes, and room for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
-    worker_pool.preload([module.__name__ for module in (account, budgets, calibrate, compare, release, release_table)])
+    heavy = (account, budgets, calibrate, compare, release, release_table)
+    worker_pool.preload(["app.accounting.theorem", *(module.__name__ for module in heavy)])
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
     releases = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     books = Books(settings.ledger, settings.ledger_secret.get_secret_value())

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Body, Request
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from app.accounting import theorem
 from app.accounting.curves import Variable
 from app.accounting.mechanism import Mechanism
 from app.accounting.methods import ADD_DELTAS, EXACT, Accounting, Binding, Method, Point
@@ -269,6 +268,8 @@ def _beside_theorem(mechanism: Mechanism, points: list[Point]) -> list[PointOut]
 def _point_beside_theorem(mechanism: Mechanism, point: Point) -> PointOut:
     if point.epsilon is None or point.delta_gaussian is None:
         return PointOut.model_validate(point)
+    from app.accounting import theorem  # noqa: PLC0415 - only workers need SciPy, which takes a fifth of a second to load
+
     terms = theorem.evaluate(mechanism, point.epsilon)
     closed_form = max(point.delta_gaussian, point.delta_infinite)
     t1, t2, t3 = (TermOut.model_validate(term) for term in (terms.t1, terms.t2, terms.t3))

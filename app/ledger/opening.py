@@ -8,7 +8,6 @@ from pathlib import Path
 from app.ledger.connections import Connections
 from app.ledger.errors import LedgerUnavailable, WrongLedger, reason_of
 from app.ledger.migration import migrate
-from app.ledger.postgres import PostgresConnections
 from app.ledger.secret import Secret, beside, kept_beside
 from app.ledger.sqlite import SqliteConnections
 from app.ledger.store import Ledger
@@ -47,7 +46,11 @@ def open_existing(place: str, secret: str) -> Ledger:
 
 
 def connections_of(place: str, *, make: bool = True) -> Connections:
-    return PostgresConnections(place) if is_postgres(place) else SqliteConnections(Path(place), make=make)
+    if not is_postgres(place):
+        return SqliteConnections(Path(place), make=make)
+    from app.ledger.postgres import PostgresConnections  # noqa: PLC0415 - the driver loads only if it is needed
+
+    return PostgresConnections(place)
 
 
 def exists(place: str) -> bool:

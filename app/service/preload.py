@@ -10,6 +10,8 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
+
 from app.release import quantiles
 
 __all__: list[str] = []
@@ -36,6 +38,7 @@ def _remove(path: Path) -> None:
 for _path in _sockets_listened_on():
     atexit.register(_remove, _path)
 quantiles.table()
+pa.array([""])  # loads pandas if it is installed, for half a second
 # Objects made until now live as long as the process. The collector need not visit them after every task.
 gc.collect()
 gc.freeze()

@@ -3,12 +3,17 @@
 ``python -m tests.api.prefork PORT WORKERS``. Serves as ``python -m app`` does, whose workers take a second to start.
 """
 
+import gc
 import os
 import socket
 import sys
 
+import pyarrow as pa
 import uvicorn
+import uvloop  # noqa: F401 - loaded before the workers are forked
 
+import app.ledger.postgres  # noqa: F401 - likewise
+from app.http_protocol import BoundedProtocol
 from app.logs import log_config
 from app.main import create_app
 from app.release import quantiles
@@ -18,13 +23,18 @@ __all__: list[str] = []
 
 def serve(listener: socket.socket) -> None:
     """In a worker: an application of its own, on the parent's socket."""
-    config = uvicorn.Config(create_app(), access_log=False, log_config=log_config("error"))
+    config = uvicorn.Config(
+        create_app(), http=BoundedProtocol, ws="none", loop="uvloop", access_log=False, log_config=log_config("error")
+    )
     uvicorn.Server(config).run(sockets=[listener])
 
 
 def main() -> None:
     port, workers = map(int, sys.argv[1:])
     quantiles.table()
+    pa.array([""])  # loads pandas, if it is there
+    gc.collect()
+    gc.freeze()  # so that a worker has little to collect when it starts
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))

@@ -1,5 +1,7 @@
 """Schemathesis over the whole document: no server error, no answer or status that the document does not have."""
 
+from collections.abc import Callable
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
@@ -28,7 +30,18 @@ async def service(scope: Scope, receive: Receive, send: Send) -> None:
 schema = schemathesis.openapi.from_asgi("/openapi.json", service, config=CONFIG)
 
 
-@schema.parametrize()
-@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_an_operation_keeps_its_promises_whatever_is_sent(case: schemathesis.Case) -> None:
-    case.call_and_validate()
+def promises_of(name: str) -> Callable[..., None]:
+    """For one operation: schemathesis would give those of all the same name, and pytest-xdist runs one of a name."""
+
+    @schema.include(operation_id=name).parametrize()
+    @settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    def keeps_its_promises_whatever_is_sent(case: schemathesis.Case) -> None:
+        assert case.operation.definition.raw["operationId"] == name
+        case.call_and_validate()
+
+    return keeps_its_promises_whatever_is_sent
+
+
+for each in schema.get_all_operations():
+    operation = each.ok().definition.raw["operationId"]
+    globals()[f"test_{operation}"] = promises_of(operation)

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Playwright
 
 __all__ = ["launch", "launch_with_profile"]
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 _ARGUMENTS = [
     "--disable-gpu",
     "--disable-quic",

@@ -1,15 +1,15 @@
-"""A service, two browsers that remember what they have compiled, and a tab per test.
+"""A service, two browsers that remember what they have compiled, and in each a tab that one test after the other has.
 
-Chromium keeps compiled scripts for a profile on the disk alone, and to compile Plotly takes longer than most tests. So
-all tabs of a browser share one profile; what a page stores is removed before each test. No test may leave a complaint
-or ask another host.
+To load Plotly anew takes longer than most tests. Chromium keeps compiled scripts for a profile on the disk alone, and
+half of the rest for a tab that stays at the same host. So tests share both: each finds its tab at an empty page, with
+nothing stored. No test may leave a complaint or ask another host.
 """
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import BrowserContext, Playwright, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Page, Playwright, expect, sync_playwright
 
 from tests.api.process import PATIENCE, Service
 from tests.browser.chromium import launch, launch_with_profile
@@ -57,19 +57,29 @@ def case_study(service: Service, window: BrowserContext) -> Iterator[Visit]:
     assert visit.hosts() <= {urlsplit(service.url).netloc}
 
 
+@pytest.fixture(scope="package")
+def window_tab(window: BrowserContext) -> Page:
+    return window.new_page()
+
+
+@pytest.fixture(scope="package")
+def phone_tab(phone: BrowserContext) -> Page:
+    return phone.new_page()
+
+
 @pytest.fixture
 def visit(service: Service, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    """A tab of its own; parametrise indirectly to set the device, the viewport or the colour scheme."""
+    """A tab; parametrise indirectly to set the device, the viewport or the colour scheme."""
     options = {"device": "window", "viewport": WINDOW, "color_scheme": "light"} | getattr(request, "param", {})
-    context: BrowserContext = request.getfixturevalue(options["device"])
-    page = context.new_page()
+    page: Page = request.getfixturevalue(f"{options['device']}_tab")
+    page.goto(f"{service.url}/healthz")  # away from what the test before has left
+    page.evaluate("localStorage.clear()")
     page.set_viewport_size(options["viewport"])
     page.emulate_media(color_scheme=options["color_scheme"])
-    forget = {"origin": service.url, "storageTypes": "local_storage"}
-    context.new_cdp_session(page).send("Storage.clearDataForOrigin", forget)
     visit = Visit(page, service.url)
     yield visit
-    page.close()
+    page.unroute_all(behavior="ignoreErrors")
+    visit.leave()
     assert visit.complaints == []
     assert visit.hosts() <= {urlsplit(service.url).netloc}
 

@@ -27,8 +27,9 @@ def test_the_page_loads_from_the_service_alone_and_without_a_complaint(first_vis
 def test_the_first_paint_waits_for_no_module(first_visit: Visit) -> None:
     """Only the style sheets and one script of five lines stand before it."""
     first_visit.open()
-    painted = first_visit.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    asked = first_visit.page.evaluate("performance.getEntriesByType('resource').map(each => [each.name, each.startTime])")
+    page = first_visit.page
+    painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    asked = page.evaluate("performance.getEntriesByType('resource').map(each => [each.name, each.startTime])")
     asked_before = [name for name, started in asked if started < painted]
 
     scripts = [name.rpartition("/")[2] for name in asked_before if name.endswith(".js")]
@@ -178,14 +179,14 @@ def test_a_huge_noise_is_drawn_without_a_complaint(visit: Visit) -> None:
     assert max(visit.traces("frontier")["Exact"]["x"]) < 3000
 
 
-def test_a_page_that_may_not_remember_works(visit: Visit) -> None:
-    visit.page.add_init_script(
+def test_a_page_that_may_not_remember_works(first_visit: Visit) -> None:
+    first_visit.page.add_init_script(
         "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no', 'SecurityError'); }});"
     )
-    visit.open()
-    visit.page.locator("#theme").click()
+    first_visit.open()
+    first_visit.page.locator("#theme").click()
 
-    expect(visit.page.locator("#theme")).to_have_text("Theme: light")
+    expect(first_visit.page.locator("#theme")).to_have_text("Theme: light")
 
 
 def test_an_unreachable_service_is_said(visit: Visit) -> None:

@@ -1,6 +1,7 @@
 """A visit to a page: what was requested, what the console said, and what the explorer shows."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,13 +18,22 @@ class Visit:
         self.url = url
         self.requests: list[Request] = []
         self.complaints: list[str] = []
-        page.on("request", self._on_request)
-        page.on("console", lambda message: self._complain(message.type, message.text))
-        page.on("pageerror", lambda error: self._complain("error", str(error)))
-        page.on("requestfailed", self._on_failure)
+        self._listeners: dict[Any, Callable[[Any], None]] = {
+            "request": self._on_request,
+            "console": lambda message: self._complain(message.type, message.text),
+            "pageerror": lambda error: self._complain("error", str(error)),
+            "requestfailed": self._on_failure,
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
 
     def _on_request(self, request: Request) -> None:
         self.requests.append(request)
+
+    def leave(self) -> None:
+        """Listen no more: the tab goes to another visit."""
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
 
     def _complain(self, kind: str, text: str) -> None:
         if kind in {"error", "warning"}:

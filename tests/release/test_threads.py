@@ -16,11 +16,11 @@ pytestmark = pytest.mark.slow
 
 AGGREGATES = Aggregates(("a", "b"), ((400.0, 150.0), (150.0, 100.0)), L2Norm(1.0))
 MECHANISM = Mechanism(3, 1, 1000.0, 20.0, aggregates=AGGREGATES)
-COUNTS, VALUES = np.full(2000, 1000), np.full((2000, 2), 0.1)
+COUNTS, VALUES = np.full(200, 1000), np.full((200, 2), 0.1)
 
 
 def noisy(seed: int) -> tuple[list[bool], list[float], list[list[float]]]:
-    """Some hundred of these draws are beyond the table, and settled at 128 bits or more."""
+    """Most of these draws are beyond the table, and settled at 128 bits or more."""
     added = Noise(MECHANISM).add(COUNTS, VALUES, Recorded(str(seed), awkward_words()))
     return added.kept.tolist(), added.counts.tolist(), added.values.tolist()
 
