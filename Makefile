@@ -7,7 +7,7 @@ WHEEL_ENV := build/wheel-env
 
 # One process more than there are cores, up to eight, for tests also wait; those that must be alone take turns.
 PROCESSES := $(shell n=$$(nproc 2> /dev/null || echo 2); echo $$((n < 8 ? n + 1 : 8)))
-PYTEST := $(BIN)/python -m pytest --numprocesses=$(PROCESSES) --dist=loadgroup --durations=25
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(PROCESSES) --dist=worksteal --durations=25
 
 # A service that starts without compiled files takes a second longer, and the tests start many.
 unexport PYTHONDONTWRITEBYTECODE

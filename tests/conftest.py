@@ -27,7 +27,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if BROWSER in item.path.parents:
             item.add_marker("browser")
-            item.add_marker(pytest.mark.xdist_group("browser"))  # to start the browsers twice takes a minute more
         if any(name.endswith("postgres") for name in getattr(item, "fixturenames", ())):
             item.add_marker("postgres")
 

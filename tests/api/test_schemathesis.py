@@ -31,7 +31,7 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", service, config=CONFIG)
 
 
 def promises_of(name: str) -> Callable[..., None]:
-    """For one operation: schemathesis would give those of all the same name, and pytest-xdist runs one of a name."""
+    """For one operation: schemathesis would give all of them one name, and then none can be run by itself."""
 
     @schema.include(operation_id=name).parametrize()
     @settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
