@@ -19,6 +19,8 @@ from tests.api.process import PATIENCE, ROOT, Service, environment, held_by, wai
 from tests.api.test_release_table import REQUEST, STREAM, form
 from tests.release.uploads import as_stream
 
+pytestmark = pytest.mark.slow
+
 LENGTH = 200_000
 LARGE = as_stream(pa.table({"k": np.arange(LENGTH), "users": np.full(LENGTH, 10**6)}))
 LARGE_REQUEST = REQUEST | {"key_columns": ["k"]}
