@@ -7,7 +7,7 @@ WHEEL_ENV := build/wheel-env
 
 # One process more than there are cores, up to eight, for tests also wait; those that must be alone take turns.
 PROCESSES := $(shell n=$$(nproc 2> /dev/null || echo 2); echo $$((n < 8 ? n + 1 : 8)))
-PYTEST := $(BIN)/python -m pytest --numprocesses=$(PROCESSES) --dist=worksteal --durations=25
+PYTEST := $(BIN)/python -m pytest --dist=worksteal --durations=25
 
 # A service that starts without compiled files takes a second longer, and the tests start many.
 unexport PYTHONDONTWRITEBYTECODE
@@ -20,11 +20,11 @@ run: $(VENV)/run.stamp
 
 # Every test there is.
 test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp chromium postgres curl
-	$(PYTEST)
+	$(PYTEST) --numprocesses=$(PROCESSES)
 
 # What takes under a minute and needs neither Chromium nor PostgreSQL nor the wheel: for every save.
 quick: $(VENV)/test.stamp
-	$(PYTEST) --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or slow)"
+	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or slow)"
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff check .

@@ -158,9 +158,11 @@ def main() -> None:
             stop = multiprocessing.Event()
             attacker = multiprocessing.Process(target=attack, args=(server.port, stop))
             attacker.start()
-            waits, others, peak = waited(server)
-            stop.set()
-            attacker.join()
+            try:
+                waits, others, peak = waited(server)
+            finally:
+                stop.set()
+                attacker.join()
             cuts = statistics.quantiles(waits, n=100)
             times = [f"{1000 * each:,.1f}" for each in (statistics.median(waits), cuts[98], max(waits))]
             rows.append(((attack.__doc__ or "").strip(), *times, str(others), f"{peak / 1e6:,.0f}"))

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
@@ -66,13 +66,19 @@ def _wait_for(server: Server) -> None:
 
 def _family(pid: int) -> Iterator[int]:
     yield pid
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        for child in (thread / "children").read_text().split():
-            yield from _family(int(child))
+    with suppress(OSError):  # threads and processes end meanwhile
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in (thread / "children").read_text().split():
+                yield from _family(int(child))
 
 
 def _proportional(pid: int) -> int:
-    (kilobytes,) = re.findall(r"(?m)^Pss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text())
+    """Its memory, and its share of what it has in common with others; nothing once it has ended."""
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    (kilobytes,) = re.findall(r"(?m)^Pss:\s+(\d+) kB", rollup)
     return int(kilobytes) * 1024
 
 

@@ -21,6 +21,8 @@ from tests.api.client import CASE_STUDY, Client, problem_errors
 from tests.api.process import PATIENCE, ROOT, Service, environment
 from tests.ledger.examples import AT, charge, paid
 
+pytestmark = pytest.mark.slow
+
 SECRET = "thirty-two characters at least, or more"
 GROUPS = {"keys": ["a"], "counts": [70000]}
 
