@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
+from tests.api.process import family, proportional_memory
+
 __all__ = ["Server", "serving"]
 
 
@@ -26,11 +28,15 @@ class Server:
 
     def peak_memory(self) -> int:
         """The largest resident sizes, in bytes, that the process and those it started ever had, added up."""
-        return sum(_peak(pid) for pid in _family(self.process.pid))
+        return sum(_peak(pid) for pid in family(self.process.pid))
 
     def memory(self) -> int:
         """The bytes of the process and those it started now; what they share counts once."""
-        return sum(_proportional(pid) for pid in _family(self.process.pid))
+        total = 0
+        for pid in family(self.process.pid):
+            with suppress(OSError):  # it has ended meanwhile
+                total += proportional_memory(pid)
+        return total
 
 
 @contextmanager
@@ -62,24 +68,6 @@ def _wait_for(server: Server) -> None:
         except OSError:
             continue
     raise RuntimeError("the server did not start")
-
-
-def _family(pid: int) -> Iterator[int]:
-    yield pid
-    with suppress(OSError):  # threads and processes end meanwhile
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            for child in (thread / "children").read_text().split():
-                yield from _family(int(child))
-
-
-def _proportional(pid: int) -> int:
-    """Its memory, and its share of what it has in common with others; nothing once it has ended."""
-    try:
-        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return 0
-    (kilobytes,) = re.findall(r"(?m)^Pss:\s+(\d+) kB", rollup)
-    return int(kilobytes) * 1024
 
 
 def _peak(pid: int) -> int:

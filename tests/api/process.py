@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,8 +25,10 @@ __all__ = [
     "ROOT",
     "Service",
     "environment",
+    "family",
     "forkserver_of",
     "held_by",
+    "proportional_memory",
     "stopped",
     "wait_for_end",
     "worker_of",
@@ -65,8 +67,10 @@ def worker_of(service: int, pool: str = "releases") -> int:
 
 
 def _children(process: int) -> list[int]:
-    threads = Path(f"/proc/{process}/task").iterdir()
-    return [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
+    with suppress(OSError):  # threads and processes end meanwhile
+        threads = Path(f"/proc/{process}/task").iterdir()
+        return [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
+    return []
 
 
 def family(process: int) -> list[int]:

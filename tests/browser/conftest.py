@@ -80,8 +80,7 @@ def visit(service: Service, request: pytest.FixtureRequest) -> Iterator[Visit]:
     yield visit
     page.unroute_all(behavior="ignoreErrors")
     visit.leave()
-    assert visit.complaints == []
-    assert visit.hosts() <= {urlsplit(service.url).netloc}
+    visit.check()
 
 
 @pytest.fixture
@@ -91,5 +90,4 @@ def first_visit(service: Service, playwright: Playwright) -> Iterator[Visit]:
     visit = Visit(browser.new_page(viewport=WINDOW), service.url)
     yield visit
     browser.close()
-    assert visit.complaints == []
-    assert visit.hosts() <= {urlsplit(service.url).netloc}
+    visit.check()

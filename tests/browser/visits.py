@@ -81,3 +81,8 @@ class Visit:
 
     def hosts(self) -> set[str]:
         return {urlsplit(request.url).netloc for request in self.requests if not re.match("(blob|data):", request.url)}
+
+    def check(self) -> None:
+        """Nothing was complained of, and no other host asked."""
+        assert self.complaints == [], self.complaints
+        assert self.hosts() <= {urlsplit(self.url).netloc}, self.hosts()
