@@ -48,6 +48,13 @@ class Platform:
 
 
 @pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service of its own: a page that names no budget shows the first, and that must be one of these."""
+    with Service(temporary=tmp_path_factory.mktemp("service")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def platform(service: Service) -> Iterator[Platform]:
     made = Platform(service.url)
     yield made
