@@ -96,7 +96,7 @@ $(VENV)/bench.stamp: $(VENV)/test.stamp
 	touch $@
 
 # An environment with the built wheel and what it declares, and nothing else: the tests start the service from it.
-$(WHEEL_ENV)/stamp: pyproject.toml constraints.txt README.md $(shell find app -type f -not -name '*.pyc')
+$(WHEEL_ENV)/stamp: pyproject.toml constraints.txt README.md $(shell find app gsh -type f -not -name '*.pyc')
 	rm -rf $(WHEEL_ENV) build/wheel
 	$(PYTHON) -m venv $(WHEEL_ENV)
 	$(WHEEL_ENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .

@@ -12,7 +12,7 @@ from typing import Any, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from app.api.guards import SAFE_HEADERS
+from app.api.middleware import SAFE_HEADERS
 from app.api.problems import CONNECTION_KINDS, problem_response
 from app.metrics import Metrics
 

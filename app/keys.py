@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 
+from app.ledger.access_keys import SCOPES, new_key
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.keys import SCOPES, new_key
 from app.ledger.opening import open_ledger
 from app.ledger.records import BUDGET_ID, now
 from app.ledger.store import Ledger

@@ -9,21 +9,23 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from app.accounting.curves import CurveCache
-from app.api import account, budgets, calibrate, compare, pages, problems, release, release_table, service
-from app.api.access import Gate
+from app.api import problems
+from app.api.auth import Gate
 from app.api.bodies import Allowances
-from app.api.books import Books
+from app.api.dependencies import Services
 from app.api.dispatch import Dispatcher
-from app.api.guards import GuardMiddleware
-from app.api.route import DeclaredRoute
-from app.api.services import Services
+from app.api.endpoints import account, budgets, calibrate, compare, health, pages, release, release_table
+from app.api.json_route import DeclaredRoute
+from app.api.middleware import GuardMiddleware
 from app.http_protocol import ConnectionBounds
 from app.metrics import Metrics, MetricsMiddleware
-from app.release import quantiles
 from app.service import worker_pool
+from app.service.ledger_pool import LedgerPool
 from app.service.worker_pool import WorkerPool
 from app.settings import Settings
+from app.version import VERSION
+from gsh.accounting.curve_cache import CurveCache
+from gsh.release import quantiles
 
 __all__ = ["create_app"]
 
@@ -52,20 +54,20 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
     heavy = (account, budgets, calibrate, compare, release, release_table)
-    worker_pool.preload(["app.accounting.theorem", *(module.__name__ for module in heavy)])
+    worker_pool.preload(["gsh.accounting.theorem", *(module.__name__ for module in heavy)])
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
     releases = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
-    books = Books(settings.ledger, settings.ledger_secret.get_secret_value())
+    ledger_pool = LedgerPool(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
-    gate = Gate(books, open_access=settings.open_access, account_keys=settings.account_keys)
+    gate = Gate(ledger_pool, open_access=settings.open_access, account_keys=settings.account_keys)
     bounds = ConnectionBounds(
         settings.max_head_bytes, settings.head_seconds, settings.body_seconds, settings.max_connections, metrics
     )
-    services = Services(settings, cache, accounting, releases, metrics, books, gate)
+    services = Services(settings, cache, accounting, releases, metrics, ledger_pool, gate)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:
-        await books.start()
+        await ledger_pool.start()
         quantiles.table()  # made and proven now, not while the first release waits
         # What is loaded now stays; the collector need not walk it, and the cache's values form no cycles.
         gc.collect()
@@ -73,13 +75,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         gc.set_threshold(*_GC_THRESHOLDS)
         yield {"connection_bounds": bounds}
         services.close_pools()
-        books.close()
+        ledger_pool.close()
 
     app = FastAPI(
         title="Gaussian sparse histogram accounting",
         summary="The exact (ε, δ) of private group-by tables",
         description=_DESCRIPTION.strip(),
-        version=service.VERSION,
+        version=VERSION,
         lifespan=lifespan,
         openapi_url=None,  # pages has it, declared like every other route
         docs_url=None,
@@ -88,7 +90,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
     )
     app.state.services = services
-    for module in (account, calibrate, compare, release, release_table, budgets, service, pages):
+    for module in (account, calibrate, compare, release, release_table, budgets, health, pages):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     app.router.route_class = DeclaredRoute
     app.router.middleware_stack = Dispatcher(app.router, gate, Allowances(settings))

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.accounting.curves import CurveCache
+from gsh.accounting.curve_cache import CurveCache
 
 __all__ = ["Metrics", "MetricsMiddleware"]
 

@@ -10,15 +10,15 @@ import sys
 from collections.abc import Callable, Mapping
 from time import perf_counter
 
-from app.accounting import theorem
-from app.accounting.calibration import calibrate
-from app.accounting.curves import CurveCache, Variable
-from app.accounting.drafts import Draft
-from app.accounting.mechanism import Mechanism
-from app.accounting.methods import ADD_DELTAS, EXACT, Method, at_delta, at_epsilon
 from benchmarks.markdown import table
 from benchmarks.setting import C_U, EPSILON, TARGET, TAU, best
 from benchmarks.timing import duration, medians
+from gsh.accounting import theorem
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, at_epsilon
+from gsh.accounting.calibration.draft import Draft
+from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.curve_cache import CurveCache, Variable
+from gsh.accounting.mechanism import Mechanism
 
 SIZES = {"1": 1, "100": 100, f"{C_U}": C_U, "10⁶": 10**6, "10¹⁸": 10**18}
 POINTS = 1000
@@ -60,7 +60,7 @@ def curves() -> str:
     deltas = [math.exp(math.log(1.01e-5) + k / POINTS * math.log(900)) for k in range(POINTS)]
     cache = CurveCache(2 * POINTS)
 
-    def direct(evaluate: Callable[[Method, Mechanism, float], object], values: list[float]) -> None:
+    def direct(evaluate: Callable[[Accounting, Mechanism, float], object], values: list[float]) -> None:
         for value in values:
             evaluate(EXACT, mechanism, value)
 
@@ -88,10 +88,10 @@ def calibrations() -> str:
         "C_u at σ = 2396, τ* = 15200": Draft(None, TAU, tau_star, sigma),
     }
     calls: dict[str, Callable[[], object]] = {
-        f"{name}, {method.name}": functools.partial(calibrate, method, draft, TARGET)
-        for method in (EXACT, ADD_DELTAS)
+        f"{name}, {accounting.name}": functools.partial(calibrate, accounting, draft, TARGET)
+        for accounting in (EXACT, ADD_DELTAS)
         for name, draft in drafts.items()
-        if method is EXACT or name != "σ and τ*"
+        if accounting is EXACT or name != "σ and τ*"
     }
     return against_first(medians(calls, rounds=9), {})
 
@@ -101,7 +101,7 @@ def imports() -> str:
     rows = []
     for name, statement, goal in (
         ("the interpreter alone", "pass", ""),
-        ("import app.accounting.calibration", "import app.accounting.calibration", ""),
+        ("import gsh.accounting.calibration.target", "import gsh.accounting.calibration.target", ""),
         ("import app.main", "import app.main", "< 2 s"),
     ):
         times = [start(statement) for _ in range(3)]

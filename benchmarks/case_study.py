@@ -1,20 +1,20 @@
 """The paper's case study, reproduced: ``python -m benchmarks.case_study`` prints its tables and draws its figure.
 
 [KKWZ] section 6: C_u = 51914, τ = 1, counts only, (ε, δ) = (0.349, 1e-5). Every figure of ours is certified by
-``app.accounting``, except the zCDP row of the second table, and is rounded up in the last place shown.
+``gsh.accounting``, except the zCDP row of the second table, and is rounded up in the last place shown.
 """
 
 import math
 from pathlib import Path
 
-from app.accounting import theorem
-from app.accounting.mechanism import Mechanism
-from app.accounting.methods import ADD_DELTAS, EXACT, Method, at_delta, at_epsilon
 from benchmarks import figures
 from benchmarks.markdown import places_up, short, significant_up, table
 from benchmarks.prices import Price, prices
 from benchmarks.search import bisect
 from benchmarks.setting import C_U, DELTA, EPSILON, TAU, best, smallest_tau_star, threshold_for
+from gsh.accounting import theorem
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, at_epsilon
+from gsh.accounting.mechanism import Mechanism
 
 __all__ = ["report"]
 
@@ -98,8 +98,8 @@ def gap_claims() -> list[Row]:
     """Figure 1(a): the smallest gap at a given σ, by both accountings."""
     rows: list[Row] = []
     for sigma, gaps in PAPER_GAPS.items():
-        for name, method, paper in zip(("exact", "add-the-deltas"), (EXACT, ADD_DELTAS), gaps, strict=True):
-            ours = smallest_tau_star(method, sigma) - TAU
+        for name, accounting, paper in zip(("exact", "add-the-deltas"), (EXACT, ADD_DELTAS), gaps, strict=True):
+            ours = smallest_tau_star(accounting, sigma) - TAU
             reason = "truncated" if int(ours) == paper else f"given as about; fits σ = {sigmas_that_fit(*gaps)}"
             rows.append((f"smallest gap at σ = {sigma}, {name}", f"{paper}", places_up(ours, 3), reason))
     return rows
@@ -108,8 +108,8 @@ def gap_claims() -> list[Row]:
 def sigmas_that_fit(exact_gap: int, add_gap: int) -> str:
     """The σ at which both gaps truncate to what the paper prints."""
 
-    def first_sigma(method: Method, gap: int) -> float:
-        return bisect(lambda sigma: smallest_tau_star(method, sigma) - TAU >= gap, 2350.0, 2800.0, 1e-6)
+    def first_sigma(accounting: Accounting, gap: int) -> float:
+        return bisect(lambda sigma: smallest_tau_star(accounting, sigma) - TAU >= gap, 2350.0, 2800.0, 1e-6)
 
     low = max(first_sigma(EXACT, exact_gap), first_sigma(ADD_DELTAS, add_gap))
     high = min(first_sigma(EXACT, exact_gap + 1), first_sigma(ADD_DELTAS, add_gap + 1))

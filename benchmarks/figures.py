@@ -10,11 +10,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from app.accounting.mechanism import Mechanism
-from app.accounting.methods import ADD_DELTAS, EXACT, at_delta, at_epsilon
 from benchmarks.markdown import short
 from benchmarks.prices import Price
 from benchmarks.setting import C_U, DELTA, EPSILON, TAU, smallest_tau_star
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, at_delta, at_epsilon
+from gsh.accounting.mechanism import Mechanism
 
 __all__ = ["draw_gaps", "draw_ratios"]
 

@@ -14,14 +14,14 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from time import perf_counter
 
-from app.accounting.composition import cost_of
-from app.accounting.limits import Limit
-from app.accounting.mechanism import Mechanism
 from app.ledger.opening import connections_of, open_ledger
 from app.ledger.store import Answer, Paid
 from benchmarks.markdown import table
 from benchmarks.server import serving
 from benchmarks.timing import duration
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.composition import cost_of
+from gsh.accounting.mechanism import Mechanism
 from tests.postgres import postgres_server
 
 SECRET = "thirty-two characters at least, or more"
@@ -89,8 +89,22 @@ def bare_client(place: str, number: int) -> int:
     connections, cost = connections_of(place), cost_of(MECHANISM)
     sql = connections.statements
     release = {"c_u": 1, "mu_0": 0.0, "sigma": 200.0, "tau": 1, "tau_star": 2000.0}
-    payload = json.dumps({"answer": "0" * 64, "key": "k" * 24, "release": release, "s": cost.s, "d": cost.d})
-    columns = (1e6, 0.5, cost.s, cost.d, "", f"{12345}/{2**60}", f"{12345}/{2**1000}", 1, None, 1, "0" * 64)
+    payload = json.dumps(
+        {"answer": "0" * 64, "key": "k" * 24, "release": release, "s": cost.mu_squared, "d": cost.hazard}
+    )
+    columns = (
+        1e6,
+        0.5,
+        cost.mu_squared,
+        cost.hazard,
+        "",
+        f"{12345}/{2**60}",
+        f"{12345}/{2**1000}",
+        1,
+        None,
+        1,
+        "0" * 64,
+    )
     hull = (f"{12345}/{2**60}", f"{12345}/{2**1000}")
     with connections.reading():  # connects
         pass
@@ -100,7 +114,7 @@ def bare_client(place: str, number: int) -> int:
     while perf_counter() < until:
         place_in_history = start + made * 100
         answer = (f"bare-{place_in_history}", "0" * 64, "0" * 64, "application/json", len(CONTENT), CONTENT)
-        entry = ("web", place_in_history, "charge", AT, payload, "0" * 64, cost.s, cost.d, *answer)
+        entry = ("web", place_in_history, "charge", AT, payload, "0" * 64, cost.mu_squared, cost.hazard, *answer)
         with connections.transaction() as execute:
             execute(sql.set_budget, (*columns, *hull, "web"))
             execute(sql.add_entry, entry)

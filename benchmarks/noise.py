@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from pydp.algorithms import partition_selection
 from pydp.algorithms.numerical_mechanisms import GaussianMechanism
 
-from app.accounting.mechanism import Aggregates, Mechanism
-from app.accounting.sensitivity import L2Norm
-from app.release.entropy import operating_system
-from app.release.noise import Noise, Noisy
 from benchmarks.markdown import table
 from benchmarks.setting import C_U, DELTA, EPSILON, TAU, best
 from benchmarks.timing import duration, medians
+from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.sensitivity import L2Norm
+from gsh.release.entropy import operating_system
+from gsh.release.noise import Noise, Noisy
 
 SIZES = (10**4, 10**5, 10**6)
 COLUMNS = (0, 1, 3)

@@ -15,13 +15,13 @@ from dp_accounting.pld.common import DifferentialPrivacyParameters
 from pydp.algorithms import partition_selection
 from scipy.special import ndtri
 
-from app.accounting.mechanism import Mechanism
-from app.accounting.methods import EXACT, at_epsilon
 from benchmarks.markdown import short, table
 from benchmarks.prices import Price, prices
 from benchmarks.search import bisect, minimise
 from benchmarks.setting import C_U, DELTA, EPSILON, TAU, best
 from benchmarks.timing import duration, medians
+from gsh.accounting.accountings import EXACT, at_epsilon
+from gsh.accounting.mechanism import Mechanism
 
 LARGEST_SIGMA = 3000.0
 LEAST_TAU_STAR, MOST_TAU_STAR = 12_000.0, 20_000.0

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from app.accounting.drafts import Draft
-from app.accounting.methods import ADD_DELTAS, EXACT, ZCDP, Method, at_epsilon
-from app.accounting.routes import RouteName, compare
 from benchmarks.setting import C_U, EPSILON, TARGET, TAU
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, Accounting, at_epsilon
+from gsh.accounting.calibration.comparison import RouteName, compare
+from gsh.accounting.calibration.draft import Draft
 
 __all__ = ["Price", "prices"]
 
-_ROUTES: dict[RouteName, tuple[str, Method]] = {
+_ROUTES: dict[RouteName, tuple[str, Accounting]] = {
     "exact": ("exact", EXACT),
     "add-deltas": ("add the deltas, best share", ADD_DELTAS),
     "half-split": ("add the deltas, half and half", ADD_DELTAS),
@@ -38,9 +38,9 @@ def prices() -> list[Price]:
     exact = asked["exact"]
     assert exact is not None
     rows = []
-    for route, (name, method) in _ROUTES.items():
+    for route, (name, accounting) in _ROUTES.items():
         price = asked[route]
         assert price is not None
-        charged = at_epsilon(method, exact.mechanism, EPSILON).delta
+        charged = at_epsilon(accounting, exact.mechanism, EPSILON).delta
         rows.append(Price(name, price.least_sigma, price.mechanism.sigma, price.mechanism.tau_star, charged))
     return rows

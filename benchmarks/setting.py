@@ -1,9 +1,9 @@
 """The paper's case study as a setting: [KKWZ] section 6, counts only."""
 
-from app.accounting.calibration import calibrate
-from app.accounting.drafts import Draft, Target
-from app.accounting.mechanism import Mechanism
-from app.accounting.methods import EXACT, Method
+from gsh.accounting.accountings import EXACT, Accounting
+from gsh.accounting.calibration.draft import Draft, Target
+from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.mechanism import Mechanism
 
 __all__ = ["C_U", "DELTA", "EPSILON", "TARGET", "TAU", "best", "smallest_tau_star", "threshold_for"]
 
@@ -20,9 +20,9 @@ def best(target: Target = TARGET) -> Mechanism:
     return calibrate(EXACT, Draft(C_U, TAU, None, None), target).mechanism
 
 
-def smallest_tau_star(method: Method, sigma: float, target: Target = TARGET) -> float:
-    """The smallest τ* at σ by the method, certified."""
-    return calibrate(method, Draft(C_U, TAU, None, float(sigma)), target).mechanism.tau_star
+def smallest_tau_star(accounting: Accounting, sigma: float, target: Target = TARGET) -> float:
+    """The smallest τ* at σ by the accounting, certified."""
+    return calibrate(accounting, Draft(C_U, TAU, None, float(sigma)), target).mechanism.tau_star
 
 
 def threshold_for(sigma: float, delta_infinite: float) -> float:

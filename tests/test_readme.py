@@ -41,7 +41,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
             return (await client.request(method, path, content=body, headers=headers)).json()
 
     said = [asyncio.run(send(command, path, body)) for command, path, body, _ in COMMANDS]
-    app.state.services.books.close()
+    app.state.services.ledger_pool.close()
     app.state.services.close_pools()
     return said
 

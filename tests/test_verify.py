@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from app.accounting.limits import Limit
-from app.ledger.keys import new_key
+from app.ledger.access_keys import new_key
 from app.ledger.opening import open_ledger
 from app.ledger.statements import MIGRATIONS
+from gsh.accounting.budget_limits import Limit
 from tests.api.process import PATIENCE, ROOT, environment
 from tests.ledger.examples import AT, charge, paid
 from tests.ledger.test_division import OLD_LEDGER, OLD_SECRET

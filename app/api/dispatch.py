@@ -5,7 +5,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from app.api.access import Gate
+from app.api.auth import Gate
 from app.api.bodies import Allowances, Body, BodyLimit
 
 __all__ = ["Dispatcher"]

@@ -13,9 +13,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from app.accounting.errors import AccountingError, InfeasibleTarget
-from app.api.balances import BalanceOut, LimitOut
-from app.api.wording import reworded
+from app.api.schemas.costs import CostOut, LimitOut
+from app.api.validation_errors import reworded
 from app.ledger.errors import (
     BudgetExceeded,
     DivisionSettled,
@@ -24,8 +23,9 @@ from app.ledger.errors import (
     TooManyComparisons,
     UnknownBudget,
 )
-from app.release.errors import ReleaseError, TooManyGroups
 from app.service.errors import Busy, DeadlinePassed, LimitExceeded
+from gsh.accounting.errors import AccountingError, InfeasibleTarget
+from gsh.release.errors import ReleaseError, TooManyGroups
 
 __all__ = [
     "ACCESS_PROBLEMS",
@@ -123,17 +123,17 @@ class BudgetProblem(Problem):
     limit: LimitOut = Field(
         title="Limit",
         description="What the budget allows.",
-        examples=[{"epsilon": 1.0, "delta": 1e-4, "s": 0.0798, "d": 7.69e-05}],
+        examples=[{"epsilon": 1.0, "delta": 1e-4, "mu_squared": 0.0798, "hazard": 7.69e-05}],
     )
-    spent: BalanceOut = Field(
+    spent: CostOut = Field(
         title="Spent",
         description="What is spent already.",
-        examples=[{"releases": 7, "s": 0.0732, "d": 7e-05, "epsilon": 0.99, "delta": 9.9e-05}],
+        examples=[{"releases": 7, "mu_squared": 0.0732, "hazard": 7e-05, "epsilon": 0.99, "delta": 9.9e-05}],
     )
-    asked: BalanceOut = Field(
+    asked: CostOut = Field(
         title="Asked",
         description="What the release would cost by itself.",
-        examples=[{"releases": 1, "s": 0.0105, "d": 1e-05, "epsilon": 0.31, "delta": 1e-05}],
+        examples=[{"releases": 1, "mu_squared": 0.0105, "hazard": 1e-05, "epsilon": 0.31, "delta": 1e-05}],
     )
 
 
@@ -306,8 +306,8 @@ def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
         detail=_EXCEEDED.detail,
         errors=[],
         limit=LimitOut.of(budget.limit),
-        spent=BalanceOut.of(budget.spent, budget.limit),
-        asked=BalanceOut.of_one(error.asked, budget.limit),
+        spent=CostOut.of(budget.spent, budget.limit),
+        asked=CostOut.of_one(error.asked, budget.limit),
     )
     return Response(problem.model_dump_json(), 409, media_type=MEDIA_TYPE)
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from fastapi import Request
 from pydantic import Field
 
-from app.accounting.composition import Release, cost_of
-from app.api.certificate import Certified
-from app.api.services import Services
+from app.api.dependencies import Services
+from app.api.schemas.certificate import Certified
 from app.ledger.records import BUDGET_ID, now
 from app.ledger.state import Budget
 from app.ledger.store import Answer, Ledger, Paid, Stored
-from app.release.errors import InvalidGroups
+from gsh.accounting.composition import Release, cost_of
+from gsh.release.errors import InvalidGroups
 
 __all__ = ["KEY_HEADER", "Payable", "Payment", "charged", "idempotency_key", "pay", "paying"]
 
@@ -88,12 +88,12 @@ async def pay(
     """
     cost = cost_of(release)
 
-    fingerprint = await services.books.fetch(lambda ledger: ledger.secret.fingerprint(*request))
+    fingerprint = await services.ledger_pool.fetch(lambda ledger: ledger.secret.fingerprint(*request))
     asked = Paid(payment.budget, payment.key, fingerprint, payment.client, release, cost)
-    if await services.books.read(lambda ledger: ledger.check(asked, now())):
-        return await services.books.ask(lambda ledger: ledger.recall(asked, now())), None
+    if await services.ledger_pool.read(lambda ledger: ledger.check(asked, now())):
+        return await services.ledger_pool.ask(lambda ledger: ledger.recall(asked, now())), None
     answer = await make()
-    stored = await services.books.ask(lambda ledger: ledger.charge(asked, now(), lambda _budget, _number: answer))
+    stored = await services.ledger_pool.ask(lambda ledger: ledger.charge(asked, now(), lambda _budget, _number: answer))
     return stored, answer if stored.is_new else None
 
 
@@ -117,4 +117,4 @@ async def charged(
         stored = ledger.charge(asked, at, made)
         return b"".join(ledger.content(stored))
 
-    return await services.books.ask(work)
+    return await services.ledger_pool.ask(work)

@@ -12,9 +12,9 @@ from multipart import MultipartError, MultipartSegment, PushMultipartParser, par
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
+from app.api.json_route import content_type
 from app.api.problems import Busy, InvalidMultipart
-from app.api.route import content_type
-from app.release.errors import InvalidGroups, TooManyGroups
+from gsh.release.errors import InvalidGroups, TooManyGroups
 
 __all__ = ["SharedFile", "Upload", "in_file_thread", "receive_upload", "spool", "write_all"]
 

@@ -11,8 +11,8 @@ LedgerError
     └── WrongLedger       it can, but not by this service: a newer schema, or another secret
 """
 
-from app.accounting.composition import Release
 from app.ledger.state import Budget
+from gsh.accounting.composition import Release
 
 __all__ = [
     "BudgetExceeded",

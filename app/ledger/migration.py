@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
+from app.ledger.access_keys import seal_all
 from app.ledger.connections import Connections, Execute
 from app.ledger.errors import WrongLedger
-from app.ledger.keys import seal_all
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Entry, hull_of, text_of
 from app.ledger.statements import Statements
@@ -56,4 +56,4 @@ def _fill_hulls(execute: Execute, sql: Statements) -> None:
         with suppress(*UNREADABLE):
             hull = hull_of(Entry(*row) for row in execute(sql.first_charge_and_changes, (name, name)))
             if hull is not None:
-                execute(sql.set_hull, (text_of(hull.s), text_of(hull.d), name))
+                execute(sql.set_hull, (text_of(hull.mu_squared), text_of(hull.hazard), name))

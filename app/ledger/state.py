@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from app.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
-from app.accounting.errors import AccountingError
-from app.accounting.hull import Caps, promised_delta
-from app.accounting.limits import Limit
-from app.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.budget_promise import Caps, promised_delta
+from gsh.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
+from gsh.accounting.errors import AccountingError
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 
 __all__ = [
     "GENESIS",
@@ -43,6 +43,9 @@ GENESIS = "0" * 64
 UNREADABLE = (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, AccountingError)
 """What reading a row raises that was not written by us, or not left as it was."""
 
+_WIRE_NAMES = {"s": "mu_squared", "d": "hazard"}
+"""Costs are stored under the names of version 0.1: entries are hashed as they stand. The API has better names."""
+
 _ordered_json = json.JSONEncoder(sort_keys=True).encode
 
 
@@ -65,7 +68,7 @@ class Entry:
     @property
     def shown(self) -> dict[str, Any]:
         """The details without the keyed hashes of the request and of the client, which are for the ledger alone."""
-        return {name: value for name, value in self.details.items() if name not in {"request", "client"}}
+        return _renamed({name: value for name, value in self.details.items() if name not in {"request", "client"}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +96,14 @@ class Budget:
         kind: Kind = "changed" if self.entries else "created"
         details: dict[str, Any] = {"epsilon": limit.epsilon, "delta": limit.delta, "description": description}
         if limit.proportion is not None:
-            details["proportion"] = {"s": limit.proportion.s, "d": limit.proportion.d}
+            details["proportion"] = _stored(limit.proportion)
         return self._appended(kind, at, details, limit=limit, description=description)
 
     def charged(
         self, after: Spent, release: Release, cost: Cost, at: str, further: dict[str, Any]
     ) -> tuple["Budget", Entry]:
         """The budget with a release more, whose sums are ``after``, and the entry that says so."""
-        details = {"release": json_of(release), "s": cost.s, "d": cost.d} | further
+        details = {"release": json_of(release)} | _stored(cost) | further
         return self._appended("charge", at, details, spent=after, limit=self.limit.settled_by(cost))
 
     def _appended(self, kind: Kind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
@@ -172,20 +175,36 @@ def fraction_of(text: str) -> Fraction:
 def _replayed(budget: Budget, entry: Entry) -> Budget:
     details = entry.details
     if entry.kind != "charge":
-        settled = Cost(**details["proportion"]) if "proportion" in details else None
+        settled = _cost_in(details["proportion"]) if "proportion" in details else None
         limit = Limit(details["epsilon"], details["delta"], settled)
         if entry.kind == "changed" and settled is None:
             limit = replace(limit, proportion=budget.limit.proportion)  # as it was before there were proportions
         said = {"limit": limit, "description": details["description"]}
         return replace(budget, **said, entries=entry.number, head=entry.hash)._with_hull()
-    release, cost = release_of(details["release"]), Cost(details["s"], details["d"])
+    release, cost = release_of(details["release"]), _cost_in(details)
     least = cost_of(release)
     # The last bit may differ between versions of the arithmetic, where a real is itself a double.
-    if cost.s < math.nextafter(least.s, 0) or cost.d < math.nextafter(least.d, 0):
+    if cost.mu_squared < math.nextafter(least.mu_squared, 0) or cost.hazard < math.nextafter(least.hazard, 0):
         raise ValueError
     limit = budget.limit.settled_by(cost)
     spent = budget.spent.plus(release, cost)
     return replace(budget, limit=limit, spent=spent, entries=entry.number, head=entry.hash)._with_hull()
+
+
+def _stored(cost: Cost) -> dict[str, float]:
+    return {"s": cost.mu_squared, "d": cost.hazard}
+
+
+def _cost_in(details: dict[str, Any]) -> Cost:
+    return Cost(details["s"], details["d"])
+
+
+def _renamed(details: dict[str, Any]) -> dict[str, Any]:
+    """The same with the API's names for costs, at any depth."""
+    return {
+        _WIRE_NAMES.get(name, name): _renamed(value) if isinstance(value, dict) else value
+        for name, value in details.items()
+    }
 
 
 def _hash(before: str, *fields: str | int) -> str:

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.accounting.composition import Cost, Part, Release, Spent
-from app.accounting.hull import Caps, admits_change, same_proportion
-from app.accounting.limits import Limit
+from app.ledger.access_keys import KeyTable
 from app.ledger.audit import Audit, digest_of
 from app.ledger.comparisons import refusal, wait_before
 from app.ledger.connections import Connections, Execute, Taken
 from app.ledger.errors import BudgetExceeded, DivisionSettled, KeyReused, LedgerError, UnknownBudget
-from app.ledger.keys import KeyTable
 from app.ledger.records import seconds_of
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, Entry, Fault, check_history, fraction_of, release_of, text_of
 from app.ledger.state import json_of as release_json
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.budget_promise import Caps, admits_change, same_proportion
+from gsh.accounting.composition import Cost, Part, Release, Spent
 
 __all__ = ["Answer", "Ledger", "Paid", "Stored"]
 
@@ -211,7 +211,7 @@ class Ledger:
         execute(self._sql.set_budget, (*_columns(charged), budget.id))
         content = b"".join(made.chunks()) if size <= SMALL_BYTES else None
         answered = (asked.key, asked.request, client, made.media_type, size, content)
-        self._append(execute, entry, (asked.cost.s, asked.cost.d, *answered))
+        self._append(execute, entry, (asked.cost.mu_squared, asked.cost.hazard, *answered))
         if content is None:
             for place, part in enumerate(_parts(made.chunks())):
                 execute(self._sql.add_part, (asked.key, place, part))
@@ -267,10 +267,10 @@ class Ledger:
 
 def _columns(budget: Budget) -> tuple[Any, ...]:
     limit, spent = budget.limit, budget.spent
-    proportion = (None, None) if limit.proportion is None else (limit.proportion.s, limit.proportion.d)
+    proportion = (None, None) if limit.proportion is None else (limit.proportion.mu_squared, limit.proportion.hazard)
     only = None if spent.only is None else json.dumps(release_json(spent.only))
-    sums = (text_of(spent.s), text_of(spent.d), spent.releases, only)
-    hull = (None, None) if budget.hull is None else (text_of(budget.hull.s), text_of(budget.hull.d))
+    sums = (text_of(spent.mu_squared), text_of(spent.hazard), spent.releases, only)
+    hull = (None, None) if budget.hull is None else (text_of(budget.hull.mu_squared), text_of(budget.hull.hazard))
     return (limit.epsilon, limit.delta, *proportion, budget.description, *sums, budget.entries, budget.head, *hull)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from app.release import quantiles
+from gsh.release import quantiles
 
 __all__: list[str] = []
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from app.accounting.errors import InvalidParameter
-from app.accounting.mechanism import Mechanism
+from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.mechanism import Mechanism
 from tests import reference
 from tests.reference import Case
 

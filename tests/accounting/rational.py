@@ -6,8 +6,8 @@ from itertools import product
 from flint import fmpq, fmpq_mat
 from mpmath import mpf
 
-from app.accounting.covariance import Matrix
-from app.accounting.sensitivity import Box, L1Norm, Vectors
+from gsh.accounting.covariance import Matrix
+from gsh.accounting.sensitivity import Box, L1Norm, Vectors
 from tests import reference
 
 __all__ = ["exact", "is_positive_definite", "largest_square", "smallest_eigenvalue"]

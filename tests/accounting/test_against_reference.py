@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from mpmath import mpf
 
-from app.accounting import theorem
-from app.accounting.methods import ADD_DELTAS, EXACT, at_epsilon
+from gsh.accounting import theorem
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, at_epsilon
 from tests import reference
 from tests.accounting.draws import allowed, cases, examples, mechanism_of
 from tests.reference import Case, paper

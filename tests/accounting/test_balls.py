@@ -10,8 +10,8 @@ from flint import arb, ctx
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.accounting import balls
-from app.accounting.balls import (
+from gsh.accounting.numerics import balls
+from gsh.accounting.numerics.balls import (
     ANYTHING,
     approximate,
     at_most,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.accounting.composition import NOTHING, Cost, Spent, cost_of, delta_at, fits, fits_together
-from app.accounting.limits import MOST_RELEASES, Limit
-from app.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.budget_limits import MOST_RELEASES, Limit
+from gsh.accounting.composition import NOTHING, Cost, Spent, cost_of, delta_at, fits, fits_together
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from tests.accounting.draws import cases, examples, log_uniform, mechanism_of
 from tests.reference import Case, mp
 
@@ -74,7 +74,7 @@ def test_noise_alone_leaves_an_eighth_to_thresholds() -> None:
     s, d = Limit(1.0, 1e-4).settled_by(cost_of(GAUSSIAN)).division
 
     assert float(d) == pytest.approx(1e-4 / 8, rel=1e-4)
-    assert float(s) == pytest.approx(0.98 * Limit(1.0, 1e-4).remaining(NOTHING).s, rel=1e-3)
+    assert float(s) == pytest.approx(0.98 * Limit(1.0, 1e-4).remaining(NOTHING).mu_squared, rel=1e-3)
 
 
 def test_a_first_and_only_release_is_admitted_by_exact_accounting() -> None:
@@ -95,7 +95,7 @@ def test_a_typical_release_settles_it_before_the_first() -> None:
 
     assert limit.settled_by(first) == limit
     assert limit.division == Limit(1.0, 1e-4).settled_by(typical).division
-    assert limit.remaining(NOTHING).d == pytest.approx(7.69e-5, rel=1e-2)
+    assert limit.remaining(NOTHING).hazard == pytest.approx(7.69e-5, rel=1e-2)
 
 
 def test_what_remains_is_rounded_down_and_never_negative() -> None:
@@ -103,8 +103,8 @@ def test_what_remains_is_rounded_down_and_never_negative() -> None:
     s, d = limit.division
 
     left, none = limit.remaining(spent(URLS, 3)), limit.remaining(spent(URLS, 100))
-    assert Fraction(left.s) <= s - spent(URLS, 3).s < Fraction(math.nextafter(left.s, 1))
-    assert Fraction(left.d) <= d - spent(URLS, 3).d < Fraction(math.nextafter(left.d, 1))
+    assert Fraction(left.mu_squared) <= s - spent(URLS, 3).mu_squared < Fraction(math.nextafter(left.mu_squared, 1))
+    assert Fraction(left.hazard) <= d - spent(URLS, 3).hazard < Fraction(math.nextafter(left.hazard, 1))
     assert none == Cost(0.0, 0.0)
 
 
@@ -150,8 +150,8 @@ def adaptive_delta(s_1: float, s_2: float, d_2: float, cut: float, epsilon: floa
 def test_whoever_chooses_after_looking_cannot_spend_more(epsilon: float, delta: float, cut: float) -> None:
     """Were every pair of sums admitted that composes to δ, the second case would cost nearly twice as much."""
     unsettled = Limit(epsilon, delta)
-    first = PlainGaussian(1, (0.6 * unsettled.remaining(NOTHING).s) ** -0.5)
-    s_1 = cost_of(first).s
+    first = PlainGaussian(1, (0.6 * unsettled.remaining(NOTHING).mu_squared) ** -0.5)
+    s_1 = cost_of(first).mu_squared
 
     def most(fit: object) -> float:
         low, high = 0.0, 1.0
@@ -165,6 +165,6 @@ def test_whoever_chooses_after_looking_cannot_spend_more(epsilon: float, delta: 
     left = unsettled.settled_by(cost_of(first)).remaining(spent(first, 1))
 
     assert adaptive_delta(s_1, any_s, any_d, cut, epsilon) > 1.5 * delta
-    assert left.s > 0
-    assert left.d > 0
-    assert adaptive_delta(s_1, left.s, left.d, cut, epsilon) <= delta
+    assert left.mu_squared > 0
+    assert left.hazard > 0
+    assert adaptive_delta(s_1, left.mu_squared, left.hazard, cut, epsilon) <= delta

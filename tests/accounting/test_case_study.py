@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.accounting.calibration import calibrate
-from app.accounting.drafts import Draft, Target
-from app.accounting.mechanism import Mechanism
-from app.accounting.methods import ADD_DELTAS, EXACT, Method, at_delta, at_epsilon
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, at_epsilon
+from gsh.accounting.calibration.draft import Draft, Target
+from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.mechanism import Mechanism
 
 C_U = 51_914
 TARGET = Target(0.349, 1e-5)
@@ -38,7 +38,7 @@ def test_delta_infinite_at_the_gaps_of_the_paper(gap: float, infinite: float) ->
 
 
 @pytest.mark.parametrize(
-    ("sigma", "method", "gap"),
+    ("sigma", "accounting", "gap"),
     [
         (2240.0, EXACT, 14_022.149),
         (2240.0, ADD_DELTAS, 14_916.871),
@@ -51,9 +51,9 @@ def test_delta_infinite_at_the_gaps_of_the_paper(gap: float, infinite: float) ->
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )
-def test_the_smallest_gap_at_a_given_sigma(sigma: float, method: Method, gap: float) -> None:
+def test_the_smallest_gap_at_a_given_sigma(sigma: float, accounting: Accounting, gap: float) -> None:
     """Adding the deltas costs up to 900 users of threshold near the smallest σ."""
-    calibration = calibrate(method, Draft(C_U, 1, None, sigma), TARGET)
+    calibration = calibrate(accounting, Draft(C_U, 1, None, sigma), TARGET)
 
     assert calibration.mechanism.tau_gap == pytest.approx(gap, abs=1e-3)
     assert calibration.solved == ("tau_star",)

@@ -9,7 +9,7 @@ from flint import arb
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.accounting.balls import at_precision
+from gsh.accounting.numerics.balls import at_precision
 from tests import reference
 from tests.accounting.draws import cases, examples, log_uniform
 from tests.reference import Case, paper

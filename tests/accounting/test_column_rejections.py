@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from app.accounting.drafts import RelativeAggregates, Target
-from app.accounting.errors import InvalidParameter
-from app.accounting.mechanism import Aggregates
-from app.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, mu_0
+from gsh.accounting.calibration.draft import RelativeAggregates, Target
+from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.mechanism import Aggregates
+from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, mu_0
 from tests.accounting.draws import assert_refused, next_above
 
 TARGET = Target(1.0, 1e-5)

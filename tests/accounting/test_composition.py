@@ -10,7 +10,8 @@ from dp_accounting.pld import PLDAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.accounting.composition import (
+from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
+from gsh.accounting.composition import (
     NOTHING,
     Cost,
     Part,
@@ -22,8 +23,7 @@ from app.accounting.composition import (
     lower_delta,
     lower_epsilon,
 )
-from app.accounting.mechanism import Mechanism, PlainGaussian
-from app.accounting.methods import EXACT, at_delta, at_epsilon
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from tests import reference
 from tests.accounting.draws import allowed, assert_refused, cases, examples, log_uniform, mechanism_of
 from tests.reference import Case, composition, mp
@@ -73,8 +73,8 @@ def test_the_bounds_bracket_the_worst_of_all_splits(releases: list[Case], epsilo
 def test_a_cost_is_the_next_double_above(case: Case) -> None:
     cost = cost_of(mechanism_of(case))
 
-    assert cost.s in allowed(composition.s_of(case))
-    assert cost.d in allowed(composition.d_of(case))
+    assert cost.mu_squared in allowed(composition.s_of(case))
+    assert cost.hazard in allowed(composition.d_of(case))
 
 
 @examples(100)
@@ -104,7 +104,7 @@ def test_ten_thousand_tiny_charges_add_up_to_no_less_than_they_cost() -> None:
     for _ in range(10_000):
         spent = spent.plus(tiny, cost_of(tiny))
 
-    assert spent.s == 1 + 10_000 * Fraction(1, 2**60)
+    assert spent.mu_squared == 1 + 10_000 * Fraction(1, 2**60)
     assert spent.releases == 10_001
     assert spent == NOTHING.plus(large, cost_of(large)).plus(tiny, cost_of(tiny), 10_000)
     assert 1.0 + 2.0**-60 == 1.0

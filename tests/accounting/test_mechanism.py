@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.accounting.mechanism import Aggregates, Mechanism
-from app.accounting.methods import EXACT, at_epsilon
-from app.accounting.sensitivity import Box
+from gsh.accounting.accountings import EXACT, at_epsilon
+from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.sensitivity import Box
 from tests import reference
 from tests.accounting.draws import allowed, cases, examples, log_uniform, mechanism_of, next_above, next_below
 from tests.reference import Case

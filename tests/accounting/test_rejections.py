@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.accounting.calibration import calibrate
-from app.accounting.drafts import Draft, RelativeAggregates, Target
-from app.accounting.errors import AccountingError, InvalidParameter
-from app.accounting.mechanism import Aggregates, Mechanism
-from app.accounting.methods import EXACT, at_delta, at_epsilon
-from app.accounting.sensitivity import Box
+from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
+from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
+from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.errors import AccountingError, InvalidParameter
+from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.sensitivity import Box
 from tests.accounting.draws import assert_refused, examples
 
 MECHANISM = Mechanism(3, 1, 20.0, 4.0)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.accounting.covariance import Matrix
-from app.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, mu_0
+from gsh.accounting.covariance import Matrix
+from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, mu_0
 from tests import reference
 from tests.accounting.draws import allowed, examples, log_uniform, next_above, next_below
 from tests.accounting.rational import exact, is_positive_definite, largest_square, smallest_eigenvalue

@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from mpmath import mpf
 
-from app.accounting import theorem
-from app.accounting.mechanism import Mechanism
-from app.accounting.methods import EXACT, at_epsilon
+from gsh.accounting import theorem
+from gsh.accounting.accountings import EXACT, at_epsilon
+from gsh.accounting.mechanism import Mechanism
 from tests import reference
 from tests.accounting.draws import cases, examples, log_uniform, mechanism_of, next_above, next_below
 from tests.reference import Case

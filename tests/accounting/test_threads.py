@@ -11,13 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from flint import ctx
 
-from app.accounting import balls, theorem
-from app.accounting.calibration import calibrate
-from app.accounting.curves import CurveCache
-from app.accounting.drafts import Draft, Target
-from app.accounting.mechanism import Mechanism
-from app.accounting.methods import ADD_DELTAS, EXACT, at_delta, at_epsilon
-from app.accounting.sensitivity import Box, L2Norm, mu_0
+from gsh.accounting import theorem
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, at_delta, at_epsilon
+from gsh.accounting.calibration.draft import Draft, Target
+from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.curve_cache import CurveCache
+from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics import balls
+from gsh.accounting.sensitivity import Box, L2Norm, mu_0
 from tests import reference
 from tests.accounting.draws import mechanism_of
 

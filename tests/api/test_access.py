@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.api.access import READS_BUDGETS, Access, access_of
-from app.api.attempts import Attempts, network_of
-from app.ledger.keys import SCOPES, hash_of, new_key
+from app.api.auth import READS_BUDGETS, Access, access_of
+from app.api.rate_limit import Attempts, network_of
+from app.ledger.access_keys import SCOPES, hash_of, new_key
 from app.ledger.store import Ledger
 from app.main import create_app
 from app.settings import Settings
@@ -43,14 +43,14 @@ class Guarded(Bank):
 
     def make_key(self, *scopes: str, budgets: tuple[str, ...] = ()) -> str:
         key, kept = new_key(frozenset(scopes), frozenset(budgets), "", "2026-11-16T12:00:00Z")
-        books = self.app.state.services.books
-        books._work(lambda ledger: ledger.keys.add(kept))
+        ledger_pool = self.app.state.services.ledger_pool
+        ledger_pool._work(lambda ledger: ledger.keys.add(kept))
         self.app.state.services.gate._loaded_at = float("-inf")  # as if a second had passed
         return key
 
     def revoke(self, key: str) -> None:
         name = key.split("_")[1]
-        self.app.state.services.books._work(lambda ledger: ledger.keys.revoke(name, "2026-11-16T12:00:00Z"))
+        self.app.state.services.ledger_pool._work(lambda ledger: ledger.keys.revoke(name, "2026-11-16T12:00:00Z"))
         self.app.state.services.gate._loaded_at = float("-inf")
 
     def ask(self, method: str, path: str, key: str | None, body: Json | None = None, **headers: str) -> httpx.Response:
@@ -62,7 +62,7 @@ class Guarded(Bank):
 def guarded(tmp_path: Path) -> Iterator[Guarded]:
     made = Guarded(str(tmp_path / "ledger.sqlite3"))
     yield made
-    made.app.state.services.books.close()
+    made.app.state.services.ledger_pool.close()
     made.app.state.services.close_pools()
 
 
@@ -110,7 +110,7 @@ def test_accounting_is_open_unless_it_is_set_to_need_a_key(guarded: Guarded, met
 
     problem_errors(closed.request(method, path, json={}), 401, "key-required")
     assert closed.request(method, path, json={}, headers={"authorization": f"bearer {key}"}).status_code == 422
-    closed.app.state.services.books.close()
+    closed.app.state.services.ledger_pool.close()
 
 
 def test_a_budget_in_calibrate_needs_a_key_too(guarded: Guarded) -> None:
@@ -249,7 +249,7 @@ def test_without_keys_others_are_served_where_that_is_said_explicitly(tmp_path: 
     client = Client(ledger=str(tmp_path / "ledger.sqlite3"), open_access=True)
 
     assert ask_from("192.0.2.1", client, "/budgets", host="service.example").status_code == 200
-    client.app.state.services.books.close()
+    client.app.state.services.ledger_pool.close()
 
 
 def test_wrong_keys_are_counted_and_slowed_down_by_address(guarded: Guarded) -> None:
@@ -305,7 +305,7 @@ def test_without_keys_a_proxy_that_names_its_client_is_refused(guarded: Guarded,
 def test_a_full_queue_at_the_gate_is_told_503_with_all_headers(guarded: Guarded) -> None:
     """Access keys are read from the ledger, and there may be no room to ask it."""
     guarded.make_key("release")
-    guarded.app.state.services.books._admitting._room = 0
+    guarded.app.state.services.ledger_pool._admitting._room = 0
 
     busy = guarded.ask("GET", "/budgets", "any")
     problem_errors(busy, 503, "busy")
@@ -547,7 +547,7 @@ def test_keys_that_the_service_did_not_seal_are_not_accepted_but_logged_and_coun
             execute(ledger._sql.add_key, row)
             execute(f"UPDATE access_keys SET scopes = 'admin' WHERE id = '{altered.split('_')[1]}'")
 
-    services.books._work(tamper)
+    services.ledger_pool._work(tamper)
     services.gate._loaded_at = float("-inf")
 
     for key in (altered, mine, mine):
@@ -568,7 +568,7 @@ def test_keys_that_are_deleted_from_the_database_do_not_open_the_service(guarded
         with ledger._connections.transaction() as execute:
             execute("DELETE FROM access_keys")
 
-    services.books._work(tamper)
+    services.ledger_pool._work(tamper)
     services.gate._loaded_at = float("-inf")
 
     problem_errors(guarded.ask("GET", "/budgets", None), 401, "key-required")

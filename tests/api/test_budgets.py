@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.accounting.composition import NOTHING, Spent, cost_of, delta_at, double_below
-from app.accounting.limits import Limit
-from app.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.composition import NOTHING, Spent, cost_of, delta_at, double_below
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 
 URLS = Mechanism(51914, 1, 13948.0, 2228.0)
@@ -41,7 +41,7 @@ class Bank(Client):
 def bank(ledger_url: str) -> Any:
     made = Bank(ledger_url)
     yield made
-    made.app.state.services.books.close()
+    made.app.state.services.ledger_pool.close()
 
 
 def after(times: int) -> Spent:
@@ -52,11 +52,11 @@ def test_a_new_budget_has_spent_nothing(bank: Bank) -> None:
     budget = bank.budget()
 
     assert (budget["id"], budget["description"]) == ("web", "page views")
-    assert budget["limit"] == {"epsilon": 1.0, "delta": 1e-4, "s": None, "d": None}
+    assert budget["limit"] == {"epsilon": 1.0, "delta": 1e-4, "mu_squared": None, "hazard": None}
     assert budget["spent"] == {
         "releases": 0,
-        "s": 0,
-        "d": 0,
+        "mu_squared": 0,
+        "hazard": 0,
         "epsilon": 0,
         "delta": 0,
         "epsilon_lower": 0,
@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_refused_with_spent_and_asked_apart(bank: Bank) -> 
     problem = refused.json()
     assert problem["type"] == "budget-exceeded"
     s, d = map(double_below, SETTLED.division)
-    assert problem["limit"] == {"epsilon": 1.0, "delta": 1e-4, "s": s, "d": d}
+    assert problem["limit"] == {"epsilon": 1.0, "delta": 1e-4, "mu_squared": s, "hazard": d}
     assert problem["spent"]["releases"] == fitting
     assert problem["spent"]["delta"] == delta_at(after(fitting), 1.0)
     assert problem["asked"]["delta"] == bank.point(CASE_STUDY, 1.0)["delta"]
@@ -135,7 +135,7 @@ def test_half_a_mechanism_in_the_query_is_refused(bank: Bank, query: str) -> Non
 
 def test_what_is_said_to_remain_can_be_spent_and_nothing_more(bank: Bank) -> None:
     bank.charge("a")
-    room = bank.budget()["remaining"]["s"]
+    room = bank.budget()["remaining"]["mu_squared"]
     fits = {"c_u": 1, "sigma": (room * (1 - 1e-9)) ** -0.5}
     exceeds = {"c_u": 1, "sigma": (room * (1 + 1e-9)) ** -0.5}
 
@@ -174,7 +174,10 @@ def test_changes_of_the_limit_are_recorded_and_hold_at_once(bank: Bank) -> None:
     history = bank.get("/budgets/web/charges").json()["entries"]
     assert [entry["kind"] for entry in history] == ["charge", "changed", "changed", "charge", "created"]
     cost = cost_of(URLS)
-    assert history[2]["details"] == LIMIT | {"delta": 1e-6, "proportion": {"s": cost.s, "d": cost.d}}
+    assert history[2]["details"] == LIMIT | {
+        "delta": 1e-6,
+        "proportion": {"mu_squared": cost.mu_squared, "hazard": cost.hazard},
+    }
     assert history[0]["details"]["release"] == CASE_STUDY | {"mu_0": 0.0}
     assert bank.get("/budgets/web/verify").json()["intact"] is True
 
@@ -187,10 +190,10 @@ def test_a_typical_release_divides_a_budget_before_the_first(bank: Bank) -> None
         assert bank.charge(f"{name}-first", {"c_u": 1, "sigma": 50}, name).status_code == 200
 
     divided, undivided = (bank.get(f"/budgets/{name}").json()["limit"] for name in ("divided", "undivided"))
-    assert (divided["s"], divided["d"]) == (s, d)
-    assert undivided["d"] == pytest.approx(1e-4 / 8, rel=1e-4)
-    assert undivided["s"] > divided["s"]
-    assert bank.put("divided", LIMIT | {"epsilon": 2.0}).json()["limit"]["d"] > d  # in the same proportion
+    assert (divided["mu_squared"], divided["hazard"]) == (s, d)
+    assert undivided["hazard"] == pytest.approx(1e-4 / 8, rel=1e-4)
+    assert undivided["mu_squared"] > divided["mu_squared"]
+    assert bank.put("divided", LIMIT | {"epsilon": 2.0}).json()["limit"]["hazard"] > d  # in the same proportion
     for name in ("divided", "undivided"):
         assert bank.get(f"/budgets/{name}/verify").json()["intact"] is True
 

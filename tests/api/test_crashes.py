@@ -16,11 +16,11 @@ import httpx
 import psycopg
 import pytest
 
-from app.accounting.composition import NOTHING, cost_of
-from app.accounting.limits import Limit
-from app.accounting.mechanism import Mechanism
 from app.ledger.connections import Connections
 from app.ledger.opening import is_postgres, open_ledger
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.composition import NOTHING, cost_of
+from gsh.accounting.mechanism import Mechanism
 from tests.api.client import CASE_STUDY, problem_errors
 from tests.api.crashes import BODY, MECHANISM, SECRET, Notebook, Swarm, check_ledger, release
 from tests.api.process import PATIENCE, ROOT, Service, environment
@@ -206,8 +206,8 @@ def test_a_database_that_may_only_be_read_is_503_and_nothing_is_released(ledger_
     bank = Bank(ledger_url)
     paid_before = bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "before"})
     assert paid_before.status_code == 200
-    books = bank.app.state.services.books
-    books._writing._threads.submit(_only_reading, books._connections, ledger_url).result()
+    ledger_pool = bank.app.state.services.ledger_pool
+    ledger_pool._writing._threads.submit(_only_reading, ledger_pool._connections, ledger_url).result()
 
     refused = bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "after"})
 
@@ -217,7 +217,7 @@ def test_a_database_that_may_only_be_read_is_503_and_nothing_is_released(ledger_
     for body in (BODY, BODY | {"epsilon": 1}):
         again = bank.request("POST", "/release", json=body, headers={"idempotency-key": "before"})
         problem_errors(again, 503, "ledger-unavailable")
-    bank.app.state.services.books.close()
+    bank.app.state.services.ledger_pool.close()
 
 
 def _only_reading(connections: Connections, place: str) -> None:

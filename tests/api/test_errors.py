@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.api.access import PUBLIC
+from app.api.auth import PUBLIC
 from app.logs import JsonFormatter
 from app.main import create_app
 from app.settings import Settings

@@ -14,11 +14,11 @@ from contextlib import AsyncExitStack, closing
 import httpx
 import pytest
 
-from app.accounting.limits import Limit
+from app.ledger.access_keys import new_key
 from app.ledger.comparisons import SECONDS
-from app.ledger.keys import new_key
 from app.ledger.opening import connections_of, open_ledger
 from app.ledger.store import Ledger
+from gsh.accounting.budget_limits import Limit
 from tests.api.client import CASE_STUDY, Json
 from tests.api.process import PATIENCE, Service
 from tests.ledger.examples import AT

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pydantic import BaseModel
 
-from app.api.mechanism import Strict
 from app.api.problems import BudgetProblem, Problem, ProblemError
+from app.api.schemas.mechanism import Strict
 from app.main import create_app
 from app.settings import Settings
 from tests.api.client import Client, Json

@@ -10,7 +10,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from app.api import release as release_module
+from app.api.endpoints import release as release_module
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 from tests.api.test_budgets import LIMIT, SECRET, Bank
 from tests.release.uploads import as_parquet, as_stream, from_bytes
@@ -26,7 +26,7 @@ TABLE = pa.table({"url": ["b", "a"], "users": [61000, 70000]})
 def bank(ledger_url: str) -> Iterator[Bank]:
     made = Bank(ledger_url)
     yield made
-    made.app.state.services.books.close()
+    made.app.state.services.ledger_pool.close()
     made.app.state.services.close_pools()
 
 
@@ -164,7 +164,7 @@ def test_nothing_of_the_groups_is_in_the_ledger_but_the_answer(tmp_path: Path) -
     bank = Bank(str(tmp_path / "ledger.sqlite3"))
     dropped = {"keys": ["kept", "s3ntinel"], "counts": [918273645, 3]}
     assert small(bank, "first", groups=dropped).status_code == 200
-    bank.app.state.services.books.close()
+    bank.app.state.services.ledger_pool.close()
 
     everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"kept" in everything
@@ -177,7 +177,7 @@ def test_another_instance_with_the_same_ledger_gives_the_same_answer(bank: Bank,
     other = Bank(ledger_url)
 
     assert small(other, "first").content == first.content
-    other.app.state.services.books.close()
+    other.app.state.services.ledger_pool.close()
 
 
 def test_a_secret_that_is_too_short_is_refused() -> None:

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
 
-from app.api.access import PUBLIC, needs
+from app.api.auth import PUBLIC, needs
 from app.ledger.state import Entry
 from app.main import create_app
 from app.settings import Settings
@@ -128,7 +128,7 @@ class Vault(Guarded):
         return Answer(sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]))
 
     def entries(self) -> list[Entry]:
-        found: list[Entry] = self.app.state.services.books._work(lambda ledger: ledger.history("web", None, 10))
+        found: list[Entry] = self.app.state.services.ledger_pool._work(lambda ledger: ledger.history("web", None, 10))
         return found
 
     def refusals(self) -> float:
@@ -139,7 +139,7 @@ class Vault(Guarded):
 def vault(tmp_path: Path) -> Iterator[Vault]:
     made = Vault(str(tmp_path / "ledger.sqlite3"))
     yield made
-    made.app.state.services.books.close()
+    made.app.state.services.ledger_pool.close()
     made.app.state.services.close_pools()
 
 

@@ -73,7 +73,7 @@ def test_every_log_line_is_json_and_holds_nothing_posted(tmp_path: Path, access_
 
 BROKEN = f"""
 import uvicorn
-from app.api.access import PUBLIC
+from app.api.auth import PUBLIC
 from app.logs import log_config
 from app.main import create_app
 

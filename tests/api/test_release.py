@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.api import release
+from app.api.endpoints import release
+from app.api.json_route import parsed
 from app.api.problems import InvalidBody
-from app.api.route import parsed
 from app.main import create_app
 from app.settings import Settings
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors

@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from app.api import service
+from app.api.endpoints import health as service
 from app.main import create_app
 from app.settings import Settings
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors

@@ -9,9 +9,9 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 
-from app.accounting.limits import Limit
-from app.ledger.keys import new_key
+from app.ledger.access_keys import new_key
 from app.ledger.opening import open_ledger
+from gsh.accounting.budget_limits import Limit
 from tests.api.client import Json
 from tests.api.process import Service
 from tests.browser.test_accessibility import LOOKS, faults
@@ -243,7 +243,7 @@ def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform
 
     expect(page.locator("#epsilon-spent")).to_have_text("0 of 2.5")
     expect(page.locator("#history tbody tr").first).to_contain_text("Changed: ε\u00a02.5, δ\u00a01e-5")
-    assert platform.look(name)["limit"] == {"epsilon": 2.5, "delta": 1e-5, "s": None, "d": None}
+    assert platform.look(name)["limit"] == {"epsilon": 2.5, "delta": 1e-5, "mu_squared": None, "hazard": None}
 
 
 def test_a_limit_that_is_none_is_refused_beside_its_field(visit: Visit, platform: Platform) -> None:

@@ -1,8 +1,8 @@
 """Releases, requests and answers to fill ledgers with."""
 
-from app.accounting.composition import Release, cost_of
-from app.accounting.mechanism import Mechanism, PlainGaussian
 from app.ledger.store import Answer, Ledger, Paid
+from gsh.accounting.composition import Release, cost_of
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 
 __all__ = ["AT", "GAUSSIAN", "SMALL", "URLS", "answer", "charge", "paid"]
 

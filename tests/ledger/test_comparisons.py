@@ -5,11 +5,11 @@ from contextlib import closing
 
 import pytest
 
-from app.accounting.limits import Limit
 from app.ledger.comparisons import BURST, SECONDS
 from app.ledger.errors import KeyReused, TooManyComparisons
 from app.ledger.opening import open_ledger
 from app.ledger.store import Ledger, Paid
+from gsh.accounting.budget_limits import Limit
 from tests.ledger.examples import AT, charge, paid
 
 LATER = "2026-11-16T12:00:06Z"

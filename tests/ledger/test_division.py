@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from app.accounting.composition import NOTHING, Cost, cost_of
-from app.accounting.limits import Limit
-from app.accounting.mechanism import Mechanism, PlainGaussian
 from app.ledger.errors import DivisionSettled
 from app.ledger.opening import open_ledger
 from app.ledger.store import Ledger
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.composition import NOTHING, Cost, cost_of
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from tests.accounting.test_budget_limits import adaptive_delta
 from tests.ledger.examples import AT, GAUSSIAN, URLS, charge, paid
 
@@ -42,7 +42,7 @@ def test_an_analyst_who_names_a_typical_mechanism_after_looking_spends_no_more_t
     Each path alone keeps δ = 10⁻⁴ at ε = 1. The analyst who takes the path by what was seen reached 1.77 · 10⁻⁴.
     """
     share = 0.6 if announced == 1.0 else 0.999
-    first = PlainGaussian(1, (share * Limit(announced, 1e-4, NOISE).remaining(NOTHING).s) ** -0.5)
+    first = PlainGaussian(1, (share * Limit(announced, 1e-4, NOISE).remaining(NOTHING).mu_squared) ** -0.5)
     for name, proportion in (("noise", NOISE), ("thresholds", THRESHOLDS)):
         on_file.put_budget(name, Limit(announced, 1e-4), "", AT)
         charge(on_file, paid(name, name, release=first))
@@ -51,10 +51,10 @@ def test_an_analyst_who_names_a_typical_mechanism_after_looking_spends_no_more_t
         with suppress(DivisionSettled):
             on_file.put_budget(name, Limit(1.0, 1e-4), "", AT)
 
-    s, d = room(on_file, "noise").s, room(on_file, "thresholds").d
+    s, d = room(on_file, "noise").mu_squared, room(on_file, "thresholds").hazard
     assert s > 0
     assert d > 0
-    assert adaptive_delta(cost_of(first).s, s, d, 0.402, 1.0) <= 1e-4
+    assert adaptive_delta(cost_of(first).mu_squared, s, d, 0.402, 1.0) <= 1e-4
 
 
 def test_another_proportion_is_free_before_the_first_charge_and_refused_after_it(ledger: Ledger) -> None:

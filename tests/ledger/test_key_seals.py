@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app.ledger.access_keys import AccessKey, hash_of
 from app.ledger.errors import LedgerUnavailable, WrongLedger
-from app.ledger.keys import AccessKey, hash_of
 from app.ledger.opening import connections_of, open_ledger
 from app.ledger.store import Ledger
 from tests.ledger.examples import AT

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from app.accounting.composition import Cost
-from app.accounting.limits import Limit
 from app.ledger import statements
 from app.ledger.errors import KeyReused, LedgerUnavailable, WrongLedger
 from app.ledger.opening import connections_of, is_postgres, open_ledger
 from app.ledger.secret import Secret
 from app.ledger.statements import MIGRATIONS, POSTGRES, SQLITE
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.composition import Cost
 from tests.ledger.examples import AT, charge, paid
 
 SECRET = "a secret for tests"

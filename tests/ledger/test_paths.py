@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from app.accounting.limits import Limit
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_existing, open_ledger
 from app.ledger.sqlite import SqliteConnections, _address
+from gsh.accounting.budget_limits import Limit
 from tests.api.client import CASE_STUDY, Client, problem_errors
 from tests.api.process import PATIENCE, ROOT, Service, environment
 from tests.ledger.examples import AT, charge, paid
@@ -91,7 +91,7 @@ def test_requests_are_answered_503_and_accounting_goes_on(place: str) -> None:
         calibrate = {"mechanism": {"c_u": 3, "tau": 1}, "budget": "web"}
         problem_errors(client.post("/calibrate", calibrate), 503, "ledger-unavailable")
     assert client.point(CASE_STUDY, 0.349)["delta"] == 1.003103848512688e-05
-    client.app.state.services.books.close()
+    client.app.state.services.ledger_pool.close()
 
 
 def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:

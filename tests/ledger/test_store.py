@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.accounting.composition import NOTHING, Part, cost_of, delta_at
-from app.accounting.limits import Limit
-from app.accounting.methods import EXACT, at_epsilon
 from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget
 from app.ledger.opening import connections_of, is_postgres, open_ledger
 from app.ledger.state import Budget, Fault, check_history
 from app.ledger.store import PART_BYTES, SMALL_BYTES, Answer, Ledger, _columns
+from gsh.accounting.accountings import EXACT, at_epsilon
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.composition import NOTHING, Part, cost_of, delta_at
 from tests.ledger.examples import AT, GAUSSIAN, SMALL, URLS, answer, charge, paid
 
 
@@ -110,8 +110,8 @@ def test_sums_are_exact_across_the_database(ledger: Ledger) -> None:
     spent = ledger.budget("web")[0].spent
     costs = [cost_of(release) for release in (URLS, SMALL, GAUSSIAN)]
 
-    assert spent.s == sum(Fraction(cost.s) for cost in costs)
-    assert spent.d == sum(Fraction(cost.d) for cost in costs)
+    assert spent.mu_squared == sum(Fraction(cost.mu_squared) for cost in costs)
+    assert spent.hazard == sum(Fraction(cost.hazard) for cost in costs)
 
 
 @pytest.mark.parametrize("size", [0, 1, SMALL_BYTES, SMALL_BYTES + 1, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 17])
@@ -199,7 +199,7 @@ def test_an_entry_of_an_earlier_version_is_compared_by_what_it_records(ledger: L
         after = budget.spent.plus(URLS, cost)
         charged, entry = budget.charged(after, URLS, cost, AT, {"key": "old", "answer": digest})
         execute(ledger._sql.set_budget, (*_columns(charged), "web"))
-        ledger._append(execute, entry, (cost.s, cost.d, "old", "r1", None, "application/json", 2, b"42"))
+        ledger._append(execute, entry, (cost.mu_squared, cost.hazard, "old", "r1", None, "application/json", 2, b"42"))
     assert ledger.verify("web")[1] is None
     assert charge(ledger, paid(key="old")) == b"42"
 
@@ -255,7 +255,7 @@ def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None
     (entry,) = ledger.history("web", None, 1)
 
     assert entry.details["request"] == "a keyed hash"
-    assert set(entry.shown) == {"release", "s", "d", "key", "answer", "media_type", "size"}
+    assert set(entry.shown) == {"release", "mu_squared", "hazard", "key", "answer", "media_type", "size"}
 
 
 def test_a_charge_below_its_cost_is_found_though_the_chain_is_made_anew(ledger: Ledger) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from app.accounting.limits import Limit
 from app.ledger import sqlite
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_ledger
 from app.ledger.postgres import PostgresConnections
+from gsh.accounting.budget_limits import Limit
 from tests.api.process import PATIENCE, stopped
 from tests.ledger.examples import AT
 from tests.postgres import Postgres

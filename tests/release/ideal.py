@@ -15,8 +15,8 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
-from app.accounting.mechanism import Mechanism
-from app.release.noise import Noise, Noisy
+from gsh.accounting.mechanism import Mechanism
+from gsh.release.noise import Noise, Noisy
 from tests.release.recorded import Recorded
 
 __all__ = ["UNIT", "Judge", "assert_as_judged", "quantiles", "tail"]

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.accounting.mechanism import Mechanism
-from app.release import columns, keys
-from app.release.canonical import canonical
-from app.release.columns import plain
-from app.release.noise import Noise
-from app.release.tables import Limits, Roles, read_table, release_table, write_table
+from gsh.accounting.mechanism import Mechanism
+from gsh.release.keys import columns
+from gsh.release.keys import order as keys
+from gsh.release.keys.canonical import canonical
+from gsh.release.keys.columns import plain
+from gsh.release.noise import Noise
+from gsh.release.tables import Limits, Roles, read_table, release_table, write_table
 from tests.release.key_columns import ENCODINGS, EXTENSIONS, SCALARS, encoded, value
 from tests.release.uploads import FORMATS, as_bytes, from_bytes
 

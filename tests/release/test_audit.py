@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 from scipy.stats import beta
 
-from app.accounting.mechanism import Mechanism
-from app.accounting.methods import EXACT, at_epsilon
-from app.release.mechanism import release
-from app.release.noise import Noise
+from gsh.accounting.accountings import EXACT, at_epsilon
+from gsh.accounting.mechanism import Mechanism
+from gsh.release.apply import release
+from gsh.release.noise import Noise
 from tests import reference
 from tests.release.recorded import Recorded
 

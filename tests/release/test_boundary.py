@@ -5,8 +5,8 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from app.accounting.mechanism import Mechanism
-from app.release.noise import Noise, Noisy
+from gsh.accounting.mechanism import Mechanism
+from gsh.release.noise import Noise, Noisy
 from tests.release.recorded import Recorded
 
 TRIALS = 400_000

@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import binom, chi2, kstwo
 
-from app.accounting.mechanism import Aggregates, Mechanism
-from app.accounting.sensitivity import Box
-from app.release.noise import Noise
+from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.sensitivity import Box
+from gsh.release.noise import Noise
 from tests.release.recorded import Recorded
 
 pytestmark = pytest.mark.slow

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from app.accounting.mechanism import Mechanism
-from app.release.noise import Noise
+from gsh.accounting.mechanism import Mechanism
+from gsh.release.noise import Noise
 from tests.release.exact import ideal_is_at_least, ideal_is_within
 from tests.release.recorded import Recorded, awkward_words
 

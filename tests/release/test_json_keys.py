@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.release.errors import InvalidGroups
-from app.release.json_keys import columns_of, written
-from app.release.keys import unique_order
+from gsh.release.errors import InvalidGroups
+from gsh.release.keys.json_keys import columns_of, written
+from gsh.release.keys.order import unique_order
 
 ASCENDING: list[Any] = [
     *(

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from app.accounting.covariance import Matrix
-from app.accounting.mechanism import Aggregates, Mechanism
-from app.accounting.sensitivity import L2Norm
-from app.release import noise as noise_of_release
-from app.release.noise import Noise
-from app.release.quantiles import normals, table
+from gsh.accounting.covariance import Matrix
+from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.sensitivity import L2Norm
+from gsh.release import noise as noise_of_release
+from gsh.release.noise import Noise
+from gsh.release.quantiles import normals, table
 from tests.accounting.draws import examples
 from tests.release.ideal import UNIT, Judge, assert_as_judged, quantiles
 from tests.release.recorded import Recorded, awkward_words

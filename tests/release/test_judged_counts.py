@@ -11,8 +11,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from app.accounting.mechanism import Mechanism
-from app.release.noise import Noise, Noisy
+from gsh.accounting.mechanism import Mechanism
+from gsh.release.noise import Noise, Noisy
 from tests.release.ideal import assert_as_judged, tail
 from tests.release.recorded import Recorded
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.accounting.mechanism import Aggregates, Mechanism
-from app.accounting.sensitivity import Box
-from app.release import columns
-from app.release.errors import InvalidGroups, TooManyGroups
-from app.release.key_types import answer_type
-from app.release.noise import Noise
-from app.release.tables import Limits, Roles, read_table, release_table, write_table
+from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.sensitivity import Box
+from gsh.release.errors import InvalidGroups, TooManyGroups
+from gsh.release.keys import columns
+from gsh.release.keys.types import answer_type
+from gsh.release.noise import Noise
+from gsh.release.tables import Limits, Roles, read_table, release_table, write_table
 from tests.release.recorded import Recorded
 from tests.release.test_keys import ASCENDING
 from tests.release.uploads import FORMATS, as_bytes, as_parquet, as_stream, from_bytes
@@ -382,8 +382,8 @@ DAMAGE = """
 import random, sys
 import pyarrow as pa
 from tests.release.test_tables import as_bytes, counted, released
-from app.release import columns
-from app.release.errors import ReleaseError
+from gsh.release.keys import columns
+from gsh.release.errors import ReleaseError
 draw = random.Random(int(sys.argv[2]))
 table = counted(pa.array(["a", "bb", None, "dddd"]).dictionary_encode()).append_column("more", pa.array(list("wxyz")))
 content = as_bytes(sys.argv[1], table, 2)

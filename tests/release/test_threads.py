@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from app.accounting.mechanism import Aggregates, Mechanism
-from app.accounting.methods import EXACT, at_epsilon
-from app.accounting.sensitivity import L2Norm
-from app.release.entropy import operating_system
-from app.release.noise import Noise
+from gsh.accounting.accountings import EXACT, at_epsilon
+from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.sensitivity import L2Norm
+from gsh.release.entropy import operating_system
+from gsh.release.noise import Noise
 from tests.release.recorded import Recorded, awkward_words
 
 pytestmark = pytest.mark.slow

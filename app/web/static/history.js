@@ -57,7 +57,7 @@ function row({ number, kind, at, details, hash }) {
   const cells = [
     element("time", { datetime: at }, at.replace("T", " ").replace("Z", " UTC")),
     kind === "charge" ? released(details.release) : limited(kind, details),
-    ...(kind === "charge" ? [amount(details.s), amount(details.d), element("span", { class: "key", title: details.key ?? "" }, details.key ?? "")] : ["", "", ""]),
+    ...(kind === "charge" ? [amount(details.mu_squared), amount(details.hazard), element("span", { class: "key", title: details.key ?? "" }, details.key ?? "")] : ["", "", ""]),
     element("code", { title: hash }, hash.slice(0, 8)),
   ];
   return element("tr", { "data-kind": kind }, element("th", { scope: "row" }, String(number)), ...cells.map((cell) => element("td", {}, cell)));
@@ -69,7 +69,7 @@ function released({ c_u, tau, tau_star, sigma, mu_0 }) {
 }
 
 function limited(kind, { epsilon, delta, proportion }) {
-  const division = proportion ? `, S : D as ${scientific(proportion.s, 3)} : ${scientific(proportion.d, 3)}` : "";
+  const division = proportion ? `, S : D as ${scientific(proportion.mu_squared, 3)} : ${scientific(proportion.hazard, 3)}` : "";
   return `${kind === "created" ? "Made" : "Changed"}: ε\u00a0${epsilon}, δ\u00a0${digits(delta)}${division}`;
 }
 

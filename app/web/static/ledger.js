@@ -72,9 +72,9 @@ function show(budget) {
   byId("delta-bounds").textContent = `between ${digits(spent.delta_lower)} and ${digits(spent.delta)}`;
   const times = spent.releases === 1 ? "One release" : `${spent.releases} releases`;
   byId("sums").textContent =
-    limit.s === null
+    limit.mu_squared === null
       ? "Nothing is spent. The first release settles how the budget is divided between noise and thresholds."
-      : `${times}: S = ${digitsUp(spent.s)} of ${digitsDown(limit.s)} for noise, D = ${digitsUp(spent.d)} of ${digitsDown(limit.d)} for thresholds.`;
+      : `${times}: S = ${digitsUp(spent.mu_squared)} of ${digitsDown(limit.mu_squared)} for noise, D = ${digitsUp(spent.hazard)} of ${digitsDown(limit.hazard)} for thresholds.`;
   // Above the limit's δ only where a larger limit was lowered; then the difference matters.
   const { promise } = budget;
   byId("promise").textContent =

@@ -1,0 +1,56 @@
+"""What endpoints share: the settings, the cache, the worker pools, the metrics, and the ledger."""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from fastapi import Request
+
+from app.api.auth import Gate
+from app.api.workload import in_pool
+from app.metrics import Metrics
+from app.service.ledger_pool import LedgerPool
+from app.service.worker_pool import WorkerPool
+from app.settings import Settings
+from gsh.accounting.curve_cache import CurveCache
+
+__all__ = ["AT_ONCE", "Services", "services_of"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+AT_ONCE = 1.0
+"""The most work, in milliseconds, that is done on the event loop in one go."""
+
+
+class _Described(Protocol[T_co]):
+    """A schema that becomes a value of the core, after so many milliseconds of work."""
+
+    @property
+    def work(self) -> float: ...
+
+    def to_domain(self) -> T_co: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    settings: Settings
+    cache: CurveCache
+    accounting: WorkerPool
+    """For requests that need no access key."""
+    releases: WorkerPool
+    """Apart from accounting's: how long others wait must not tell how large a release is."""
+    metrics: Metrics
+    ledger_pool: LedgerPool
+    gate: Gate
+
+    async def to_domain(self, request: Request, schema: _Described[T_co], pool: WorkerPool) -> T_co:
+        """The value that a schema describes, made by a worker if that takes long."""
+        return await in_pool(request, pool, schema.to_domain) if schema.work > AT_ONCE else schema.to_domain()
+
+    def close_pools(self) -> None:
+        self.accounting.close()
+        self.releases.close()
+
+
+def services_of(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services

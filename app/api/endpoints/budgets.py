@@ -1,0 +1,312 @@
+"""/budgets: what each allows, has spent and has left; previews, charges, histories."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter, ValidationError
+
+from app.api.auth import access_of, needs
+from app.api.dependencies import AT_ONCE, Services, services_of
+from app.api.json_route import DeclaredRoute, JsonRoute, parsed_body
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS
+from app.api.schemas.budgets import (
+    CASE_STUDY,
+    BudgetIn,
+    BudgetOut,
+    BudgetsOut,
+    BudgetSummary,
+    ChargeIn,
+    ChargeOut,
+    EntryOut,
+    HistoryOut,
+    PreviewIn,
+    PreviewOut,
+    VerificationOut,
+)
+from app.api.schemas.costs import CostOut, RemainingOut
+from app.api.schemas.mechanism import GaussianIn, MechanismIn
+from app.api.spending import KEY_HEADER, charged, idempotency_key, paying
+from app.api.workload import in_pool, in_slices
+from app.ledger.records import BUDGET_ID, now
+from app.ledger.state import Budget
+from app.ledger.store import Ledger
+from app.service.work_bounds import check_work
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.composition import NOTHING, Cost, Release, cost_of
+from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.mechanism import MOST_C_U, Mechanism, PlainGaussian
+
+__all__ = ["router"]
+
+Name = Annotated[
+    str,
+    Path(
+        pattern=BUDGET_ID,
+        title="Budget",
+        description="Letters, digits, dots, dashes and underscores, at most 100.",
+        openapi_examples={"web": {"value": "web"}},
+    ),
+]
+_NAME: TypeAdapter[str] = TypeAdapter(Annotated[str, Path(pattern=BUDGET_ID)])
+
+
+class _BudgetRoute(JsonRoute):
+    """Bodies as elsewhere, with the name of a budget from the path."""
+
+    async def answer(self, request: Request, content: bytes) -> bytes:
+        try:
+            name = _NAME.validate_python(request.path_params["id"])
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_input=False)
+            raise RequestValidationError([each | {"loc": ("id",)} for each in found]) from None
+        request.state.content = content  # by its bytes a charge is recognised when it comes again
+        answer = await self.endpoint(
+            request, name, await parsed_body(request, self._model, content, services_of(request).accounting)
+        )
+        return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
+
+
+_NOT_FOUND: dict[int | str, dict[str, Any]] = {404: BUDGET_PROBLEMS[404]}
+_READ_PROBLEMS: dict[int | str, dict[str, Any]] = {status: PROBLEMS[status] for status in (422, 500, 503)}
+
+router = APIRouter(
+    prefix="/budgets", tags=["budgets"], responses=_READ_PROBLEMS | ACCESS_PROBLEMS, route_class=DeclaredRoute
+)
+_bodies = APIRouter(prefix="/budgets", tags=["budgets"], route_class=_BudgetRoute, responses=PROBLEMS | ACCESS_PROBLEMS)
+
+_LISTS = [needs("release", "admin")]
+_READS = [needs("release", "admin", budget="id")]
+_CHARGES = [needs("release", budget="id")]
+_SETS = [needs("admin", budget="id")]
+
+_COLUMNS = {"c_u": 3, "tau": 1, "tau_star": 140, "sigma": 20, "aggregates": {"mu_0": 0.01}}
+_GAUSSIAN = {"c_u": 1, "sigma": 50}
+_PUT_EXAMPLES: dict[str, Any] = {
+    "new": {"summary": "A new budget", "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views"}},
+    "raise": {"summary": "Raised", "value": {"epsilon": 2.0, "delta": 1e-4, "description": "page views"}},
+    "lower": {
+        "summary": "Lowered; what is spent stays spent",
+        "value": {"epsilon": 0.5, "delta": 1e-4, "description": "page views"},
+    },
+    "typical": {
+        "summary": "Divided between noise and thresholds for releases like this",
+        "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views", "mechanism": CASE_STUDY},
+    },
+    "undescribed": {"summary": "Without a description", "value": {"epsilon": 1, "delta": 1e-4}},
+}
+_CHARGE_EXAMPLES: dict[str, Any] = {
+    "one": {"summary": "One release", "value": {"mechanism": CASE_STUDY}},
+    "columns": {"summary": "With further columns", "value": {"mechanism": _COLUMNS}},
+    "gaussian": {"summary": "Plain Gaussian noise, without thresholds", "value": {"mechanism": _GAUSSIAN}},
+    "small": {"summary": "A small app", "value": {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 99, "sigma": 15}}},
+}
+_PREVIEW_EXAMPLES: dict[str, Any] = {
+    **_CHARGE_EXAMPLES,
+    "batch": {"summary": "A batch, in order", "value": {"mechanism": [CASE_STUDY, _COLUMNS, _GAUSSIAN]}},
+}
+
+
+@_bodies.put(
+    "/{id}",
+    operation_id="putBudget",
+    summary="Make a budget, or change its limit",
+    dependencies=_SETS,
+    responses=_NOT_FOUND | DIVISION_PROBLEMS,
+)
+async def put_budget(
+    request: Request,
+    id: Name,  # noqa: A002
+    body: Annotated[BudgetIn, Body(openapi_examples=_PUT_EXAMPLES)],
+) -> BudgetOut:
+    """Raising or lowering a limit is recorded in the history. To put what is there already changes nothing.
+
+    The first charge settles how noise and thresholds share the budget. A change that would divide it anew is 409.
+    """
+    services = services_of(request)
+    typical = None if body.mechanism is None else cost_of(await _release(request, services, body.mechanism))
+    limit = Limit(body.epsilon, body.delta, typical)
+
+    await services.ledger_pool.ask(lambda ledger: ledger.put_budget(id, limit, body.description, now()))
+    return await services.ledger_pool.read(lambda ledger: BudgetOut.of(*ledger.budget(id)))
+
+
+@router.get("", operation_id="listBudgets", summary="All budgets", dependencies=_LISTS)
+async def list_budgets(request: Request) -> BudgetsOut:
+    """Those that the key is bound to, or all, each with its limit, what is spent and what is left of it."""
+    budgets = await services_of(request).ledger_pool.read(lambda ledger: ledger.budgets())
+    access = access_of(request.scope)
+    shown = (BudgetSummary.summary(budget) for budget in budgets if access.may_see(budget.id))
+    return BudgetsOut(budgets=await in_slices(request, shown, services_of(request).settings.heavy_seconds))
+
+
+@router.get(
+    "/{id}",
+    operation_id="getBudget",
+    summary="What a budget has spent and has left",
+    dependencies=_READS,
+    responses=_NOT_FOUND,
+)
+async def get_budget(
+    request: Request,
+    id: Name,  # noqa: A002
+    c_u: Annotated[int | None, Query(ge=1, le=MOST_C_U, description="C_u of a mechanism.")] = None,
+    sigma: Annotated[float | None, Query(gt=0, allow_inf_nan=False, description="Its σ.")] = None,
+    tau: Annotated[int | None, Query(ge=0, description="Its τ; left out with τ* where it has no threshold.")] = None,
+    tau_star: Annotated[float | None, Query(gt=1, allow_inf_nan=False, description="Its τ*.")] = None,
+    mu_0: Annotated[float, Query(ge=0, allow_inf_nan=False, description="Its μ₀.")] = 0.0,
+) -> BudgetOut:
+    """The limit, the two sums, certified (ε, δ) from both sides, and the room that is left.
+
+    With a mechanism in the query (c_u and sigma, and tau and tau_star where it has a threshold) it also says how many
+    more releases like it fit.
+    """
+    release = _queried(c_u, sigma, tau, tau_star, mu_0)
+
+    def work(ledger: Ledger) -> BudgetOut:
+        budget, parts = ledger.budget(id)
+        more = None
+        if release is not None:
+            more = budget.limit.how_many_fit(budget.spent, release, cost_of(release))
+        return BudgetOut.of(budget, parts, more)
+
+    return await services_of(request).ledger_pool.read(work)
+
+
+@_bodies.post(
+    "/{id}/preview",
+    operation_id="previewBudget",
+    summary="Would this fit, and what would remain?",
+    dependencies=_READS,
+    responses=_NOT_FOUND,
+)
+async def preview(
+    request: Request,
+    id: Name,  # noqa: A002
+    body: Annotated[PreviewIn, Body(openapi_examples=_PREVIEW_EXAMPLES)],
+) -> PreviewOut:
+    """A mechanism, or a list of them that shall be run in order. Nothing is charged and nothing is recorded."""
+    services = services_of(request)
+    planned = body.planned(services.settings.max_work)
+    if len(planned) == 1 and planned[0].work <= AT_ONCE:
+        plan = _costed(planned)
+    else:
+        plan = await in_pool(request, services.accounting, _costed, planned)
+    return await services.ledger_pool.read(lambda ledger: _preview(ledger.standing(id), plan))
+
+
+@_bodies.post(
+    "/{id}/charges",
+    operation_id="chargeBudget",
+    summary="Charge for a release that is made elsewhere",
+    dependencies=_CHARGES,
+    responses=BUDGET_PROBLEMS,
+    openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "weekly-2026-46"}]},
+)
+async def charge(
+    request: Request,
+    id: Name,  # noqa: A002
+    body: Annotated[ChargeIn, Body(openapi_examples=_CHARGE_EXAMPLES)],
+) -> ChargeOut:
+    """For platforms that add the noise in their own engine: charge first, and release only what is charged.
+
+    The same Idempotency-Key and body get the same answer, and are charged once.
+    """
+    services = services_of(request)
+    payment = paying(id, idempotency_key(request), access_of(request.scope).client)
+    assert payment is not None
+    release = await _release(request, services, body.mechanism)
+    cost = cost_of(release)
+
+    def answer(after: Budget, number: int, at: str) -> bytes:
+        spent = CostOut.of(after.spent, after.limit)
+        shown = ChargeOut(budget=id, number=number, at=at, mu_squared=cost.mu_squared, hazard=cost.hazard, spent=spent)
+        return shown.model_dump_json().encode()
+
+    return await charged(services, payment, release, request.state.content, answer)  # type: ignore[return-value]
+
+
+@router.get(
+    "/{id}/charges",
+    operation_id="budgetHistory",
+    summary="The history of a budget",
+    dependencies=_READS,
+    responses=_NOT_FOUND,
+)
+async def history(
+    request: Request,
+    id: Name,  # noqa: A002
+    before: Annotated[int | None, Query(ge=1, lt=2**63, description="Only entries before this one.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The most entries to give.")] = 100,
+) -> HistoryOut:
+    """What was charged and when the limit was changed, the latest first, in pages.
+
+    Idempotency-Keys are shown to keys of scope admin alone: who knows one can try whether a request is the stored one.
+    """
+    entries = await services_of(request).ledger_pool.read(lambda ledger: ledger.history(id, before, limit))
+    last = entries[-1].number if entries else 1
+    shows_keys = "admin" in access_of(request.scope).scopes
+    shown = [EntryOut.of(entry, shows_keys=shows_keys) for entry in entries]
+    return HistoryOut(entries=shown, before=last if last > 1 else None)
+
+
+@router.get(
+    "/{id}/verify",
+    operation_id="verifyBudget",
+    summary="Is the history as recorded?",
+    dependencies=_READS,
+    responses=_NOT_FOUND,
+)
+async def verify(
+    request: Request,
+    id: Name,  # noqa: A002
+) -> VerificationOut:
+    """Checks the chain of hashes from its beginning, adds every charge again, and hashes the stored answers."""
+    budget, fault = await services_of(request).ledger_pool.audit(lambda ledger: ledger.verify(id))
+    return VerificationOut.of(budget, fault)
+
+
+router.routes.extend(_bodies.routes)
+
+
+async def _release(request: Request, services: Services, schema: MechanismIn | GaussianIn) -> Release:
+    check_work(
+        services.settings.max_work, "/mechanism/aggregates", schema.work, "give fewer columns or vectors, or mu_0"
+    )
+    release: Release = await services.to_domain(request, schema, services.accounting)
+    return release
+
+
+def _costed(planned: Sequence[MechanismIn | GaussianIn]) -> list[tuple[Release, Cost]]:
+    releases = [each.to_domain().bare for each in planned]
+    return [(release, cost_of(release)) for release in releases]
+
+
+def _queried(
+    c_u: int | None, sigma: float | None, tau: int | None, tau_star: float | None, mu_0: float
+) -> Release | None:
+    if c_u is None and sigma is None and tau is None and tau_star is None:
+        return None
+    if c_u is None or sigma is None or (tau is None) != (tau_star is None):
+        raise InvalidParameter("", "must have c_u and sigma, and tau and tau_star both or neither")
+    if tau is None or tau_star is None:
+        return PlainGaussian(c_u, sigma, mu_0)
+    return Mechanism(c_u, tau, tau_star, sigma, mu_0)
+
+
+def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
+    alone, after, fitting, all_fit = NOTHING, budget.spent, 0, True
+    limit = budget.limit.settled_by(plan[0][1])
+    for release, cost in plan:
+        alone, after = alone.plus(release, cost), after.plus(release, cost)
+        all_fit = all_fit and limit.admits(after)
+        fitting += all_fit
+    return PreviewOut(
+        fits=all_fit,
+        fitting=fitting,
+        asked=CostOut.of(alone, limit),
+        after=CostOut.of(after, limit),
+        used=limit.used(after),
+        remaining=RemainingOut.of(after, limit) if all_fit else None,
+    )

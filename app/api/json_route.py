@@ -1,0 +1,101 @@
+"""Routes that say what they need, and routes that read their body themselves: bytes to model, model to bytes.
+
+FastAPI's general handler decodes the body to Python objects, solves dependencies, keeps exit stacks and validates the
+answer again. A JsonRoute does without all of that, which takes longer than a certified δ.
+"""
+
+import inspect
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar
+
+from fastapi import Request
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope, Send
+
+from app.api.auth import Needs
+from app.api.bodies import BodyLimit
+from app.api.dependencies import services_of
+from app.api.problems import InvalidBody
+from app.api.schemas.mechanism import Strict
+from app.api.workload import in_pool
+from app.service.worker_pool import WorkerPool
+
+__all__ = ["DeclaredRoute", "JsonRoute", "content_type", "parsed", "parsed_body", "received"]
+
+M = TypeVar("M", bound=Strict)
+
+_SHORT_BYTES = 16 * 1024
+
+
+class DeclaredRoute(APIRoute):
+    """A route that the dispatcher can read: what it needs, and how large a body it takes."""
+
+    body_limit = BodyLimit()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        declared = [each.call for each in self.dependant.dependencies if isinstance(each.call, Needs)]
+        self.needs = declared[0] if len(declared) == 1 else None
+
+
+class JsonRoute(DeclaredRoute):
+    """For endpoints ``async def endpoint(request, body: Annotated[SomeModel, …]) -> SomeModel``."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.app = self.serve
+        self._model: type[Strict] = inspect.get_annotations(self.endpoint)["body"].__origin__
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if content_type(scope) != b"application/json":
+            raise HTTPException(415)
+        content = b"".join([chunk async for chunk in received(receive)])
+        encoded = await self.answer(Request(scope, receive), content)
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(encoded))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": encoded})
+
+    async def answer(self, request: Request, content: bytes) -> bytes:
+        answer: BaseModel | bytes = await self.endpoint(
+            request, await parsed_body(request, self._model, content, services_of(request).accounting)
+        )
+        return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
+
+
+async def parsed_body(request: Request, model: type[M], content: bytes, pool: WorkerPool) -> M:
+    """The body, read by a worker if it is long: a hundred thousand errors would hold up all other requests."""
+    if len(content) <= _SHORT_BYTES:
+        return parsed(model, content)
+    return await in_pool(request, pool, _slimmed, model, content, services_of(request).settings.max_work)
+
+
+def _slimmed(model: type[M], content: bytes, most_work: int) -> M:
+    return parsed(model, content).slimmed(most_work)
+
+
+def parsed(model: type[M], content: bytes) -> M:
+    """The body, or an error that keeps nothing of it."""
+    try:
+        return model.model_validate_json(content)
+    except ValidationError as error:
+        invalid = InvalidBody.of(error.errors(include_url=False, include_input=False))
+    raise invalid  # outside of the handler: there it would keep pydantic's error, and that the body
+
+
+async def received(receive: Receive) -> AsyncIterator[bytes]:
+    """The body as it arrives."""
+    more = True
+    while more:
+        message: Message = await receive()
+        if message["type"] == "http.disconnect":
+            raise HTTPException(400)  # nobody is left to read it, but it is not our fault
+        more = message.get("more_body", False)
+        yield message.get("body", b"")
+
+
+def content_type(scope: Scope) -> bytes:
+    """The media type of the body, in lower case and without parameters."""
+    header: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    return header.partition(b";")[0].strip().lower()

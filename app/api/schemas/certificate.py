@@ -1,0 +1,117 @@
+"""What a release is certified to cost, said beside it; nothing in it depends on the data."""
+
+import uuid
+from datetime import UTC, datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from app.api.schemas.mechanism import MechanismIn, Strict
+from app.version import VERSION
+from gsh.accounting.accountings import EXACT, Point, at_delta, at_epsilon
+from gsh.accounting.errors import InfeasibleTarget
+from gsh.accounting.mechanism import Mechanism
+from gsh.release.noise import Noise
+
+__all__ = ["CASE_STUDY", "Certificate", "Certified"]
+
+CASE_STUDY = {"c_u": 51914, "tau": 1, "tau_star": 13951.051328063842, "sigma": 2228.482632459166}
+
+
+class Certified(Strict):
+    """A complete mechanism, and the point of its privacy curve that its certificate shall state."""
+
+    mechanism: MechanismIn = Field(
+        title="Mechanism",
+        description="What is to be run, complete: as /calibrate returns it.",
+        examples=[CASE_STUDY],
+    )
+    epsilon: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, title="ε", description="At which ε the certificate shall state δ.", examples=[0.349]
+    )
+    delta: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        default=None,
+        title="δ",
+        description="At which δ the certificate shall state ε; refused where no finite ε exists.",
+        examples=[1e-5],
+    )
+
+    @model_validator(mode="after")
+    def _at_most_one(self) -> Self:
+        if self.epsilon is not None and self.delta is not None:
+            raise PydanticCustomError("stated", "", {"stated": "must have at most one of epsilon and delta"})
+        return self
+
+
+class GridOut(Strict):
+    """The steps to which released numbers are rounded: powers of two that depend on σ and Σ alone."""
+
+    count: float = Field(title="Count", description="The step of counts.", examples=[0.001953125])
+    values: dict[str, float] = Field(
+        title="Values", description="The step of each further column.", examples=[{"likes": 1.52587890625e-05}]
+    )
+
+
+class Certificate(Strict):
+    """The privacy of one release. Its whole curve is δ(ε) = max(δ_infinite, f(μ, ε))."""
+
+    release_id: str = Field(
+        title="Release", description="A random name of this release.", examples=["5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10"]
+    )
+    released_at: datetime = Field(title="Time", description="When it was made.", examples=["2026-11-16T12:00:00Z"])
+    service_version: str = Field(title="Version", description="The service that made it.", examples=["0.1.0"])
+    accounting: Literal["exact"] = Field(title="Accounting", description="How δ was found.", examples=["exact"])
+    mechanism: MechanismIn = Field(title="Mechanism", description="What was run.", examples=[CASE_STUDY])
+    mu_0: float = Field(title="μ₀", description="What further columns add to μ, per group; rounded up.", examples=[0.0])
+    mu: float = Field(
+        title="μ",
+        description="The Gaussian mechanism this is as hard to see through; rounded up.",
+        examples=[0.10224286368],
+    )
+    delta_infinite: float = Field(
+        title="δ_infinite",
+        description="The chance that a group which exists for one user alone is released; rounded up.",
+        examples=[9.999999999999999e-06],
+    )
+    epsilon: float | None = Field(
+        title="ε", description="As asked, or the smallest at δ; null where no point was asked for.", examples=[0.349]
+    )
+    delta: float | None = Field(
+        title="δ",
+        description="As asked, or the smallest at ε; null where no point was asked for.",
+        examples=[9.999999999999999e-06],
+    )
+    grid: GridOut = Field(
+        title="Grid",
+        description="What the numbers are rounded to.",
+        examples=[{"count": 0.001953125, "values": {}}],
+    )
+
+    @classmethod
+    def of(cls, asked: Certified, mechanism: Mechanism, noise: Noise) -> Self:
+        point = _point(asked, mechanism)
+        nothing_asked = asked.epsilon is None and asked.delta is None
+        names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
+        return cls(
+            release_id=str(uuid.uuid4()),
+            released_at=datetime.now(UTC).replace(microsecond=0),
+            service_version=VERSION,
+            accounting="exact",
+            mechanism=asked.mechanism,
+            mu_0=mechanism.mu_0,
+            mu=point.mu,
+            delta_infinite=point.delta_infinite,
+            epsilon=None if nothing_asked else point.epsilon,
+            delta=None if nothing_asked else point.delta,
+            grid=GridOut(count=noise.count_grid, values=dict(zip(names, noise.value_grids, strict=True))),
+        )
+
+
+def _point(asked: Certified, mechanism: Mechanism) -> Point:
+    if asked.delta is None:
+        return at_epsilon(EXACT, mechanism, asked.epsilon or 0.0)
+    point = at_delta(EXACT, mechanism, asked.delta)
+    if point.epsilon is None:
+        raise InfeasibleTarget("delta", f"must be at least {point.delta_infinite}: below it no finite ε exists")
+    return point

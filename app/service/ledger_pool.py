@@ -1,0 +1,105 @@
+"""The ledger, asked from the event loop: every call is made in a thread, for databases make one wait.
+
+Who only reads waits for nobody who writes: charges, readings and verifications have threads of their own.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from app.ledger.errors import LedgerUnavailable
+from app.ledger.opening import connections_of, exists, open_ledger
+from app.ledger.store import Ledger
+from app.service.errors import Busy
+
+__all__ = ["LedgerPool"]
+
+T = TypeVar("T")
+
+logger = logging.getLogger("app.ledger")
+
+_MOST_WAITING = 512
+_READERS = 2
+
+
+class _Threads:
+    """Some threads, and a bound on how many may wait for one."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._room = _MOST_WAITING
+
+    async def run(self, work: Callable[[], T]) -> T:
+        if self._room == 0:
+            raise Busy
+        self._room -= 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        finally:
+            self._room += 1
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+
+
+class LedgerPool:
+    """Opens the ledger when it is first asked, or asked again after it could not be opened."""
+
+    def __init__(self, place: str, secret: str) -> None:
+        self._place = place
+        self._secret = secret
+        self._connections = connections_of(place)
+        self._writing = _Threads(self._connections.threads, "ledger-writing")
+        self._reading = _Threads(_READERS, "ledger-reading")
+        self._fetching = _Threads(_READERS, "ledger-fetching")
+        self._admitting = _Threads(1, "ledger-admitting")
+        self._auditing = _Threads(1, "ledger-auditing")
+        self._opening = threading.Lock()
+        self._ledger: Ledger | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a ledger, without making one."""
+        return self._ledger is not None or exists(self._place)
+
+    async def start(self) -> None:
+        """Make and migrate the ledger; where that fails now, requests will be told 503 until it succeeds."""
+        try:
+            await self.ask(lambda _ledger: None)
+        except LedgerUnavailable as error:
+            logger.warning("the ledger is unavailable: %s", error)
+
+    async def ask(self, work: Callable[[Ledger], T]) -> T:
+        """What ``work`` says, which may write to the ledger."""
+        return await self._writing.run(lambda: self._work(work))
+
+    async def read(self, work: Callable[[Ledger], T]) -> T:
+        """What ``work`` says, which only reads, and little."""
+        return await self._reading.run(lambda: self._work(work))
+
+    async def fetch(self, work: Callable[[Ledger], T]) -> T:
+        """What ``work`` says, which reads or hashes much: a whole answer, or a whole request."""
+        return await self._fetching.run(lambda: self._work(work))
+
+    async def admit(self, work: Callable[[Ledger], T]) -> T:
+        """What ``work`` says of access keys. No request waits at the gate for what others do behind it."""
+        return await self._admitting.run(lambda: self._work(work))
+
+    async def audit(self, work: Callable[[Ledger], T]) -> T:
+        """What ``work`` says, which reads a whole history: one at a time, so that other readers find a thread."""
+        return await self._auditing.run(lambda: self._work(work))
+
+    def close(self) -> None:
+        for threads in (self._writing, self._reading, self._fetching, self._admitting, self._auditing):
+            threads.close()
+        self._connections.close()
+
+    def _work(self, work: Callable[[Ledger], T]) -> T:
+        ledger = self._ledger
+        if ledger is None:
+            with self._opening:  # whoever comes first opens it, for all
+                ledger = self._ledger = self._ledger or open_ledger(self._place, self._secret, self._connections)
+        return work(ledger)

@@ -1,0 +1,1 @@
+"""Exact, certified privacy accounting for the Gaussian sparse histogram mechanism, and the mechanism itself."""

@@ -1,0 +1,164 @@
+"""The accountings: exact, add-the-deltas, zCDP. They differ in how two quantities make one δ; zCDP in the second too.
+
+δ_infinite    = 1 − p^C_u,  p = Φ((τ* − τ)/σ)           a group that exists for one user alone is released
+δ_gaussian(ε) = f(μ, ε),    μ² = C_u (1/σ² + μ₀²)       the noise on the groups that exist anyway
+
+exact         δ(ε) = max(δ_infinite, δ_gaussian(ε))     [KKWZ Thm. 5.4 and docs/closed-form.md]
+add-deltas    δ(ε) = δ_infinite + δ_gaussian(ε)         [KKWZ Thm. 4.1, Cor. 5.4.1], an over-estimate
+zcdp          the same, with what zCDP says of the noise in place of f: a larger over-estimate (zcdp.py)
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from flint import arb
+
+from gsh.accounting import gaussian, zcdp
+from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.balls import approximate, at_most, round_up, smallest_double
+
+__all__ = [
+    "ADD_DELTAS",
+    "EXACT",
+    "ZCDP",
+    "Accounting",
+    "AccountingName",
+    "Binding",
+    "Noise",
+    "Point",
+    "at_delta",
+    "at_epsilon",
+    "check_target",
+    "delta_infinite",
+    "fits",
+]
+
+AccountingName = Literal["exact", "add-deltas"]
+Binding = Literal["gaussian", "infinite", "both"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noise:
+    """What is charged for the noise on the groups that exist anyway: ``delta(μ, ε)``, and about its inverse in μ."""
+
+    delta: Callable[[arb, arb], arb]
+    mu_at: Callable[[arb, arb], arb]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accounting:
+    """``total`` makes δ of its two parts; ``room`` is what it leaves for one part when the other is ``spent()``."""
+
+    name: AccountingName | Literal["zcdp"]
+    noise: Noise
+    total: Callable[[arb, arb], arb]
+    room: Callable[[arb, Callable[[], arb]], arb]
+    binding: Callable[[float, float], Binding]
+
+
+_ANALYTIC = Noise(gaussian.delta, gaussian.mu_at)
+
+EXACT = Accounting(
+    name="exact",
+    noise=_ANALYTIC,
+    total=lambda infinite, gaussian: infinite.max(gaussian),
+    room=lambda delta, _spent: delta,
+    binding=lambda infinite, gaussian: "infinite" if infinite > gaussian else "gaussian",
+)
+ADD_DELTAS = Accounting(
+    name="add-deltas",
+    noise=_ANALYTIC,
+    total=lambda infinite, gaussian: infinite + gaussian,
+    room=lambda delta, spent: delta - spent(),
+    binding=lambda _infinite, _gaussian: "both",
+)
+ZCDP = replace(ADD_DELTAS, name="zcdp", noise=Noise(zcdp.delta, zcdp.mu_at))
+
+
+class Point(NamedTuple):
+    """One certified point of a privacy curve. ``epsilon`` and ``delta_gaussian`` are None where no finite ε exists.
+
+    ``mu`` is the mechanism's, the same all along the curve: it falls out of the evaluation.
+    """
+
+    epsilon: float | None
+    delta: float
+    delta_gaussian: float | None
+    delta_infinite: float
+    binding: Binding
+    mu: float
+
+
+def delta_infinite(mechanism: Mechanism) -> arb:
+    """1 − p^C_u, as a ball.  [KKWZ Thm. 5.4, T1]"""
+    return -(mechanism.c_u * mechanism.log_p).expm1()
+
+
+def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> Point:
+    """The smallest δ at ε that the accounting can claim, rounded up and at most 1."""
+    _check_epsilon(epsilon)
+
+    def parts() -> tuple[arb, arb, arb, arb]:
+        infinite, mu = delta_infinite(mechanism), mechanism.mu
+        noise = accounting.noise.delta(mu, arb(epsilon))
+        return infinite, noise, accounting.total(infinite, noise), mu
+
+    infinite, noise, total, mu = round_up(parts, ceilings=(1.0, 1.0, 1.0, math.inf))
+    return Point(epsilon, total, noise, infinite, accounting.binding(infinite, noise), _finite(mu))
+
+
+def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Point:
+    """The smallest ε at δ that the accounting can claim, rounded up, or None where no finite ε exists."""
+    _check_delta(delta)
+    if not at_most(lambda: (delta_infinite(mechanism), arb(delta))):
+        infinite, mu = round_up(lambda: (delta_infinite(mechanism), mechanism.mu), ceilings=(1.0, math.inf))
+        return Point(None, delta, None, infinite, accounting.binding(infinite, 0.0), _finite(mu))
+
+    # The search ends where it has evaluated the curve already, so it keeps what it evaluates.
+    points: dict[float, Point] = {}
+
+    def meets(epsilon: float) -> bool:
+        points[epsilon] = at_epsilon(accounting, mechanism, epsilon)
+        return points[epsilon].delta <= delta
+
+    def root() -> arb:
+        return gaussian.epsilon_at(mechanism.mu, accounting.room(arb(delta), lambda: delta_infinite(mechanism)))
+
+    epsilon = smallest_double(meets, approximate(root), lowest=0.0)
+    if epsilon is None:
+        raise InvalidParameter("sigma", "must be large enough that ε is a finite double")
+    return points[epsilon]._replace(delta=delta)
+
+
+def fits(accounting: Accounting, mechanism: Mechanism, epsilon: float, delta: float) -> bool:
+    """Whether the mechanism is provably (ε, δ)-private by the accounting: ``at_epsilon(…).delta <= delta``."""
+    return at_most(
+        lambda: (
+            accounting.total(delta_infinite(mechanism), accounting.noise.delta(mechanism.mu, arb(epsilon))),
+            arb(delta),
+        )
+    )
+
+
+def check_target(epsilon: float, delta: float) -> None:
+    _check_epsilon(epsilon)
+    _check_delta(delta)
+
+
+def _finite(mu: float) -> float:
+    if math.isinf(mu):
+        raise InvalidParameter("sigma", "must be large enough that μ is a finite double")
+    return mu
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise InvalidParameter("epsilon", "must be at least 0 and finite")
+
+
+def _check_delta(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise InvalidParameter("delta", "must be greater than 0 and less than 1")

@@ -1,0 +1,1 @@
+"""The least noise and threshold, or the largest C_u, for a target."""

@@ -1,0 +1,128 @@
+"""What a calibration starts from: a mechanism with parts left open, and the (ε, δ) it shall meet."""
+
+import sys
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Literal, get_args
+
+from gsh.accounting.accountings import check_target
+from gsh.accounting.covariance import Matrix
+from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
+from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.sensitivity import Sensitivity, mu_0
+
+__all__ = ["ANY_TAU_STAR", "Draft", "Parameter", "RelativeAggregates", "Target"]
+
+Parameter = Literal["c_u", "sigma", "tau_star"]
+_PARAMETERS: tuple[Parameter, ...] = get_args(Parameter)
+_POINTER = "aggregates/relative_covariance"
+
+ANY_TAU_STAR = sys.float_info.max
+"""Stands in for a τ* that plays no part."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeAggregates:
+    """Columns whose noise scales with σ: Σ = σ² · ``relative_covariance``, each entry rounded to a double."""
+
+    names: tuple[str, ...]
+    relative_covariance: Matrix
+    sensitivity: Sensitivity
+    relative_mu_0: float = field(init=False, compare=False)
+    """μ₀·σ, certified upward."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relative_mu_0", mu_0(self.relative_covariance, self.sensitivity, _POINTER))
+
+    def at(self, sigma: float) -> Aggregates:
+        try:
+            scaled = tuple(tuple(_scaled(entry, sigma) for entry in row) for row in self.relative_covariance)
+            return Aggregates(self.names, scaled, self.sensitivity)
+        except OverflowError:
+            raise InfeasibleTarget(
+                _POINTER, "must be smaller: multiplied by σ² it exceeds the largest double"
+            ) from None
+        except InvalidParameter as error:
+            if error.pointer != "aggregates/covariance":
+                raise
+            raise InvalidParameter(_POINTER, f"multiplied by σ² {error.detail}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeMuZero:
+    """The same with a Σ that is not rounded: μ₀ = ``relative_mu_0``/σ."""
+
+    relative_mu_0: float
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The (ε, δ) to meet."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_target(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A mechanism with what is to be solved left None. ``columns`` is a plain number where μ₀ is given directly."""
+
+    c_u: int | None
+    tau: int
+    tau_star: float | None
+    sigma: float | None
+    columns: Aggregates | RelativeAggregates | RelativeMuZero | float = 0.0
+
+    @property
+    def missing(self) -> tuple[Parameter, ...]:
+        return tuple(name for name in _PARAMETERS if getattr(self, name) is None)
+
+    def check(self) -> None:
+        """Refuse what no completion could mend."""
+        if self.tau >= ANY_TAU_STAR:
+            raise InvalidParameter("tau", "must be less than the largest double")
+        Mechanism(
+            c_u=1 if self.c_u is None else self.c_u,
+            tau=self.tau,
+            tau_star=ANY_TAU_STAR if self.tau_star is None else self.tau_star,
+            sigma=1.0 if self.sigma is None else self.sigma,
+            mu_0=self.columns if isinstance(self.columns, float | int) else 0.0,
+        )
+
+    def with_sigma(self, sigma: float) -> "Draft":
+        """The draft at this σ, with Σ absolute."""
+        match self.columns:
+            case RelativeAggregates() as relative:
+                return replace(self, sigma=sigma, columns=relative.at(sigma))
+            case RelativeMuZero(relative_mu_0):
+                return replace(self, sigma=sigma, columns=relative_mu_0 / sigma)
+            case _:
+                return replace(self, sigma=sigma)
+
+    def unrounded(self) -> "Draft":
+        """The draft with a Σ that scales with σ exactly, to search with."""
+        if isinstance(self.columns, RelativeAggregates):
+            return replace(self, columns=RelativeMuZero(self.columns.relative_mu_0))
+        return self
+
+    def complete(self, c_u: int | None = None, tau_star: float | None = None) -> Mechanism:
+        """The mechanism, with the missing values given; σ and an absolute Σ must be there already."""
+        c_u = self.c_u if c_u is None else c_u
+        tau_star = self.tau_star if tau_star is None else tau_star
+        if c_u is None or tau_star is None or self.sigma is None:
+            raise TypeError("still incomplete")
+        match self.columns:
+            case Aggregates() as aggregates:
+                return Mechanism(c_u, self.tau, tau_star, self.sigma, aggregates=aggregates)
+            case float() | int() as mu_0:
+                return Mechanism(c_u, self.tau, tau_star, self.sigma, mu_0=mu_0)
+            case _:
+                raise TypeError("Σ is still relative")
+
+
+def _scaled(entry: float, sigma: float) -> float:
+    """entry · σ², to the nearest double."""
+    return float(Fraction(entry) * Fraction(sigma) ** 2)

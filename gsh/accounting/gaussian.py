@@ -1,0 +1,120 @@
+"""The analytic Gaussian mechanism: its δ as a function of (μ, ε), and the two inverses.
+
+All functions take and return balls, and so run inside ``balls``. The inverses are guesses: Newton's method on
+midpoints. Whoever uses one settles the last bit with a certified comparison.
+"""
+
+import functools
+import math
+
+from flint import arb, ctx
+
+from gsh.accounting.numerics.newton import newton
+
+__all__ = ["delta", "epsilon_at", "mu_at", "quantile", "tail"]
+
+_FAR_OUT = 10_000
+_DOUBLE_STEPS = 12
+_ROOT_OF_HALF = math.sqrt(0.5)
+_MOST_EXPONENT = 700.0  # e^ε is a double up to 709
+
+
+def tail(x: arb) -> arb:
+    """Φ(−x).
+
+    Past 4e5 arb's erfc is only a bound, so far out the tail comes from erfc(z) = e^(−z²) U(½, ½, z²)/√π, which keeps
+    its relative accuracy but is slower near zero.  [DLMF 7.11.5]
+    """
+    if x < _FAR_OUT:
+        return (x * _root_of_half(ctx.prec)).erfc() / 2
+    half_square, half = x * x / 2, arb(1) / 2
+    return (-half_square).exp() * half_square.hypgeom_u(half, half) / (4 * arb.pi()).sqrt()
+
+
+def quantile(q: arb) -> arb:
+    """The x with Φ(−x) = q."""
+    return (2 * q).erfcinv() * arb(2).sqrt()
+
+
+def delta(mu: arb, epsilon: arb) -> arb:
+    """δ of the Gaussian mechanism at any real ε.  [Balle & Wang 2018, Thm. 8; KKWZ Thm. 2.2]
+
+    f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)
+    """
+    gained, paid = _sides(mu, epsilon)
+    return gained - paid
+
+
+def epsilon_at(mu: arb, target: arb) -> arb:
+    """About the real ε with f(μ, ε) = δ.
+
+    √(−2 ln f) is nearly a straight line in ε, so Newton's method on it takes few steps from the bound
+    f ≤ Φ(μ/2 − ε/μ).
+    """
+    height = _height(target)
+
+    def step(epsilon: arb) -> arb:
+        gained, paid = _sides(mu, epsilon)
+        value = gained - paid
+        here = _height(value)
+        return epsilon - (here - height) * here * value / paid
+
+    start = _epsilon_in_doubles(float(mu), float(target))
+    return newton(step, mu * (mu / 2 + quantile(target)) if start is None else arb(start))
+
+
+def _epsilon_in_doubles(mu: float, target: float) -> float | None:
+    """The same in doubles, or None where they will not do: a start that saves most of the steps in balls."""
+    if not (1e-6 < mu < 30 and 1e-200 < target < 0.5):
+        return None
+    height = math.sqrt(-2 * math.log(target))
+    epsilon = mu * (mu / 2 + height)
+    for _ in range(_DOUBLE_STEPS):
+        if epsilon > _MOST_EXPONENT:
+            return None
+        paid = math.exp(epsilon) * math.erfc((epsilon / mu + mu / 2) * _ROOT_OF_HALF) / 2
+        value = math.erfc((epsilon / mu - mu / 2) * _ROOT_OF_HALF) / 2 - paid
+        if not (0 < value < 1 and paid > 0):
+            return None
+        here = math.sqrt(-2 * math.log(value))
+        change = (here - height) * here * value / paid
+        epsilon -= change
+        if abs(change) < 1e-9 * abs(epsilon):
+            break
+    return epsilon if math.isfinite(epsilon) else None
+
+
+def mu_at(epsilon: arb, target: arb) -> arb:
+    """About the μ with f(μ, ε) = δ.
+
+    ln f rises with ln μ ever more slowly, so Newton's method in these variables converges from the left;
+    f(μ, ε) ≤ μ/√(2π) and f(μ, ε) ≤ Φ(μ/2 − ε/μ) give such a start.
+    """
+
+    def step(mu: arb) -> arb:
+        centre, half = epsilon / mu, mu / 2
+        value = delta(mu, epsilon)
+        density = (-((centre - half) ** 2) / 2).exp() / (2 * arb.pi()).sqrt()
+        return mu * (-(value / target).log() * value / (mu * density)).exp()
+
+    z = quantile(target)
+    root = (z * z + 2 * epsilon).sqrt()
+    by_tail = 2 * epsilon / (z + root) if z > 0 else root - z
+    return newton(step, (target * (2 * arb.pi()).sqrt()).max(by_tail))
+
+
+def _sides(mu: arb, epsilon: arb) -> tuple[arb, arb]:
+    """The two terms of f. The second is also −∂f/∂ε."""
+    centre, half = epsilon / mu, mu / 2
+    return tail(centre - half), epsilon.exp() * tail(centre + half)
+
+
+@functools.cache
+def _root_of_half(_precision: int) -> arb:
+    """√½, once per precision."""
+    return (arb(1) / 2).sqrt()
+
+
+def _height(probability: arb) -> arb:
+    """√(−2 ln q): how far out a normal tail of probability q starts, roughly."""
+    return (-2 * probability.log()).sqrt()

@@ -1,0 +1,1 @@
+"""Certified arithmetic and searches over doubles. Nothing here knows of privacy."""

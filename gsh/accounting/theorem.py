@@ -1,0 +1,200 @@
+"""The paper's Theorem 5.4 evaluated literally: every split of C_u groups into a₌ at τ and a₊ above it.
+
+    T1 = 1 − p^C_u
+    T2 = max over a₊ ≥ 1 of   1 − p^a₌ + p^a₌ f(μ(a₊), ε − a₌ ln p)        a user is added
+    T3 = max over a₊ ≥ 1 of   f(μ(a₊), ε + a₌ ln p)                        a user is removed
+
+This is O(C_u), the independent check of the closed form in ``methods``. Doubles, vectorised and in log-odds so that
+nothing saturates, screen the splits; the few that may be the worst are then evaluated in balls.
+
+Both terms are 1 − e^(−d)(1 − f(μ, e)) with e ≥ 0: T2 has d = −a₌ ln p and e = ε + d; T3 has d = max(0, −e′) and
+e = |e′| where e′ = ε + a₌ ln p, because f(μ, −e) = 1 − e^(−e)(1 − f(μ, e)).
+
+How ln f(μ, e) = ln φ(a) + ln(R(a) − R(b)) is computed, a = e/μ − μ/2, b = a + μ, R Mills' ratio Φ(−t)/φ(t):
+
+    a > 50            R(t) = 1/t − 1/t³ + 3/t⁵ − …, differences term by term
+    μ < 1             ∫ₐᵇ (1 − t R(t)) dt by Gauss–Legendre, because R(a) − R(b) would cancel
+    a > 0             as written
+    a ≤ 0             ln(1 − (1 − f)), where 1 − f = φ(a)(R(−a) + R(b)) has no cancellation
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from gsh.accounting import gaussian
+from gsh.accounting.accountings import delta_infinite
+from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.balls import round_up
+
+__all__ = ["Term", "Theorem", "evaluate"]
+
+Doubles = NDArray[np.float64]
+
+_CHUNK = 1 << 15
+# Wider than any error of the screening where it matters, between the two log-odds below; tests hold it to that.
+_WINDOW = 1e-8
+_LOG_LEAST_DOUBLE, _LOG_ODDS_OF_ONE = -745.0, 40.0
+_FAR_OUT = 50.0
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+_LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """The certified value of a term and the split of the C_u groups where it is reached."""
+
+    value: float
+    a_plus: int
+    a_equal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """T1, T2 and T3 at one ε. The theorem's δ is the largest of them."""
+
+    t1: Term
+    t2: Term
+    t3: Term
+
+    @property
+    def delta(self) -> float:
+        return max(self.t1.value, self.t2.value, self.t3.value)
+
+
+def evaluate(mechanism: Mechanism, epsilon: float) -> Theorem:
+    """The three terms at ε, each rounded up, with its worst case.  [KKWZ Thm. 5.4]"""
+    (at_threshold,) = round_up(lambda: [delta_infinite(mechanism)], ceilings=(1.0,))
+    return Theorem(
+        t1=Term(at_threshold, a_plus=0, a_equal=mechanism.c_u),
+        t2=_worst(mechanism, epsilon, _added_screen, _added),
+        t3=_worst(mechanism, epsilon, _removed_screen, _removed),
+    )
+
+
+def _added(mechanism: Mechanism, epsilon: float, a_equal: int) -> arb:
+    """1 − p^a₌ + p^a₌ f(μ(a₊), ε − a₌ ln p), as a ball."""
+    log_power = a_equal * mechanism.log_p
+    noise = gaussian.delta(_mu(mechanism, a_equal), epsilon - log_power)
+    return -log_power.expm1() + log_power.exp() * noise
+
+
+def _removed(mechanism: Mechanism, epsilon: float, a_equal: int) -> arb:
+    """f(μ(a₊), ε + a₌ ln p), as a ball."""
+    log_power = a_equal * mechanism.log_p
+    return gaussian.delta(_mu(mechanism, a_equal), epsilon + log_power)
+
+
+def _mu(mechanism: Mechanism, a_equal: int) -> arb:
+    """μ(a₊), as a ball."""
+    return ((mechanism.c_u - a_equal) * mechanism.mu_squared_per_group).sqrt()
+
+
+def _added_screen(epsilon: float, log_d: Doubles) -> tuple[Doubles, Doubles]:
+    """(ln d, e) of T2."""
+    return log_d, epsilon + np.exp(log_d)
+
+
+def _removed_screen(epsilon: float, log_d: Doubles) -> tuple[Doubles, Doubles]:
+    """(ln d, e) of T3."""
+    if epsilon == 0:
+        return log_d, np.exp(log_d)
+    shifted = epsilon - np.exp(log_d)
+    return np.log(np.maximum(0.0, -shifted)), np.abs(shifted)
+
+
+Ball = Callable[[Mechanism, float, int], arb]
+Screen = Callable[[float, Doubles], tuple[Doubles, Doubles]]
+
+
+def _worst(mechanism: Mechanism, epsilon: float, screen: Screen, ball: Ball) -> Term:
+    """The largest value of a term over all splits: screened in doubles, settled in balls."""
+    certified = [
+        (round_up(lambda a_equal=a_equal: [ball(mechanism, epsilon, a_equal)], ceilings=(1.0,))[0], a_equal)  # type: ignore[misc]
+        for a_equal in _candidates(mechanism, epsilon, screen)
+    ]
+    value, a_equal = max(certified, key=lambda pair: pair[0])
+    return Term(value, a_plus=mechanism.c_u - a_equal, a_equal=a_equal)
+
+
+def _candidates(mechanism: Mechanism, epsilon: float, screen: Screen) -> list[int]:
+    """Every a₌ whose term may be the largest; one of them where all of those round up to 1 or to the least double."""
+    log_rate = _log_minus_log_p(mechanism.tau_gap / mechanism.sigma)
+    mu_per_group = np.hypot(1 / mechanism.sigma, mechanism.mu_0)
+    best, where = -np.inf, 0
+    kept: list[tuple[NDArray[np.int64], Doubles]] = []
+    for start in range(0, mechanism.c_u, _CHUNK):
+        a_equal = np.arange(start, min(start + _CHUNK, mechanism.c_u))
+        with np.errstate(all="ignore"):
+            log_d, e = screen(epsilon, np.log(a_equal) + log_rate)
+            odds = _log_odds(mu_per_group * np.sqrt(mechanism.c_u - a_equal), e, log_d)
+        if odds.max() > best:
+            best, where = float(odds.max()), int(a_equal[odds.argmax()])
+        close = odds >= best - _WINDOW
+        kept.append((a_equal[close], odds[close]))
+    if not _LOG_LEAST_DOUBLE < best < _LOG_ODDS_OF_ONE:
+        return [where]
+    return [int(a) for a_equal, odds in kept for a in a_equal[odds >= best - _WINDOW]]
+
+
+def _log_odds(mu: Doubles, e: Doubles, log_d: Doubles) -> Doubles:
+    """ln(T/(1 − T)) of T = 1 − e^(−d)(1 − f(μ, e)), e ≥ 0."""
+    d = np.exp(log_d)
+    log_f, log_not_f = _log_gaussian(mu, e)
+    log_share = np.where(d > 1e-300, np.log(-np.expm1(-d)), log_d)
+    odds: Doubles = np.logaddexp(log_share, log_f - d) + d - log_not_f
+    return odds
+
+
+def _log_gaussian(mu: Doubles, e: Doubles) -> tuple[Doubles, Doubles]:
+    """ln f(μ, e) and ln(1 − f(μ, e)) for e ≥ 0, by the map of regimes above."""
+    a, b = e / mu - mu / 2, e / mu + mu / 2
+    log_phi = -a * a / 2 - _LOG_SQRT_2PI
+    log_f = np.empty_like(mu)
+    log_not_f = np.empty_like(mu)
+
+    far = a > _FAR_OUT
+    near = ~far & (mu < 1)
+    low = ~far & ~near & (a <= 0)
+    rest = ~far & ~near & ~low
+    log_f[far] = log_phi[far] + np.log(_mills_drop_far(a[far], mu[far]))
+    log_f[near] = log_phi[near] + np.log(_mills_drop_near(a[near], mu[near]))
+    log_f[rest] = log_phi[rest] + np.log(_mills(a[rest]) - _mills(b[rest]))
+    log_not_f[~low] = np.log1p(-np.exp(log_f[~low]))
+    log_not_f[low] = log_phi[low] + np.log(_mills(-a[low]) + _mills(b[low]))
+    log_f[low] = np.log1p(-np.exp(log_not_f[low]))
+    return log_f, log_not_f
+
+
+def _mills(t: Doubles) -> Doubles:
+    """R(t) = Φ(−t)/φ(t)."""
+    ratio: Doubles = np.sqrt(np.pi / 2) * erfcx(t / np.sqrt(2))
+    return ratio
+
+
+def _mills_drop_near(a: Doubles, mu: Doubles) -> Doubles:
+    """R(a) − R(a + μ) = ∫ (1 − t R(t)) dt, for μ < 1 and a ≤ 50."""
+    total = np.zeros_like(a)
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        t = a + mu * (node + 1) / 2
+        total += weight * (1 - t * _mills(t))
+    drop: Doubles = total * mu / 2
+    return drop
+
+
+def _mills_drop_far(a: Doubles, mu: Doubles) -> Doubles:
+    """R(a) − R(a + μ) for a > 50, with 1/aⁿ − 1/bⁿ = (1 − e^(−n ln(1 + μ/a)))/aⁿ."""
+    stretch = np.log1p(mu / a)
+    total = np.zeros_like(a)
+    for n, coefficient in ((9, 105.0), (7, -15.0), (5, 3.0), (3, -1.0), (1, 1.0)):
+        total += coefficient * -np.expm1(-n * stretch) / a**n
+    return total
+
+
+def _log_minus_log_p(x: float) -> float:
+    """ln(−ln Φ(x)) for x > 0."""
+    return float(log_ndtr(-x)) if x > 20 else float(np.log(-np.log1p(-ndtr(-x))))

@@ -1,0 +1,132 @@
+"""Key columns: read from any encoding, and written anew from their kept rows alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gsh.release.errors import InvalidGroups
+from gsh.release.keys.canonical import canonical, with_dictionary, with_runs
+from gsh.release.keys.order import Positions, comparable, ranked
+from gsh.release.keys.types import answer_type, is_text, is_unicode
+
+__all__ = ["Key", "batches", "key_of", "plain"]
+
+_MOST_ROWS = 1 << 17
+_MOST_BYTES = 1 << 28
+_MOST_ENTRIES = _MOST_ENTRY_BYTES = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A posted key column, and the type that its kept rows are written in."""
+
+    type: pa.DataType
+    rows: pa.Array
+    """The values in a type from which rows can be taken. For a dictionary: the ranks of the entries."""
+    entries: pa.Array | None = None
+    """For a dictionary: its distinct entries by rank."""
+
+    def comparable(self) -> list[pa.Array]:
+        return comparable(self.rows)
+
+    def kept(self, rows: Positions, places: Sequence[slice]) -> Iterator[pa.Array]:
+        """The kept rows in canonical form, batch by batch. All batches share one dictionary."""
+        if self.entries is not None:
+            return self._kept_with_dictionary(self.entries, rows, places)
+        taken = (self.rows.take(pa.array(rows[place])) for place in places)
+        if pa.types.is_run_end_encoded(self.type):
+            return (with_runs(values, self.type) for values in taken)
+        return (canonical(values, self.type) for values in taken)
+
+    def _kept_with_dictionary(
+        self, entries: pa.Array, rows: Positions, places: Sequence[slice]
+    ) -> Iterator[pa.DictionaryArray]:
+        ranks = self.rows.take(pa.array(rows))
+        is_used = np.zeros(len(entries), np.bool_)
+        is_used[ranks.drop_null().to_numpy()] = True
+        used = canonical(entries.take(pa.array(np.flatnonzero(is_used))), self.type.value_type)
+        indices = pa.array(np.cumsum(is_used, dtype=np.int32) - np.int32(1)).take(ranks)
+        return (with_dictionary(indices[place], used) for place in places)
+
+
+def key_of(column: pa.ChunkedArray, field: pa.Field, pointer: str) -> Key:
+    """The key column, or an error if the answer could not have it: no noise is drawn for that."""
+    kind = answer_type(field, pointer)
+    try:
+        if not pa.types.is_dictionary(kind):
+            return Key(kind, plain(column))
+        indices, entries = _joined_dictionaries(column)
+        ranks, places = ranked(entries)
+        distinct = entries.take(pa.array(places))
+    except MemoryError:
+        raise
+    except pa.ArrowException:
+        raise InvalidGroups(pointer, "must name a column that can be decoded") from None
+    if is_text(kind.value_type) and (pc.sum(pc.binary_length(distinct)).as_py() or 0) > _MOST_ENTRY_BYTES:
+        raise InvalidGroups(pointer, f"must have at most {_MOST_ENTRY_BYTES} bytes of distinct values in a dictionary")
+    return Key(kind, ranks.take(indices), distinct)
+
+
+def plain(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece and in a type from which rows can be taken."""
+    kind = column.type
+    if kind == pa.bool8():
+        # Every byte but 0 is true; keys that are equal must have equal bytes.
+        return plain(column.cast(pa.bool_()).cast(pa.int8()))
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    if pa.types.is_run_end_encoded(kind):
+        decoded = [_run_end_decoded(chunk) for chunk in column.chunks]
+        return plain(pa.chunked_array(decoded, None if decoded else kind.value_type))
+    if is_text(kind) and (column.num_chunks != 1 or kind in (pa.string_view(), pa.binary_view())):
+        # Together the pieces may be longer than the offsets of the smaller types can tell.
+        column = column.cast(pa.large_string() if is_unicode(kind) else pa.large_binary())
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _run_end_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
+    runs = np.searchsorted(array.run_ends.to_numpy(), np.arange(array.offset, array.offset + len(array)), side="right")
+    return plain(pa.chunked_array([array.values])).take(pa.array(runs))
+
+
+def _joined_dictionaries(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Indices and entries in one piece each. Entries may be there twice.
+
+    Arrow's own unification takes no null entries, and turns half-precision numbers into other ones.
+    """
+    last = pa.array([], column.type.value_type)
+    entries, indices, start, length = [last], [pa.array([], pa.int64())], 0, 0
+    for chunk in column.chunks:
+        dictionary = chunk.dictionary
+        if _memory(dictionary) != _memory(last):
+            # The pieces of a file often have copies of one dictionary, or of one that grows.
+            is_more = dictionary.slice(0, len(last)).equals(last)
+            start = start if is_more else length
+            entries.append(dictionary.slice(len(last)) if is_more else dictionary)
+            length, last = start + len(dictionary), dictionary
+        indices.append(pc.add(chunk.indices.cast(pa.int64()), start))
+    if length > _MOST_ENTRIES:
+        raise pa.ArrowInvalid
+    return pa.concat_arrays(indices), plain(pa.chunked_array(entries[1:] or entries))
+
+
+def _memory(array: pa.Array) -> tuple[int, ...]:
+    return array.offset, len(array), *(part.address for part in array.buffers() if part)
+
+
+def batches(keys: Sequence[Key], rows: Positions) -> Iterator[slice]:
+    """Where to cut: no batch has too many rows, nor so long keys that their offsets could not tell."""
+    ends = np.zeros(1 + len(rows), np.int64)
+    for key in keys:
+        if is_text(key.rows.type):
+            lengths = pc.fill_null(pc.binary_length(key.rows), 0).take(pa.array(rows))
+            ends[1:] += np.cumsum(lengths.to_numpy())
+    start = 0
+    while start < len(rows):
+        fitting = int(np.searchsorted(ends, ends[start] + _MOST_BYTES, side="right")) - 1
+        end = min(start + _MOST_ROWS, max(fitting, start + 1), len(rows))
+        yield slice(start, end)
+        start = end

@@ -1,0 +1,83 @@
+"""Keys as JSON has them: strings, numbers, and lists of these, even mixed; as columns that can be compared.
+
+Numbers come before strings and these before lists. Lists are compared part by part, and one that is the beginning of
+another comes before it. 1 and 1.0 are the same number, as they are in JSON.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from gsh.release.errors import InvalidGroups
+
+__all__ = ["columns_of", "written"]
+
+_MOST_PARTS = 100
+_RANK_OF_TYPE = {int: 0, float: 0, str: 1}
+_RANK_OF_LISTS = 2
+
+
+def columns_of(keys: Sequence[Any], pointer: str) -> list[pa.Array]:
+    """Comparable columns: one for each part where keys are all of one kind, else one of their ranks."""
+    columns = [_column(part) for part in _parts(keys)]
+    if columns and None not in columns:
+        return columns
+    return [_ranks(keys, pointer)]
+
+
+def written(key: Any) -> Any:
+    """The key as an answer has it: equal keys are written alike, so 1.0 is 1 and −0.0 is 0."""
+    if type(key) is float and key.is_integer():
+        return int(key)
+    return list(map(written, key)) if type(key) is list else key
+
+
+def _parts(keys: Sequence[Any]) -> list[Sequence[Any]]:
+    """The parts of keys that are all scalars, or all lists of one length; otherwise nothing."""
+    kinds = set(map(type, keys))
+    if list not in kinds:
+        return [keys]
+    lengths = set(map(len, keys)) if kinds == {list} else set()
+    if len(lengths) != 1 or max(lengths) > _MOST_PARTS:
+        return []
+    return [[key[place] for key in keys] for place in range(lengths.pop())]
+
+
+def _column(part: Sequence[Any]) -> pa.Array | None:
+    """A part that is all strings, or all integers of 64 bits."""
+    kinds = set(map(type, part))
+    try:
+        return pa.array(part, {str: pa.large_string(), int: pa.int64()}[kinds.pop()]) if len(kinds) == 1 else None
+    except (KeyError, OverflowError):
+        return None
+
+
+def _ranks(keys: Sequence[Any], pointer: str) -> pa.Array:
+    """For each key its rank among them, by a plain sort; equal ones share a rank."""
+    comparable = [_comparable(key, pointer) for key in keys]
+    order = sorted(range(len(keys)), key=comparable.__getitem__)
+    ranks = [0] * len(keys)
+    for before, here in itertools.pairwise(order):
+        ranks[here] = ranks[before] + (comparable[here] != comparable[before])
+    return pa.array(ranks, pa.int64())
+
+
+def _comparable(key: Any, pointer: str) -> tuple[int, Any]:
+    """A rank of the type first, so that only values that can be compared ever are."""
+    if type(key) is list:
+        if not 1 <= len(key) <= _MOST_PARTS:
+            raise InvalidGroups(pointer, f"must have 1 to {_MOST_PARTS} parts where they are lists")
+        return _RANK_OF_LISTS, [_comparable_scalar(part, pointer) for part in key]
+    return _comparable_scalar(key, pointer)
+
+
+def _comparable_scalar(value: Any, pointer: str) -> tuple[int, Any]:
+    rank = _RANK_OF_TYPE.get(type(value))
+    if rank is None:
+        raise InvalidGroups(pointer, "must be strings, numbers, or lists of these")
+    if type(value) is float and not math.isfinite(value):
+        raise InvalidGroups(pointer, "must be finite where they are numbers")
+    return rank, value

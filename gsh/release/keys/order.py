@@ -1,0 +1,154 @@
+"""The order of groups: by key, whatever its type; one sort serves both the output and the search for duplicates.
+
+A key is a row of Arrow columns, compared from the first to the last:
+
+    numbers, dates, times, durations   by value; −0 is 0, and NaN is a value of its own behind all others
+    strings, binary                    byte by byte, in UTF-8 (which is by code point)
+    Booleans                           false, then true
+    intervals                          by months, then days, then nanoseconds
+    dictionary, run-end, extension     as the values that they stand for
+    null                               behind every value
+
+and null equals null: two groups whose keys are both null are duplicates.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from gsh.release.errors import InvalidGroups
+
+__all__ = ["Positions", "comparable", "equal_to_previous", "ranked", "unify_floats", "unique_order"]
+
+Positions = NDArray[np.int32]
+"""Places of rows in a table, which has fewer than 2³¹."""
+
+_RUN = 1 << 17
+_BUCKETS, _PER_BUCKET = 16, 64
+
+
+def unique_order(columns: Sequence[pa.Array], length: int, pointer: str) -> Positions:
+    """The positions of the rows in the order of their keys, given as comparable columns; duplicates are an error."""
+    order, repeats = _arrange(columns, length)
+    if repeats.any():
+        raise InvalidGroups(pointer, "must be unique: no two groups may have the same key")
+    return order
+
+
+def ranked(values: pa.Array) -> tuple[pa.Array, Positions]:
+    """For each value its rank, which equal values share and null has none of; and for each rank where it is found."""
+    order, repeats = _arrange(comparable(values), len(values))
+    ranks = np.empty(len(values), np.int32)
+    ranks[order] = np.cumsum(~repeats) - 1
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    first = order[~repeats]
+    return pa.array(ranks, mask=missing), first[~missing[first]]
+
+
+def comparable(column: pa.Array) -> list[pa.Array]:
+    """Columns that Arrow can sort and compare, in whose order, the first before the others, the column is ordered."""
+    if pa.types.is_interval(column.type):
+        return _interval_parts(column)
+    return [] if pa.types.is_null(column.type) else [_sortable(column)]
+
+
+def unify_floats(bits: NDArray[np.unsignedinteger]) -> None:
+    """One NaN and one zero, in place. By their bits, because arithmetic with a signalling NaN gives a warning."""
+    number, width = bits.dtype.type, bits.dtype.itemsize
+    infinity, nan = (np.array(special, f"f{width}").view(number)[()] for special in (np.inf, np.nan))
+    magnitude = bits & number(2 ** (8 * width - 1) - 1)
+    bits[magnitude == 0] = 0
+    bits[magnitude > infinity] = nan
+
+
+def equal_to_previous(columns: Iterable[pa.Array]) -> NDArray[np.bool_]:
+    """For each row but the first, whether it equals the row before in every column."""
+    repeats: NDArray[np.bool_] | bool = True
+    for column in columns:
+        here, before = column.slice(1), column.slice(0, len(column) - 1)
+        equal = pc.fill_null(pc.equal(here, before), False)
+        if column.null_count:
+            equal = pc.or_(equal, pc.and_(pc.is_null(here), pc.is_null(before)))
+        repeats = repeats & equal.to_numpy(zero_copy_only=False)
+    return np.asarray(repeats)
+
+
+def _arrange(columns: Sequence[pa.Array], length: int) -> tuple[Positions, NDArray[np.bool_]]:
+    """The sorted positions, and for each place in that order whether the key is that of the place before."""
+    if not columns:
+        return np.arange(length, dtype=np.int32), np.arange(length) > 0
+    if length <= _RUN:
+        return _arrange_run(columns, length)
+    bucket_of = _buckets(columns[0])
+    ends = np.cumsum(np.bincount(bucket_of, minlength=_BUCKETS))
+    order, repeats = np.empty(length, np.int32), np.empty(length, np.bool_)
+
+    def arrange_bucket(number: int) -> None:
+        rows = np.flatnonzero(bucket_of == number).astype(np.int32)
+        taken = pa.array(rows)
+        place = slice(ends[number] - len(rows), ends[number])
+        within, repeats[place] = _arrange_run([column.take(taken) for column in columns], len(rows))
+        order[place] = rows[within]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # Arrow sorts without the interpreter's lock
+        list(pool.map(arrange_bucket, range(_BUCKETS)))
+    return order, repeats
+
+
+def _buckets(column: pa.Array) -> NDArray[np.int8]:
+    """For each row the number of pivots, a few values of the column, that it is not below; nulls are above them all.
+
+    Equal values share a bucket. Its rows lie close together once they are taken, which makes sorting them bucket by
+    bucket faster than sorting all.
+    """
+    sample = column.take(pa.array(np.linspace(0, len(column) - 1, _BUCKETS * _PER_BUCKET, dtype=np.int64))).drop_null()
+    ordered = sample.take(pc.sort_indices(sample))
+    bucket = np.zeros(len(column), np.int8)
+    for place in range(_PER_BUCKET, len(ordered), _PER_BUCKET):
+        bucket += pc.fill_null(pc.greater_equal(column, ordered[place]), True).to_numpy(zero_copy_only=False)
+    return bucket
+
+
+def _arrange_run(columns: Sequence[pa.Array], length: int) -> tuple[Positions, NDArray[np.bool_]]:
+    names = [str(place) for place in range(len(columns))]
+    table = pa.table(dict(zip(names, columns, strict=True)))
+    order = pc.sort_indices(table, sort_keys=[(name, "ascending", "at_end") for name in names])
+    repeats = np.zeros(length, np.bool_)
+    for start in range(0, length - 1, _RUN):
+        rows = order.slice(start, _RUN + 1)  # one more, which is the first of the next run
+        repeats[start + 1 : start + len(rows)] = equal_to_previous(column.take(rows) for column in columns)
+    return order.to_numpy().astype(np.int32), repeats
+
+
+def _sortable(column: pa.Array) -> pa.Array:
+    """The same in a type that Arrow can sort, whose values are equal where the keys are."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return _ordered_bits(column)
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return column.cast(pa.large_binary())
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        return column.cast(pa.decimal128(kind.precision, kind.scale))
+    return column
+
+
+def _ordered_bits(column: pa.Array) -> pa.Array:
+    """Integers in the order of the floating-point numbers: equal where these are equal, and one for all NaN."""
+    absent = column.is_null().to_numpy(zero_copy_only=False)
+    numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy().copy()
+    unify_floats(numbers.view(np.uint64))
+    bits = numbers.view(np.int64)
+    bits ^= (bits >> 63) & np.int64(2**63 - 1)
+    return pa.array(bits, mask=absent)
+
+
+def _interval_parts(column: pa.Array) -> list[pa.Array]:
+    parts = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+    values = np.frombuffer(column.buffers()[1], parts, len(column), column.offset * parts.itemsize)
+    absent = column.is_null().to_numpy(zero_copy_only=False)
+    return [pa.array(np.ascontiguousarray(values[name]), mask=absent) for name in parts.names or ()]

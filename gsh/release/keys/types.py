@@ -1,0 +1,76 @@
+"""Which Arrow types a key column may have, and the type that its column has in the answer.
+
+    posted                           in the answer
+    scalar                           the same type
+    dictionary of a scalar           dictionary of the same scalar, with int32 indices, not ordered
+    run-end encoding of a scalar     run-end encoding of the same scalar, with int32 run ends
+    arrow.uuid, .json, .bool8        the same extension type, with metadata made here
+
+All others are refused. The widths of indices and run ends are fixed because some engines choose them by the number of
+distinct values or rows, dropped ones included. An answer is never `ordered`: its dictionary is sorted by value, which
+is not the order that the flag stood for.
+"""
+
+import pyarrow as pa
+
+from gsh.release.errors import InvalidGroups
+
+__all__ = ["answer_type", "is_text", "is_unicode"]
+
+_EXTENSION_METADATA = b"ARROW:extension:"
+_ENCODED = {pa.types.is_dictionary: pa.dictionary, pa.types.is_run_end_encoded: pa.run_end_encoded}
+
+
+def answer_type(field: pa.Field, pointer: str) -> pa.DataType:
+    """The type in the answer of a posted key column; it depends on the posted type alone."""
+    kind = field.type
+    is_extension = isinstance(kind, pa.BaseExtensionType)
+    if not is_extension and any(name.startswith(_EXTENSION_METADATA) for name in field.metadata or {}):
+        raise _unsupported(pointer)
+    if isinstance(kind, pa.UuidType):
+        return pa.uuid()
+    if isinstance(kind, pa.JsonType):
+        return pa.json_(kind.storage_type)
+    if isinstance(kind, pa.Bool8Type):
+        return pa.bool8()
+    if _is_scalar(kind) or pa.types.is_null(kind):
+        return kind
+    for is_encoded, encoded in _ENCODED.items():
+        if is_encoded(kind) and _is_scalar(_value_type(kind)):
+            return encoded(pa.int32(), kind.value_type)
+    raise _unsupported(pointer)
+
+
+def is_unicode(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether the values are strings of bytes, each with a length of its own."""
+    return is_unicode(kind) or kind in (pa.binary(), pa.large_binary(), pa.binary_view())
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    try:
+        return kind.value_type
+    except KeyError:  # a type that Arrow has and pyarrow does not
+        return pa.null()
+
+
+def _is_scalar(kind: pa.DataType) -> bool:
+    is_number = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return bool(
+        is_number
+        or pa.types.is_decimal(kind)
+        or pa.types.is_temporal(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or is_text(kind)
+    )
+
+
+def _unsupported(pointer: str) -> InvalidGroups:
+    return InvalidGroups(
+        pointer,
+        "must name a column of a scalar type, a dictionary or run-end encoding of one, or the extension type "
+        "arrow.uuid, arrow.json or arrow.bool8",
+    )

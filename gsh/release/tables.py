@@ -1,0 +1,188 @@
+"""Tables of groups, as Arrow IPC streams and Parquet files: read with suspicion, written in the format they came in.
+
+The bytes of an answer are a function of the kept rows and the types of the columns alone, given the certificate. Each
+column is built anew in canonical form (canonical.py); of the posted schema nothing but types remains: no metadata, no
+nullability, no order of a dictionary.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gsh.release.apply import counts_of, release, values_of
+from gsh.release.entropy import Entropy
+from gsh.release.errors import InvalidGroups, TooManyGroups
+from gsh.release.keys.columns import Key, batches, key_of, plain
+from gsh.release.keys.order import Positions, unique_order
+from gsh.release.noise import Noise
+
+__all__ = ["CERTIFICATE", "Format", "Limits", "Roles", "read_table", "release_table", "write_table"]
+
+Format = Literal["arrow", "parquet"]
+
+CERTIFICATE = "certificate"
+"""The key of the schema's metadata under which an answer carries its certificate, as JSON."""
+
+_PARQUET_MAGIC = b"PAR1"
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+_BATCH = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which columns of a table are what; it may have no others."""
+
+    keys: tuple[str, ...]
+    count: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most groups, and the most bytes that a table may take up in memory once it is read."""
+
+    groups: int
+    bytes: int
+
+
+def read_table(source: pa.Buffer, limits: Limits) -> tuple[Format, pa.Table]:
+    """The format of a posted table, and the table with every buffer checked; it refers to ``source``."""
+    is_parquet = source.slice(0, min(4, source.size)).to_pybytes() == _PARQUET_MAGIC
+    try:
+        if is_parquet:
+            return "parquet", _collected(*_parquet_batches(source, limits), limits)
+        return "arrow", _collected(*_stream_batches(source), limits)
+    except MemoryError:
+        raise _too_large(limits) from None
+    except (pa.ArrowException, OSError, ValueError, OverflowError):
+        raise InvalidGroups("/table", "must be a complete Arrow IPC stream or Parquet file") from None
+
+
+def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy) -> pa.RecordBatchReader:
+    """The kept rows, sorted by key, with noisy count and values. Checks come before any noise."""
+    _check_columns(table, roles)
+    keys, order = _keys_in_order(table, roles)
+    counts = counts_of(_numbers(table, roles.count, "/count_column"), "/count_column")
+    values = [
+        values_of(_numbers(table, name, pointer), noise.value_grids[j], pointer)
+        for j, name in enumerate(roles.values)
+        for pointer in (f"/mechanism/aggregates/names/{j}",)
+    ]
+    released = release(noise, counts, values, order, entropy)
+    numbers = dict(zip((roles.count, *roles.values), (released.counts, *released.values), strict=True))
+    schema = pa.schema(
+        [pa.field(name, key.type) for name, key in zip(roles.keys, keys, strict=True)]
+        + [pa.field(name, pa.from_numpy_dtype(column.dtype), nullable=False) for name, column in numbers.items()]
+    )
+    places = list(batches(keys, released.rows))
+    parts = [key.kept(released.rows, places) for key in keys]
+    parts += [map(pa.array, map(column.__getitem__, places)) for column in numbers.values()]
+    rows = zip(*parts, strict=True)
+    return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(list(columns), schema) for columns in rows))
+
+
+def write_table(kind: Format, released: pa.RecordBatchReader, certificate: str, sink: IO[bytes]) -> None:
+    """The answer, with its certificate in the metadata of the schema."""
+    schema = released.schema.with_metadata({CERTIFICATE: certificate})
+    with pq.ParquetWriter(sink, schema) if kind == "parquet" else pa.ipc.new_stream(sink, schema) as writer:
+        for batch in released:
+            writer.write_batch(batch)
+
+
+def _stream_batches(source: pa.Buffer) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """A stream that just stops may have been cut off, so its end must be marked, and be the end."""
+    reader = pa.BufferReader(source)
+    stream = pa.ipc.open_stream(reader)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from stream
+        if reader.tell() != source.size or source.slice(source.size - 8).to_pybytes() != _END_OF_STREAM:
+            raise pa.ArrowInvalid
+
+    return stream.schema, batches()
+
+
+def _parquet_batches(source: pa.Buffer, limits: Limits) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    file = pq.ParquetFile(pa.BufferReader(source), page_checksum_verification=True)
+    if file.metadata.num_rows > limits.groups:
+        raise _too_many(limits)
+    return file.schema_arrow, file.iter_batches(_BATCH)
+
+
+def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Limits) -> pa.Table:
+    _check_types(schema)
+    collected, rows, size = [], 0, 0
+    for batch in batches:
+        batch.validate(full=True)  # offsets and indices that lead out of their buffers would be followed
+        rows += len(batch)
+        size += batch.nbytes
+        if rows > limits.groups:
+            raise _too_many(limits)
+        if size > limits.bytes:
+            raise _too_large(limits)
+        collected.append(batch)
+    columns = pa.Table.from_batches(collected, schema).columns
+    collected.clear()
+    for place, column in enumerate(columns):  # one by one, so that no more than one is there twice
+        columns[place] = _joined(column)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _check_types(schema: pa.Schema) -> None:
+    try:
+        list(schema.types)
+    except KeyError:  # a type that Arrow has and pyarrow does not
+        raise InvalidGroups("/table", "must have columns of types that pyarrow knows") from None
+
+
+def _too_many(limits: Limits) -> TooManyGroups:
+    return TooManyGroups("/table", f"must have at most {limits.groups} groups")
+
+
+def _too_large(limits: Limits) -> TooManyGroups:
+    return TooManyGroups("/table", f"must take up at most {limits.bytes} bytes")
+
+
+def _check_columns(table: pa.Table, roles: Roles) -> None:
+    named = (*roles.keys, roles.count, *roles.values)
+    if len(set(named)) != len(named):
+        raise InvalidGroups("/key_columns", "must be unique, and neither the count column nor an aggregate")
+    try:
+        present = table.schema.names
+    except UnicodeDecodeError:
+        raise InvalidGroups("/table", "must have column names in UTF-8") from None
+    for pointer, name in (
+        *((f"/key_columns/{place}", name) for place, name in enumerate(roles.keys)),
+        ("/count_column", roles.count),
+        *((f"/mechanism/aggregates/names/{place}", name) for place, name in enumerate(roles.values)),
+    ):
+        if present.count(name) != 1:
+            raise InvalidGroups(pointer, "must name exactly one column of the table")
+    if len(present) != len(named):
+        raise InvalidGroups("/table", "must have no column beside its keys, its count and those that have a covariance")
+
+
+def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in one piece, if it is of numbers: others are joined when it is known what they are for."""
+    if column.num_chunks == 1 or not pa.types.is_primitive(column.type):
+        return column
+    return pa.chunked_array([column.combine_chunks()], column.type)
+
+
+def _keys_in_order(table: pa.Table, roles: Roles) -> tuple[list[Key], Positions]:
+    """The key columns, and the order of their rows."""
+    keys = [
+        key_of(table[name], table.schema.field(name), f"/key_columns/{place}") for place, name in enumerate(roles.keys)
+    ]
+    parts = [part for key in keys for part in key.comparable()]
+    return keys, unique_order(parts, len(table), "/key_columns")
+
+
+def _numbers(table: pa.Table, name: str, pointer: str) -> pa.Array:
+    column = table[name]
+    if not pa.types.is_primitive(column.type):
+        raise InvalidGroups(pointer, "must be of an integer or floating-point type")
+    return plain(column)

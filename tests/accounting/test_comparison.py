@@ -1,0 +1,176 @@
+"""What each route asks is the smallest that its own account allows, and zCDP's account is never below the truth."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, Accounting, at_epsilon
+from gsh.accounting.calibration.comparison import Price, compare
+from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
+from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
+from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.sensitivity import Box
+from tests import reference
+from tests.accounting.draws import examples, log_uniform, next_below
+
+pytestmark = pytest.mark.slow
+
+CASE_STUDY = Draft(51914, 1, None, None)
+TARGET = Target(0.349, 1e-5)
+SHARED = {"add-deltas": ADD_DELTAS, "zcdp": ZCDP}
+
+targets = st.builds(Target, st.just(0.0) | log_uniform(1e-3, 50.0), log_uniform(1e-12, 0.3))
+c_us = st.integers(1, 10) | log_uniform(1, 1e9).map(int)
+columns = st.just(0.0) | st.just(RelativeAggregates(("a", "b"), ((1.0, 0.6), (0.6, 2.0)), Box((0.0, -1.0), (1.0, 1.0))))
+drafts = st.builds(Draft, c_us, st.integers(0, 30), st.none(), st.none(), columns)
+
+
+def price_of(draft: Draft, target: Target, route: str) -> Price:
+    price = compare(draft, target)[route]
+    assert price is not None
+    return price
+
+
+@pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 30.0])
+def test_zcdp_is_the_reference_rounded_up(mu: float, epsilon: float) -> None:
+    """One group at σ = 1/μ, so far below τ* that the threshold adds nothing."""
+    mechanism = Mechanism(1, 1, 1e300, 1 / mu)
+    truth = reference.zcdp(1 / reference.mp.mpf(1 / mu), epsilon)
+
+    charged = at_epsilon(ZCDP, mechanism, epsilon).delta_gaussian
+
+    assert charged is not None
+    assert truth <= charged <= max(truth * (1 + 2**-51), 5e-324)
+
+
+@examples(60)
+@given(mu=log_uniform(1e-6, 20.0), epsilon=st.just(0.0) | log_uniform(1e-3, 100.0))
+def test_zcdp_charges_more_than_the_noise_costs(mu: float, epsilon: float) -> None:
+    """What is known by ρ alone is known less well."""
+    mechanism = Mechanism(1, 1, 1e300, 1 / mu)
+
+    assert at_epsilon(ZCDP, mechanism, epsilon).delta >= at_epsilon(EXACT, mechanism, epsilon).delta
+
+
+@pytest.mark.parametrize(
+    ("route", "least_sigma", "sigma", "tau_star"),
+    [
+        ("exact", 2228.4826, 2228.4826, 13951.0513),
+        ("add-deltas", 2228.4826, 2274.4331, 14713.0357),
+        ("half-split", 2334.7379, 2334.7379, 14866.5262),
+        ("zcdp", 2436.8056, 2486.5062, 16054.9110),
+    ],
+)
+def test_the_case_study(route: str, least_sigma: float, sigma: float, tau_star: float) -> None:
+    """Section 6 of the paper, and the table of docs/case-study.md."""
+    price = price_of(CASE_STUDY, TARGET, route)
+
+    assert price.least_sigma == pytest.approx(least_sigma, abs=1e-4)
+    assert price.mechanism.sigma == pytest.approx(sigma, abs=1e-3)
+    assert price.mechanism.tau_star == pytest.approx(tau_star, abs=1e-4)
+
+
+@examples(40)
+@given(draft=drafts, target=targets)
+def test_each_pair_meets_the_target_by_its_own_account(draft: Draft, target: Target) -> None:
+    """And the next double below its τ* does not."""
+    prices = compare(draft, target)
+
+    for route, accounting in ({"exact": EXACT} | SHARED).items():
+        price = prices[route]
+        assert price is not None
+        assert meets(accounting, price.mechanism, target)
+        below = next_below(price.mechanism.tau_star)
+        assert below <= max(draft.tau, 1) or not meets(
+            accounting, replace(price.mechanism, tau_star=below, mu_0=0.0), target
+        )
+    assert prices["exact"].mechanism == calibrate(EXACT, draft, target).mechanism
+
+
+@examples(30)
+@given(draft=drafts, target=targets)
+def test_half_and_half_is_exact_accounting_for_half_of_delta(draft: Draft, target: Target) -> None:
+    """Each part takes at most δ/2, and the smallest σ and τ* for that."""
+    price = price_of(draft, target, "half-split")
+    half = replace(target, delta=target.delta / 2)
+
+    assert price.mechanism == calibrate(EXACT, draft, half).mechanism
+    assert max(price.point.delta_gaussian, price.point.delta_infinite) <= half.delta
+    assert price.point.delta <= target.delta
+
+
+@pytest.mark.parametrize("route", SHARED)
+@examples(30)
+@given(draft=drafts, target=targets, excess=log_uniform(1e-4, 10.0))
+def test_no_other_sigma_has_a_lower_threshold(route: str, draft: Draft, target: Target, excess: float) -> None:
+    """The best share is the best: tried at a σ of the test's own choice."""
+    price = price_of(draft, target, route)
+    other = calibrate(SHARED[route], draft.with_sigma(price.least_sigma * (1 + excess)), target).mechanism
+
+    assert price.mechanism.tau_star <= other.tau_star * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("route", SHARED)
+@examples(30)
+@given(draft=drafts, target=targets)
+def test_the_least_sigma_is_the_smallest_whose_noise_fits(route: str, draft: Draft, target: Target) -> None:
+    least = price_of(draft, target, route).least_sigma
+
+    assert noise(SHARED[route], draft, least, target) <= target.delta
+    assert noise(SHARED[route], draft, next_below(least), target) > target.delta
+
+
+@examples(30)
+@given(draft=drafts, target=targets)
+def test_exact_asks_least_and_the_best_share_no_more_than_half_and_half(draft: Draft, target: Target) -> None:
+    exact, added, half, zcdp = (price.mechanism.tau_star for price in compare(draft, target).values() if price)
+
+    assert exact <= added <= half * (1 + 1e-9)
+    assert added <= zcdp * (1 + 1e-9)
+
+
+def test_a_route_that_cannot_meet_the_target_is_none() -> None:
+    """Noise on the columns that uses up nearly all of δ: there is no half of it left."""
+    least = calibrate(EXACT, Draft(100, 1, None, None), Target(1.0, 1e-6)).mechanism.sigma
+    prices = compare(Draft(100, 1, None, None, 0.998 / least), Target(1.0, 1e-6))
+
+    assert prices["exact"] is not None
+    assert prices["half-split"] is None
+    assert prices["zcdp"] is None
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1.5e-323])
+def test_the_smallest_deltas_have_no_halves_that_exceed_them(delta: float) -> None:
+    """Half of an odd subnormal double would be rounded up."""
+    price = compare(Draft(3, 1, None, None), Target(1.0, delta))["half-split"]
+
+    assert price is None or 2 * max(price.point.delta_gaussian, price.point.delta_infinite) <= delta
+
+
+def test_what_not_even_exact_accounting_can_meet_is_refused() -> None:
+    with pytest.raises(InfeasibleTarget) as refused:
+        compare(Draft(100, 1, None, None, 1.0), TARGET)
+
+    assert refused.value.pointer == "aggregates"
+
+
+@pytest.mark.parametrize("draft", [replace(CASE_STUDY, sigma=2300.0), replace(CASE_STUDY, c_u=None)])
+def test_what_is_compared_is_sigma_and_tau_star(draft: Draft) -> None:
+    with pytest.raises(InvalidParameter):
+        compare(draft, TARGET)
+
+
+def meets(accounting: Accounting, mechanism: Mechanism, target: Target) -> bool:
+    return at_epsilon(accounting, mechanism, target.epsilon).delta <= target.delta
+
+
+def noise(accounting: Accounting, draft: Draft, sigma: float, target: Target) -> float:
+    mechanism = draft.with_sigma(sigma).complete(tau_star=next_below(math.inf))
+    charged = at_epsilon(accounting, mechanism, target.epsilon).delta_gaussian
+    assert charged is not None
+    return charged
