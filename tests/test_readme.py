@@ -1,8 +1,8 @@
-"""The README is true: its commands give the output shown, its tables are the code's."""
+"""The documents are true: their commands give the answers shown, and their tables are the code's."""
 
-import asyncio
-import json
+import doctest
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,122 +10,156 @@ import httpx
 import pyarrow as pa
 import pytest
 
+import gsh
 from app.api.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
+from tests.api.process import Service
+from tests.documents import (
+    README,
+    ROOT,
+    TOUR,
+    Transcript,
+    answers,
+    matches,
+    settings_table,
+    shown_settings_table,
+    transcripts,
+)
+from tests.import_picture import FIGURE, drawn
 from tests.release.uploads import as_parquet, from_bytes
 
-ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-COMMANDS = re.findall(
-    r"```console\n(curl -s http://127\.0\.0\.1:8000(/\S+) (?:(?!```).)*?-d '(.*?)' \| python3 -m json\.tool)\n```\n"
-    r"```json\n(.*?)\n```",
-    README,
-    re.DOTALL,
-)
-
-
-RANDOM = ("release_id", "released_at", "head", "at")
+TRANSCRIPTS = {document.name: transcripts(document) for document in (README, TOUR)}
+PLACES = [(name, place) for name, found in TRANSCRIPTS.items() for place in range(len(found))]
+HTTP_API = (ROOT / "docs" / "http-api.md").read_text()
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """What the service says to each command, in the order of the README, with a ledger of its own."""
-    app = create_app(Settings(ledger=str(tmp_path_factory.mktemp("readme") / "ledger.sqlite3")))
-
-    async def send(command: str, path: str, body: str) -> Any:
-        transport = httpx.ASGITransport(app)
-        headers = dict(re.findall(r"-H '([\w-]+): (.*?)'", command))
-        method = "PUT" if " -X PUT " in command else "POST"
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return (await client.request(method, path, content=body, headers=headers)).json()
-
-    said = [asyncio.run(send(command, path, body)) for command, path, body, _ in COMMANDS]
-    app.state.services.ledger_pool.close()
-    app.state.services.close_pools()
-    return said
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with Service(temporary=tmp_path_factory.mktemp("documents")) as running:
+        yield running
 
 
-def settled(answer: Any) -> Any:
-    """All of an answer but for what is random or the time."""
-    if isinstance(answer, dict):
-        shown = {name: None if name in RANDOM else settled(value) for name, value in answer.items()}
-        if "counts" in shown:
-            assert all(abs(noisy - true) < 25_000 for noisy, true in zip(shown["counts"], (61004, 48211), strict=True))
-            shown["counts"] = len(shown["counts"])
-        return shown
-    return [settled(each) for each in answer] if isinstance(answer, list) else answer
+@pytest.fixture(scope="module")
+def said(service: Service) -> dict[str, list[Any]]:
+    """What the service answers to the commands of each document, in their order."""
+    return {name: answers(service.url, found) for name, found in TRANSCRIPTS.items()}
 
 
-@pytest.mark.parametrize("place", range(len(COMMANDS)), ids=[row[1] for row in COMMANDS])
-def test_each_curl_command_prints_what_is_shown(answers: list[Any], place: int) -> None:
-    """To the last digit, but for what is random or the time."""
-    command, _, _, output = COMMANDS[place]
-    assert "-H 'Content-Type: application/json'" in command
+@pytest.mark.parametrize(("document", "place"), PLACES, ids=[f"{name}-{place}" for name, place in PLACES])
+def test_each_curl_command_gives_the_answer_shown(said: dict[str, list[Any]], document: str, place: int) -> None:
+    """To the last digit, except for what is random."""
+    transcript = TRANSCRIPTS[document][place]
+    assert transcript.headers["Content-Type"] == "application/json"
 
-    assert settled(answers[place]) == settled(json.loads(output))
+    assert matches(transcript.shown, said[document][place])
 
 
-def test_the_curl_command_for_a_table_works(tmp_path: Path) -> None:
+def test_a_comparison_with_an_answer_finds_every_difference() -> None:
+    shown = Transcript("", "", "", '{"head": "a", "counts": [61000, 48000], "mechanism": {"tau": 1, …}}').shown
+    answer = {"head": "b", "counts": [61001.5, 48212.5], "mechanism": {"tau": 1, "sigma": 2.0}}
+
+    assert matches(shown, answer)
+    assert not matches(shown, answer | {"unknown": 1})
+    assert not matches(shown, answer | {"mechanism": {"sigma": 2.0}})
+    assert not matches(shown, answer | {"mechanism": {"tau": 2, "sigma": 2.0}})
+    assert not matches(shown, answer | {"counts": [61001.5, 148212.5]})
+    assert not matches({"points": [1.0, 2.0]}, {"points": [1.0]})
+
+
+def test_the_curl_command_for_a_table_works(service: Service) -> None:
     """Its form, sent as curl would."""
-    (path, output), form = re.findall(r"(/release/table) -o (\S+)", README)[0], README.partition("-F 'request=")[2]
+    tour = TOUR.read_text()
+    (path, output), form = re.findall(r"(/release/table) -o (\S+)", tour)[0], tour.partition("-F 'request=")[2]
     request, _, rest = form.partition(";type=application/json' \\\n  -F table=@")
     assert (output, rest.partition("\n")[0]) == ("private.parquet", "groups.parquet")
     table = pa.table({"url": ["a.org"], "country": ["US"], "users": [48211]})
 
-    async def send() -> httpx.Response:
-        transport = httpx.ASGITransport(create_app(Settings()))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            files = {"request": (None, request, "application/json"), "table": ("groups.parquet", as_parquet(table))}
-            return await client.post(path, files=files)
+    files = {"request": (None, request, "application/json"), "table": ("groups.parquet", as_parquet(table))}
+    answer = httpx.post(f"{service.url}{path}", files=files)
 
-    assert from_bytes(asyncio.run(send()).content)["url"].to_pylist() == ["a.org"]
+    assert from_bytes(answer.content)["url"].to_pylist() == ["a.org"]
 
 
-def test_there_is_a_curl_command_for_every_endpoint_with_a_body() -> None:
+def test_the_tour_has_every_endpoint_with_a_body() -> None:
     """Someone who has only curl can begin."""
-    with_body = {
-        path for path, item in create_app(Settings()).openapi()["paths"].items() if item.keys() & {"post", "put"}
-    }
+    paths = create_app(Settings()).openapi()["paths"]
+    with_body = {path for path, item in paths.items() if item.keys() & {"post", "put"}}
 
-    shown = {path.replace("/budgets/web", "/budgets/{id}") for _, path, _, _ in COMMANDS}
+    shown = {each.path.replace("/budgets/web", "/budgets/{id}") for each in TRANSCRIPTS[TOUR.name]}
     assert shown | {"/release/table"} == with_body
 
 
-def test_the_first_commands_are_the_two_that_do_everything() -> None:
-    """make run, make test, before anything else."""
-    first = re.search(r"```console\n(.*?)```", README, re.DOTALL)
+def test_the_readme_is_short_and_begins_with_the_two_commands_that_do_everything() -> None:
+    readme = README.read_text()
+    first = re.search(r"```console\n(.*?)```", readme, re.DOTALL)
     assert first is not None
 
     assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make run", "make test"]
+    assert readme.count("\n") <= 150
+    assert readme[: first.start()].count("\n") <= 22
 
 
-def test_every_make_target_that_is_mentioned_exists() -> None:
+@pytest.mark.skipif(not hasattr(gsh, "calibrate"), reason="the library has no front door yet")
+def test_the_python_of_the_readme_gives_the_answers_shown() -> None:
+    examples = doctest.DocTestParser().get_doctest(README.read_text(), {}, "README", str(README), 0)
+    assert examples.examples
+
+    assert doctest.DocTestRunner().run(examples).failed == 0
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_make_target_that_is_mentioned_exists(document: Path) -> None:
     makefile = (ROOT / "Makefile").read_text()
-    mentioned = set(re.findall(r"`make ([a-z-]+)`|^make ([a-z-]+)", README, re.MULTILINE))
+    mentioned = re.findall(r"(?:`|^)make ([a-z-]+)", document.read_text(), re.MULTILINE)
 
-    for target in {one or other for one, other in mentioned}:
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    assert [target for target in mentioned if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_file_that_is_mentioned_exists(document: Path) -> None:
+    """Paths from the root of the repository, and the modules that ``python -m`` runs."""
+    text = document.read_text()
+    paths = re.findall(r"`((?:app|gsh|tests|benchmarks|docs|openapi)/[\w./-]*)`", text)
+    modules = [name.replace(".", "/") for name in re.findall(r"python -m ((?:app|gsh|tests|benchmarks)[\w.]*)", text)]
+    found = [any((ROOT / f"{path}{end}").exists() for end in ("", ".py")) for path in [*paths, *modules]]
+
+    assert [path for path, exists in zip([*paths, *modules], found, strict=True) if not exists] == []
 
 
 def test_the_settings_table_is_the_settings() -> None:
     """Every variable, its default and its meaning, in the code's order and words."""
-    rows = re.findall(r"^\| `(GSH_\w+)` \| `(.*?)` \| (.*) \|$", README, re.MULTILINE)
-    expected = []
-    for name, field in Settings.model_fields.items():
-        default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default) or "(empty)"
-        expected.append((f"GSH_{name.upper()}", default, field.description))
-
-    assert rows == expected
+    assert shown_settings_table() == settings_table()
 
 
-def test_the_error_table_has_every_type_of_problem() -> None:
-    table = README.partition("## Errors")[2].partition("## ")[0]
+def test_the_table_of_errors_has_every_type_of_problem() -> None:
+    table = HTTP_API.partition("## Errors")[2]
     kinds = {kind.name for kind in KINDS}
 
-    assert set(re.findall(r"`([a-z]+-[a-z-]+|busy)`", table)) == kinds
+    assert set(re.findall(r"^\| \d+ \| `([a-z-]+)` \|", table, re.MULTILINE)) == kinds
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\((?!http)(.*?)\)", README))
-def test_every_link_leads_somewhere(target: str) -> None:
-    assert (ROOT / target).exists()
+def test_the_table_of_endpoints_is_what_the_service_serves() -> None:
+    shown = re.findall(r"^\| `([A-Z]+) (/\S*)` \|", HTTP_API, re.MULTILINE)
+    served = {
+        (method, route.path)
+        for route in create_app(Settings()).routes
+        for method in getattr(route, "methods", None) or ()
+        if not route.path.startswith("/static")
+    }
+
+    assert sorted(shown) == sorted(served - {("HEAD", path) for _, path in served})
+
+
+def test_the_table_of_metrics_is_what_the_service_exposes(service: Service, said: dict[str, list[Any]]) -> None:
+    operations = (ROOT / "docs" / "operations.md").read_text()
+    shown = set(re.findall(r"^\| `(gsh_\w+)` \|", operations, re.MULTILINE))
+    exposed = re.findall(r"^# TYPE (gsh_\w+) (?:counter|histogram)$", httpx.get(f"{service.url}/metrics").text, re.M)
+
+    assert shown == set(exposed)
+
+
+def test_the_picture_of_the_imports_is_that_of_the_code() -> None:
+    """``python -m tests.documents`` draws it again."""
+    assert FIGURE.read_text() == drawn()

@@ -1,0 +1,115 @@
+"""The parts of the documents that come from code. ``python -m tests.documents`` writes them again after a change.
+
+A transcript is a curl command in a ``console`` block and its answer in the ``json`` block that follows. In an answer,
+``…`` stands for fields that are not shown. Numbers drawn at random, names and times are not compared.
+"""
+
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+from app.settings import Settings
+from tests.api.process import ROOT, Service
+from tests.import_picture import FIGURE, drawn
+
+__all__ = ["README", "ROOT", "TOUR", "Transcript", "answers", "matches", "settings_table", "transcripts"]
+
+README = ROOT / "README.md"
+TOUR = ROOT / "docs" / "tour.md"
+OPERATIONS = ROOT / "docs" / "operations.md"
+
+_TRANSCRIPT = re.compile(
+    r"```console\n(?P<command>curl -s http://127\.0\.0\.1:8000(?P<path>/\S+) (?:(?!```).)*?-d '(?P<body>.*?)'"
+    r"(?: \| python3 -m json\.tool)?)\n```\n```json\n(?P<output>.*?)\n```",
+    re.DOTALL,
+)
+_SETTINGS_TABLE = re.compile(r"(?<=\| variable \| default \| meaning \|\n\|---\|---\|---\|\n)(?:\|.*\n)+")
+_NOT_COMPARED = {"release_id", "released_at", "head", "at"}
+_OMITTED = "…"
+# The true counts of the groups in every transcript. Noise of 25 000 is over eleven standard deviations.
+_TRUE_COUNTS = (61004, 48211)
+_MOST_NOISE = 25_000
+
+
+class Transcript(NamedTuple):
+    command: str
+    path: str
+    body: str
+    output: str
+
+    @property
+    def method(self) -> str:
+        return "PUT" if " -X PUT " in self.command else "POST"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return dict(re.findall(r"-H '([\w-]+): (.*?)'", self.command))
+
+    @property
+    def shown(self) -> Any:
+        return json.loads(self.output.replace(_OMITTED, f'"{_OMITTED}": null'))
+
+
+def transcripts(document: Path) -> list[Transcript]:
+    found = _TRANSCRIPT.finditer(document.read_text())
+    return [Transcript(**each.groupdict()) for each in found]
+
+
+def answers(url: str, asked: list[Transcript]) -> list[Any]:
+    """What a service answers to each command, in the order of the document."""
+    with httpx.Client(base_url=url) as client:
+        return [
+            client.request(each.method, each.path, content=each.body, headers=each.headers).json() for each in asked
+        ]
+
+
+def matches(shown: Any, said: Any) -> bool:
+    """Whether an answer is the one shown, except for what is random."""
+    if isinstance(shown, dict):
+        names = shown.keys() - {_OMITTED}
+        is_complete = _OMITTED in shown or names == said.keys()
+        return is_complete and names <= said.keys() and all(_field_matches(each, shown, said) for each in names)
+    if isinstance(shown, list):
+        return len(shown) == len(said) and all(map(matches, shown, said))
+    return bool(shown == said)
+
+
+def _field_matches(name: str, shown: dict[str, Any], said: dict[str, Any]) -> bool:
+    if name == "counts":
+        pairs = zip((*shown[name], *said[name]), _TRUE_COUNTS * 2, strict=True)
+        return all(abs(noisy - true) < _MOST_NOISE for noisy, true in pairs)
+    return name in _NOT_COMPARED or matches(shown[name], said[name])
+
+
+def settings_table() -> str:
+    """Each variable with its default and its meaning, in the code's order and words."""
+    rows = []
+    for name, field in Settings.model_fields.items():
+        default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default) or "(empty)"
+        rows.append(f"| `GSH_{name.upper()}` | `{default}` | {field.description} |\n")
+    return "".join(rows)
+
+
+def shown_settings_table() -> str:
+    found = _SETTINGS_TABLE.search(OPERATIONS.read_text())
+    assert found is not None
+    return found[0]
+
+
+def _write() -> None:
+    FIGURE.write_text(drawn())
+    OPERATIONS.write_text(OPERATIONS.read_text().replace(shown_settings_table(), settings_table()))
+    asked, text = transcripts(TOUR), TOUR.read_text()
+    with tempfile.TemporaryDirectory() as temporary, Service(temporary=Path(temporary)) as service:
+        for each, said in zip(asked, answers(service.url, asked), strict=True):
+            if not matches(each.shown, said):
+                text = text.replace(each.output, json.dumps(said, indent=4), 1)
+    TOUR.write_text(text)
+
+
+if __name__ == "__main__":
+    _write()
