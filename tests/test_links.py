@@ -21,9 +21,7 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    ("document", "target"), LINKS, ids=[f"{document.name}-{target}" for document, target in LINKS]
-)
+@pytest.mark.parametrize(("document", "target"), LINKS, ids=[f"{document.name}-{target}" for document, target in LINKS])
 def test_every_link_leads_to_a_file_and_a_heading(document: Path, target: str) -> None:
     path, _, anchor = target.partition("#")
     file = (document.parent / path).resolve() if path else document

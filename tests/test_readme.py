@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,6 +15,7 @@ import gsh
 from app.api.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
+from gsh.release import quantiles
 from tests.api.process import Service
 from tests.documents import (
     README,
@@ -103,7 +105,8 @@ def test_the_readme_is_short_and_begins_with_the_two_commands_that_do_everything
 
 @pytest.mark.skipif(not hasattr(gsh, "calibrate"), reason="the library has no front door yet")
 def test_the_python_of_the_readme_gives_the_answers_shown() -> None:
-    examples = doctest.DocTestParser().get_doctest(README.read_text(), {}, "README", str(README), 0)
+    blocks = re.findall(r"```python\n(>>> .*?)```", README.read_text(), re.DOTALL)
+    examples = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README", str(README), 0)
     assert examples.examples
 
     assert doctest.DocTestRunner().run(examples).failed == 0
@@ -163,3 +166,20 @@ def test_the_table_of_metrics_is_what_the_service_exposes(service: Service, said
 def test_the_picture_of_the_imports_is_that_of_the_code() -> None:
     """``python -m tests.documents`` draws it again."""
     assert FIGURE.read_text() == drawn()
+
+
+def test_the_errors_in_the_note_on_noise_are_those_of_the_table_in_use() -> None:
+    note, table = (ROOT / "docs" / "math" / "noise.md").read_text(), quantiles.table()
+    rows = re.findall(r"^\| ([\d.e-]+) \| ([\d.]+) \| .* \| ([\d.e-]+) \|$", note, re.MULTILINE)
+    words = np.array([int(float(q) * 2**64) for q, _, _ in rows], np.int64)
+    normals, segments = quantiles.normals(words, table)
+    assert [(f"{z:.2f}", f"{table.error[place]:.2e}") for z, place in zip(normals, segments, strict=True)] == [
+        (z, error) for _, z, error in rows
+    ]
+
+    is_finite = np.isfinite(table.error)
+    errors, widths = table.error[is_finite], np.repeat(2.0 ** np.arange(30), 64)
+    largest, mean = f"{errors.max():.2e}", f"{np.average(errors, weights=widths):.1e}"
+    assert f"The largest error is {largest}, the smallest is above 4.3e-14, and the mean over draws is {mean}." in note
+    assert errors.min() > 4.3e-14
+    assert table.largest[is_finite].min() > 0.0097
