@@ -155,7 +155,7 @@ def test_the_table_of_endpoints_is_what_the_service_serves() -> None:
     assert sorted(shown) == sorted(served - {("HEAD", path) for _, path in served})
 
 
-def test_the_table_of_metrics_is_what_the_service_exposes(service: Service, said: dict[str, list[Any]]) -> None:
+def test_the_table_of_metrics_is_what_the_service_exposes(service: Service) -> None:
     operations = (ROOT / "docs" / "operations.md").read_text()
     shown = set(re.findall(r"^\| `(gsh_\w+)` \|", operations, re.MULTILINE))
     exposed = re.findall(r"^# TYPE (gsh_\w+) (?:counter|histogram)$", httpx.get(f"{service.url}/metrics").text, re.M)
