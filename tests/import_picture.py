@@ -82,36 +82,56 @@ def _levels(graph: Graph) -> list[list[str]]:
 
     rooms = {*graph, *(each for others in graph.values() for each in others)}
     top = max(height(room) for room in rooms)
-    return [sorted(room for room in rooms if height(room) == level) for level in range(top, -1, -1)]
+    by_name = sorted(rooms, key=lambda room: (not room.endswith("base"), room))
+    return [[room for room in by_name if height(room) == level] for level in range(top, -1, -1)]
+
+
+def _middles(levels: list[list[str]]) -> tuple[dict[str, tuple[float, float]], float]:
+    """Where each room is drawn, and the width of the picture: ``app`` on the left, ``gsh`` on the right."""
+    middles: dict[str, tuple[float, float]] = {}
+    left = _MARGIN + _GAP_X
+    for top in _COLOURS:
+        rows = [[room for room in level if room.startswith(top)] for level in levels]
+        width = max(map(len, rows)) * (_WIDTH + _GAP_X)
+        for row, rooms in enumerate(rows):
+            for place, room in enumerate(rooms):
+                x = left + width / 2 + (place - (len(rooms) - 1) / 2) * (_WIDTH + _GAP_X)
+                middles[room] = x, _MARGIN + _HEIGHT / 2 + row * (_HEIGHT + _GAP_Y)
+        left += width + _GAP_X
+    return middles, left + _MARGIN
+
+
+def _arrow(room: str, other: str, middles: dict[str, tuple[float, float]]) -> str:
+    """Straight to the next level; around other rooms if it is longer or leads from ``app`` to ``gsh``."""
+    (x1, y1), (x2, y2) = middles[room], middles[other]
+    if room[:3] != other[:3]:
+        x2 -= _WIDTH / 2 + 2
+        if any(y == y1 and x1 < x < x2 for x, y in middles.values()):  # below the room to the right
+            return f"M{x1:g} {y1 + _HEIGHT / 2:g} C{x1:g} {y2:g} {x1:g} {y2:g} {x2:g} {y2:g}"
+        return f"M{x1 + _WIDTH / 2:g} {y1:g} C{x2:g} {y1:g} {x2 - 2 * _GAP_X:g} {y2:g} {x2:g} {y2:g}"
+    if y2 - y1 > _HEIGHT + _GAP_Y:
+        outward = -1 if room.startswith("app") else 1
+        x1, x2, y2 = x1 + outward * _WIDTH / 2, x2 + outward * _WIDTH / 4, y2 - _HEIGHT / 2 - 2
+        return f"M{x1:g} {y1:g} C{x2:g} {y1:g} {x2:g} {y1:g} {x2:g} {y2:g}"
+    return f"M{x1:g} {y1 + _HEIGHT / 2:g} L{x2:g} {y2 - _HEIGHT / 2 - 2:g}"
 
 
 def drawn() -> str:
     """The picture as SVG text."""
     graph = imports_of_rooms()
     levels = _levels(graph)
-    widest = max(map(len, levels))
-    width = 2 * _MARGIN + widest * _WIDTH + (widest - 1) * _GAP_X
+    middles, width = _middles(levels)
     height = 2 * _MARGIN + len(levels) * _HEIGHT + (len(levels) - 1) * _GAP_Y
-    middles: dict[str, tuple[float, float]] = {}
-    for row, level in enumerate(levels):
-        for place, room in enumerate(level):
-            x = width / 2 + (place - (len(level) - 1) / 2) * (_WIDTH + _GAP_X)
-            middles[room] = x, _MARGIN + _HEIGHT / 2 + row * (_HEIGHT + _GAP_Y)
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" width="{width:g}" height="{height}"'
         ' font-family="system-ui, sans-serif" font-size="15" text-anchor="middle">',
         '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" orient="auto">'
         '<path d="M0 0 L10 5 L0 10 z" fill="#666"/></marker></defs>',
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        f'<rect width="{width:g}" height="{height}" fill="#fff"/>',
     ]
     for room, others in sorted(_direct(graph).items()):
         for other in sorted(others):
-            (x1, y1), (x2, y2) = middles[room], middles[other]
-            if y2 - y1 > _HEIGHT + _GAP_Y:  # around the rooms between them
-                x1, x2, y2 = x1 + _WIDTH / 2, x2 + _WIDTH / 4, y2 - _HEIGHT / 2 - 2
-                line = f"M{x1:g} {y1:g} C{x1 + _GAP_X:g} {y1:g} {x2 + _WIDTH / 2:g} {y2 - _GAP_Y:g} {x2:g} {y2:g}"
-            else:
-                line = f"M{x1:g} {y1 + _HEIGHT / 2:g} L{x2:g} {y2 - _HEIGHT / 2 - 2:g}"
+            line = _arrow(room, other, middles)
             lines.append(f'<path d="{line}" stroke="#666" fill="none" marker-end="url(#tip)"/>')
     for room, (x, y) in middles.items():
         fill, stroke = _COLOURS[room[:3]]
