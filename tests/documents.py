@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from app.settings import Settings
-from tests.api.process import ROOT, Service
+from tests.api.process import PATIENCE, ROOT, Service
 from tests.import_picture import FIGURE, drawn
 
 __all__ = ["README", "ROOT", "TOUR", "Transcript", "answers", "matches", "settings_table", "transcripts"]
@@ -61,7 +61,7 @@ def transcripts(document: Path) -> list[Transcript]:
 
 def answers(url: str, asked: list[Transcript]) -> list[Any]:
     """What a service answers to each command, in the order of the document."""
-    with httpx.Client(base_url=url) as client:
+    with httpx.Client(base_url=url, timeout=PATIENCE) as client:
         return [
             client.request(each.method, each.path, content=each.body, headers=each.headers).json() for each in asked
         ]

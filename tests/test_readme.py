@@ -16,7 +16,7 @@ from app.api.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
 from gsh.release import quantiles
-from tests.api.process import Service
+from tests.api.process import PATIENCE, Service
 from tests.documents import (
     README,
     ROOT,
@@ -79,7 +79,7 @@ def test_the_curl_command_for_a_table_works(service: Service) -> None:
     table = pa.table({"url": ["a.org"], "country": ["US"], "users": [48211]})
 
     files = {"request": (None, request, "application/json"), "table": ("groups.parquet", as_parquet(table))}
-    answer = httpx.post(f"{service.url}{path}", files=files)
+    answer = httpx.post(f"{service.url}{path}", files=files, timeout=PATIENCE)
 
     assert from_bytes(answer.content)["url"].to_pylist() == ["a.org"]
 
@@ -158,7 +158,8 @@ def test_the_table_of_endpoints_is_what_the_service_serves() -> None:
 def test_the_table_of_metrics_is_what_the_service_exposes(service: Service) -> None:
     operations = (ROOT / "docs" / "operations.md").read_text()
     shown = set(re.findall(r"^\| `(gsh_\w+)` \|", operations, re.MULTILINE))
-    exposed = re.findall(r"^# TYPE (gsh_\w+) (?:counter|histogram)$", httpx.get(f"{service.url}/metrics").text, re.M)
+    metrics = httpx.get(f"{service.url}/metrics", timeout=PATIENCE).text
+    exposed = re.findall(r"^# TYPE (gsh_\w+) (?:counter|histogram)$", metrics, re.MULTILINE)
 
     assert shown == set(exposed)
 
