@@ -17,8 +17,9 @@ from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
 from gsh.accounting.calibration.target import Calibration, calibrate
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
+from gsh.accounting.numerics.doubles import next_above, next_below
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
-from tests.accounting.draws import examples, log_uniform, next_above, next_below
+from tests.accounting.draws import examples, log_uniform
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +111,7 @@ def test_sigma_is_the_smallest_and_the_largest_at_a_given_tau_star(
     """The ends of the interval of workable σ, each to the last double."""
     draft, target = data.draw(starts(kind))
     smallest = calibrate(EXACT, draft, target).mechanism
-    draft = replace(draft, tau_star=max(draft.tau, 1) + smallest.tau_gap * excess)
+    draft = replace(draft, tau_star=draft.effective_tau + smallest.tau_gap * excess)
     solved = calibrate(accounting, draft, target)
 
     _assert_meets(accounting, solved, target)
@@ -211,5 +212,5 @@ def _assert_meets(accounting: Accounting, solved: Calibration, target: Target) -
 
 def _assert_no_smaller_tau_star(accounting: Accounting, draft: Draft, solved: Mechanism, target: Target) -> None:
     below = next_below(solved.tau_star)
-    lowest = max(solved.tau, 1)
+    lowest = solved.effective_tau
     assert below <= lowest or not _meets(accounting, _at(draft, solved.sigma, tau_star=below), target)

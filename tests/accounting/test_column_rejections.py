@@ -7,8 +7,9 @@ import pytest
 from gsh.accounting.calibration.draft import RelativeAggregates, Target
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Aggregates
+from gsh.accounting.numerics.doubles import next_above
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, mu_0
-from tests.accounting.draws import assert_refused, next_above
+from tests.accounting.draws import assert_refused
 
 TARGET = Target(1.0, 1e-5)
 ONE = ((1.0,),)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, Point, at_delta, at_epsilon
 from gsh.accounting.curve_cache import CurveCache, Variable
 from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.numerics.doubles import next_above
 from gsh.accounting.sensitivity import Box, L2Norm
-from tests.accounting.draws import cases, examples, mechanism_of, next_above
+from tests.accounting.draws import cases, examples, mechanism_of
 from tests.reference import Case
 
 MECHANISM = Mechanism(10, 5, 30.0, 4.0, mu_0=0.25)

@@ -12,8 +12,9 @@ from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, 
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import next_above, next_below
 from tests import reference
-from tests.accounting.draws import allowed, cases, examples, log_uniform, mechanism_of, next_above, next_below
+from tests.accounting.draws import allowed, cases, examples, log_uniform, mechanism_of
 from tests.reference import Case
 
 ACCOUNTINGS = (EXACT, ADD_DELTAS)

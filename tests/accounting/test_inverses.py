@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, at_epsilon, fits
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import next_below
 from tests import reference
-from tests.accounting.draws import cases, examples, log_uniform, mechanism_of, next_below
+from tests.accounting.draws import cases, examples, log_uniform, mechanism_of
 from tests.reference import Case
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from gsh.accounting import theorem
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, at_epsilon
+from gsh.accounting.numerics.doubles import next_above
 from tests import reference
-from tests.accounting.draws import cases, examples, log_uniform, mechanism_of, next_above
+from tests.accounting.draws import cases, examples, log_uniform, mechanism_of
 from tests.reference import Case
 
 pytestmark = pytest.mark.slow

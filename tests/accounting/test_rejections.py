@@ -50,9 +50,9 @@ def test_a_tau_beyond_every_double_is_refused() -> None:
     assert_refused(lambda: Mechanism(3, 10**400, 1e308, 4.0), "tau_star", "greater than tau")
 
 
-def test_mu_0_beside_a_covariance_is_refused() -> None:
+def test_mu_0_together_with_a_covariance_is_refused() -> None:
     """Two sources of one number could disagree."""
-    assert_refused(lambda: Mechanism(3, 1, 20.0, 4.0, 0.5, SUM), "aggregates/mu_0", "must not be given beside")
+    assert_refused(lambda: Mechanism(3, 1, 20.0, 4.0, 0.5, SUM), "aggregates/mu_0", "must not be given together with")
 
 
 def test_mu_0_of_a_covariance_that_overflows_is_refused() -> None:
@@ -95,7 +95,7 @@ def test_an_epsilon_beyond_every_double_is_refused() -> None:
 )
 def test_a_draft_that_leaves_out_the_wrong_things_is_refused(draft: Draft) -> None:
     """One unknown, or σ and τ* together."""
-    assert_refused(lambda: calibrate(EXACT, draft, TARGET), "", "leave out exactly what is to be solved")
+    assert_refused(lambda: calibrate(EXACT, draft, TARGET), "", "omit exactly the fields to solve for")
 
 
 @pytest.mark.parametrize(

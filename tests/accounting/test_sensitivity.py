@@ -7,9 +7,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gsh.accounting.covariance import Matrix
+from gsh.accounting.numerics.doubles import next_above, next_below
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, mu_0
 from tests import reference
-from tests.accounting.draws import allowed, examples, log_uniform, next_above, next_below
+from tests.accounting.draws import allowed, examples, log_uniform
 from tests.accounting.rational import exact, is_positive_definite, largest_square, smallest_eigenvalue
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,11 @@ from mpmath import mpf
 
 from gsh.accounting import theorem
 from gsh.accounting.accountings import EXACT, at_epsilon
+from gsh.accounting.case_study import C_U, CASE_STUDY, TARGET
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import next_above, next_below
 from tests import reference
-from tests.accounting.draws import cases, examples, log_uniform, mechanism_of, next_above, next_below
+from tests.accounting.draws import cases, examples, log_uniform, mechanism_of
 from tests.reference import Case
 
 mp = reference.mp
@@ -121,13 +123,13 @@ def test_no_split_is_lost_between_two_chunks(c_u: int, sigmas: float) -> None:
 
 
 def test_the_case_study_of_the_paper_is_accounted_by_the_scan() -> None:
-    """C_u = 51 914, section 6 of [KKWZ]: all three terms, at the σ and τ* that just meet (0.349, 1e-5)."""
-    mechanism = Mechanism(51_914, 1, 13_951.06, 2228.4827)
-    terms = theorem.evaluate(mechanism, 0.349)
+    """[KKWZ Sec. 6]: all three terms, at the smallest σ and τ* that meet (0.349, 1e-5)."""
+    mechanism = CASE_STUDY
+    terms = theorem.evaluate(mechanism, TARGET.epsilon)
 
     assert terms.delta <= 1e-5
-    assert terms.delta == at_epsilon(EXACT, mechanism, 0.349).delta
-    assert (terms.t2.a_plus, terms.t2.a_equal) == (51_914, 0)
+    assert terms.delta == at_epsilon(EXACT, mechanism, TARGET.epsilon).delta
+    assert (terms.t2.a_plus, terms.t2.a_equal) == (C_U, 0)
     assert terms.t2.value == terms.t3.value
 
 

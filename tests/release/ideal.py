@@ -87,7 +87,7 @@ class Judge:
             numbers += map(_nearest, values, noise[1:], self.value_grids)
             if above is not None and None not in numbers:
                 first, *rest = [number for number in numbers if number is not None]
-                return above and count >= max(self.mechanism.tau, 1), first, rest
+                return above and count >= self.mechanism.effective_tau, first, rest
             more = [before << _WORD | _word(further) for before in more]
         raise AssertionError("unreachable")
 
