@@ -17,7 +17,7 @@ from scipy.stats import beta
 
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.apply import release
+from gsh.release.apply import apply_mechanism
 from gsh.release.noise import Noise
 from tests import reference
 from tests.release.recorded import Recorded
@@ -47,7 +47,7 @@ def upper_bound(hits: int) -> float:
 
 def released(run: Mechanism, counts: list[int], seed: str) -> NDArray[np.float64]:
     """The noisy counts of these groups in each trial, NaN where a group was dropped."""
-    answer = release(Noise(run), np.tile(counts, TRIALS), [], np.arange(TRIALS * len(counts)), Recorded(seed))
+    answer = apply_mechanism(Noise(run), np.tile(counts, TRIALS), [], np.arange(TRIALS * len(counts)), Recorded(seed))
     table = np.full(TRIALS * len(counts), np.nan)
     table[answer.rows] = answer.counts
     return table.reshape(TRIALS, len(counts))
