@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from benchmarks.setting import C_U, EPSILON, TARGET, TAU
+from benchmarks.setting import EPSILON, TARGET
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, Accounting, at_epsilon
 from gsh.accounting.calibration.comparison import ComparedName, compare
-from gsh.accounting.calibration.draft import Draft
+from gsh.accounting.case_study import OUTLINE
 
 __all__ = ["Price", "prices"]
 
@@ -34,7 +34,7 @@ class Price:
 
 def prices() -> list[Price]:
     """Exact accounting, then the others in order of cost."""
-    asked = compare(Draft(C_U, TAU, None, None), TARGET)
+    asked = compare(OUTLINE, TARGET)
     exact = asked["exact"]
     assert exact is not None
     rows = []
