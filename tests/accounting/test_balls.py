@@ -77,7 +77,7 @@ def test_round_up_never_exceeds_its_ceiling(real: str) -> None:
 @examples(200)
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9, max_denominator=10**12))
 def test_round_up_of_a_rational_is_at_or_above_it_and_the_next_below_is_not(real: Fraction) -> None:
-    """Exact rational arithmetic is the judge."""
+    """Compared in exact rational arithmetic."""
     (double,) = round_up(lambda: [arb(real.numerator) / real.denominator])
 
     assert Fraction(double) >= real
@@ -93,7 +93,7 @@ def test_round_up_of_a_rational_is_at_or_above_it_and_the_next_below_is_not(real
         (lambda: arb(1.5), lambda: arb(2).sqrt(), False),
         (lambda: 1 + arb(2) ** -2000, lambda: arb(1), False),
         (lambda: 1 - arb(2) ** -2000, lambda: arb(1), True),
-        (lambda: arb(2).sqrt() ** 2, lambda: arb(2), False),  # a tie that no precision settles
+        (lambda: arb(2).sqrt() ** 2, lambda: arb(2), False),  # a tie that no precision decides
         (arb.nan, lambda: arb(1), False),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_half_and_half_split_of_delta_needs_more_of_both() -> None:
 
 @pytest.mark.parametrize(("delta", "ratio"), [(1.0023727e-8, 2.0), (1e-7, 1.1), (1e-6, 1.01), (1e-5, 1.001)])
 def test_how_much_adding_the_deltas_over_states(delta: float, ratio: float) -> None:
-    """Figure 1(b): δ_add/δ_exact at the gap 16 176, where ε runs up to 0.504…"""
+    """Figure 1(b): δ_add/δ_exact at the gap 16 176, for ε up to 0.504…"""
     mechanism = Mechanism(C_U, TAU, 16_177.0, 2228.0)
     epsilon = at_delta(EXACT, mechanism, delta).epsilon
     assert epsilon is not None

@@ -1,4 +1,4 @@
-"""Composition: certified bounds that bracket, exact sums, one release exactly, and what fits what is left."""
+"""Composition: certified upper and lower bounds, exact sums, and exact accounting of a single release."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -63,7 +63,7 @@ def test_k_releases_against_sixty_digits(count: int, epsilon: float) -> None:
 @examples(60)
 @given(st.lists(cases(most_c_u=10**6, most_gap=30.0), min_size=2, max_size=4), st.floats(0, 20))
 def test_the_bounds_bracket_the_worst_of_all_splits(releases: list[Case], epsilon: float) -> None:
-    """lower ≤ the largest over all 2^k splits ≤ upper, whatever the releases."""
+    """lower ≤ the largest over all 2^k splits ≤ upper, for any releases."""
     worst = composition.lower(releases, epsilon)
 
     assert lower_delta(parts_of(releases), epsilon) <= worst <= delta_at(spent_on(releases), epsilon)
@@ -169,7 +169,7 @@ def test_another_release_never_makes_it_cheaper(first: Case, second: Case, epsil
 
 
 def test_a_plain_gaussian_alone_is_what_its_own_curve_says() -> None:
-    """Not what its S says, which is rounded."""
+    """Not the δ of its mu_squared, which is rounded."""
     plain = PlainGaussian(3, 70.0, 0.01)
     huge = Mechanism(3, 1, 1e300, 70.0, 0.01)  # the same noise, and a threshold that costs nothing
 

@@ -128,7 +128,7 @@ def test_the_larger_part_binds_the_exact_account(mechanism: Mechanism, epsilon: 
 @examples(100)
 @given(cases())
 def test_the_binding_part_is_the_one_that_delta_equals(case: Case) -> None:
-    """For every exact account."""
+    """For every evaluation by exact accounting."""
     point = at_epsilon(EXACT, mechanism_of(case), case.epsilon)
 
     assert point.delta == {"infinite": point.delta_infinite, "gaussian": point.delta_gaussian}[point.binding]

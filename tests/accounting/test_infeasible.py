@@ -1,4 +1,4 @@
-"""A target out of reach is refused with what would bring it into reach, and following that advice does."""
+"""An infeasible target is refused with advice, and the advice works."""
 
 import math
 import re

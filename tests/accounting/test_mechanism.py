@@ -18,7 +18,7 @@ from tests.reference import Case
 @examples(300)
 @given(tau=st.integers(0, 2**80), excess=log_uniform(1e-9, 1e30))
 def test_the_gap_is_rounded_down_and_by_less_than_an_ulp(tau: int, excess: float) -> None:
-    """A smaller gap is the less private one; exact rational arithmetic is the judge."""
+    """A smaller gap is less private. Compared in exact rational arithmetic."""
     tau_star = effective_tau(tau) + excess
     assume(tau_star > effective_tau(tau))
     gap = Mechanism(1, tau, tau_star, 1.0).tau_gap
@@ -34,9 +34,9 @@ def test_the_gap_is_rounded_down_and_by_less_than_an_ulp(tau: int, excess: float
         (1, next_above(1.0), 2.0**-52),
         (2**53 - 2, float(2**53 - 1), 1.0),
         (1, float(2**53), float(2**53 - 1)),
-        (1, float(2**53 + 2), float(2**53)),  # 2^53 + 1 is no double: down, not to even
+        (1, float(2**53 + 2), float(2**53)),  # 2^53 + 1 is not a double: down, not to even
         (1, float(2**54 + 4), next_below(float(2**54 + 4))),
-        (2**53 + 1, float(2**53 + 2), 1.0),  # τ itself is no double
+        (2**53 + 1, float(2**53 + 2), 1.0),  # τ itself is not a double
         (1, LARGEST_DOUBLE, next_below(LARGEST_DOUBLE)),
     ],
 )
@@ -73,7 +73,7 @@ def test_mechanisms_are_values(case: Case) -> None:
 
 
 def test_a_mechanism_takes_mu_0_from_its_aggregates() -> None:
-    """Σ and the sensitivity decide it; nothing is left to the caller."""
+    """μ₀ follows from Σ and the sensitivity. The caller cannot choose it."""
     aggregates = Aggregates(("spend",), ((4.0,),), Box((0.0,), (6.0,)))
 
     assert Mechanism(2, 1, 9.0, 3.0, aggregates=aggregates).mu_0 == aggregates.mu_0 == 3.0

@@ -130,7 +130,7 @@ def test_a_draft_outside_the_theorem_is_refused_like_a_mechanism(draft: Draft, p
 
 @pytest.mark.parametrize("sigma", [1e200, 1e-200])
 def test_a_relative_covariance_that_leaves_the_doubles_is_refused(sigma: float) -> None:
-    """σ² overflows or vanishes: an error that says so, not a crash, and not about a field that was never sent."""
+    """σ² overflows or vanishes: the error says so, and names a field that was sent."""
     draft = Draft(3, 1, None, sigma, RelativeAggregates(("a",), ONE, BOX))
     with pytest.raises(AccountingError) as error:
         calibrate(EXACT, draft, Target(1.0, 0.9))
@@ -140,7 +140,7 @@ def test_a_relative_covariance_that_leaves_the_doubles_is_refused(sigma: float) 
 @examples(100)
 @given(st.floats(), st.floats(), st.floats(), st.floats())
 def test_a_mechanism_is_made_or_refused_and_nothing_else(a: float, b: float, c: float, d: float) -> None:
-    """Every double there is, in every place for one: no other exception, and no NaN in what is accounted."""
+    """Any double in any parameter: no other exception, and no NaN in the result."""
     try:
         point = at_epsilon(EXACT, Mechanism(3, 1, a, b, c), d)
     except InvalidParameter:

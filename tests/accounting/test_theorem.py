@@ -1,4 +1,4 @@
-"""The scan's screening in doubles is accurate enough to keep the worst split, and its result is the closed form's."""
+"""Screening in doubles is accurate enough to keep the worst split, and the scan gives the δ of the closed form."""
 
 import math
 
@@ -22,7 +22,7 @@ mp = reference.mp
 # A split is dropped when it seems worse by _WINDOW, so two errors together must stay below that.
 SCREENING_ERROR = 1e-10
 
-# (a, μ) on each side of each border of the map of regimes, and far inside each.
+# (a, μ) on each side of each border between cases, and far inside each case.
 POINTS = [
     (a, mu)
     for a in (-30.0, -1.0, -1e-12, 0.0, 1e-12, 1.0, 30.0, next_below(50.0), 50.0, next_above(50.0), 80.0, 1e3)
@@ -142,7 +142,7 @@ def _assert_screening_is_accurate(a: float, mu: float, log_d: float, error: floa
     d = mp.exp(mp.mpf(log_d)) if math.isfinite(log_d) else mp.zero
     f = reference.gaussian(mu, e)
     term = -mp.expm1(-d) + mp.exp(-d) * f
-    # Near one, where the odds would be lost in 1 − f, their exact value decides nothing.
+    # Near one the odds are lost in 1 − f, but there their exact value decides nothing.
     truth = mp.log(term / (mp.exp(-d) * (1 - f))) if 1 - f > mp.mpf(10) ** -50 else mp.inf
     if theorem._LOG_LEAST_DOUBLE < truth < theorem._LOG_ODDS_OF_ONE:
         assert abs(mp.mpf(odds) - truth) <= error

@@ -1,4 +1,4 @@
-"""Sixteen threads that compute at different precisions get what one thread gets.
+"""Sixteen threads that compute at different precisions get the results of one thread.
 
 ``flint.ctx.prec`` is one global: whoever sets it without the lock changes everybody's results.
 """
@@ -106,7 +106,7 @@ def test_sixteen_threads_agree_with_one() -> None:
 
 @pytest.mark.usefixtures("eager_switching")
 def test_one_cache_serves_sixteen_threads() -> None:
-    """Shared, and smaller than what is asked of it, so that points come and go meanwhile."""
+    """Shared, and too small for all points, so that points come and go meanwhile."""
     cache = CurveCache(8)
     mechanisms = [Mechanism(c_u, 1, 40.0, 4.0) for c_u in range(1, 17)]
     alone = [at_epsilon(EXACT, mechanism, 1.0) for mechanism in mechanisms]

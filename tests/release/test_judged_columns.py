@@ -1,4 +1,4 @@
-"""Every published number, correlated columns too, is what an independent evaluation of the same bits gives."""
+"""Every published number, in correlated columns too, equals an independent evaluation of the same bits."""
 
 import itertools
 import math
@@ -129,7 +129,7 @@ def test_chunks_and_their_further_words_follow_one_another(monkeypatch: pytest.M
 
 
 def test_values_of_another_shape_are_refused() -> None:
-    """A column too many would come back as whatever was in memory."""
+    """A surplus column would come back as old contents of memory."""
     noise = Noise(mechanism_with(((400.0,),)))
     for shape in ((3, 2), (3, 0), (2, 1), (3,)):
         with pytest.raises(ValueError, match="a row for each group"):
@@ -167,7 +167,7 @@ def test_any_group_is_as_judged(
 
 
 def test_the_error_of_a_draw_is_within_its_bound() -> None:
-    """Whatever the missing bits are: at the ends of segments, where the polynomials are worst, and in between."""
+    """For all missing bits: at the ends of segments, the worst places of the polynomials, and in between."""
     words = np.concatenate([awkward_words(), np.frombuffer(Recorded("bounds")(8 * 2000), np.int64)])
     draws, segments = normals(words, table())
     off = []
@@ -179,12 +179,12 @@ def test_the_error_of_a_draw_is_within_its_bound() -> None:
             assert error <= bound
             off.append(float(error) / bound)
 
-    assert max(off) > 0.9  # the bound says something: it is nearly attained
+    assert max(off) > 0.9  # the bound is sharp: it is nearly attained
 
 
 @pytest.mark.parametrize("name", COVARIANCES)
 def test_the_error_of_the_product_is_within_its_bound(name: str) -> None:
-    """L z in doubles, for z that are doubles: what the factor's own error and the rounding of the sum can do."""
+    """L z in doubles, for z that are doubles: the error of the factor and the rounding of the sum."""
     mechanism = mechanism_with(COVARIANCES[name][0])
     noise, judge = Noise(mechanism), Judge(mechanism)
     draws = np.frombuffer(Recorded(name)(8 * 400 * len(noise.value_grids)), np.int64).reshape(400, -1) / 2.0**61

@@ -23,7 +23,7 @@ OFFSETS = sorted({0, *(sign * (2**j + odd) for j in range(0, 45, 2) for sign in 
 
 
 def words_near(number: Fraction, sigma: float) -> list[int]:
-    """Words whose σ z is next to a number: below, above, and where only further bits can say."""
+    """Words whose σ z is next to a number: below, above, and so close that only further bits decide."""
     first = bits_of(number, sigma, 64)
     magnitudes = {first + offset for offset in OFFSETS if 0 <= first + offset < 2**63}
     return [magnitude - (2**63 if number < 0 else 0) for magnitude in sorted(magnitudes)]
@@ -74,7 +74,7 @@ def test_a_draw_next_to_the_threshold_is_kept_if_the_real_number_reaches_it(name
 
 
 def test_the_rounded_count_does_not_decide() -> None:
-    """With τ* at a point of the grid or a little above, what rounds to that point is dropped here and kept there."""
+    """With τ* at a grid point or slightly above it, some numbers that round to that point are dropped and some kept."""
     for tau_star in (1000.0, 1000 + GRID / 4):
         words = words_near(Fraction(tau_star) - 500, 2229.0)
         published, _ = judged(Mechanism(3, 2, tau_star, 2229.0), [500] * len(words), words)
@@ -100,7 +100,7 @@ def test_a_draw_next_to_a_half_way_point_is_rounded_right(sigma: float) -> None:
 
 @pytest.mark.parametrize("number", ["threshold", "half-way point"])
 def test_further_words_are_drawn_until_the_answer_is_certain(number: str) -> None:
-    """Words that agree with the number to 192 bits leave it open; the fourth word decides."""
+    """Words that agree with the number to 192 bits do not decide; the fourth word does."""
     tau_star, sigma, count = 1000.3, 2229.0, 500
     halfway = (round(1500 / Fraction(GRID)) + Fraction(1, 2)) * Fraction(GRID)
     difference = (Fraction(tau_star) if number == "threshold" else halfway) - count
