@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import L2Norm
 from gsh.release import noise as noise_of_release
 from gsh.release.noise import Noise
@@ -48,7 +49,7 @@ F_77, F_76, F_75 = 5527939700884757.0, 3416454622906707.0, 2111485077978050.0
 
 COVARIANCES: dict[str, tuple[Matrix, int]] = {
     "one column": (((400.0,),), 1500),
-    "one column, just below a power of 4": (((math.nextafter(4.0, 0.0),),), 300),
+    "one column, just below a power of 4": (((next_below(4.0),),), 300),
     "two columns": (((400.0, 150.0), (150.0, 100.0)), 2000),
     "correlation 0.999999": (((1.0, 0.999999), (0.999999, 1.0)), 2000),
     "barely definite": (((F_77, F_76), (F_76, F_75)), 1000),

@@ -4,7 +4,6 @@ Going back from a number to the bits that give it, the words are chosen so that 
 of τ*, or of a point half-way between two of the grid; the judge of whole groups says what has to come out.
 """
 
-import math
 from fractions import Fraction
 
 import mpmath
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import next_below
 from gsh.release.noise import Noise, Noisy
 from tests.release.ideal import assert_as_judged, tail
 from tests.release.recorded import Recorded
@@ -47,7 +47,7 @@ THRESHOLDS = {
     "on the grid": (1000.0, 2229.0, (1, 2, 500, 999, 1000, 1001, 5000, 15_000)),
     "between two points of the grid": (1000 + 0.3 * GRID, 2229.0, (1, 2, 500, 999, 1000, 1001, 5000, 15_000)),
     "half-way between two points": (1000 + 0.5 * GRID, 2229.0, (1, 2, 500, 999, 1000, 1001, 5000, 15_000)),
-    "just below a point": (math.nextafter(1000.0, 0), 2229.0, (1, 500, 999, 1000, 1001, 15_000)),
+    "just below a point": (next_below(1000.0), 2229.0, (1, 500, 999, 1000, 1001, 15_000)),
     "a fraction among small counts": (10.1, 2.0, (1, 2, 5, 10, 11, 20)),
     "many steps of a fine grid": (1e6 + 1e-6, 3e-7, (1_000_000,)),
     "below a coarse grid": (1000.1, 7e12, (1, 1000, 1001, 10**12, 10**13)),
