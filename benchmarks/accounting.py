@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 
 from benchmarks.markdown import table
-from benchmarks.setting import C_U, EPSILON, TARGET, TAU, best
+from benchmarks.setting import C_U, DELTA, EPSILON, TARGET, TAU, best
 from benchmarks.timing import duration, medians
 from gsh.accounting import theorem
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, at_epsilon
@@ -27,9 +27,9 @@ SCAN = "the paper's scan"
 
 def main() -> None:
     for title, tabulate in (
-        (f"One certified δ at ε = {EPSILON}, each mechanism calibrated to (0.349, 1e-5)", one_delta),
+        (f"One certified δ at ε = {EPSILON}, each mechanism calibrated to ({EPSILON}, {DELTA})", one_delta),
         (f"A curve of {POINTS} points, case study, exact", curves),
-        ("Calibration to (0.349, 1e-5), C_u = 51914", calibrations),
+        (f"Calibration to ({EPSILON}, {DELTA}), C_u = {C_U}", calibrations),
         ("A fresh interpreter, best of 3", imports),
     ):
         print(f"## {title}\n\n{tabulate()}\n")

@@ -10,15 +10,15 @@ from typing import Any
 from benchmarks.load import posts, throughput
 from benchmarks.markdown import table
 from benchmarks.server import serving
+from benchmarks.setting import EPSILON, MECHANISM
 
 ROUNDS, SECONDS = 15, 1.0
-MECHANISM = {"c_u": 51914, "tau": 1, "tau_star": 13948, "sigma": 2228}
 
 
 def main() -> None:
     noop = ["uvicorn", "benchmarks.noop:app", "--no-access-log", "--log-level", "warning"]
     with serving("app") as service, serving(*noop) as nothing:
-        one = [{"mechanism": MECHANISM, "epsilon": 0.349}]
+        one = [{"mechanism": MECHANISM, "epsilon": EPSILON}]
         fresh = itertools.count()
         rounds = []
         for _ in range(ROUNDS):

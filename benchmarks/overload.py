@@ -21,9 +21,9 @@ from pathlib import Path
 
 from benchmarks.markdown import table
 from benchmarks.server import Server, serving
+from benchmarks.setting import MECHANISM
 
 MIB = 1024**2
-MECHANISM = {"c_u": 51914, "tau": 1, "tau_star": 13948, "sigma": 2228}
 SECONDS = 12.0
 JSON = {"Content-Type": "application/json"}
 

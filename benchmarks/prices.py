@@ -1,15 +1,15 @@
-"""What each way of accounting asks for the case study's target: noise, threshold, and δ charged."""
+"""The price of each accounting for the case study's target: noise, threshold, and δ charged."""
 
 from dataclasses import dataclass
 
-from benchmarks.setting import C_U, EPSILON, TARGET, TAU
+from benchmarks.setting import EPSILON, TARGET
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, Accounting, at_epsilon
-from gsh.accounting.calibration.comparison import RouteName, compare
-from gsh.accounting.calibration.draft import Draft
+from gsh.accounting.calibration.comparison import ComparedName, compare
+from gsh.accounting.case_study import OUTLINE
 
 __all__ = ["Price", "prices"]
 
-_ROUTES: dict[RouteName, tuple[str, Accounting]] = {
+_ACCOUNTINGS: dict[ComparedName, tuple[str, Accounting]] = {
     "exact": ("exact", EXACT),
     "add-deltas": ("add the deltas, best share", ADD_DELTAS),
     "half-split": ("add the deltas, half and half", ADD_DELTAS),
@@ -34,12 +34,12 @@ class Price:
 
 def prices() -> list[Price]:
     """Exact accounting, then the others in order of cost."""
-    asked = compare(Draft(C_U, TAU, None, None), TARGET)
+    asked = compare(OUTLINE, TARGET)
     exact = asked["exact"]
     assert exact is not None
     rows = []
-    for route, (name, accounting) in _ROUTES.items():
-        price = asked[route]
+    for compared, (name, accounting) in _ACCOUNTINGS.items():
+        price = asked[compared]
         assert price is not None
         charged = at_epsilon(accounting, exact.mechanism, EPSILON).delta
         rows.append(Price(name, price.least_sigma, price.mechanism.sigma, price.mechanism.tau_star, charged))

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.http import MECHANISM
 from benchmarks.markdown import table as markdown
 from benchmarks.server import serving
+from benchmarks.setting import EPSILON, MECHANISM
 from benchmarks.timing import duration
 
 KEPT = 10**6
@@ -159,7 +159,7 @@ def form(groups: pa.Table, further: int, content: bytes) -> Post:
 
 
 def request(further: int) -> dict[str, Any]:
-    return {"mechanism": MECHANISM | ({"aggregates": COLUMNS} if further else {}), "epsilon": 0.349}
+    return {"mechanism": MECHANISM | ({"aggregates": COLUMNS} if further else {}), "epsilon": EPSILON}
 
 
 def send(port: int, post: Post) -> float:
@@ -189,7 +189,7 @@ def latencies(port: int, at_least: int, go_on: Callable[[], bool]) -> list[float
     for number in itertools.count():
         if number >= at_least and not go_on():
             break
-        body = json.dumps({"mechanism": MECHANISM | {"sigma": 2229 + number * 1e-9}, "epsilon": 0.349})
+        body = json.dumps({"mechanism": MECHANISM | {"sigma": 2229 + number * 1e-9}, "epsilon": EPSILON})
         started = perf_counter()
         connection.request("POST", "/account/exact", body, {"Content-Type": "application/json"})
         connection.getresponse().read()

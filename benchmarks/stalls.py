@@ -19,11 +19,11 @@ import httpx
 
 from app.main import create_app
 from app.settings import Settings
+from benchmarks.setting import DELTA, EPSILON, MECHANISM, OUTLINE_BODY
 
 __all__ = ["main"]
 
-CASE_STUDY = {"c_u": 51914, "tau": 1, "tau_star": 13948, "sigma": 2228}
-TARGET = {"epsilon": 0.349, "delta": 1e-05}
+TARGET = {"epsilon": EPSILON, "delta": DELTA}
 
 
 def columns(count: int, name: str = "covariance") -> dict[str, Any]:
@@ -37,34 +37,34 @@ def columns(count: int, name: str = "covariance") -> dict[str, Any]:
 def requests() -> dict[str, tuple[str, bytes]]:
     """Every request by name: its path and its body."""
     sigmas = [2300 + k / 10 for k in range(2000)]
-    relative = {"c_u": 51914, "tau": 1, "sigma": sigmas[:50], "aggregates": columns(4, "relative_covariance")}
+    relative = OUTLINE_BODY | {"sigma": sigmas[:50], "aggregates": columns(4, "relative_covariance")}
     vectors = columns(2) | {"sensitivity": {"kind": "vectors", "vectors": [[0.00001, 0.00002]] * 100_000}}
     bodies: dict[str, tuple[str, Any]] = {
         "150 000 unknown fields": (
             "/account/exact",
-            {"mechanism": CASE_STUDY, "epsilon": 1} | {f"x{k}": 0 for k in range(150_000)},
+            {"mechanism": MECHANISM, "epsilon": 1} | {f"x{k}": 0 for k in range(150_000)},
         ),
-        "100 000 vectors": ("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": vectors}, "epsilon": 1}),
+        "100 000 vectors": ("/account/exact", {"mechanism": MECHANISM | {"aggregates": vectors}, "epsilon": 1}),
         "4 columns, Euclidean bound": (
             "/account/exact",
-            {"mechanism": CASE_STUDY | {"aggregates": columns(4)}, "epsilon": 1},
+            {"mechanism": MECHANISM | {"aggregates": columns(4)}, "epsilon": 1},
         ),
         "μ that is a double": (
             "/account/exact",
             {"mechanism": {"c_u": 10**18, "tau": 1, "tau_star": 1e9, "sigma": 1e8}, "epsilon": 700},
         ),
-        "a curve of 10 000": ("/account/exact", {"mechanism": CASE_STUDY, "epsilon": [k / 1e4 for k in range(10_000)]}),
-        "a frontier of 2 000": ("/calibrate", TARGET | {"mechanism": {"c_u": 51914, "tau": 1, "sigma": sigmas}}),
+        "a curve of 10 000": ("/account/exact", {"mechanism": MECHANISM, "epsilon": [k / 1e4 for k in range(10_000)]}),
+        "a frontier of 2 000": ("/calibrate", TARGET | {"mechanism": OUTLINE_BODY | {"sigma": sigmas}}),
         "a frontier of 50, relative": ("/calibrate", TARGET | {"mechanism": relative}),
-        "σ at a τ*": ("/calibrate", TARGET | {"mechanism": {"c_u": 51914, "tau": 1, "tau_star": 20000}}),
-        "a comparison": ("/compare", TARGET | {"mechanism": {"c_u": 51914, "tau": 1}}),
+        "σ at a τ*": ("/calibrate", TARGET | {"mechanism": OUTLINE_BODY | {"tau_star": 20000}}),
+        "a comparison": ("/compare", TARGET | {"mechanism": OUTLINE_BODY}),
         "a preview of 900, 4 columns": (
             "/budgets/web/preview",
-            {"mechanism": [CASE_STUDY | {"aggregates": columns(4)}] * 900},
+            {"mechanism": [MECHANISM | {"aggregates": columns(4)}] * 900},
         ),
         "a preview of 900, 10 columns": (
             "/budgets/web/preview",
-            {"mechanism": [CASE_STUDY | {"aggregates": columns(10)}] * 900},
+            {"mechanism": [MECHANISM | {"aggregates": columns(10)}] * 900},
         ),
     }
     return {name: (path, json.dumps(body).encode()) for name, (path, body) in bodies.items()}

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from gsh.accounting.budget_limits import Limit
-from gsh.accounting.budget_promise import Caps, promised_delta
+from gsh.accounting.budget_limits import Caps, Limit, promised_delta
 from gsh.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
 from gsh.accounting.errors import AccountingError
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
@@ -89,7 +88,7 @@ class Budget:
         """The δ at the limit's ε that holds whatever is released within its caps; None before the first charge."""
         if self.spent.releases == 0:
             return None
-        return promised_delta(self.hull or Caps.of(self.limit), self.spent, self.limit.epsilon)
+        return promised_delta(self.hull or self.limit.caps, self.spent, self.limit.epsilon)
 
     def with_limit(self, limit: Limit, description: str, at: str) -> tuple["Budget", Entry]:
         """The budget with another limit, and the entry that says so; the first entry says that it was made."""
@@ -113,7 +112,7 @@ class Budget:
 
     def _with_hull(self) -> "Budget":
         """The same, with the caps in force joined to the hull."""
-        return self if self.spent.releases == 0 else replace(self, hull=Caps.of(self.limit).joined(self.hull))
+        return self if self.spent.releases == 0 else replace(self, hull=self.limit.caps.joined(self.hull))
 
 
 @dataclass(frozen=True, slots=True)

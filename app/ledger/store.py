@@ -17,8 +17,7 @@ from app.ledger.records import seconds_of
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, Entry, Fault, check_history, fraction_of, release_of, text_of
 from app.ledger.state import json_of as release_json
-from gsh.accounting.budget_limits import Limit
-from gsh.accounting.budget_promise import Caps, admits_change, same_proportion
+from gsh.accounting.budget_limits import Caps, Limit, admits_change, same_proportion
 from gsh.accounting.composition import Cost, Part, Release, Spent
 
 __all__ = ["Answer", "Ledger", "Paid", "Stored"]
@@ -283,7 +282,7 @@ def _changed(budget: Budget, limit: Limit) -> Limit:
     if not same_proportion(limit, budget.limit):
         raise DivisionSettled(names_mechanism=True)
     limit = replace(limit, proportion=budget.limit.proportion)
-    if not admits_change(budget.hull or Caps.of(budget.limit), limit):
+    if not admits_change(budget.hull or budget.limit.caps, limit):
         raise DivisionSettled(names_mechanism=False)
     return limit
 

@@ -1,11 +1,11 @@
-"""The accountings: exact, add-the-deltas, zCDP. They differ in how two quantities make one δ; zCDP in the second too.
+"""The accountings: exact, add-deltas, zCDP. Each combines two costs into one δ.
 
-δ_infinite    = 1 − p^C_u,  p = Φ((τ* − τ)/σ)           a group that exists for one user alone is released
-δ_gaussian(ε) = f(μ, ε),    μ² = C_u (1/σ² + μ₀²)       the noise on the groups that exist anyway
+δ_infinite    = 1 − p^C_u,  p = Φ((τ* − τ)/σ)           the threshold: a group that only one user is in is released
+δ_gaussian(ε) = f(μ, ε),    μ² = C_u (1/σ² + μ₀²)       the noise on the groups that exist without the user
 
-exact         δ(ε) = max(δ_infinite, δ_gaussian(ε))     [KKWZ Thm. 5.4 and docs/closed-form.md]
+exact         δ(ε) = max(δ_infinite, δ_gaussian(ε))     [KKWZ Thm. 5.4; docs/math/closed-form.md]
 add-deltas    δ(ε) = δ_infinite + δ_gaussian(ε)         [KKWZ Thm. 4.1, Cor. 5.4.1], an over-estimate
-zcdp          the same, with what zCDP says of the noise in place of f: a larger over-estimate (zcdp.py)
+zcdp          as add-deltas, with the δ of zCDP in place of f (zcdp.py): a larger over-estimate
 """
 
 import math
@@ -18,7 +18,8 @@ from flint import arb
 from gsh.accounting import gaussian, zcdp
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism
-from gsh.accounting.numerics.balls import approximate, at_most, round_up, smallest_double
+from gsh.accounting.numerics.balls import approximate, at_most, round_up
+from gsh.accounting.numerics.search import smallest_double
 
 __all__ = [
     "ADD_DELTAS",
@@ -27,7 +28,7 @@ __all__ = [
     "Accounting",
     "AccountingName",
     "Binding",
-    "Noise",
+    "NoiseCost",
     "Point",
     "at_delta",
     "at_epsilon",
@@ -41,8 +42,8 @@ Binding = Literal["gaussian", "infinite", "both"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Noise:
-    """What is charged for the noise on the groups that exist anyway: ``delta(μ, ε)``, and about its inverse in μ."""
+class NoiseCost:
+    """The δ that an accounting charges for noise: ``delta(μ, ε)``, and approximately its inverse ``mu_at(ε, δ)``."""
 
     delta: Callable[[arb, arb], arb]
     mu_at: Callable[[arb, arb], arb]
@@ -50,16 +51,16 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accounting:
-    """``total`` makes δ of its two parts; ``room`` is what it leaves for one part when the other is ``spent()``."""
+    """A rule that combines two costs into δ: ``total``. ``room`` is the δ for one cost if the other is ``spent()``."""
 
     name: AccountingName | Literal["zcdp"]
-    noise: Noise
+    noise: NoiseCost
     total: Callable[[arb, arb], arb]
     room: Callable[[arb, Callable[[], arb]], arb]
     binding: Callable[[float, float], Binding]
 
 
-_ANALYTIC = Noise(gaussian.delta, gaussian.mu_at)
+_ANALYTIC = NoiseCost(gaussian.delta, gaussian.mu_at)
 
 EXACT = Accounting(
     name="exact",
@@ -75,13 +76,13 @@ ADD_DELTAS = Accounting(
     room=lambda delta, spent: delta - spent(),
     binding=lambda _infinite, _gaussian: "both",
 )
-ZCDP = replace(ADD_DELTAS, name="zcdp", noise=Noise(zcdp.delta, zcdp.mu_at))
+ZCDP = replace(ADD_DELTAS, name="zcdp", noise=NoiseCost(zcdp.delta, zcdp.mu_at))
 
 
 class Point(NamedTuple):
-    """One certified point of a privacy curve. ``epsilon`` and ``delta_gaussian`` are None where no finite ε exists.
+    """One certified point of a privacy curve. ``epsilon`` and ``delta_gaussian`` are None if no finite ε exists.
 
-    ``mu`` is the mechanism's, the same all along the curve: it falls out of the evaluation.
+    ``mu`` belongs to the mechanism and is the same along the whole curve.
     """
 
     epsilon: float | None
@@ -93,8 +94,8 @@ class Point(NamedTuple):
 
 
 def delta_infinite(mechanism: Mechanism) -> arb:
-    """1 − p^C_u, as a ball.  [KKWZ Thm. 5.4, T1]"""
-    return -(mechanism.c_u * mechanism.log_p).expm1()
+    """1 − p^C_u = 1 − e^(−hazard), as a ball.  [KKWZ Thm. 5.4, T1]"""
+    return -(-mechanism.hazard).expm1()
 
 
 def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> Point:
@@ -111,13 +112,13 @@ def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> 
 
 
 def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Point:
-    """The smallest ε at δ that the accounting can claim, rounded up, or None where no finite ε exists."""
+    """The smallest ε at δ that the accounting can claim, rounded up; None if no finite ε exists."""
     _check_delta(delta)
     if not at_most(lambda: (delta_infinite(mechanism), arb(delta))):
         infinite, mu = round_up(lambda: (delta_infinite(mechanism), mechanism.mu), ceilings=(1.0, math.inf))
         return Point(None, delta, None, infinite, accounting.binding(infinite, 0.0), _finite(mu))
 
-    # The search ends where it has evaluated the curve already, so it keeps what it evaluates.
+    # The search ends at a point that it has evaluated already, so it keeps all of them.
     points: dict[float, Point] = {}
 
     def meets(epsilon: float) -> bool:

@@ -1,7 +1,10 @@
-"""A limit on (ε, δ), kept by two sums: what S and what D of all releases may add up to.  [docs/composition.md, 4]"""
+"""A limit on (ε, δ), kept by a cap on each of two sums: ``mu_squared`` and ``hazard``.  [docs/math/composition.md, 4]
+
+A budget may change its limit. Its releases then stay within the componentwise maximum of all caps that it ever had
+while it had charges: the *hull*. Composition at the hull covers all of them, whatever was chosen after seeing results.
+"""
 
 import math
-import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -9,22 +12,42 @@ from functools import lru_cache
 from flint import arb
 
 from gsh.accounting import gaussian
-from gsh.accounting.composition import Cost, Release, Spent, double_above, double_below, fits, fits_together
-from gsh.accounting.numerics.balls import approximate, largest_double, round_down
+from gsh.accounting.composition import Cost, Release, Spent, delta_at, fits, fits_together
+from gsh.accounting.numerics.balls import approximate, round_down
+from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, LEAST_DOUBLE, double_above, double_below
+from gsh.accounting.numerics.search import largest_double
 
-__all__ = ["MOST_RELEASES", "Limit"]
+__all__ = ["MOST_RELEASES", "Caps", "Limit", "admits_change", "promised_delta", "same_proportion"]
 
 MOST_RELEASES = 10**18
-_LEAST = math.nextafter(0, 1)
 _RESERVED = arb(1) / 8
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """(ε, δ), divided between noise and thresholds: into the most that S, and the most that D, may add up to.
+class Caps:
+    """The largest sums of ``mu_squared`` and of ``hazard`` that releases may reach."""
 
-    Whoever may choose between S and D after seeing a release can spend δ nearly twice [docs/composition.md, 4]. So the
-    division is settled before: in the ``proportion`` S : D of a typical release, or else of the first.
+    mu_squared: Fraction
+    hazard: Fraction
+
+    def cover(self, spent: Spent) -> bool:
+        return spent.mu_squared <= self.mu_squared and spent.hazard <= self.hazard
+
+    def fit(self, epsilon: float, delta: float) -> bool:
+        """Whether releases up to both caps are provably (ε, δ)-private."""
+        return fits_together(self.mu_squared, self.hazard, epsilon, delta)
+
+    def joined(self, other: "Caps | None") -> "Caps":
+        """The componentwise maximum."""
+        return self if other is None else Caps(max(self.mu_squared, other.mu_squared), max(self.hazard, other.hazard))
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """(ε, δ), split into a cap on noise cost and a cap on threshold cost before the first release.
+
+    Choosing between noise and thresholds after seeing results could nearly double δ [docs/math/composition.md, 4]. So
+    the split is fixed first: in the ``proportion`` of a typical release, or else of the first release.
     """
 
     epsilon: float
@@ -32,95 +55,128 @@ class Limit:
     proportion: Cost | None = None
 
     def settled_by(self, cost: Cost) -> "Limit":
-        """The same, if it is settled already; else by this first release."""
+        """The same limit, with its proportion fixed by this first release unless it is fixed already."""
         return self if self.proportion is not None else replace(self, proportion=cost)
 
     @property
-    def division(self) -> tuple[Fraction, Fraction]:
-        """The most that S and D may add up to."""
+    def caps(self) -> Caps:
+        """The caps of a limit whose proportion is fixed."""
         assert self.proportion is not None
-        return _division(self.epsilon, self.delta, self.proportion)
+        return _caps(self.epsilon, self.delta, self.proportion)
 
     def admits(self, spent: Spent) -> bool:
-        """Whether releases may be made that cost this in all, one by one. One alone is accounted for exactly."""
+        """Whether releases with these sums are admitted, one by one. A single release has exact accounting."""
         if spent.releases <= 1 and fits(spent, self.epsilon, self.delta):
             return True
         return self.admits_several(spent)
 
     def admits_several(self, spent: Spent) -> bool:
-        """The same by the sums alone. If it is not settled yet: were equal releases with these sums to settle it."""
+        """Whether the sums alone are admitted. Without a proportion: as if equal releases with these sums fixed it."""
         if self.proportion is None:
             reserve = _reserve(self.delta)
-            # Beside the reserve the most that S may be is a double (_division).
-            s, d = (
-                (spent.mu_squared, spent.hazard)
+            # With the reserve, the cap of mu_squared is a double (_caps).
+            caps = (
+                Caps(spent.mu_squared, spent.hazard)
                 if spent.hazard >= reserve
-                else (Fraction(double_above(spent.mu_squared)), reserve)
+                else Caps(Fraction(double_above(spent.mu_squared)), reserve)
             )
-            return fits_together(s, d, self.epsilon, self.delta)
-        s, d = self.division
-        return spent.mu_squared <= s and spent.hazard <= d
+            return caps.fit(self.epsilon, self.delta)
+        return self.caps.cover(spent)
 
     def how_many_fit(self, spent: Spent, release: Release, cost: Cost) -> int:
-        """How many more releases like this one are admitted, up to 10¹⁸."""
-        s, d = self.settled_by(cost).division
-        if spent.mu_squared > s or spent.hazard > d:
+        """The number of further releases like this one that are admitted, at most 10¹⁸."""
+        caps = self.settled_by(cost).caps
+        if not caps.cover(spent):
             return 0
-        by_noise = (s - spent.mu_squared) / Fraction(cost.mu_squared)
-        room = min(by_noise, (d - spent.hazard) / Fraction(cost.hazard)) if cost.hazard else by_noise
+        by_noise = (caps.mu_squared - spent.mu_squared) / Fraction(cost.mu_squared)
+        by_threshold = (caps.hazard - spent.hazard) / Fraction(cost.hazard) if cost.hazard else by_noise
         alone = spent.releases == 0 and fits(spent.plus(release, cost), self.epsilon, self.delta)
-        return min(max(math.floor(room), int(alone)), MOST_RELEASES)
+        return min(max(math.floor(min(by_noise, by_threshold)), int(alone)), MOST_RELEASES)
 
     def remaining(self, spent: Spent) -> Cost:
-        """How much S and how much D there is room for, rounded down; of a limit not settled, for either alone."""
+        """The remaining ``mu_squared`` and ``hazard``, rounded down. Without a proportion: the most of either alone."""
         if self.proportion is None:
             one, none = Fraction(1), Fraction(0)
-            alone = (_most(self.epsilon, self.delta, *axis) for axis in ((one, none), (none, one)))
-            return Cost(*map(double_below, alone))
-        s, d = self.division
+            only_noise = _most(self.epsilon, self.delta, mu_squared=one, hazard=none)
+            only_threshold = _most(self.epsilon, self.delta, mu_squared=none, hazard=one)
+            return Cost(double_below(only_noise), double_below(only_threshold))
         return Cost(
-            double_below(max(s - spent.mu_squared, Fraction(0))), double_below(max(d - spent.hazard, Fraction(0)))
+            double_below(max(self.caps.mu_squared - spent.mu_squared, Fraction(0))),
+            double_below(max(self.caps.hazard - spent.hazard, Fraction(0))),
         )
 
     def used(self, spent: Spent) -> float:
-        """The share of S, or of D if it is larger, that is gone; rounded up, and 1 where nothing is left."""
+        """The used share of the cap of ``mu_squared`` or of ``hazard``, the larger, rounded up; 1 if one is reached."""
         if spent.releases == 0:
             return 0.0
-        s, d = self.division
-        if spent.mu_squared >= s or spent.hazard >= d:
+        caps = self.caps
+        if spent.mu_squared >= caps.mu_squared or spent.hazard >= caps.hazard:
             return 1.0
-        return double_above(max(spent.mu_squared / s, spent.hazard / d))
+        return double_above(max(spent.mu_squared / caps.mu_squared, spent.hazard / caps.hazard))
+
+
+def same_proportion(one: Limit, other: Limit) -> bool:
+    """Whether two limits split (ε, δ) in the same proportion of noise cost to threshold cost."""
+    assert one.proportion is not None
+    assert other.proportion is not None
+    return Fraction(one.proportion.mu_squared) * Fraction(other.proportion.hazard) == Fraction(
+        one.proportion.hazard
+    ) * Fraction(other.proportion.mu_squared)
+
+
+def admits_change(hull: Caps, limit: Limit) -> bool:
+    """Whether a budget with charges may change to this limit, which has the proportion of the first charge.
+
+    Caps within the hull add nothing. Larger caps, joined with the hull, must fit the new limit.
+    """
+    joined = hull.joined(limit.caps)
+    return joined == hull or joined.fit(limit.epsilon, limit.delta)
+
+
+def promised_delta(hull: Caps, spent: Spent, epsilon: float) -> float:
+    """The δ at ε for all releases so far and all that the caps allow, rounded up.
+
+    A single first release may exceed the caps. It has exact accounting, and no release can follow it. Other sums
+    beyond the hull come from earlier versions, which had no caps.
+    """
+    alone = spent if spent.only is not None else None
+    reached = hull if alone else hull.joined(Caps(spent.mu_squared, spent.hazard))
+    together = delta_at(Spent(reached.mu_squared, reached.hazard, releases=2), epsilon)
+    return max(together, delta_at(alone, epsilon)) if alone else together
 
 
 @lru_cache(maxsize=4096)
-def _division(epsilon: float, delta: float, proportion: Cost) -> tuple[Fraction, Fraction]:
-    """As often the proportion as fits; but an eighth of δ is left to thresholds at least.
+def _caps(epsilon: float, delta: float, proportion: Cost) -> Caps:
+    """The largest multiple of the proportion that fits, but with at least an eighth of δ for thresholds.
 
-    At usual (ε, δ) that takes some 2 % of S, and a histogram can follow plain Gaussian noise.
+    At usual (ε, δ) the reserve takes about 2 % of ``mu_squared``, and a histogram can follow plain Gaussian noise.
     """
-    s, d = Fraction(proportion.mu_squared), Fraction(proportion.hazard)
-    times = _most(epsilon, delta, s, d)
+    mu_squared, hazard = Fraction(proportion.mu_squared), Fraction(proportion.hazard)
+    times = _most(epsilon, delta, mu_squared, hazard)
     reserve = _reserve(delta)
-    if times * d >= reserve:
-        return times * s, times * d
-    return _most(epsilon, delta, Fraction(1), Fraction(0), reserve), reserve
+    if times * hazard >= reserve:
+        return Caps(times * mu_squared, times * hazard)
+    return Caps(_most(epsilon, delta, mu_squared=Fraction(1), hazard=Fraction(0), reserve=reserve), reserve)
 
 
 def _reserve(delta: float) -> Fraction:
+    """−ln(1 − δ/8), rounded down."""
     return Fraction(round_down(lambda: -(-arb(delta) * _RESERVED).log1p()))
 
 
-def _most(epsilon: float, delta: float, s: Fraction, d: Fraction, reserve: Fraction = Fraction(0)) -> Fraction:
-    """The largest double t for which S = ts and D = td + reserve fit; 0 if none does."""
+def _most(
+    epsilon: float, delta: float, mu_squared: Fraction, hazard: Fraction, reserve: Fraction = Fraction(0)
+) -> Fraction:
+    """The largest double t for which the caps t · mu_squared and t · hazard + reserve fit; 0 if none does."""
 
     def fit(times: float) -> bool:
         exactly = Fraction(times)
-        return fits_together(exactly * s, exactly * d + reserve, epsilon, delta)
+        return Caps(exactly * mu_squared, exactly * hazard + reserve).fit(epsilon, delta)
 
     def guess() -> arb:
-        by_noise = gaussian.mu_at(arb(epsilon), arb(delta)) ** 2 / float(s) if s else arb(math.inf)
-        return by_noise.min(-(-arb(delta)).log1p() / float(d)) if d else by_noise
+        by_noise = gaussian.mu_at(arb(epsilon), arb(delta)) ** 2 / float(mu_squared) if mu_squared else arb(math.inf)
+        return by_noise.min(-(-arb(delta)).log1p() / float(hazard)) if hazard else by_noise
 
-    if not fit(_LEAST):
+    if not fit(LEAST_DOUBLE):
         return Fraction(0)
-    return Fraction(min(largest_double(fit, _LEAST, approximate(guess)), sys.float_info.max))
+    return Fraction(min(largest_double(fit, LEAST_DOUBLE, approximate(guess)), LARGEST_DOUBLE))

@@ -1,39 +1,35 @@
-"""What several releases about the same users cost together: two numbers, added up.  [docs/composition.md]
+"""The privacy cost of several releases about the same users: two numbers that add up.  [docs/math/composition.md]
 
-A release is no worse than a Gaussian of μ² = S beside an accident of probability 1 − e^(−D), where
+A release is at least as private as a Gaussian with μ² = S together with an accident of probability 1 − e^(−D):
 
-    S = C_u (1/σ² + μ₀²),    D = −C_u ln Φ((τ* − τ)/σ)          (no threshold: D = 0)
+    S = ``mu_squared`` = C_u (1/σ² + μ₀²)              the noise cost
+    D = ``hazard``     = −C_u ln Φ((τ* − τ)/σ)         the threshold cost; 0 without a threshold
 
 Both add up over releases:
 
-    δ(ε) ≤ 1 − e^(−D) (1 − f(√S, ε + D))                        S = Σ Sᵢ,  D = Σ Dᵢ
+    δ(ε) ≤ 1 − e^(−D) (1 − f(√S, ε + D)),              S = Σ Sᵢ,  D = Σ Dᵢ
 
-One release alone is accounted for exactly. Each Sᵢ and Dᵢ is a double rounded up, and doubles are added as fractions,
-without error: no number of charges adds up to less than they cost.
+A single release has exact accounting instead. Each Sᵢ and Dᵢ is a double, rounded up. Sums are fractions, without
+error: charges never add up to less than they cost.
 """
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate
 
-from flint import arb, fmpq
+from flint import arb
 
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
 from gsh.accounting.accountings import fits as fits_alone
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
-from gsh.accounting.numerics.balls import (
-    approximate,
-    at_most,
-    round_down,
-    round_up,
-    smallest_double,
-)
+from gsh.accounting.numerics.balls import approximate, at_most, ball_of, round_down, round_up
+from gsh.accounting.numerics.doubles import double_above, next_below
+from gsh.accounting.numerics.search import smallest_double
 
 __all__ = [
     "NOTHING",
@@ -43,8 +39,6 @@ __all__ = [
     "Spent",
     "cost_of",
     "delta_at",
-    "double_above",
-    "double_below",
     "epsilon_at",
     "fits",
     "fits_together",
@@ -54,17 +48,18 @@ __all__ = [
 
 Release = Mechanism | PlainGaussian
 
-_MOST_S = 1e280  # so that the sum over 10^18 of them is a double still
-# Splits tried for the lower bound. Equal releases are not split: that is sharp if all have one ratio D/S, or if
-# ε/√S − √S/2 ≥ ½. Else a split between equal ones can be larger [docs/composition.md, 2], and the bound is only valid.
+_MOST_MU_SQUARED = 1e280  # the sum of 10^18 of them is still a double
+# The lower bound tries this many splits. It does not split equal releases. That is sharp if all have one ratio D/S, or
+# if ε/√S − √S/2 ≥ ½. Otherwise a split among equal releases can be larger [docs/math/composition.md, section 2], and
+# the bound is valid but not sharp.
 _MOST_SPLITS = 16
-# A double rounded up to is within two ulps of the real: one of the rounding, and one should the real be a double.
+# A rounded-up double is within two ulps of the real: one for the rounding, and one if the real is itself a double.
 _RELATIVE_EXCESS, _ABSOLUTE_EXCESS = Fraction(1, 2**51), Fraction(1, 2**1073)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """S and D of one release, each the smallest double at or above it (or the next)."""
+    """The noise cost and the threshold cost of one release, each rounded up to a double (or the next one)."""
 
     mu_squared: float
     hazard: float
@@ -72,7 +67,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A number of releases that cost the same."""
+    """A number of releases with the same cost."""
 
     cost: Cost
     times: int
@@ -80,7 +75,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The exact sums of the costs of some releases; ``only`` is the release where there was just one."""
+    """The exact sums of the costs of some releases. ``only`` is the release if there is exactly one."""
 
     mu_squared: Fraction = Fraction(0)
     hazard: Fraction = Fraction(0)
@@ -90,10 +85,10 @@ class Spent:
     def plus(self, release: Release, cost: Cost, times: int = 1) -> "Spent":
         releases = self.releases + times
         only = release if releases == 1 else None
-        s, d = Fraction(cost.mu_squared), Fraction(cost.hazard)
+        mu_squared, hazard = Fraction(cost.mu_squared), Fraction(cost.hazard)
         if times == 1:
-            return Spent(self.mu_squared + s, self.hazard + d, releases, only)
-        return Spent(self.mu_squared + times * s, self.hazard + times * d, releases, only)
+            return Spent(self.mu_squared + mu_squared, self.hazard + hazard, releases, only)
+        return Spent(self.mu_squared + times * mu_squared, self.hazard + times * hazard, releases, only)
 
     @property
     def rounded(self) -> Cost:
@@ -105,18 +100,18 @@ NOTHING = Spent()
 
 
 def cost_of(release: Release) -> Cost:
-    """S and D, rounded up."""
-    (s,) = round_up(lambda: [release.c_u * release.mu_squared_per_group])
-    if s > _MOST_S:
-        raise InvalidParameter("sigma", f"must be large enough that μ² is at most {_MOST_S}")
+    """The noise cost and the threshold cost of a release, rounded up."""
+    (mu_squared,) = round_up(lambda: [release.mu_squared])
+    if mu_squared > _MOST_MU_SQUARED:
+        raise InvalidParameter("sigma", f"must be large enough that μ² is at most {_MOST_MU_SQUARED}")
     if isinstance(release, PlainGaussian):
-        return Cost(s, 0.0)
-    (d,) = round_up(lambda: [-release.c_u * release.log_p])
-    return Cost(s, d)
+        return Cost(mu_squared, 0.0)
+    (hazard,) = round_up(lambda: [release.hazard])
+    return Cost(mu_squared, hazard)
 
 
 def delta_at(spent: Spent, epsilon: float) -> float:
-    """The δ at ε that all releases together are certified for, rounded up."""
+    """The certified δ at ε of all releases together, rounded up."""
     match spent:
         case Spent(releases=0):
             return 0.0
@@ -125,20 +120,20 @@ def delta_at(spent: Spent, epsilon: float) -> float:
         case Spent(only=PlainGaussian() as plain):
             return round_up(lambda: [gaussian.delta(plain.mu, arb(epsilon))], ceilings=(1.0,))[0]
         case _:
-            return round_up(lambda: [_bound(spent.hazard, spent.mu_squared, epsilon)], ceilings=(1.0,))[0]
+            return round_up(lambda: [_bound(spent.mu_squared, spent.hazard, epsilon)], ceilings=(1.0,))[0]
 
 
 def epsilon_at(spent: Spent, delta: float) -> float | None:
-    """The ε at δ that all releases together are certified for, rounded up; None where no finite ε is."""
+    """The certified ε at δ of all releases together, rounded up; None if no finite ε exists."""
     match spent:
         case Spent(releases=0):
             return 0.0
         case Spent(only=Mechanism() as mechanism):
             return at_delta(EXACT, mechanism, delta).epsilon
-    if not at_most(lambda: (-(-_ball(spent.hazard)).expm1(), arb(delta))):
+    if _threshold_exceeds(spent.hazard, delta):
         return None
 
-    root = partial(_epsilon_at, spent.hazard, spent.mu_squared, delta)
+    root = partial(_epsilon_at, spent.mu_squared, spent.hazard, delta)
     return smallest_double(lambda epsilon: fits(spent, epsilon, delta), approximate(root), lowest=0.0)
 
 
@@ -157,62 +152,69 @@ def _fits_alone(release: Release, epsilon: float, delta: float) -> bool:
     return at_most(lambda: (gaussian.delta(release.mu, arb(epsilon)), arb(delta)))
 
 
-def fits_together(s: Fraction, d: Fraction, epsilon: float, delta: float) -> bool:
+def fits_together(mu_squared: Fraction, hazard: Fraction, epsilon: float, delta: float) -> bool:
     """Whether several releases with these sums are provably (ε, δ)-private."""
-    return at_most(lambda: (_bound(d, s, epsilon), arb(delta)))
+    return at_most(lambda: (_bound(mu_squared, hazard, epsilon), arb(delta)))
 
 
 def lower_delta(parts: Sequence[Part], epsilon: float) -> float:
-    """A δ at ε below which no accounting of these releases can get if their tables may be unrelated, rounded down.
+    """A lower bound on δ at ε that no accounting can beat if the tables may be unrelated, rounded down.
 
-    Tables exist in which a user's groups sit at τ in some releases (D₁) and far above it in the others (S₂):
-    δ(ε) ≥ 1 − e^(−D₁) (1 − f(√S₂, ε + D₁)). Tried are the splits along the order of D/S.
+    There are tables in which a user's groups are at τ in some releases (sum D₁) and far above τ in the others (sum
+    S₂). They have δ(ε) ≥ 1 − e^(−D₁) (1 − f(√S₂, ε + D₁)). The bound tries the splits in the order of D/S.
     """
     return _largest(_splits(parts), epsilon)
 
 
 def lower_epsilon(parts: Sequence[Part], delta: float) -> float | None:
-    """The same for ε at δ, rounded down; None where no finite ε exists."""
+    """A lower bound on ε at δ that no accounting can beat, rounded down; None if no finite ε exists."""
     splits = _splits(parts)
-    if not at_most(lambda: (-(-_ball(splits[-1][0])).expm1(), arb(delta))):
+    (whole_mu_squared, _), (_, whole_hazard) = splits[0], splits[-1]
+    if _threshold_exceeds(whole_hazard, delta):
         return None
 
-    def root() -> arb:
-        """Of the upper bound, which is near."""
-        return _epsilon_at(splits[-1][0], splits[0][1], delta)
-
+    # The root of the upper bound is near.
+    root = partial(_epsilon_at, whole_mu_squared, whole_hazard, delta)
     found = smallest_double(lambda epsilon: _largest(splits, epsilon) <= delta, approximate(root), lowest=0.0)
-    return None if found is None else math.nextafter(found, 0.0) if found > 0 else 0.0
+    return None if found is None else max(next_below(found), 0.0)
+
+
+def _threshold_exceeds(hazard: Fraction, delta: float) -> bool:
+    """Whether 1 − e^(−D) is not provably at most δ: then no finite ε exists."""
+    return not at_most(lambda: (-(-ball_of(hazard)).expm1(), arb(delta)))
 
 
 def _largest(splits: Sequence[tuple[Fraction, Fraction]], epsilon: float) -> float:
-    return max(round_down(partial(_bound, d, s, epsilon)) for d, s in splits)
+    return max(round_down(partial(_bound, mu_squared, hazard, epsilon)) for mu_squared, hazard in splits)
 
 
-def _bound(d: Fraction, s: Fraction, epsilon: float) -> arb:
-    """1 − e^(−D) (1 − f(√S, ε + D)), as a ball; written so that nothing cancels."""
-    d_ball = _ball(d)
-    noise = gaussian.delta(_ball(s).sqrt(), epsilon + d_ball) if s else arb(0)
-    return (-d_ball).exp() * noise - (-d_ball).expm1()
+def _bound(mu_squared: Fraction, hazard: Fraction, epsilon: float) -> arb:
+    """1 − e^(−D) (1 − f(√S, ε + D)), as a ball, in a form without cancellation."""
+    d = ball_of(hazard)
+    noise = gaussian.delta(ball_of(mu_squared).sqrt(), epsilon + d) if mu_squared else arb(0)
+    return (-d).exp() * noise - (-d).expm1()
 
 
-def _epsilon_at(d: Fraction, s: Fraction, delta: float) -> arb:
+def _epsilon_at(mu_squared: Fraction, hazard: Fraction, delta: float) -> arb:
     """About the ε at which the bound is δ."""
-    d_ball = _ball(d)
-    if not s:
+    if not mu_squared:
         return arb(0)
-    return gaussian.epsilon_at(_ball(s).sqrt(), (delta + (-d_ball).expm1()) * d_ball.exp()) - d_ball
+    d = ball_of(hazard)
+    return gaussian.epsilon_at(ball_of(mu_squared).sqrt(), (delta + (-d).expm1()) * d.exp()) - d
 
 
 def _splits(parts: Sequence[Part]) -> list[tuple[Fraction, Fraction]]:
-    """(D₁, S₂) of some splits, both ends among them: from no release at τ to all of them."""
+    """(S₂, D₁) of some splits, from no release at τ to all of them, both included."""
     ordered = sorted(parts, key=lambda part: part.cost.hazard / part.cost.mu_squared, reverse=True)
-    d = _running(part.times * Fraction(part.cost.hazard) for part in ordered)
-    s = _running(part.times * Fraction(part.cost.mu_squared) for part in ordered)
+    mu_squared = _running(part.times * Fraction(part.cost.mu_squared) for part in ordered)
+    hazard = _running(part.times * Fraction(part.cost.hazard) for part in ordered)
     times = _running(Fraction(part.times) for part in ordered)
     step = max(1, math.ceil(len(ordered) / _MOST_SPLITS))
     cuts = sorted({*range(0, len(ordered), step), len(ordered)})
-    return [(_lowered(d[cut], times[cut]), _lowered(s[-1] - s[cut], times[-1] - times[cut])) for cut in cuts]
+    return [
+        (_lowered(mu_squared[-1] - mu_squared[cut], times[-1] - times[cut]), _lowered(hazard[cut], times[cut]))
+        for cut in cuts
+    ]
 
 
 def _running(terms: Iterable[Fraction]) -> list[Fraction]:
@@ -220,21 +222,5 @@ def _running(terms: Iterable[Fraction]) -> list[Fraction]:
 
 
 def _lowered(total: Fraction, releases: Fraction) -> Fraction:
-    """At most the true sum: what rounding up may have added is taken off again."""
+    """At most the true sum: the total less the most that rounding up can have added."""
     return max(Fraction(0), total - total * _RELATIVE_EXCESS - releases * _ABSOLUTE_EXCESS)
-
-
-def double_above(exact: Fraction) -> float:
-    """The smallest double at or above a fraction."""
-    near = float(exact)
-    return near if near >= exact else math.nextafter(near, math.inf)
-
-
-def double_below(exact: Fraction) -> float:
-    """The largest finite double at or below a fraction."""
-    near = min(float(exact), sys.float_info.max)
-    return near if near <= exact else math.nextafter(near, 0.0)
-
-
-def _ball(exact: Fraction) -> arb:
-    return arb(fmpq(exact.numerator, exact.denominator))

@@ -1,4 +1,4 @@
-"""Σ, the covariance of the noise on the aggregate columns: a matrix proven symmetric and positive definite."""
+"""Σ, the covariance of the noise on the other columns: a symmetric matrix, proven positive definite."""
 
 import itertools
 import math
@@ -24,14 +24,14 @@ __all__ = [
 Matrix = tuple[tuple[float, ...], ...]
 Triangle = list[list[arb]]
 
-# Doubles whose positive definiteness needs more bits than this are singular for every practical purpose.
+# A matrix that needs more bits than this for the proof is singular for every practical purpose.
 _MOST_BITS = 640
-# How close to λ_min the proof from below is tried, if not at half the precision: another λ may be closer still.
+# The lower bound on λ_min is tried this close, after half the precision: another eigenvalue may be closer still.
 _COARSER_BITS = (52, 40, 30)
 
 
 def prove_positive_definite(matrix: Matrix, pointer: str) -> int:
-    """The precision at which Σ = L Lᵀ is proven to have real L with a positive diagonal, else an error."""
+    """The precision that proves Σ = L Lᵀ with a real L and a positive diagonal, or an error."""
     size = len(matrix)
     if size == 0 or any(len(row) != size for row in matrix):
         raise InvalidParameter(pointer, "must be a square matrix with one row and one column per name")
@@ -51,7 +51,7 @@ def prove_positive_definite(matrix: Matrix, pointer: str) -> int:
 
 
 def cholesky(matrix: Sequence[Sequence[float | arb]]) -> Triangle | None:
-    """The balls of L with Σ = L Lᵀ, or None where the present precision cannot prove that there is one."""
+    """L with Σ = L Lᵀ, in balls; None if the present precision cannot prove that L exists."""
     return _factorise(matrix)[0]
 
 
@@ -68,9 +68,9 @@ def solve_lower(factor: Triangle, right: list[arb]) -> list[arb]:
 
 
 def smallest_eigenvalue(matrix: Matrix) -> arb:
-    """λ_min(Σ), as a ball that holds however its eigenvalues crowd together.
+    """λ_min(Σ), as a ball that is valid even if eigenvalues are close together.
 
-    From above by a Rayleigh quotient, after inverse iteration; from below by a Cholesky factor of Σ − t I.
+    The upper bound is a Rayleigh quotient, after inverse iteration. The lower bound t has a Cholesky factor of Σ − t I.
     """
     if is_diagonal(matrix):
         return arb(min(row[i] for i, row in enumerate(matrix)))
@@ -110,7 +110,7 @@ def _solve_upper(factor: Triangle, right: list[arb]) -> list[arb]:
 
 
 def _smallest_eigenvector(matrix: Matrix) -> list[float]:
-    """Roughly; any vector will do where doubles give none."""
+    """The eigenvector of λ_min, roughly. If doubles fail, any vector is a valid start."""
     try:
         vector = np.linalg.eigh(np.array(matrix))[1][:, 0]
     except np.linalg.LinAlgError:
@@ -119,7 +119,7 @@ def _smallest_eigenvector(matrix: Matrix) -> list[float]:
 
 
 def _factorise(matrix: Sequence[Sequence[float | arb]]) -> tuple[Triangle | None, bool]:
-    """L, or None and whether a pivot is certainly not positive."""
+    """L, or None; and whether a pivot is certainly not positive."""
     factor: Triangle = []
     for i, entries in enumerate(matrix):
         row = solve_lower(factor, [arb(entry) for entry in entries[:i]])

@@ -1,4 +1,4 @@
-"""Points of privacy curves, remembered: an LRU cache over the evaluations, keyed by value."""
+"""An LRU cache of points of privacy curves."""
 
 import functools
 from typing import Literal
@@ -12,13 +12,13 @@ Variable = Literal["epsilon", "delta"]
 
 
 class CurveCache:
-    """Answers what ``at_epsilon`` and ``at_delta`` answer, keeping the last ``size`` points; safe with threads."""
+    """Gives the points of ``at_epsilon`` and ``at_delta``, and keeps the last ``size``. Threads may share it."""
 
     def __init__(self, size: int) -> None:
         self._evaluate = functools.lru_cache(maxsize=size)(_evaluate)
 
     def point(self, accounting: Accounting, mechanism: Mechanism, variable: Variable, value: float) -> Point:
-        """The point of the curve where ε or δ, as ``variable`` says, has the value."""
+        """The point of the curve at a value of ε or of δ, as ``variable`` says."""
         return self._evaluate(accounting, mechanism.bare, variable, value)
 
     @property

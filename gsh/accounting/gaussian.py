@@ -1,7 +1,7 @@
 """The analytic Gaussian mechanism: its δ as a function of (μ, ε), and the two inverses.
 
-All functions take and return balls, and so run inside ``balls``. The inverses are guesses: Newton's method on
-midpoints. Whoever uses one settles the last bit with a certified comparison.
+All functions take and return balls, so they run inside ``balls.at_precision``. The inverses are guesses, by Newton's
+method on midpoints. Their callers decide the last bit with a certified comparison.
 """
 
 import functools
@@ -22,8 +22,8 @@ _MOST_EXPONENT = 700.0  # e^ε is a double up to 709
 def tail(x: arb) -> arb:
     """Φ(−x).
 
-    Past 4e5 arb's erfc is only a bound, so far out the tail comes from erfc(z) = e^(−z²) U(½, ½, z²)/√π, which keeps
-    its relative accuracy but is slower near zero.  [DLMF 7.11.5]
+    Past 4e5 arb's erfc is only a bound. So far out the tail comes from erfc(z) = e^(−z²) U(½, ½, z²)/√π, which keeps
+    its relative accuracy and is slower near zero.  [DLMF 7.11.5]
     """
     if x < _FAR_OUT:
         return (x * _root_of_half(ctx.prec)).erfc() / 2
@@ -48,7 +48,7 @@ def delta(mu: arb, epsilon: arb) -> arb:
 def epsilon_at(mu: arb, target: arb) -> arb:
     """About the real ε with f(μ, ε) = δ.
 
-    √(−2 ln f) is nearly a straight line in ε, so Newton's method on it takes few steps from the bound
+    √(−2 ln f) is nearly a straight line in ε, so Newton's method on it needs few steps. It starts from the bound
     f ≤ Φ(μ/2 − ε/μ).
     """
     height = _height(target)
@@ -64,7 +64,7 @@ def epsilon_at(mu: arb, target: arb) -> arb:
 
 
 def _epsilon_in_doubles(mu: float, target: float) -> float | None:
-    """The same in doubles, or None where they will not do: a start that saves most of the steps in balls."""
+    """The same in doubles, or None if they are out of range: a start that saves most of the steps in balls."""
     if not (1e-6 < mu < 30 and 1e-200 < target < 0.5):
         return None
     height = math.sqrt(-2 * math.log(target))
@@ -87,7 +87,7 @@ def _epsilon_in_doubles(mu: float, target: float) -> float | None:
 def mu_at(epsilon: arb, target: arb) -> arb:
     """About the μ with f(μ, ε) = δ.
 
-    ln f rises with ln μ ever more slowly, so Newton's method in these variables converges from the left;
+    ln f is concave and rising in ln μ, so Newton's method in these variables converges from the left. The bounds
     f(μ, ε) ≤ μ/√(2π) and f(μ, ε) ≤ Φ(μ/2 − ε/μ) give such a start.
     """
 
@@ -111,10 +111,10 @@ def _sides(mu: arb, epsilon: arb) -> tuple[arb, arb]:
 
 @functools.cache
 def _root_of_half(_precision: int) -> arb:
-    """√½, once per precision."""
+    """√½, computed once per precision."""
     return (arb(1) / 2).sqrt()
 
 
 def _height(probability: arb) -> arb:
-    """√(−2 ln q): how far out a normal tail of probability q starts, roughly."""
+    """√(−2 ln q): roughly the point where a normal tail of probability q starts."""
     return (-2 * probability.log()).sqrt()

@@ -1,7 +1,6 @@
-"""The Gaussian sparse histogram mechanism as a value: everything its privacy depends on, checked once."""
+"""The Gaussian sparse histogram mechanism as a value: all that its privacy depends on, checked once."""
 
 import math
-import sys
 from dataclasses import dataclass, field
 
 from flint import arb
@@ -9,19 +8,25 @@ from flint import arb
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.gaussian import tail
+from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below
 from gsh.accounting.sensitivity import Sensitivity, mu_0
 
-__all__ = ["MOST_C_U", "Aggregates", "Mechanism", "PlainGaussian"]
+__all__ = ["MOST_C_U", "Aggregates", "Mechanism", "PlainGaussian", "effective_tau"]
 
 MOST_C_U = 10**18
 _REAL = (float, int)
 
 
+def effective_tau(tau: int) -> int:
+    """max(τ, 1): τ = 0 acts as τ = 1, because empty groups are never listed.  [KKWZ Algorithm 1]"""
+    return max(tau, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregates:
-    """The columns released beside the count, the covariance Σ of their noise, and what one user can change.
+    """The columns released with the count, the covariance Σ of their noise, and the most that one user can change.
 
-    ``mu_0`` is certified upward; making the object proves Σ positive definite.
+    ``mu_0`` is rounded up. Making the object proves that Σ is positive definite.
     """
 
     names: tuple[str, ...]
@@ -41,9 +46,33 @@ class Aggregates:
             raise InvalidParameter("aggregates/covariance", "must be large enough that μ₀ is a finite double")
 
 
+class _GaussianNoise:
+    """Gaussian noise on the counts and the other columns of at most C_u groups per user."""
+
+    __slots__ = ()
+    c_u: int
+    sigma: float
+    mu_0: float
+
+    @property
+    def mu_squared_per_group(self) -> arb:
+        """1/σ² + μ₀², as a ball: μ² for one group above τ."""
+        return 1 / (arb(self.sigma) * arb(self.sigma)) + arb(self.mu_0) * arb(self.mu_0)
+
+    @property
+    def mu_squared(self) -> arb:
+        """μ² = C_u (1/σ² + μ₀²), as a ball."""
+        return self.c_u * self.mu_squared_per_group
+
+    @property
+    def mu(self) -> arb:
+        """μ of the equivalent Gaussian mechanism, as a ball."""
+        return self.mu_squared.sqrt()
+
+
 @dataclass(frozen=True, slots=True)
-class Mechanism:
-    """C_u, τ, τ*, σ and what the other columns add: Σ with a sensitivity, or μ₀ alone, or nothing."""
+class Mechanism(_GaussianNoise):
+    """C_u, τ, τ*, σ, and the other columns: Σ with a sensitivity, or μ₀ alone, or none."""
 
     c_u: int
     tau: int
@@ -59,54 +88,52 @@ class Mechanism:
             raise InvalidParameter("tau", "must be an integer, at least 0")
         if not (_is_finite(self.sigma) and self.sigma > 0):
             raise InvalidParameter("sigma", "must be greater than 0 and finite")
-        if not (_is_finite(self.tau_star) and self.tau_star > max(self.tau, 1)):
+        if not (_is_finite(self.tau_star) and self.tau_star > self.effective_tau):
             raise InvalidParameter("tau_star", "must be greater than tau, greater than 1 and finite")
         if self.aggregates is not None:
             if self.mu_0 != 0:
-                raise InvalidParameter("aggregates/mu_0", "must not be given beside a covariance")
+                raise InvalidParameter("aggregates/mu_0", "must not be given together with a covariance")
             object.__setattr__(self, "mu_0", self.aggregates.mu_0)
         if not (_is_finite(self.mu_0) and self.mu_0 >= 0):
             raise InvalidParameter("aggregates/mu_0", "must be at least 0 and finite")
 
     @property
     def bare(self) -> "Mechanism":
-        """The same privacy without what its μ₀ came from: a small key that compares fast."""
+        """The same privacy with μ₀ instead of its columns: a small value that compares fast."""
         if self.aggregates is None:
             return self
         return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, self.mu_0)
 
     @property
-    def mu_squared_per_group(self) -> arb:
-        """1/σ² + μ₀², as a ball: μ² for one group above τ."""
-        return _mu_squared_per_group(self.sigma, self.mu_0)
-
-    @property
-    def mu(self) -> arb:
-        """μ = √(C_u (1/σ² + μ₀²)), as a ball."""
-        return (self.c_u * self.mu_squared_per_group).sqrt()
+    def effective_tau(self) -> int:
+        return effective_tau(self.tau)
 
     @property
     def log_p(self) -> arb:
-        """ln p, p = Φ((τ* − τ)/σ), as a ball: from the upper tail, because 1 − p would cancel. τ = 0 acts as 1.
+        """ln p, p = Φ((τ* − τ)/σ), as a ball. It comes from the upper tail, because 1 − p would cancel.
 
         The gap is a ball too: in doubles the difference of large thresholds would be rounded.
         """
-        gap = arb(self.tau_star) - max(self.tau, 1)
+        gap = arb(self.tau_star) - self.effective_tau
         return (-tail(gap / self.sigma)).log1p()
 
     @property
+    def hazard(self) -> arb:
+        """−C_u ln p, as a ball: the threshold cost.  [docs/math/composition.md]"""
+        return -self.c_u * self.log_p
+
+    @property
     def tau_gap(self) -> float:
-        """τ* − τ, rounded down: a smaller gap is the less private one."""
-        tau = max(self.tau, 1)
+        """τ* − τ, rounded down, because a smaller gap is less private."""
+        tau = self.effective_tau
         if self.tau_star < 2**53:
             return self.tau_star - tau  # exact: a multiple of ulp(τ*) ≤ 1 that is no larger than τ*
-        gap = int(self.tau_star) - tau
-        return float(gap) if float(gap) <= gap else math.nextafter(float(gap), 0)
+        return double_below(int(self.tau_star) - tau)
 
 
 @dataclass(frozen=True, slots=True)
-class PlainGaussian:
-    """Gaussian noise without thresholds, on groups that are public: the mechanism that drops nothing."""
+class PlainGaussian(_GaussianNoise):
+    """Gaussian noise on groups that are public: the mechanism without thresholds, which drops nothing."""
 
     c_u: int
     sigma: float
@@ -114,27 +141,13 @@ class PlainGaussian:
     aggregates: Aggregates | None = None
 
     def __post_init__(self) -> None:
-        checked = Mechanism(self.c_u, 1, sys.float_info.max, self.sigma, self.mu_0, self.aggregates)
+        checked = Mechanism(self.c_u, 1, LARGEST_DOUBLE, self.sigma, self.mu_0, self.aggregates)
         object.__setattr__(self, "mu_0", checked.mu_0)
 
     @property
     def bare(self) -> "PlainGaussian":
-        """The same privacy without what its μ₀ came from."""
+        """The same privacy with μ₀ instead of its columns."""
         return PlainGaussian(self.c_u, self.sigma, self.mu_0)
-
-    @property
-    def mu_squared_per_group(self) -> arb:
-        """1/σ² + μ₀², as a ball."""
-        return _mu_squared_per_group(self.sigma, self.mu_0)
-
-    @property
-    def mu(self) -> arb:
-        """μ = √(C_u (1/σ² + μ₀²)), as a ball."""
-        return (self.c_u * self.mu_squared_per_group).sqrt()
-
-
-def _mu_squared_per_group(sigma: float, mu_0: float) -> arb:
-    return 1 / (arb(sigma) * arb(sigma)) + arb(mu_0) * arb(mu_0)
 
 
 def _is_integer(value: object) -> bool:
@@ -142,4 +155,4 @@ def _is_integer(value: object) -> bool:
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, _REAL) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return isinstance(value, _REAL) and not isinstance(value, bool) and abs(value) <= LARGEST_DOUBLE

@@ -1,10 +1,10 @@
-"""μ₀: the most that one user can change one group's aggregate columns, measured in the noise's own metric.
+"""μ₀: the most that one user can change the other columns of one group, measured against their noise.
 
     μ₀² = max over Δ of  Δᵀ Σ⁻¹ Δ = max ‖L⁻¹ Δ‖²,   Σ = L Lᵀ                                  [KKWZ Sec. 5]
 
-The maximum of this convex function is at an extreme point of the set of possible Δ. For `box`, `l1` and `vectors`
-there are finitely many: doubles with an error bound discard all that cannot be the largest, balls settle the rest.
-For `l2` it is the squared bound over the smallest eigenvalue of Σ.
+The maximum of this convex function is at an extreme point of the set of possible Δ. `box`, `l1` and `vectors` have
+finitely many. Doubles with an error bound discard those that cannot be the largest, and balls decide among the rest.
+For `l2` the maximum is the squared bound divided by the smallest eigenvalue of Σ.
 """
 
 import functools
@@ -33,7 +33,7 @@ __all__ = ["MOST_BOX_COLUMNS", "Box", "L1Norm", "L2Norm", "Sensitivity", "Vector
 
 MOST_BOX_COLUMNS = 20
 _CHUNK = 1 << 14
-# Symmetric inputs tie by the thousand; past this many the certified bound of the doubles has to do.
+# Symmetric inputs have thousands of ties. Beyond this many, μ₀ is the certified bound from doubles.
 _MOST_CONTENDERS = 1000
 _ULP = 2.0**-52
 
@@ -72,7 +72,7 @@ Sensitivity = Box | L2Norm | L1Norm | Vectors
 
 
 def mu_0(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregates/covariance") -> float:
-    """μ₀ rounded up, having proven Σ positive definite; ``pointer`` names Σ in errors."""
+    """μ₀, rounded up, after a proof that Σ is positive definite. ``pointer`` names Σ in errors."""
     bits = prove_positive_definite(covariance, pointer)
     _check(sensitivity, columns=len(covariance), diagonal=is_diagonal(covariance))
     if isinstance(sensitivity, L2Norm):
@@ -118,7 +118,7 @@ def _refuse(name: str, detail: str) -> NoReturn:
 
 
 def _extreme_points(sensitivity: Box | L1Norm | Vectors, covariance: Matrix) -> Iterator[Doubles]:
-    """The Δ among which the maximum is found, in chunks of rows."""
+    """The extreme points Δ, in chunks of rows."""
     columns = len(covariance)
     match sensitivity:
         case L1Norm(bound):
@@ -146,14 +146,14 @@ def _reach(sensitivity: Box | L1Norm | Vectors, columns: int) -> Doubles:
 
 
 def _screen(covariance: Matrix, points: Iterator[Doubles], reach: Doubles, bits: int) -> tuple[Doubles, arb]:
-    """The Δ that may have the largest ‖L⁻¹Δ‖, and an upper bound on it, by doubles with a bound on their error.
+    """The Δ that may have the largest ‖L⁻¹Δ‖, and an upper bound on it, from doubles with an error bound.
 
     Columns are measured in units of their reach and L⁻¹ in units of its largest entry, so nothing overflows.
     """
     units = np.where(reach > 0, reach, 1.0)
     inverse, radius, scale = _scaled_inverse(covariance, units, bits)
     columns = len(reach)
-    # |L⁻¹Δ − fl(MΔ)| ≤ slack, row by row: the radius of M, a rounding of Δ/units, k + 1 of the sum, with room to spare.
+    # |L⁻¹Δ − fl(MΔ)| ≤ slack, row by row: the radius of M, one rounding of Δ/units, and k + 1 of the sum; with margin.
     size = np.abs(inverse).sum(axis=1)
     slack = radius.sum(axis=1) + (columns + 4) * _ULP * size
     allowance = float(np.sum(2 * size * slack + slack**2) + (columns + 2) * _ULP * np.sum(size**2))
@@ -172,11 +172,11 @@ def _screen(covariance: Matrix, points: Iterator[Doubles], reach: Doubles, bits:
 
 
 def _scaled_inverse(covariance: Matrix, units: Doubles, bits: int) -> tuple[Doubles, Doubles, arb]:
-    """M and its entrywise error with L⁻¹ diag(units) = M · scale, every |M| ≤ 1."""
+    """M, its entrywise error, and the scale, with L⁻¹ diag(units) = M · scale and every |M| ≤ 1."""
 
     def compute() -> tuple[Doubles, Doubles, arb]:
         factor = cholesky(covariance)
-        assert factor is not None  # proven at these bits
+        assert factor is not None  # the proof holds at these bits
         indices = range(len(covariance))
         unit = [arb(float(u)) for u in units]
         by_column = [solve_lower(factor, [unit[j] if i == j else arb(0) for i in indices]) for j in indices]
@@ -184,7 +184,7 @@ def _scaled_inverse(covariance: Matrix, units: Doubles, bits: int) -> tuple[Doub
         inverse = [[by_column[j][i] / scale for j in indices] for i in indices]
         middle = np.array([[float(entry.mid()) for entry in row] for row in inverse])
         radius = np.array([[float(entry.rad().upper()) for entry in row] for row in inverse])
-        # Rounding the midpoints and radii to doubles costs half an ulp of each, or of the smallest double.
+        # Rounding midpoints and radii to doubles errs by half an ulp of each, or of the smallest double.
         return middle, radius * (1 + _ULP) + np.abs(middle) * _ULP + np.finfo(float).tiny, scale
 
     return balls.at_precision(bits, compute)

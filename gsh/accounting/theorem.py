@@ -4,18 +4,20 @@
     T2 = max over a₊ ≥ 1 of   1 − p^a₌ + p^a₌ f(μ(a₊), ε − a₌ ln p)        a user is added
     T3 = max over a₊ ≥ 1 of   f(μ(a₊), ε + a₌ ln p)                        a user is removed
 
-This is O(C_u), the independent check of the closed form in ``methods``. Doubles, vectorised and in log-odds so that
-nothing saturates, screen the splits; the few that may be the worst are then evaluated in balls.
+This takes O(C_u) steps. It is an independent check of the closed form in ``accountings``. Vectorised doubles screen the
+splits, in log-odds so that nothing saturates. Balls then evaluate the few splits that may be the worst.
 
 Both terms are 1 − e^(−d)(1 − f(μ, e)) with e ≥ 0: T2 has d = −a₌ ln p and e = ε + d; T3 has d = max(0, −e′) and
-e = |e′| where e′ = ε + a₌ ln p, because f(μ, −e) = 1 − e^(−e)(1 − f(μ, e)).
+e = |e′| with e′ = ε + a₌ ln p, because f(μ, −e) = 1 − e^(−e)(1 − f(μ, e)).
 
-How ln f(μ, e) = ln φ(a) + ln(R(a) − R(b)) is computed, a = e/μ − μ/2, b = a + μ, R Mills' ratio Φ(−t)/φ(t):
+With a = e/μ − μ/2, b = a + μ and Mills' ratio R(t) = Φ(−t)/φ(t), ln f(μ, e) = ln φ(a) + ln(R(a) − R(b)). Its cases:
 
     a > 50            R(t) = 1/t − 1/t³ + 3/t⁵ − …, differences term by term
     μ < 1             ∫ₐᵇ (1 − t R(t)) dt by Gauss–Legendre, because R(a) − R(b) would cancel
     a > 0             as written
-    a ≤ 0             ln(1 − (1 − f)), where 1 − f = φ(a)(R(−a) + R(b)) has no cancellation
+    a ≤ 0             ln(1 − (1 − f)), because 1 − f = φ(a)(R(−a) + R(b)) has no cancellation
+
+This is the only module that needs SciPy, for Mills' ratio and normal tails on arrays.
 """
 
 from collections.abc import Callable
@@ -36,7 +38,7 @@ __all__ = ["Term", "Theorem", "evaluate"]
 Doubles = NDArray[np.float64]
 
 _CHUNK = 1 << 15
-# Wider than any error of the screening where it matters, between the two log-odds below; tests hold it to that.
+# Wider than any error of the screening between the two log-odds below. Tests check this.
 _WINDOW = 1e-8
 _LOG_LEAST_DOUBLE, _LOG_ODDS_OF_ONE = -745.0, 40.0
 _FAR_OUT = 50.0
@@ -46,7 +48,7 @@ _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The certified value of a term and the split of the C_u groups where it is reached."""
+    """The certified value of a term, and the split of the C_u groups that reaches it."""
 
     value: float
     a_plus: int
@@ -112,7 +114,7 @@ Screen = Callable[[float, Doubles], tuple[Doubles, Doubles]]
 
 
 def _worst(mechanism: Mechanism, epsilon: float, screen: Screen, ball: Ball) -> Term:
-    """The largest value of a term over all splits: screened in doubles, settled in balls."""
+    """The largest value of a term over all splits: doubles screen them, balls decide."""
     certified = [
         (round_up(lambda a_equal=a_equal: [ball(mechanism, epsilon, a_equal)], ceilings=(1.0,))[0], a_equal)  # type: ignore[misc]
         for a_equal in _candidates(mechanism, epsilon, screen)
@@ -122,7 +124,7 @@ def _worst(mechanism: Mechanism, epsilon: float, screen: Screen, ball: Ball) -> 
 
 
 def _candidates(mechanism: Mechanism, epsilon: float, screen: Screen) -> list[int]:
-    """Every a₌ whose term may be the largest; one of them where all of those round up to 1 or to the least double."""
+    """Every a₌ whose term may be the largest; only one if all of them round up to 1 or to the least double."""
     log_rate = _log_minus_log_p(mechanism.tau_gap / mechanism.sigma)
     mu_per_group = np.hypot(1 / mechanism.sigma, mechanism.mu_0)
     best, where = -np.inf, 0
@@ -151,7 +153,7 @@ def _log_odds(mu: Doubles, e: Doubles, log_d: Doubles) -> Doubles:
 
 
 def _log_gaussian(mu: Doubles, e: Doubles) -> tuple[Doubles, Doubles]:
-    """ln f(μ, e) and ln(1 − f(μ, e)) for e ≥ 0, by the map of regimes above."""
+    """ln f(μ, e) and ln(1 − f(μ, e)) for e ≥ 0, by the cases above."""
     a, b = e / mu - mu / 2, e / mu + mu / 2
     log_phi = -a * a / 2 - _LOG_SQRT_2PI
     log_f = np.empty_like(mu)

@@ -1,11 +1,11 @@
-"""The Gaussian mechanism by way of zCDP: all that is kept of the noise is ρ = μ²/2.
+"""The Gaussian mechanism by zCDP, which knows only ρ = μ²/2 of the noise.  [docs/math/other-accountings.md]
 
-ρ-zCDP [Bun & Steinke 2016, Prop. 1.6] gives (ε, δ) for every order α > 1, and the best order is taken:
+ρ-zCDP [Bun & Steinke 2016, Prop. 1.6] gives (ε, δ) for every order α > 1. The best order counts:
 
     δ = min over α > 1 of  e^((α − 1)(αρ − ε)) (1 − 1/α)^α / (α − 1)        [Canonne, Kamath & Steinke 2020, Cor. 13]
 
-With x = α − 1 the logarithm is  x(1 + x)ρ − xε + x ln x − (1 + x) ln(1 + x),  convex in x, and its minimum over x is
-concave in ρ. Every order gives a valid δ, so one that is only near the best errs to the safe side.
+With x = α − 1 the logarithm is  x(1 + x)ρ − xε + x ln x − (1 + x) ln(1 + x).  It is convex in x, and its minimum over x
+is concave in ρ. Every order gives a valid δ, so an order near the best one errs to the safe side.
 """
 
 from flint import arb
@@ -16,7 +16,7 @@ __all__ = ["delta", "mu_at"]
 
 
 def delta(mu: arb, epsilon: arb) -> arb:
-    """δ at ε ≥ 0 of noise of which only ρ = μ²/2 is known."""
+    """δ at ε ≥ 0 of noise with ρ = μ²/2."""
     rho = mu * mu / 2
     return _log_delta(rho, epsilon, _best_order(rho, epsilon)).exp()
 
@@ -43,7 +43,7 @@ def _log_delta(rho: arb, epsilon: arb, x: arb) -> arb:
 
 
 def _best_order(rho: arb, epsilon: arb) -> arb:
-    """About the x = α − 1 with  (1 + 2x)ρ − ε − ln(1 + 1/x) = 0,  from the left, where the concave side converges."""
+    """About the x = α − 1 with  (1 + 2x)ρ − ε − ln(1 + 1/x) = 0,  from the left: there Newton's method converges."""
 
     def step(x: arb) -> arb:
         slope = (1 + 2 * x) * rho - epsilon - (1 / x).log1p()

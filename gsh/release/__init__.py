@@ -1,1 +1,1 @@
-"""The mechanism applied: group aggregates in, private ones out."""
+"""The mechanism applied: true counts and values of groups in, private ones out."""

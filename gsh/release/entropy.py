@@ -1,4 +1,4 @@
-"""Where random bits come from. The service always passes the operating system's; tests pass recorded ones."""
+"""The source of random bits. A release always uses the operating system's; tests use recorded bits."""
 
 import os
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 __all__ = ["Entropy", "operating_system"]
 
 Entropy = Callable[[int], bytes]
-"""As many independent uniform random bytes as asked for."""
+"""Gives as many independent uniform random bytes as asked for."""
 
 operating_system: Entropy = os.urandom
-"""The kernel's generator: nothing is buffered in the process, so forks and threads cannot repeat each other."""
+"""The kernel's generator. The process buffers nothing, so forks and threads cannot repeat each other's bits."""

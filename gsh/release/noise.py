@@ -1,8 +1,8 @@
-"""Noise that is the ideal Gaussian, exactly rounded: a group's numbers plus real-valued noise, on a power-of-two grid.
+"""Ideal Gaussian noise, exactly rounded: a group's numbers plus real-valued noise, on a power-of-two grid.
 
-Doubles with a proven error bound settle nearly every group. A group is *open* where the bound leaves two grid points,
-or both sides of the threshold, possible; it is then settled in ball arithmetic, with more random bits as needed.
-What is published is therefore a function of the ideal real numbers alone.  [docs/noise.md]
+Doubles with a proven error bound decide nearly every group. A group is *open* if the bound allows two grid points, or
+both sides of the threshold. Ball arithmetic then decides it, with more random bits as needed. So the published numbers
+are a function of the ideal real numbers alone.  [docs/math/noise.md]
 """
 
 import functools
@@ -12,35 +12,35 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, ctx, fmpq
-from numpy.typing import NDArray
+from flint import arb, ctx
 
 from gsh.accounting.covariance import Matrix, Triangle, cholesky, dot, prove_positive_definite
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.gaussian import quantile
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics import balls
+from gsh.accounting.numerics.balls import ball_of
+from gsh.accounting.numerics.doubles import next_above
+from gsh.release.arrays import Doubles, Flags, Integers
 from gsh.release.entropy import Entropy
 from gsh.release.quantiles import MAGNITUDE, normals, table
 
 __all__ = ["Noise", "Noisy"]
 
-Doubles = NDArray[np.float64]
-
-# Arrays of 120 KiB: from 128 KiB on the C library may ask the system for each anew.
+# Arrays of 120 KiB: from 128 KiB on, the C library may ask the system for new memory each time.
 _DRAWS_AT_ONCE = 15 << 10
 _GRID_BITS = 20
 _WORD = 64
-# Far from where a power of two, or a product of two, would leave the range of doubles.
+# Within these a power of two, and a product of two, stay in the range of doubles.
 _LEAST_DEVIATION, _LARGEST_DEVIATION = 2.0**-400, 2.0**400
 _HALF_ULP = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """For each group, in the order given: whether it is kept, and its numbers on the grid."""
+    """For each group, in the given order: whether it is kept, and its numbers on the grid."""
 
-    kept: NDArray[np.bool_]
+    kept: Flags
     counts: Doubles
     values: Doubles
 
@@ -59,14 +59,14 @@ class Noise:
         self._in_grids = mechanism.sigma / self.count_grid
         # The product with σ/grid is rounded once, and the sum with the fraction of a count once more.
         self._count_error = self._in_grids * (self._table.error + 4 * _HALF_ULP * self._table.largest) + 4 * _HALF_ULP
-        # Each bit beyond those that prove a pivot positive halves what errs in L.
+        # Each bit beyond those that prove the pivots positive halves the error of L.
         self._bits = prove_positive_definite(matrix, "aggregates/covariance") if matrix else 0
         self._factor, self._factor_error, self._draw_error = self._scaled_factor()
 
-    def add(self, counts: NDArray[np.int64], values: Doubles, entropy: Entropy) -> Noisy:
-        """Noisy numbers for every group, dropped or not; the work does not depend on the counts.
+    def add(self, counts: Integers, values: Doubles, entropy: Entropy) -> Noisy:
+        """Noisy numbers for every group, kept or not: the work does not depend on the counts.
 
-        Counts are at most 2⁵³ and values finite, which whoever takes them in has checked.
+        Counts must be at most 2⁵³ and values finite. The caller has checked that.
         """
         shape = len(counts), len(self.value_grids)
         if values.shape != shape:
@@ -79,15 +79,15 @@ class Noise:
             noisy.kept[chunk], noisy.counts[chunk], noisy.values[chunk] = part.kept, part.counts, part.values
         return noisy
 
-    def _add(self, counts: NDArray[np.int64], values: Doubles, entropy: Entropy) -> Noisy:
+    def _add(self, counts: Integers, values: Doubles, entropy: Entropy) -> Noisy:
         columns = len(self.value_grids)
         words = np.frombuffer(entropy(8 * len(counts) * (1 + columns)), np.int64).reshape(1 + columns, len(counts))
         noise, segment = normals(words[0], self._table)
         noise *= self._in_grids
         error = self._count_error.take(segment)
-        with np.errstate(over="ignore"):  # a threshold beyond all doubles is beyond all noise
+        with np.errstate(over="ignore"):  # a distance beyond all doubles is beyond all noise
             distance = noise - (self._mechanism.tau_star - counts) / self.count_grid
-        kept = (distance >= 0) & (counts >= max(self._mechanism.tau, 1))
+        kept = (distance >= 0) & (counts >= self._mechanism.effective_tau)
         # τ* − C is rounded, and so is the distance.
         opened = (1 - 8 * _HALF_ULP) * np.abs(distance) <= error + 8 * _HALF_ULP * np.abs(noise)
         noisy, unsettled = _round(counts.astype(np.float64), noise, error, self.count_grid)
@@ -96,7 +96,7 @@ class Noise:
         if columns:
             standard, segments = normals(words[1:], self._table)
             errors = self._table.error.take(segments)
-            with np.errstate(invalid="ignore"):  # an infinite bound times a zero of the factor: open, as it should be
+            with np.errstate(invalid="ignore"):  # an infinite bound times a zero of the factor: the group is open
                 noises = self._factor @ standard
                 bounds = self._draw_error @ errors + self._factor_error @ np.abs(standard)
             for j, grid in enumerate(self.value_grids):
@@ -107,9 +107,9 @@ class Noise:
         return Noisy(kept, noisy, noisy_values)
 
     def _settle(
-        self, count: int, values: list[float], words: NDArray[np.int64], entropy: Entropy
+        self, count: int, values: list[float], words: Integers, entropy: Entropy
     ) -> tuple[bool, float, list[float]]:
-        """One group, in balls: every draw gets another word of random bits until nothing is open."""
+        """One group, in balls: every draw gets another word of random bits until the group is not open."""
         signs = [-1 if word < 0 else 1 for word in words]
         draws = [int(word) & MAGNITUDE for word in words]
         for known in itertools.count(_WORD, _WORD):
@@ -123,10 +123,10 @@ class Noise:
     def _attempt(
         self, count: int, values: list[float], signs: list[int], draws: list[int], known: int
     ) -> tuple[bool, float, list[float]] | None:
-        """The group's numbers where ``known`` bits of each draw determine them, else None."""
+        """The group's numbers if ``known`` bits of each draw determine them, else None."""
         standard = [sign * _quantiles(draw, known) for sign, draw in zip(signs, draws, strict=True)]
         noise = self._mechanism.sigma * standard[0]
-        missing = _ball(Fraction(self._mechanism.tau_star) - count)
+        missing = ball_of(Fraction(self._mechanism.tau_star) - count)
         above, below = noise >= missing, noise < missing
         numbers = [_on_grid(count, noise, self.count_grid)]
         for row, value, grid in zip(_ball_factor(self._matrix, ctx.prec), values, self.value_grids, strict=True):
@@ -134,10 +134,10 @@ class Noise:
         if not (above or below) or None in numbers:
             return None
         first, *rest = [number for number in numbers if number is not None]
-        return bool(above) and count >= max(self._mechanism.tau, 1), first, rest
+        return bool(above) and count >= self._mechanism.effective_tau, first, rest
 
     def _scaled_factor(self) -> tuple[Doubles, Doubles, Doubles]:
-        """L in units of the grids, and what errs in L z in units of |z|: L's own error and the rounding of the sum."""
+        """L in units of the grids, and two bounds on the error of L z: one times |z|, one times the error of z."""
 
         def compute() -> tuple[Doubles, Doubles, Doubles]:
             size = len(self.value_grids)
@@ -146,19 +146,19 @@ class Noise:
             for i, (row, grid) in enumerate(zip(factor, self.value_grids, strict=True)):
                 for j, entry in enumerate(row):
                     middle[i, j] = float((entry / grid).mid())
-                    radius[i, j] = math.nextafter(float((entry / grid).rad()), math.inf)
+                    radius[i, j] = next_above(float((entry / grid).rad()))
             ours = radius + (size + 4) * 2 * _HALF_ULP * np.abs(middle)
-            # A little more, for the rounding of the bound itself.
+            # A little more covers the rounding of the bounds themselves.
             return middle, ours * (1 + 2**-10), (np.abs(middle) + ours) * (1 + 2**-10)
 
         return balls.at_precision(self._bits + 2 * _WORD, compute)
 
 
-def _round(numbers: Doubles, noise: Doubles, error: Doubles, grid: float) -> tuple[Doubles, NDArray[np.bool_]]:
-    """numbers + grid · noise to the nearest point of the grid, and where ``error`` leaves that open.
+def _round(numbers: Doubles, noise: Doubles, error: Doubles, grid: float) -> tuple[Doubles, Flags]:
+    """numbers + grid · noise, rounded to the grid, and a flag for each number that ``error`` leaves open.
 
-    Whole multiples of the grid are split off first, exactly, so that adding a large number loses nothing. Where a
-    grid point is no double, the nearest double is given.
+    Whole multiples of the grid are split off first, exactly, so that a large number loses nothing. If a grid point is
+    not a double, the result is the nearest double.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = numbers / grid
@@ -168,15 +168,15 @@ def _round(numbers: Doubles, noise: Doubles, error: Doubles, grid: float) -> tup
         near = noise + (scaled - whole)
         nearest = np.rint(near)
         unsettled = ~(np.abs(near - nearest) + error + 4 * _HALF_ULP * np.abs(near) < 0.5)
-        # The second term also turns a negative zero into the ordinary one, which says nothing of the sign of a number.
+        # The second term also turns −0.0 into 0.0, because the sign of a zero would reveal the sign of a number.
         return (whole + nearest) * grid + np.where(huge, numbers, 0.0), unsettled
 
 
 @functools.lru_cache(maxsize=8)
 def _ball_factor(matrix: Matrix, _precision: int) -> Triangle:
-    """L with Σ = L Lᵀ, in balls at the present precision; kept, because a wide Σ takes long."""
+    """L with Σ = L Lᵀ, in balls at the present precision. It is cached, because a wide Σ takes long."""
     factor = cholesky(matrix)
-    assert factor is not None  # proven at fewer bits than these
+    assert factor is not None  # the proof needed fewer bits than these
     return factor
 
 
@@ -189,22 +189,18 @@ def _quantiles(draw: int, known: int) -> arb:
 
 
 def _on_grid(number: float, noise: arb, grid: float) -> float | None:
-    """number + noise to the nearest point of the grid as the nearest double, or None where the ball leaves a choice."""
+    """number + noise, rounded to the grid and then to a double; None if the ball allows two grid points."""
     scaled = Fraction(number) / Fraction(grid)
-    # As in doubles, whole multiples stay out of the ball: how many bits are needed shall not depend on the number.
+    # As in doubles, whole multiples stay out of the ball: the bits needed must not depend on the size of the number.
     whole = round(scaled)
-    multiple = (noise / grid + _ball(scaled - whole) + arb(1) / 2).floor().unique_fmpz()
+    multiple = (noise / grid + ball_of(scaled - whole) + arb(1) / 2).floor().unique_fmpz()
     if multiple is None:
         return None
     return float((whole + int(multiple)) * Fraction(grid))
 
 
-def _ball(number: Fraction) -> arb:
-    return arb(fmpq(number.numerator, number.denominator))
-
-
 def _grid(deviation: float, pointer: str) -> float:
-    """The power of two that is 2⁻²⁰ of the deviation, or up to twice as fine."""
+    """The largest power of two that is at most 2⁻²⁰ of the deviation."""
     if not _LEAST_DEVIATION <= deviation <= _LARGEST_DEVIATION:
         raise InvalidParameter(pointer, "must make a standard deviation between 2^-400 and 2^400 to draw noise with")
     return 2.0 ** (math.frexp(deviation)[1] - 1 - _GRID_BITS)

@@ -4,10 +4,10 @@ A draw is ±Q(q), Q(q) = −Φ⁻¹(q): one bit is the sign, and the other 63, k
 
     k ≤ 2⁶⁴ q < k + 1
 
-More bits would narrow q down further; the bound holds whatever they are. Q is a table of Taylor polynomials, one for
-each 64th of an octave of q. Their remainders, the rounding of coefficients and evaluation, and what the missing bits
-can change are all bounded in ball arithmetic when the table is made. Draws beyond the last octave (q < 2⁻³¹) have an
-infinite bound: they are settled elsewhere.
+More bits would narrow q further; the error bound holds for all of them. Q is a table of Taylor polynomials, one for
+each 64th of an octave of q. Ball arithmetic bounds their remainders, the rounding of coefficients and evaluation, and
+the effect of the missing bits, when the table is made. Draws beyond the last octave (q < 2⁻³¹) have an infinite bound:
+noise.py decides them in balls.  [docs/math/noise.md]
 """
 
 import functools
@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
 from gsh.accounting.gaussian import quantile
 from gsh.accounting.numerics import balls
+from gsh.accounting.numerics.balls import upper_double
+from gsh.release.arrays import Doubles, Integers
 
 __all__ = ["MAGNITUDE", "Table", "normals", "table"]
 
@@ -30,9 +31,8 @@ _SEGMENT_BITS = 6
 _OCTAVES = range(33, 63)
 _SHIFT = 52 - _SEGMENT_BITS
 _BITS = 96
-# The segment of a double, from the bits of its exponent and the first of its mantissa; those below the table share one.
+# The segment of a double: the bits of its exponent and the first bits of its mantissa. All below the table share one.
 _FIRST = ((1023 + _OCTAVES.start) << _SEGMENT_BITS) - 1
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Table:
     largest: Doubles
 
 
-def normals(words: NDArray[np.int64], polynomials: Table) -> tuple[Doubles, NDArray[np.int64]]:
-    """The draws that the words begin, up to the error of their segments, and those segments."""
+def normals(words: Integers, polynomials: Table) -> tuple[Doubles, Integers]:
+    """The draws that begin with these words, up to the error of their segments, and the segments."""
     position = (words & MAGNITUDE).astype(np.float64)
     position += 0.5
     bits = position.view(np.int64)
@@ -66,7 +66,7 @@ def normals(words: NDArray[np.int64], polynomials: Table) -> tuple[Doubles, NDAr
 
 @functools.cache
 def table() -> Table:
-    """The polynomials, made and proven once per process in about half a second."""
+    """The polynomials. They are made and proven once per process, in about half a second."""
     return balls.at_precision(_BITS, _make)
 
 
@@ -93,17 +93,17 @@ def _segment(middle: arb, half: arb) -> tuple[list[float], float, float]:
     unit = arb(2) ** -64
     exact = _taylor(quantile(middle * unit), _DEGREE, half * unit)
     row = [float(coefficient.mid()) for coefficient in exact]
-    # What the missing bits and the rounding of k + ½ to a double can move q: half a unit and two half ulps.
+    # The missing bits move q by half a unit at most, and the rounding of k + ½ to a double by two half ulps.
     drift = arb(1) / 2 + (middle + half) * arb(2) ** -52
     whole = quantile((middle - half - drift) * unit).union(quantile((middle + half + drift) * unit))
     remainder = abs(_taylor(whole, _DEGREE + 1, half * unit)[-1])
     slope = (whole * whole / 2).exp() * (2 * arb.pi()).sqrt()
-    # Each coefficient is off by half an ulp, and each of the 2·degree operations by one more, of less than the sum.
+    # Each coefficient errs by half an ulp, and each of the 2·degree operations by one more, of less than the sum.
     total = sum((abs(arb(coefficient)) for coefficient in row), arb(0))
     rounding = total * (2 * _DEGREE + 2) * arb(2) ** -53
-    balls_off = sum((arb(coefficient.rad()) for coefficient in exact), arb(0))
-    bound = remainder + slope * drift * unit + rounding + balls_off
-    return row, _above(bound), _above(whole)
+    radii = sum((arb(coefficient.rad()) for coefficient in exact), arb(0))
+    bound = remainder + slope * drift * unit + rounding + radii
+    return row, upper_double(bound), upper_double(whole)
 
 
 def _taylor(value: arb, degree: int, step: arb) -> list[arb]:
@@ -117,7 +117,3 @@ def _taylor(value: arb, degree: int, step: arb) -> list[arb]:
         q_series.append(-g_series[k] * step / (k + 1))
         g_series.append(-product * step / (k + 1))
     return q_series
-
-
-def _above(ball: arb) -> float:
-    return float(np.nextafter(float(ball.upper()), np.inf))

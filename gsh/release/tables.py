@@ -1,7 +1,7 @@
-"""Tables of groups, as Arrow IPC streams and Parquet files: read with suspicion, written in the format they came in.
+"""Tables of groups, as Arrow IPC streams and Parquet files: read and checked, and written in the same format.
 
-The bytes of an answer are a function of the kept rows and the types of the columns alone, given the certificate. Each
-column is built anew in canonical form (canonical.py); of the posted schema nothing but types remains: no metadata, no
+Given the certificate, the bytes of an answer depend only on the kept rows and the types of the columns. Each column is
+built anew in canonical form (keys/canonical.py). Of the posted schema only the types remain: no metadata, no
 nullability, no order of a dictionary.
 """
 
@@ -12,19 +12,21 @@ from typing import IO, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gsh.release.apply import counts_of, release, values_of
+from gsh.release.apply import apply_mechanism
+from gsh.release.arrays import Positions
 from gsh.release.entropy import Entropy
 from gsh.release.errors import InvalidGroups, TooManyGroups
 from gsh.release.keys.columns import Key, batches, key_of, plain
-from gsh.release.keys.order import Positions, unique_order
+from gsh.release.keys.order import unique_order
 from gsh.release.noise import Noise
+from gsh.release.numbers import checked_counts, checked_values
 
 __all__ = ["CERTIFICATE", "Format", "Limits", "Roles", "read_table", "release_table", "write_table"]
 
 Format = Literal["arrow", "parquet"]
 
 CERTIFICATE = "certificate"
-"""The key of the schema's metadata under which an answer carries its certificate, as JSON."""
+"""The name of the certificate, as JSON, in the metadata of an answer's schema."""
 
 _PARQUET_MAGIC = b"PAR1"
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -33,7 +35,7 @@ _BATCH = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which columns of a table are what; it may have no others."""
+    """The role of each column of a table. The table must have no other columns."""
 
     keys: tuple[str, ...]
     count: str
@@ -42,14 +44,14 @@ class Roles:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most groups, and the most bytes that a table may take up in memory once it is read."""
+    """The most groups of a table, and the most bytes that it may take in memory."""
 
     groups: int
     bytes: int
 
 
 def read_table(source: pa.Buffer, limits: Limits) -> tuple[Format, pa.Table]:
-    """The format of a posted table, and the table with every buffer checked; it refers to ``source``."""
+    """The format of a posted table, and the table with every buffer checked. It refers to ``source``."""
     is_parquet = source.slice(0, min(4, source.size)).to_pybytes() == _PARQUET_MAGIC
     try:
         if is_parquet:
@@ -62,16 +64,16 @@ def read_table(source: pa.Buffer, limits: Limits) -> tuple[Format, pa.Table]:
 
 
 def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy) -> pa.RecordBatchReader:
-    """The kept rows, sorted by key, with noisy count and values. Checks come before any noise."""
+    """The kept rows, sorted by group key, with noisy counts and values. All checks come before any noise."""
     _check_columns(table, roles)
     keys, order = _keys_in_order(table, roles)
-    counts = counts_of(_numbers(table, roles.count, "/count_column"), "/count_column")
+    counts = checked_counts(_numbers(table, roles.count, "/count_column"), "/count_column")
     values = [
-        values_of(_numbers(table, name, pointer), noise.value_grids[j], pointer)
+        checked_values(_numbers(table, name, pointer), noise.value_grids[j], pointer)
         for j, name in enumerate(roles.values)
         for pointer in (f"/mechanism/aggregates/names/{j}",)
     ]
-    released = release(noise, counts, values, order, entropy)
+    released = apply_mechanism(noise, counts, values, order, entropy)
     numbers = dict(zip((roles.count, *roles.values), (released.counts, *released.values), strict=True))
     schema = pa.schema(
         [pa.field(name, key.type) for name, key in zip(roles.keys, keys, strict=True)]
@@ -85,7 +87,7 @@ def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy)
 
 
 def write_table(kind: Format, released: pa.RecordBatchReader, certificate: str, sink: IO[bytes]) -> None:
-    """The answer, with its certificate in the metadata of the schema."""
+    """Write the answer, with its certificate in the metadata of the schema."""
     schema = released.schema.with_metadata({CERTIFICATE: certificate})
     with pq.ParquetWriter(sink, schema) if kind == "parquet" else pa.ipc.new_stream(sink, schema) as writer:
         for batch in released:
@@ -93,7 +95,7 @@ def write_table(kind: Format, released: pa.RecordBatchReader, certificate: str, 
 
 
 def _stream_batches(source: pa.Buffer) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """A stream that just stops may have been cut off, so its end must be marked, and be the end."""
+    """The batches of a stream. It must end with the end mark: otherwise it may have been cut off."""
     reader = pa.BufferReader(source)
     stream = pa.ipc.open_stream(reader)
 
@@ -116,7 +118,7 @@ def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Lim
     _check_types(schema)
     collected, rows, size = [], 0, 0
     for batch in batches:
-        batch.validate(full=True)  # offsets and indices that lead out of their buffers would be followed
+        batch.validate(full=True)  # Arrow would follow offsets and indices that point outside of their buffers
         rows += len(batch)
         size += batch.nbytes
         if rows > limits.groups:
@@ -126,7 +128,7 @@ def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Lim
         collected.append(batch)
     columns = pa.Table.from_batches(collected, schema).columns
     collected.clear()
-    for place, column in enumerate(columns):  # one by one, so that no more than one is there twice
+    for place, column in enumerate(columns):  # one by one, so that at most one column takes memory twice
         columns[place] = _joined(column)
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -134,7 +136,7 @@ def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Lim
 def _check_types(schema: pa.Schema) -> None:
     try:
         list(schema.types)
-    except KeyError:  # a type that Arrow has and pyarrow does not
+    except KeyError:  # a type of Arrow that pyarrow does not have
         raise InvalidGroups("/table", "must have columns of types that pyarrow knows") from None
 
 
@@ -143,7 +145,7 @@ def _too_many(limits: Limits) -> TooManyGroups:
 
 
 def _too_large(limits: Limits) -> TooManyGroups:
-    return TooManyGroups("/table", f"must take up at most {limits.bytes} bytes")
+    return TooManyGroups("/table", f"must take at most {limits.bytes} bytes")
 
 
 def _check_columns(table: pa.Table, roles: Roles) -> None:
@@ -162,18 +164,20 @@ def _check_columns(table: pa.Table, roles: Roles) -> None:
         if present.count(name) != 1:
             raise InvalidGroups(pointer, "must name exactly one column of the table")
     if len(present) != len(named):
-        raise InvalidGroups("/table", "must have no column beside its keys, its count and those that have a covariance")
+        raise InvalidGroups(
+            "/table", "must have no columns other than its keys, its count and the columns with a covariance"
+        )
 
 
 def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in one piece, if it is of numbers: others are joined when it is known what they are for."""
+    """A column of numbers in one piece. Other columns are joined later, according to their role."""
     if column.num_chunks == 1 or not pa.types.is_primitive(column.type):
         return column
     return pa.chunked_array([column.combine_chunks()], column.type)
 
 
 def _keys_in_order(table: pa.Table, roles: Roles) -> tuple[list[Key], Positions]:
-    """The key columns, and the order of their rows."""
+    """The key columns, and the order of the rows by key."""
     keys = [
         key_of(table[name], table.schema.field(name), f"/key_columns/{place}") for place, name in enumerate(roles.keys)
     ]

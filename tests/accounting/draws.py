@@ -1,6 +1,6 @@
-"""What the tests of the core draw at random, which doubles a certified result may be, and what a refusal says.
+"""Random inputs for the tests of the core, the doubles that a certified result may have, and checks of refusals.
 
-Hypothesis is derandomised: a failure comes back on the next run, on every machine.
+Hypothesis is derandomised: a failure repeats on the next run, on every machine.
 """
 
 import math
@@ -13,14 +13,15 @@ from mpmath import mpf
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import next_above
 from tests import reference
 from tests.reference import Case
 
-__all__ = ["allowed", "assert_refused", "cases", "examples", "log_uniform", "mechanism_of", "next_above", "next_below"]
+__all__ = ["allowed", "assert_refused", "cases", "examples", "log_uniform", "mechanism_of"]
 
 
 def examples(count: int) -> settings:
-    """This many examples, the same ones every time, however long each takes."""
+    """This many examples, the same ones every time, without a limit on their time."""
     return settings(max_examples=count, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -37,14 +38,6 @@ def assert_refused(refused: Callable[[], object], pointer: str, bound: str) -> N
     assert error.value.pointer == pointer
     assert bound in error.value.detail
     assert str(error.value) == f"{pointer}: {error.value.detail}"
-
-
-def next_above(x: float) -> float:
-    return math.nextafter(x, math.inf)
-
-
-def next_below(x: float) -> float:
-    return math.nextafter(x, -math.inf)
 
 
 def log_uniform(low: float, high: float) -> st.SearchStrategy[float]:

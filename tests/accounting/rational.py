@@ -1,4 +1,4 @@
-"""The judge of μ₀: the same maxima in exact rational arithmetic, where Σ⁻¹ and Δᵀ Σ⁻¹ Δ have no rounding at all."""
+"""An independent μ₀: the same maxima in exact rational arithmetic, without any rounding of Σ⁻¹ and Δᵀ Σ⁻¹ Δ."""
 
 from collections.abc import Iterable
 from itertools import product

@@ -54,13 +54,13 @@ def test_each_term_of_random_mechanisms_is_the_papers(case: Case) -> None:
 @examples(75)
 @given(cases(most_c_u=12, most_gap=8.0))
 def test_each_term_is_the_papers_where_the_threshold_matters(case: Case) -> None:
-    """Gaps of a few σ, where splits at the threshold and above it compete."""
+    """At gaps of a few σ, splits at the threshold and above it compete."""
     _assert_terms_are_the_papers(case)
 
 
 @pytest.mark.parametrize("case", [case for case in reference.CASES if case.c_u <= 50], ids=str)
 def test_the_worst_split_attains_the_value_returned_with_it(case: Case) -> None:
-    """(a₊, a₌) is evidence: whoever evaluates the paper's term there finds the certified value."""
+    """(a₊, a₌) is evidence: the paper's term at this split has the certified value."""
     terms = theorem.evaluate(mechanism_of(case), case.epsilon)
 
     assert (terms.t1.a_plus, terms.t1.a_equal) == (0, case.c_u)

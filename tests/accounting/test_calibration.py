@@ -1,4 +1,4 @@
-"""What calibration solves for meets the target by the service's own account, and the next value does not.
+"""A calibrated value meets the target by the accounting itself, and the next value does not.
 
 Every row (σ and τ*; τ*; σ; C_u), both methods, and every way to give the other columns: μ₀ alone, an absolute
 covariance, a covariance relative to σ².
@@ -17,8 +17,9 @@ from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
 from gsh.accounting.calibration.target import Calibration, calibrate
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
+from gsh.accounting.numerics.doubles import next_above, next_below
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
-from tests.accounting.draws import examples, log_uniform, next_above, next_below
+from tests.accounting.draws import examples, log_uniform
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +44,7 @@ taus = st.integers(0, 30)
 
 @st.composite
 def columns(draw: st.DrawFn, kind: str, c_u: int, target: Target) -> Aggregates | RelativeAggregates | float:
-    """Columns that leave room for noise on the counts: at most half of the μ that the target allows is theirs."""
+    """Columns that use at most half of the μ that the target allows, so that noise on the counts has room."""
     sigma = calibrate(EXACT, Draft(c_u, 1, None, None), target).mechanism.sigma  # 1/σ is all of the room
     share = draw(st.floats(0.05, 0.5))
     if kind == MU_0:
@@ -72,7 +73,7 @@ def each_method_and_columns(test: Callable[..., None]) -> Callable[..., None]:
 @examples(40)
 @given(data=st.data())
 def test_sigma_and_tau_star_are_the_smallest(accounting: Accounting, kind: str, data: st.DataObject) -> None:
-    """σ is the smallest whatever τ* is; τ* the smallest at that σ."""
+    """σ is the smallest at any τ*, and τ* is the smallest at that σ."""
     draft, target = data.draw(starts(kind))
     solved = calibrate(accounting, draft, target)
     sigma = solved.mechanism.sigma
@@ -110,7 +111,7 @@ def test_sigma_is_the_smallest_and_the_largest_at_a_given_tau_star(
     """The ends of the interval of workable σ, each to the last double."""
     draft, target = data.draw(starts(kind))
     smallest = calibrate(EXACT, draft, target).mechanism
-    draft = replace(draft, tau_star=max(draft.tau, 1) + smallest.tau_gap * excess)
+    draft = replace(draft, tau_star=draft.effective_tau + smallest.tau_gap * excess)
     solved = calibrate(accounting, draft, target)
 
     _assert_meets(accounting, solved, target)
@@ -126,7 +127,7 @@ def test_sigma_is_the_smallest_and_the_largest_at_a_given_tau_star(
 @examples(40)
 @given(data=st.data(), excess=st.floats(2.0, 10.0))
 def test_c_u_is_the_largest(accounting: Accounting, kind: str, data: st.DataObject, excess: float) -> None:
-    """At least what the noise and threshold were made for, and not one group more than they allow."""
+    """At least the C_u that the noise and the threshold were calibrated for, and not one more than they allow."""
     draft, target = data.draw(starts(kind))
     made_for = calibrate(accounting, draft, target).mechanism
     draft = replace(draft, sigma=made_for.sigma, tau_star=made_for.tau + made_for.tau_gap * excess)
@@ -211,5 +212,5 @@ def _assert_meets(accounting: Accounting, solved: Calibration, target: Target) -
 
 def _assert_no_smaller_tau_star(accounting: Accounting, draft: Draft, solved: Mechanism, target: Target) -> None:
     below = next_below(solved.tau_star)
-    lowest = max(solved.tau, 1)
+    lowest = solved.effective_tau
     assert below <= lowest or not _meets(accounting, _at(draft, solved.sigma, tau_star=below), target)

@@ -1,4 +1,4 @@
-"""docs/closed-form.md: the paper's scan never finds more than its two ends, in sixty digits; and the proof's lemmas.
+"""docs/math/closed-form.md, checked: the paper's scan never exceeds its two ends, in sixty digits; and the lemmas.
 
 The first half uses the reference alone, which knows the scan and not the closed form. The second asks ball arithmetic
 for a proof at each point drawn.
@@ -38,7 +38,7 @@ def test_the_scan_is_its_two_ends_for_random_mechanisms(case: Case) -> None:
 @examples(40)
 @given(cases(most_c_u=60, most_gap=8.0))
 def test_the_scan_is_its_two_ends_where_the_threshold_matters(case: Case) -> None:
-    """Gaps of a few σ, where the two ends are of one size and a split could gain the most."""
+    """At gaps of a few σ the two ends are about equal, and a split could gain the most."""
     _assert_the_scan_is_its_two_ends(case)
 
 
@@ -117,7 +117,7 @@ def _g(s: arb, epsilon: arb) -> arb:
 
 
 def _minus_log_g(mu: arb, epsilon: arb) -> arb:
-    """−ln G(μ², ε), through f = 1 − G where G is close to 1."""
+    """−ln G(μ², ε), through f = 1 − G if G is close to 1."""
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if a > 0:
         return -(epsilon.exp() * _phi(-b) - _phi(-a)).log1p()

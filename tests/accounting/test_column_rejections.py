@@ -1,4 +1,4 @@
-"""Columns that are no columns are refused: names that clash, matrices that are no covariance, boxes that are none."""
+"""Invalid columns are refused: names that clash, matrices that are not covariances, boxes that are empty."""
 
 import math
 
@@ -7,8 +7,9 @@ import pytest
 from gsh.accounting.calibration.draft import RelativeAggregates, Target
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Aggregates
+from gsh.accounting.numerics.doubles import next_above
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, mu_0
-from tests.accounting.draws import assert_refused, next_above
+from tests.accounting.draws import assert_refused
 
 TARGET = Target(1.0, 1e-5)
 ONE = ((1.0,),)
@@ -26,7 +27,7 @@ TWO = ((1.0, 0.5), (0.5, 1.0))
     ],
 )
 def test_names_that_do_not_fit_are_refused(names: tuple[str, ...], pointer: str, bound: str) -> None:
-    """Names become columns of the release beside its own key and count."""
+    """Names become columns of the release, next to its own key and count."""
     assert_refused(lambda: Aggregates(names, TWO, L2Norm(1.0)), pointer, bound)
 
 
@@ -57,7 +58,7 @@ def test_a_matrix_that_is_no_covariance_is_refused(matrix: tuple, bound: str, po
 
 
 def test_a_relative_covariance_is_refused_by_its_own_name() -> None:
-    """The pointer names what was sent, not what is made of it."""
+    """The pointer names the field that was sent, not a value computed from it."""
     assert_refused(
         lambda: RelativeAggregates(("a", "b"), ((1.0, 2.0), (2.0, 1.0)), L2Norm(1.0)),
         "aggregates/relative_covariance",

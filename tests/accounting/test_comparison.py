@@ -1,4 +1,4 @@
-"""What each route asks is the smallest that its own account allows, and zCDP's account is never below the truth."""
+"""The price of each accounting is the smallest that it allows itself, and zCDP never charges less than the truth."""
 
 import math
 from dataclasses import replace
@@ -11,16 +11,16 @@ from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, Accounting, at_e
 from gsh.accounting.calibration.comparison import Price, compare
 from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
 from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.case_study import OUTLINE, TARGET
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import Box
 from tests import reference
-from tests.accounting.draws import examples, log_uniform, next_below
+from tests.accounting.draws import examples, log_uniform
 
 pytestmark = pytest.mark.slow
 
-CASE_STUDY = Draft(51914, 1, None, None)
-TARGET = Target(0.349, 1e-5)
 SHARED = {"add-deltas": ADD_DELTAS, "zcdp": ZCDP}
 
 targets = st.builds(Target, st.just(0.0) | log_uniform(1e-3, 50.0), log_uniform(1e-12, 0.3))
@@ -29,8 +29,8 @@ columns = st.just(0.0) | st.just(RelativeAggregates(("a", "b"), ((1.0, 0.6), (0.
 drafts = st.builds(Draft, c_us, st.integers(0, 30), st.none(), st.none(), columns)
 
 
-def price_of(draft: Draft, target: Target, route: str) -> Price:
-    price = compare(draft, target)[route]
+def price_of(draft: Draft, target: Target, name: str) -> Price:
+    price = compare(draft, target)[name]
     assert price is not None
     return price
 
@@ -51,14 +51,14 @@ def test_zcdp_is_the_reference_rounded_up(mu: float, epsilon: float) -> None:
 @examples(60)
 @given(mu=log_uniform(1e-6, 20.0), epsilon=st.just(0.0) | log_uniform(1e-3, 100.0))
 def test_zcdp_charges_more_than_the_noise_costs(mu: float, epsilon: float) -> None:
-    """What is known by ρ alone is known less well."""
+    """ρ alone says less about the noise than μ."""
     mechanism = Mechanism(1, 1, 1e300, 1 / mu)
 
     assert at_epsilon(ZCDP, mechanism, epsilon).delta >= at_epsilon(EXACT, mechanism, epsilon).delta
 
 
 @pytest.mark.parametrize(
-    ("route", "least_sigma", "sigma", "tau_star"),
+    ("name", "least_sigma", "sigma", "tau_star"),
     [
         ("exact", 2228.4826, 2228.4826, 13951.0513),
         ("add-deltas", 2228.4826, 2274.4331, 14713.0357),
@@ -66,9 +66,9 @@ def test_zcdp_charges_more_than_the_noise_costs(mu: float, epsilon: float) -> No
         ("zcdp", 2436.8056, 2486.5062, 16054.9110),
     ],
 )
-def test_the_case_study(route: str, least_sigma: float, sigma: float, tau_star: float) -> None:
-    """Section 6 of the paper, and the table of docs/case-study.md."""
-    price = price_of(CASE_STUDY, TARGET, route)
+def test_the_case_study(name: str, least_sigma: float, sigma: float, tau_star: float) -> None:
+    """Section 6 of the paper, and the table of docs/math/case-study.md."""
+    price = price_of(OUTLINE, TARGET, name)
 
     assert price.least_sigma == pytest.approx(least_sigma, abs=1e-4)
     assert price.mechanism.sigma == pytest.approx(sigma, abs=1e-3)
@@ -77,16 +77,16 @@ def test_the_case_study(route: str, least_sigma: float, sigma: float, tau_star: 
 
 @examples(40)
 @given(draft=drafts, target=targets)
-def test_each_pair_meets_the_target_by_its_own_account(draft: Draft, target: Target) -> None:
+def test_each_pair_meets_the_target_by_its_own_accounting(draft: Draft, target: Target) -> None:
     """And the next double below its τ* does not."""
     prices = compare(draft, target)
 
-    for route, accounting in ({"exact": EXACT} | SHARED).items():
-        price = prices[route]
+    for name, accounting in ({"exact": EXACT} | SHARED).items():
+        price = prices[name]
         assert price is not None
         assert meets(accounting, price.mechanism, target)
         below = next_below(price.mechanism.tau_star)
-        assert below <= max(draft.tau, 1) or not meets(
+        assert below <= draft.effective_tau or not meets(
             accounting, replace(price.mechanism, tau_star=below, mu_0=0.0), target
         )
     assert prices["exact"].mechanism == calibrate(EXACT, draft, target).mechanism
@@ -104,25 +104,25 @@ def test_half_and_half_is_exact_accounting_for_half_of_delta(draft: Draft, targe
     assert price.point.delta <= target.delta
 
 
-@pytest.mark.parametrize("route", SHARED)
+@pytest.mark.parametrize("name", SHARED)
 @examples(30)
 @given(draft=drafts, target=targets, excess=log_uniform(1e-4, 10.0))
-def test_no_other_sigma_has_a_lower_threshold(route: str, draft: Draft, target: Target, excess: float) -> None:
-    """The best share is the best: tried at a σ of the test's own choice."""
-    price = price_of(draft, target, route)
-    other = calibrate(SHARED[route], draft.with_sigma(price.least_sigma * (1 + excess)), target).mechanism
+def test_no_other_sigma_has_a_lower_threshold(name: str, draft: Draft, target: Target, excess: float) -> None:
+    """The best share is the best: no σ of the test's own choice needs a lower τ*."""
+    price = price_of(draft, target, name)
+    other = calibrate(SHARED[name], draft.with_sigma(price.least_sigma * (1 + excess)), target).mechanism
 
     assert price.mechanism.tau_star <= other.tau_star * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("route", SHARED)
+@pytest.mark.parametrize("name", SHARED)
 @examples(30)
 @given(draft=drafts, target=targets)
-def test_the_least_sigma_is_the_smallest_whose_noise_fits(route: str, draft: Draft, target: Target) -> None:
-    least = price_of(draft, target, route).least_sigma
+def test_the_least_sigma_is_the_smallest_whose_noise_fits(name: str, draft: Draft, target: Target) -> None:
+    least = price_of(draft, target, name).least_sigma
 
-    assert noise(SHARED[route], draft, least, target) <= target.delta
-    assert noise(SHARED[route], draft, next_below(least), target) > target.delta
+    assert noise(SHARED[name], draft, least, target) <= target.delta
+    assert noise(SHARED[name], draft, next_below(least), target) > target.delta
 
 
 @examples(30)
@@ -134,8 +134,8 @@ def test_exact_asks_least_and_the_best_share_no_more_than_half_and_half(draft: D
     assert added <= zcdp * (1 + 1e-9)
 
 
-def test_a_route_that_cannot_meet_the_target_is_none() -> None:
-    """Noise on the columns that uses up nearly all of δ: there is no half of it left."""
+def test_an_accounting_that_cannot_meet_the_target_is_none() -> None:
+    """The noise on the columns uses nearly all of δ, so no half of it remains."""
     least = calibrate(EXACT, Draft(100, 1, None, None), Target(1.0, 1e-6)).mechanism.sigma
     prices = compare(Draft(100, 1, None, None, 0.998 / least), Target(1.0, 1e-6))
 
@@ -152,15 +152,15 @@ def test_the_smallest_deltas_have_no_halves_that_exceed_them(delta: float) -> No
     assert price is None or 2 * max(price.point.delta_gaussian, price.point.delta_infinite) <= delta
 
 
-def test_what_not_even_exact_accounting_can_meet_is_refused() -> None:
+def test_a_target_that_exact_accounting_cannot_meet_is_refused() -> None:
     with pytest.raises(InfeasibleTarget) as refused:
         compare(Draft(100, 1, None, None, 1.0), TARGET)
 
     assert refused.value.pointer == "aggregates"
 
 
-@pytest.mark.parametrize("draft", [replace(CASE_STUDY, sigma=2300.0), replace(CASE_STUDY, c_u=None)])
-def test_what_is_compared_is_sigma_and_tau_star(draft: Draft) -> None:
+@pytest.mark.parametrize("draft", [replace(OUTLINE, sigma=2300.0), replace(OUTLINE, c_u=None)])
+def test_a_draft_must_omit_sigma_and_tau_star(draft: Draft) -> None:
     with pytest.raises(InvalidParameter):
         compare(draft, TARGET)
 

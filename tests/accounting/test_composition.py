@@ -1,6 +1,5 @@
-"""Composition: certified bounds that bracket, exact sums, one release exactly, and what fits what is left."""
+"""Composition: certified upper and lower bounds, exact sums, and exact accounting of a single release."""
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -10,6 +9,7 @@ from dp_accounting.pld import PLDAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gsh.accounting import case_study
 from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
 from gsh.accounting.composition import (
     NOTHING,
@@ -24,11 +24,12 @@ from gsh.accounting.composition import (
     lower_epsilon,
 )
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.numerics.doubles import next_below
 from tests import reference
 from tests.accounting.draws import allowed, assert_refused, cases, examples, log_uniform, mechanism_of
 from tests.reference import Case, composition, mp
 
-URLS = Mechanism(51914, 1, 13948.0, 2228.0)
+URLS = case_study.PRINTED
 MIXED = (
     Case(51_914, 1, 13_948.0, 2228.0, 0.0, 0.0),
     Case(3, 1, 120.0, 20.0, 0.01, 0.0),
@@ -62,7 +63,7 @@ def test_k_releases_against_sixty_digits(count: int, epsilon: float) -> None:
 @examples(60)
 @given(st.lists(cases(most_c_u=10**6, most_gap=30.0), min_size=2, max_size=4), st.floats(0, 20))
 def test_the_bounds_bracket_the_worst_of_all_splits(releases: list[Case], epsilon: float) -> None:
-    """lower ≤ the largest over all 2^k splits ≤ upper, whatever the releases."""
+    """lower ≤ the largest over all 2^k splits ≤ upper, for any releases."""
     worst = composition.lower(releases, epsilon)
 
     assert lower_delta(parts_of(releases), epsilon) <= worst <= delta_at(spent_on(releases), epsilon)
@@ -145,7 +146,7 @@ def test_epsilon_is_the_inverse_of_delta(times: int, epsilon: float) -> None:
     assert found is not None
     assert found <= epsilon * (1 + 1e-6)
     assert fits(spent, found, delta_at(spent, epsilon))
-    assert found == 0 or not fits(spent, math.nextafter(found, 0), delta_at(spent, epsilon))
+    assert found == 0 or not fits(spent, next_below(found), delta_at(spent, epsilon))
 
 
 def test_no_finite_epsilon_where_accidents_alone_exceed_delta() -> None:
@@ -168,7 +169,7 @@ def test_another_release_never_makes_it_cheaper(first: Case, second: Case, epsil
 
 
 def test_a_plain_gaussian_alone_is_what_its_own_curve_says() -> None:
-    """Not what its S says, which is rounded."""
+    """Not the δ of its mu_squared, which is rounded."""
     plain = PlainGaussian(3, 70.0, 0.01)
     huge = Mechanism(3, 1, 1e300, 70.0, 0.01)  # the same noise, and a threshold that costs nothing
 

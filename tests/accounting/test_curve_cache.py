@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, Point, at_delta, at_epsilon
 from gsh.accounting.curve_cache import CurveCache, Variable
 from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.numerics.doubles import next_above
 from gsh.accounting.sensitivity import Box, L2Norm
-from tests.accounting.draws import cases, examples, mechanism_of, next_above
+from tests.accounting.draws import cases, examples, mechanism_of
 from tests.reference import Case
 
 MECHANISM = Mechanism(10, 5, 30.0, 4.0, mu_0=0.25)
@@ -50,12 +51,12 @@ def test_an_equal_mechanism_built_anew_hits() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_the_least_recently_used_point_is_dropped_and_no_other(size: int) -> None:
-    """``size`` points are kept: memory is bounded whatever is asked."""
+    """The cache keeps ``size`` points, so memory is bounded."""
     cache = CurveCache(size)
     epsilons = [0.1 * k for k in range(size + 1)]
     for epsilon in epsilons[:size]:
         cache.point(EXACT, MECHANISM, "epsilon", epsilon)
-    cache.point(EXACT, MECHANISM, "epsilon", epsilons[0])  # now the most recent, whatever the size
+    cache.point(EXACT, MECHANISM, "epsilon", epsilons[0])  # now the most recent point
     assert (cache.hits, cache.misses) == (1, size)
 
     cache.point(EXACT, MECHANISM, "epsilon", epsilons[size])
@@ -135,7 +136,7 @@ def test_mechanisms_that_differ_in_their_aggregates_never_share_a_point(other: A
 
 
 def test_a_wide_covariance_is_no_part_of_the_key() -> None:
-    """The cache is bounded in memory too: a point depends on μ₀, not on what it came from."""
+    """A point depends on μ₀, not on the columns behind it, so the cache does not keep them."""
     aggregates = Aggregates(("spend",), ((4.0,),), Box((0.0,), (6.0,)))
     mechanism = Mechanism(10, 5, 30.0, 4.0, aggregates=aggregates)
     cache = CurveCache(8)

@@ -12,8 +12,9 @@ from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, 
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import next_above, next_below
 from tests import reference
-from tests.accounting.draws import allowed, cases, examples, log_uniform, mechanism_of, next_above, next_below
+from tests.accounting.draws import allowed, cases, examples, log_uniform, mechanism_of
 from tests.reference import Case
 
 ACCOUNTINGS = (EXACT, ADD_DELTAS)
@@ -127,7 +128,7 @@ def test_the_larger_part_binds_the_exact_account(mechanism: Mechanism, epsilon: 
 @examples(100)
 @given(cases())
 def test_the_binding_part_is_the_one_that_delta_equals(case: Case) -> None:
-    """For every exact account."""
+    """For every evaluation by exact accounting."""
     point = at_epsilon(EXACT, mechanism_of(case), case.epsilon)
 
     assert point.delta == {"infinite": point.delta_infinite, "gaussian": point.delta_gaussian}[point.binding]

@@ -1,4 +1,4 @@
-"""A target out of reach is refused with what would bring it into reach, and following that advice does."""
+"""An infeasible target is refused with advice, and the advice works."""
 
 import math
 import re
@@ -13,8 +13,9 @@ from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.errors import InfeasibleTarget
 from gsh.accounting.mechanism import Aggregates
+from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import Box
-from tests.accounting.draws import examples, log_uniform, next_below
+from tests.accounting.draws import examples, log_uniform
 
 ACCOUNTINGS = (EXACT, ADD_DELTAS)
 TARGET = Target(1.0, 1e-5)

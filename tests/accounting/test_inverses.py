@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, at_epsilon, fits
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import next_below
 from tests import reference
-from tests.accounting.draws import cases, examples, log_uniform, mechanism_of, next_below
+from tests.accounting.draws import cases, examples, log_uniform, mechanism_of
 from tests.reference import Case
 
 pytestmark = pytest.mark.slow
@@ -31,7 +32,7 @@ def test_epsilon_meets_delta_and_the_double_below_does_not(accounting: Accountin
 @examples(200)
 @given(case=cases(), delta=deltas, accounting=st.sampled_from(ACCOUNTINGS))
 def test_epsilon_is_the_smallest_for_random_mechanisms(case: Case, delta: float, accounting: Accounting) -> None:
-    """The same at random; where no ε exists, δ_infinite alone exceeds δ."""
+    """The same at random. If no ε exists, δ_infinite alone exceeds δ."""
     _assert_epsilon_is_the_smallest(accounting, mechanism_of(case), delta)
 
 
@@ -68,7 +69,7 @@ def test_a_round_trip_from_epsilon_never_comes_back_larger(case: Case, accountin
 @examples(100)
 @given(case=cases(most_gap=35.0), share=st.floats(1e-3, 0.99))
 def test_exact_epsilon_is_the_analytic_gaussians(case: Case, share: float) -> None:
-    """docs/closed-form.md section 6: beyond δ_infinite the threshold plays no part."""
+    """docs/math/closed-form.md, section 6: above δ_infinite the threshold costs nothing."""
     mechanism = mechanism_of(case)
     infinite = at_epsilon(EXACT, mechanism, 0.0).delta_infinite
     delta = infinite + share * (1 - infinite)
@@ -81,7 +82,7 @@ def test_exact_epsilon_is_the_analytic_gaussians(case: Case, share: float) -> No
 @examples(200)
 @given(case=cases(), delta=deltas, accounting=st.sampled_from(ACCOUNTINGS))
 def test_fits_says_what_the_account_says(case: Case, delta: float, accounting: Accounting) -> None:
-    """The predicate of every search is the account itself."""
+    """The predicate of every search is the accounting itself."""
     mechanism = mechanism_of(case)
 
     assert fits(accounting, mechanism, case.epsilon, delta) == (

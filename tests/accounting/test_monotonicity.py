@@ -1,4 +1,4 @@
-"""δ moves the way the mathematics says, in every parameter, and every rounded value keeps the order."""
+"""δ is monotone in every parameter, as the mathematics says, and rounding keeps the order."""
 
 from dataclasses import replace
 
@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from gsh.accounting import theorem
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, at_epsilon
+from gsh.accounting.numerics.doubles import next_above
 from tests import reference
-from tests.accounting.draws import cases, examples, log_uniform, mechanism_of, next_above
+from tests.accounting.draws import cases, examples, log_uniform, mechanism_of
 from tests.reference import Case
 
 pytestmark = pytest.mark.slow
@@ -52,7 +53,7 @@ def test_more_noise_lowers_delta_gaussian_and_raises_delta_infinite(case: Case, 
 @examples(150)
 @given(case=cases(), factor=factors, accounting=accountings)
 def test_delta_falls_as_tau_star_grows(case: Case, factor: float, accounting: Accounting) -> None:
-    """A higher threshold hides more, and leaves the noise as it is."""
+    """A higher threshold is more private, and the noise cost stays the same."""
     mechanism = mechanism_of(case)
     higher = replace(mechanism, tau_star=_more(case.tau_star, factor))
     less, more = (at_epsilon(accounting, m, case.epsilon) for m in (mechanism, higher))
@@ -92,7 +93,7 @@ def test_delta_grows_with_mu_0(case: Case, factor: float, accounting: Accounting
 @examples(150)
 @given(case=cases(), more=st.integers(1, 100), accounting=accountings)
 def test_delta_grows_with_tau(case: Case, more: int, accounting: Accounting) -> None:
-    """At the same τ* a higher τ leaves a smaller gap."""
+    """At the same τ* a higher τ makes the gap smaller."""
     assume(case.tau + more < case.tau_star)
     mechanism = mechanism_of(case)
     low, high = (

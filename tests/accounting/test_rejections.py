@@ -50,9 +50,9 @@ def test_a_tau_beyond_every_double_is_refused() -> None:
     assert_refused(lambda: Mechanism(3, 10**400, 1e308, 4.0), "tau_star", "greater than tau")
 
 
-def test_mu_0_beside_a_covariance_is_refused() -> None:
+def test_mu_0_together_with_a_covariance_is_refused() -> None:
     """Two sources of one number could disagree."""
-    assert_refused(lambda: Mechanism(3, 1, 20.0, 4.0, 0.5, SUM), "aggregates/mu_0", "must not be given beside")
+    assert_refused(lambda: Mechanism(3, 1, 20.0, 4.0, 0.5, SUM), "aggregates/mu_0", "must not be given together with")
 
 
 def test_mu_0_of_a_covariance_that_overflows_is_refused() -> None:
@@ -95,7 +95,7 @@ def test_an_epsilon_beyond_every_double_is_refused() -> None:
 )
 def test_a_draft_that_leaves_out_the_wrong_things_is_refused(draft: Draft) -> None:
     """One unknown, or σ and τ* together."""
-    assert_refused(lambda: calibrate(EXACT, draft, TARGET), "", "leave out exactly what is to be solved")
+    assert_refused(lambda: calibrate(EXACT, draft, TARGET), "", "omit exactly the fields to solve for")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_draft_outside_the_theorem_is_refused_like_a_mechanism(draft: Draft, p
 
 @pytest.mark.parametrize("sigma", [1e200, 1e-200])
 def test_a_relative_covariance_that_leaves_the_doubles_is_refused(sigma: float) -> None:
-    """σ² overflows or vanishes: an error that says so, not a crash, and not about a field that was never sent."""
+    """σ² overflows or vanishes: the error says so, and names a field that was sent."""
     draft = Draft(3, 1, None, sigma, RelativeAggregates(("a",), ONE, BOX))
     with pytest.raises(AccountingError) as error:
         calibrate(EXACT, draft, Target(1.0, 0.9))
@@ -140,7 +140,7 @@ def test_a_relative_covariance_that_leaves_the_doubles_is_refused(sigma: float) 
 @examples(100)
 @given(st.floats(), st.floats(), st.floats(), st.floats())
 def test_a_mechanism_is_made_or_refused_and_nothing_else(a: float, b: float, c: float, d: float) -> None:
-    """Every double there is, in every place for one: no other exception, and no NaN in what is accounted."""
+    """Any double in any parameter: no other exception, and no NaN in the result."""
     try:
         point = at_epsilon(EXACT, Mechanism(3, 1, a, b, c), d)
     except InvalidParameter:

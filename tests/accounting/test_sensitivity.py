@@ -7,9 +7,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gsh.accounting.covariance import Matrix
+from gsh.accounting.numerics.doubles import next_above, next_below
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, mu_0
 from tests import reference
-from tests.accounting.draws import allowed, examples, log_uniform, next_above, next_below
+from tests.accounting.draws import allowed, examples, log_uniform
 from tests.accounting.rational import exact, is_positive_definite, largest_square, smallest_eigenvalue
 
 pytestmark = pytest.mark.slow
@@ -88,13 +89,13 @@ NEARLY_SINGULAR = ((1.0, next_below(1.0)), (next_below(1.0), 1.0))
         (SINGLE, Box((-8.0,), (6.0,))),
         (SINGLE, L2Norm(6.0)),
         (PAIR, Box((0.0, -1.0), (1.0, 1.0))),
-        (PAIR, Box((0.0, 0.0), (0.0, 1.0))),  # a column nobody can change
+        (PAIR, Box((0.0, 0.0), (0.0, 1.0))),  # a column that no user can change
         (PAIR, L1Norm(3.0)),
         (PAIR, L2Norm(3.0)),
         (PAIR, Vectors(((1.0, 1.0), (1.0, -1.0)))),
         (diagonal(0.1, 0.3, 0.7), Box((-1.0, 0.0, 0.1), (0.5, 0.3, 0.2))),
         (diagonal(0.1, 0.3, 0.7), L2Norm(0.3)),
-        (diagonal(4.0, 4.0, 1.0), L2Norm(3.0)),  # an eigenvalue that comes twice, beside another
+        (diagonal(4.0, 4.0, 1.0), L2Norm(3.0)),  # a double eigenvalue and another one
         (diagonal(1.0, 1.0, 4.0), L2Norm(3.0)),
         (((9.0, 0.0, 0.0), (0.0, 7.0, 2.0), (0.0, 2.0, 7.0)), L2Norm(3.0)),
         (((2.0, 3.063973437238906e-08), (3.063973437238906e-08, 4.693966612052798e-16)), L2Norm(1.0)),
@@ -119,7 +120,7 @@ def test_mu_0_is_certified_at_the_edges(matrix: Matrix, sensitivity: Sensitivity
 @pytest.mark.parametrize("size", [2, 4, 6, 8, 10, 11, 12])
 @pytest.mark.parametrize("kind", ["box", "l1", "l2"])
 def test_mu_0_is_certified_for_hilbert_matrices(size: int, kind: str) -> None:
-    """Their condition grows past what the first precision can factor."""
+    """Their condition number is too large for a factor at the first precision."""
     sensitivity = {"box": Box((0.0,) * size, (1.0,) * size), "l1": L1Norm(1.0), "l2": L2Norm(1.0)}[kind]
 
     _assert_certified(hilbert(size), sensitivity)
@@ -128,7 +129,7 @@ def test_mu_0_is_certified_for_hilbert_matrices(size: int, kind: str) -> None:
 @examples(100)
 @given(size=st.integers(8, 11), ulps=st.lists(st.integers(-3, 3), min_size=66, max_size=66))
 def test_near_ties_are_settled_exactly(size: int, ulps: list[int]) -> None:
-    """Six vectors an ulp or so from the first column of Σ, where L⁻¹Δ cancels: doubles alone would take any of them."""
+    """Six vectors about an ulp from the first column of Σ. There L⁻¹Δ cancels, and doubles cannot tell them apart."""
     matrix = hilbert(size)
     rows = [ulps[11 * k : 11 * k + size] for k in range(6)]
     vectors = (tuple(x * (1 + u * 2.0**-52) for x, u in zip(matrix[0], row, strict=True)) for row in rows)
@@ -151,7 +152,7 @@ def test_thousands_of_tied_corners_cost_no_more_than_a_trillionth(size: int) -> 
 @examples(80)
 @given(st.lists(st.tuples(log_uniform(1e-9, 1e9), log_uniform(1e-6, 1e6)), min_size=1, max_size=5))
 def test_a_diagonal_covariance_agrees_with_its_corners_one_by_one(columns: list[tuple[float, float]]) -> None:
-    """The shortcut for independent columns finds what the list of all corners finds."""
+    """The shortcut for independent columns gives the same maximum as the list of all corners."""
     matrix = diagonal(*(variance for variance, _ in columns))
     uppers = tuple(upper for _, upper in columns)
     lowers = tuple(-upper / 2 for upper in uppers)
@@ -169,7 +170,7 @@ def test_a_diagonal_covariance_takes_any_number_of_columns() -> None:
 
 
 def test_a_dense_covariance_that_is_nearly_diagonal_agrees_with_the_diagonal_one() -> None:
-    """The corners of the dense route end where the shortcut ends."""
+    """The list of all corners of a dense Σ gives the same maximum as the shortcut."""
     box = Box((-1.0, -2.0, 0.0), (1.0, 1.0, 3.0))
     nearly = ((2.0, 1e-300, 0.0), (1e-300, 3.0, 0.0), (0.0, 0.0, 5.0))
     value = mu_0(diagonal(2.0, 3.0, 5.0), box)

@@ -1,4 +1,4 @@
-"""The scan's screening in doubles is accurate enough to keep the worst split, and its result is the closed form's."""
+"""Screening in doubles is accurate enough to keep the worst split, and the scan gives the δ of the closed form."""
 
 import math
 
@@ -10,9 +10,11 @@ from mpmath import mpf
 
 from gsh.accounting import theorem
 from gsh.accounting.accountings import EXACT, at_epsilon
+from gsh.accounting.case_study import C_U, CASE_STUDY, TARGET
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import next_above, next_below
 from tests import reference
-from tests.accounting.draws import cases, examples, log_uniform, mechanism_of, next_above, next_below
+from tests.accounting.draws import cases, examples, log_uniform, mechanism_of
 from tests.reference import Case
 
 mp = reference.mp
@@ -20,7 +22,7 @@ mp = reference.mp
 # A split is dropped when it seems worse by _WINDOW, so two errors together must stay below that.
 SCREENING_ERROR = 1e-10
 
-# (a, μ) on each side of each border of the map of regimes, and far inside each.
+# (a, μ) on each side of each border between cases, and far inside each case.
 POINTS = [
     (a, mu)
     for a in (-30.0, -1.0, -1e-12, 0.0, 1e-12, 1.0, 30.0, next_below(50.0), 50.0, next_above(50.0), 80.0, 1e3)
@@ -121,13 +123,13 @@ def test_no_split_is_lost_between_two_chunks(c_u: int, sigmas: float) -> None:
 
 
 def test_the_case_study_of_the_paper_is_accounted_by_the_scan() -> None:
-    """C_u = 51 914, section 6 of [KKWZ]: all three terms, at the σ and τ* that just meet (0.349, 1e-5)."""
-    mechanism = Mechanism(51_914, 1, 13_951.06, 2228.4827)
-    terms = theorem.evaluate(mechanism, 0.349)
+    """[KKWZ Sec. 6]: all three terms, at the smallest σ and τ* that meet (0.349, 1e-5)."""
+    mechanism = CASE_STUDY
+    terms = theorem.evaluate(mechanism, TARGET.epsilon)
 
     assert terms.delta <= 1e-5
-    assert terms.delta == at_epsilon(EXACT, mechanism, 0.349).delta
-    assert (terms.t2.a_plus, terms.t2.a_equal) == (51_914, 0)
+    assert terms.delta == at_epsilon(EXACT, mechanism, TARGET.epsilon).delta
+    assert (terms.t2.a_plus, terms.t2.a_equal) == (C_U, 0)
     assert terms.t2.value == terms.t3.value
 
 
@@ -140,7 +142,7 @@ def _assert_screening_is_accurate(a: float, mu: float, log_d: float, error: floa
     d = mp.exp(mp.mpf(log_d)) if math.isfinite(log_d) else mp.zero
     f = reference.gaussian(mu, e)
     term = -mp.expm1(-d) + mp.exp(-d) * f
-    # Near one, where the odds would be lost in 1 − f, their exact value decides nothing.
+    # Near one the odds are lost in 1 − f, but there their exact value decides nothing.
     truth = mp.log(term / (mp.exp(-d) * (1 - f))) if 1 - f > mp.mpf(10) ** -50 else mp.inf
     if theorem._LOG_LEAST_DOUBLE < truth < theorem._LOG_ODDS_OF_ONE:
         assert abs(mp.mpf(odds) - truth) <= error

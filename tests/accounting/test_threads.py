@@ -1,4 +1,4 @@
-"""Sixteen threads that compute at different precisions get what one thread gets.
+"""Sixteen threads that compute at different precisions get the results of one thread.
 
 ``flint.ctx.prec`` is one global: whoever sets it without the lock changes everybody's results.
 """
@@ -15,6 +15,7 @@ from gsh.accounting import theorem
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, at_delta, at_epsilon
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.case_study import CASE_STUDY
 from gsh.accounting.curve_cache import CurveCache
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics import balls
@@ -40,10 +41,9 @@ def eager_switching() -> Iterator[None]:
 
 def _jobs() -> list[Job]:
     """Work of every kind, from 80 bits to thousands."""
-    case_study = Mechanism(51_914, 1, 13_951.06, 2228.4827)
     jobs: list[Job] = [
-        lambda: at_delta(EXACT, case_study, 1e-5),
-        lambda: at_delta(ADD_DELTAS, case_study, 3e-5),
+        lambda: at_delta(EXACT, CASE_STUDY, 1e-5),
+        lambda: at_delta(ADD_DELTAS, CASE_STUDY, 3e-5),
         lambda: calibrate(EXACT, Draft(3, 1, None, None), Target(1.0, 1e-6)),
         lambda: calibrate(ADD_DELTAS, Draft(None, 1, 200.0, 20.0), Target(1.0, 1e-6)),
         lambda: mu_0(HILBERT, Box((-1.0,) * 5, (1.0,) * 5)),
@@ -106,7 +106,7 @@ def test_sixteen_threads_agree_with_one() -> None:
 
 @pytest.mark.usefixtures("eager_switching")
 def test_one_cache_serves_sixteen_threads() -> None:
-    """Shared, and smaller than what is asked of it, so that points come and go meanwhile."""
+    """Shared, and too small for all points, so that points come and go meanwhile."""
     cache = CurveCache(8)
     mechanisms = [Mechanism(c_u, 1, 40.0, 4.0) for c_u in range(1, 17)]
     alone = [at_epsilon(EXACT, mechanism, 1.0) for mechanism in mechanisms]

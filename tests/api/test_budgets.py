@@ -6,8 +6,9 @@ import httpx
 import pytest
 
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.composition import NOTHING, Spent, cost_of, delta_at, double_below
+from gsh.accounting.composition import NOTHING, Spent, cost_of, delta_at
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.numerics.doubles import double_below
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 
 URLS = Mechanism(51914, 1, 13948.0, 2228.0)
@@ -100,7 +101,7 @@ def test_what_does_not_fit_is_refused_with_spent_and_asked_apart(bank: Bank) -> 
     assert refused.headers["content-type"] == "application/problem+json"
     problem = refused.json()
     assert problem["type"] == "budget-exceeded"
-    s, d = map(double_below, SETTLED.division)
+    s, d = double_below(SETTLED.caps.mu_squared), double_below(SETTLED.caps.hazard)
     assert problem["limit"] == {"epsilon": 1.0, "delta": 1e-4, "mu_squared": s, "hazard": d}
     assert problem["spent"]["releases"] == fitting
     assert problem["spent"]["delta"] == delta_at(after(fitting), 1.0)
@@ -184,7 +185,7 @@ def test_changes_of_the_limit_are_recorded_and_hold_at_once(bank: Bank) -> None:
 
 def test_a_typical_release_divides_a_budget_before_the_first(bank: Bank) -> None:
     """Else the first one would: here plain Gaussian noise, which leaves thresholds an eighth of δ."""
-    s, d = map(double_below, SETTLED.division)
+    s, d = double_below(SETTLED.caps.mu_squared), double_below(SETTLED.caps.hazard)
     for name in ("divided", "undivided"):
         bank.put(name, LIMIT | ({"mechanism": CASE_STUDY} if name == "divided" else {}))
         assert bank.charge(f"{name}-first", {"c_u": 1, "sigma": 50}, name).status_code == 200
@@ -310,7 +311,7 @@ def test_calibrate_says_where_nothing_is_left(bank: Bank) -> None:
     bank.put("web", LIMIT | {"delta": 1e-6})
     response = bank.post("/calibrate", {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web"})
 
-    assert "nothing is left" in problem_errors(response, 422, "infeasible-target")["/mechanism"]
+    assert "nothing remains" in problem_errors(response, 422, "infeasible-target")["/mechanism"]
 
 
 def test_a_ledger_that_cannot_be_opened_is_503_and_accounting_goes_on(tmp_path: Any) -> None:

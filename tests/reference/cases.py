@@ -18,7 +18,7 @@ SHARES = (0.0, 0.5, 0.99)  # the part of μ² that comes from μ₀; 0 is counts
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism and the ε to account it at; each real is the double itself, with no error of its own."""
+    """A mechanism and the ε to account it at. Each real is exactly its double."""
 
     c_u: int
     tau: int

@@ -40,7 +40,7 @@ def gaussian(mu: mpf | float, epsilon: mpf | float) -> mpf:
             gained = _normal_cdf(mu / 2 - epsilon / mu)
             paid = mp.exp(epsilon) * _normal_cdf(-mu / 2 - epsilon / mu)
             value = gained - paid
-            # Φ(−x) turns a relative error r in x into x² r; the subtraction then divides by what is left.
+            # Φ(−x) turns a relative error r in x into x² r; the subtraction then divides by the difference.
             loss = (gained + paid) * (1 + (abs(epsilon) / mu + mu / 2) ** 2)
             settled = value * mp.mpf(10) ** (digits - DIGITS - 10) > loss
         if settled:

@@ -1,7 +1,7 @@
-"""An independent judge of single draws: the cell of the grid that was published must contain the ideal number.
+"""An independent check of single draws: the published cell of the grid must contain the ideal number.
 
-Where the service goes from bits to a quantile by polynomials, this goes back, from the edges of the published cell to
-tail probabilities by erfc in 300-bit balls, and compares those with the bits.
+The library goes from bits to a quantile by polynomials. This module goes back: from the edges of the published cell to
+tail probabilities, by erfc in 300-bit balls, and compares them with the bits.
 """
 
 from fractions import Fraction
@@ -18,7 +18,7 @@ def ideal_is_within(low: Fraction, high: Fraction, sigma: float, word: int, more
 
 
 def ideal_is_at_least(bound: Fraction, sigma: float, word: int, more: int = 0, more_bits: int = 0) -> bool | None:
-    """Whether σ z ≥ bound; None where the bits leave it open."""
+    """Whether σ z ≥ bound; None if the bits do not decide it."""
     before, ctx.prec = ctx.prec, 300
     try:
         negative = word < 0

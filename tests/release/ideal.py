@@ -1,6 +1,6 @@
-"""An independent judge of whole groups: what the recorded bits define, from the definitions and nothing of the service.
+"""An independent check of whole groups: the numbers that the recorded bits define, by the definitions alone.
 
-Where the service goes from bits to quantiles by polynomials and from Σ to L in balls, this solves erfc(x/√2)/2 = q with
+The library goes from bits to quantiles by polynomials and from Σ to L in balls. It solves erfc(x/√2)/2 = q with
 75 digits in mpmath, finds L by an exact decomposition in fractions, and adds in integers: an *interval* (low, high) of
 integers encloses a real number in units of 2^−220. A group draws more words only while two answers are possible.
 """
@@ -35,7 +35,7 @@ Interval = tuple[int, int]
 
 
 class Judge:
-    """What a mechanism must publish."""
+    """The numbers that a mechanism must publish."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         matrix = mechanism.aggregates.covariance if mechanism.aggregates is not None else ()
@@ -46,7 +46,7 @@ class Judge:
         self._factor = _scaled_factor([[Fraction(entry) for entry in row] for row in matrix], self.value_grids)
 
     def release(self, counts: NDArray[np.int64], values: NDArray[np.float64], given: Iterable[bytes]) -> Noisy:
-        """What has to come out; fails if more words were drawn than the groups left open needed, or fewer."""
+        """The ideal result. It fails if the open groups drew more words than they needed, or fewer."""
         groups = zip(counts.tolist(), values.tolist(), strict=True)
         columns = len(self.value_grids)
         source = iter(given)
@@ -64,7 +64,7 @@ class Judge:
         return Noisy(np.array(kept, np.bool_), np.array(noisy, np.float64), shaped)
 
     def steps(self, words: list[int], more: list[int] | None = None, known: int = _WORD) -> list[Interval]:
-        """v and w in steps of their grids, for all that the words, and the ``more`` that follow each, can become."""
+        """v and w in steps of their grids, for all draws that begin with the words and the ``more`` bits after each."""
         more = [0] * len(words) if more is None else more
         first, *rest = [_normal(word, further, known) for word, further in zip(words, more, strict=True)]
         return [_times(self._sigma, first), *self._product(rest)]
@@ -87,7 +87,7 @@ class Judge:
             numbers += map(_nearest, values, noise[1:], self.value_grids)
             if above is not None and None not in numbers:
                 first, *rest = [number for number in numbers if number is not None]
-                return above and count >= max(self.mechanism.tau, 1), first, rest
+                return above and count >= self.mechanism.effective_tau, first, rest
             more = [before << _WORD | _word(further) for before in more]
         raise AssertionError("unreachable")
 
@@ -95,14 +95,14 @@ class Judge:
 def assert_as_judged(
     mechanism: Mechanism, counts: NDArray[np.int64], values: NDArray[np.float64], entropy: Recorded
 ) -> Noisy:
-    """What is published, having been compared with what its bits define."""
+    """The published numbers, after a comparison with the numbers that the bits define."""
     noise, judge = Noise(mechanism), Judge(mechanism)
     published = noise.add(counts, values, entropy)
     ideal = judge.release(counts, values, entropy.given)
 
     assert (noise.count_grid, *noise.value_grids) == (judge.count_grid, *judge.value_grids)
     assert np.array_equal(published.kept, ideal.kept)
-    # As integers: a negative zero would be a bit of the aggregate.
+    # As integers, because a negative zero would reveal a bit of the true value.
     assert np.array_equal(published.counts.view(np.int64), ideal.counts.view(np.int64))
     assert np.array_equal(published.values.view(np.int64), ideal.values.view(np.int64))
     return published
@@ -115,7 +115,7 @@ def tail(x: mpmath.mpf) -> mpmath.mpf:
 
 @functools.lru_cache(maxsize=1 << 17)
 def quantiles(first: int, bits: int) -> Interval:
-    """The least and the most that x can be with Φ(−x) = q, for q from ``first`` to ``first`` + 1 units of 2^−bits."""
+    """The smallest and the largest x with Φ(−x) = q, for q from ``first`` to ``first`` + 1 units of 2^−bits."""
     with mpmath.workdps(_DIGITS):
         if first == 0:
             return _solve(1, bits, _start(1, bits))[0], _FAR
@@ -128,7 +128,7 @@ def _solve(numerator: int, bits: int, x: mpmath.mpf) -> tuple[int, mpmath.mpf]:
     """The x with Φ(−x) = numerator / 2^bits, in units and rounded down, and as a number."""
     q = mpmath.ldexp(mpmath.mpf(numerator), -bits)
     for _ in range(_MOST_STEPS):
-        # Halley's iteration triples the number of right digits.
+        # Halley's iteration triples the number of correct digits.
         change = (tail(x) - q) * _over_density(x)
         x += change / (1 - change * x / 2)
         if abs(change) < _SMALL:
@@ -137,7 +137,7 @@ def _solve(numerator: int, bits: int, x: mpmath.mpf) -> tuple[int, mpmath.mpf]:
 
 
 def _start(numerator: int, bits: int) -> mpmath.mpf:
-    """Nearly the x with Φ(−x) = numerator / 2^bits: by bisection in doubles, or where there are none by asymptotics."""
+    """Nearly the x with Φ(−x) = numerator / 2^bits: by bisection in doubles, or by asymptotics if q is too small."""
     q = mpmath.ldexp(mpmath.mpf(numerator), -bits)
     if q < 1e-290:
         height = mpmath.sqrt(-2 * mpmath.log(q))
@@ -156,12 +156,12 @@ def _over_density(x: mpmath.mpf) -> mpmath.mpf:
 
 def _word(source: Iterator[bytes]) -> int:
     given = next(source, b"")
-    assert 8 * len(given) == _WORD, "a group that its bits leave open drew no more of them"
+    assert 8 * len(given) == _WORD, "an open group drew no more bits"
     return int.from_bytes(given, "little")
 
 
 def _normal(word: int, more: int, known: int) -> Interval:
-    """±Q(q) for every q whose first bits are those of the word, without its sign, and of what follows it."""
+    """±Q(q) for every q that begins with the bits of the word, without its sign, and the ``more`` bits."""
     low, high = quantiles((word & _MAGNITUDE) << (known - _WORD) | more, known)
     return (-high, -low) if word < 0 else (low, high)
 

@@ -102,7 +102,7 @@ def _with_runs(kind: pa.DataType, values: Sequence[Any], oddly: bool) -> pa.Arra
 
 
 def with_garbage_under_nulls(column: pa.Array) -> pa.Array:
-    """The same values; what is under the nulls is not zero, and for strings not empty."""
+    """The same values. The bytes under the nulls are not zero, and for strings not empty."""
     kind = column.type
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if kind in (pa.string_view(), pa.binary_view()) or kind in (pa.bool_(), pa.null()) or not missing.any():

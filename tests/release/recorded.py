@@ -9,7 +9,7 @@ __all__ = ["Recorded", "awkward_words"]
 
 
 class Recorded:
-    """Entropy that gives the chosen words first and then a fixed stream; it remembers what it gave."""
+    """Entropy that gives the chosen words first and then a fixed stream. It records all bytes that it gave."""
 
     def __init__(self, seed: str, words: NDArray[np.int64] | None = None) -> None:
         self._chosen = b"" if words is None else words.tobytes()

@@ -35,7 +35,7 @@ CASES += [(kind, "plain") for kind in [*EXTENSIONS, pa.null()]]
 
 
 def same_noise(size: int) -> bytes:
-    """Every draw is the same, whatever was drawn before."""
+    """Every draw is the same, independent of the draws before."""
     return b"\x35" * size
 
 
@@ -83,7 +83,7 @@ def rows_of(kind: pa.DataType, numbers: range, with_null: bool, start: int) -> l
 
 
 def formats_of(kind: pa.DataType, table: pa.Table) -> tuple[str, ...]:
-    """Parquet has no place for some types, and reads others back as what they are stored as."""
+    """Parquet cannot store some types, and reads others back as their storage types."""
     try:
         stored = pq.read_table(io.BytesIO(as_bytes("parquet", table))).schema.field("key").type
     except (pa.ArrowException, OSError):
@@ -94,7 +94,7 @@ def formats_of(kind: pa.DataType, table: pa.Table) -> tuple[str, ...]:
 @pytest.mark.parametrize("with_null", [True, False], ids=["with nulls", "without nulls"])
 @pytest.mark.parametrize(("kind", "encoding"), CASES, ids=str)
 def test_only_the_kept_rows_and_the_types_show_in_the_bytes(kind: pa.DataType, encoding: str, with_null: bool) -> None:
-    """Not the dropped rows, nor order, chunks, dictionary, metadata, nullability, nor what memory held before."""
+    """Not the dropped rows, nor order, chunks, dictionary, metadata, nullability, or old contents of memory."""
     kept = rows_of(kind, range(3, 17), with_null, 100)
     others = [
         rows_of(kind, range(1, 11), True, 0),
@@ -167,7 +167,7 @@ def test_no_text_that_was_dropped_changes_a_byte(
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_equal_floating_point_keys_have_equal_bytes(kind: pa.DataType, encoding: str) -> None:
-    """Which of 0 and −0, or of many NaN, stands for a group may be the choice of one record, and without noise."""
+    """One record can decide whether a group has 0 or −0, or which NaN, and no noise would hide that."""
     width = kind.bit_width // 8
     exponent = int(np.array(np.inf, f"f{width}").view(f"u{width}"))
     sign = 1 << (kind.bit_width - 1)
@@ -193,7 +193,7 @@ def test_equal_floating_point_keys_have_equal_bytes(kind: pa.DataType, encoding:
     "kind", [pa.int64(), pa.decimal128(20), pa.float64(), pa.timestamp("us"), pa.binary(3)], ids=str
 )
 def test_what_lies_under_a_null_is_overwritten(kind: pa.DataType) -> None:
-    """Arrow itself leaves there what was in memory; here it is a mark."""
+    """Arrow itself leaves old contents of memory there. The test puts a mark there."""
     width = kind.bit_width // 8
     validity = pa.py_buffer(bytes([0b101]))
     marked = pa.Array.from_buffers(kind, 3, [validity, pa.py_buffer(bytes(width) + b"\xab" * width + bytes(width))])

@@ -17,7 +17,7 @@ from scipy.stats import beta
 
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.apply import release
+from gsh.release.apply import apply_mechanism
 from gsh.release.noise import Noise
 from tests import reference
 from tests.release.recorded import Recorded
@@ -46,8 +46,8 @@ def upper_bound(hits: int) -> float:
 
 
 def released(run: Mechanism, counts: list[int], seed: str) -> NDArray[np.float64]:
-    """The noisy counts of these groups in each trial, NaN where a group was dropped."""
-    answer = release(Noise(run), np.tile(counts, TRIALS), [], np.arange(TRIALS * len(counts)), Recorded(seed))
+    """The noisy counts of these groups in each trial; NaN for a dropped group."""
+    answer = apply_mechanism(Noise(run), np.tile(counts, TRIALS), [], np.arange(TRIALS * len(counts)), Recorded(seed))
     table = np.full(TRIALS * len(counts), np.nan)
     table[answer.rows] = answer.counts
     return table.reshape(TRIALS, len(counts))
@@ -74,7 +74,7 @@ def audited(claimed: Mechanism, run: Mechanism, a_equal: int, epsilon: float, di
 
 
 def theory(mechanism: Mechanism, a_equal: int, epsilon: float, direction: Direction) -> float:
-    """What the theorem says of these neighbours.  [KKWZ Thm. 5.4]"""
+    """The δ of the theorem for these neighbours.  [KKWZ Thm. 5.4]"""
     log_p = float(log_ndtr((mechanism.tau_star - mechanism.tau) / mechanism.sigma))
     mu = math.sqrt(mechanism.c_u - a_equal) / mechanism.sigma
     if direction == "removed":

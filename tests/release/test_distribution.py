@@ -87,7 +87,7 @@ def test_each_column_is_normal(columns: Doubles) -> None:
 
 
 def test_groups_are_independent_of_their_neighbours(standard: Doubles) -> None:
-    """The correlation at lags 1 to 3 and across chunks is what chance gives."""
+    """The correlation at lags 1 to 3 and across chunks is within chance."""
     for lag in (1, 2, 3, 15 << 10):
         correlation = float((standard[lag:] * standard[:-lag]).mean())
         assert abs(correlation) < 5 / np.sqrt(DRAWS)

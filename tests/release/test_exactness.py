@@ -1,4 +1,4 @@
-"""For every draw, what is published is the ideal number, correctly rounded, and thresholded before rounding."""
+"""For every draw the published number is the ideal one, correctly rounded, with the threshold applied first."""
 
 from fractions import Fraction
 
@@ -34,7 +34,7 @@ def test_the_published_count_is_the_ideal_one_correctly_rounded(sigma: float) ->
             not ideal_is_within(published - half, published + half, sigma, word, more, bits)
             or ideal_is_at_least(Fraction(1000) - count, sigma, word, more, bits) is None
         ):
-            # Only a group that 64 bits leave open has drawn more; running out of them is the failure of this test.
+            # Only an open group has drawn more than 64 bits. The test fails if the recorded bits run out.
             more, bits = more << 64 | int.from_bytes(next(further), "little"), bits + 64
         assert bool(noisy.kept[i]) == ideal_is_at_least(Fraction(1000) - count, sigma, word, more, bits)
     assert next(further, None) is None

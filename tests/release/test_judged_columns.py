@@ -1,4 +1,4 @@
-"""Every published number, correlated columns too, is what an independent evaluation of the same bits gives."""
+"""Every published number, in correlated columns too, equals an independent evaluation of the same bits."""
 
 import itertools
 import math
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import L2Norm
 from gsh.release import noise as noise_of_release
 from gsh.release.noise import Noise
@@ -48,7 +49,7 @@ F_77, F_76, F_75 = 5527939700884757.0, 3416454622906707.0, 2111485077978050.0
 
 COVARIANCES: dict[str, tuple[Matrix, int]] = {
     "one column": (((400.0,),), 1500),
-    "one column, just below a power of 4": (((math.nextafter(4.0, 0.0),),), 300),
+    "one column, just below a power of 4": (((next_below(4.0),),), 300),
     "two columns": (((400.0, 150.0), (150.0, 100.0)), 2000),
     "correlation 0.999999": (((1.0, 0.999999), (0.999999, 1.0)), 2000),
     "barely definite": (((F_77, F_76), (F_76, F_75)), 1000),
@@ -129,7 +130,7 @@ def test_chunks_and_their_further_words_follow_one_another(monkeypatch: pytest.M
 
 
 def test_values_of_another_shape_are_refused() -> None:
-    """A column too many would come back as whatever was in memory."""
+    """A surplus column would come back as old contents of memory."""
     noise = Noise(mechanism_with(((400.0,),)))
     for shape in ((3, 2), (3, 0), (2, 1), (3,)):
         with pytest.raises(ValueError, match="a row for each group"):
@@ -167,7 +168,7 @@ def test_any_group_is_as_judged(
 
 
 def test_the_error_of_a_draw_is_within_its_bound() -> None:
-    """Whatever the missing bits are: at the ends of segments, where the polynomials are worst, and in between."""
+    """For all missing bits: at the ends of segments, the worst places of the polynomials, and in between."""
     words = np.concatenate([awkward_words(), np.frombuffer(Recorded("bounds")(8 * 2000), np.int64)])
     draws, segments = normals(words, table())
     off = []
@@ -179,12 +180,12 @@ def test_the_error_of_a_draw_is_within_its_bound() -> None:
             assert error <= bound
             off.append(float(error) / bound)
 
-    assert max(off) > 0.9  # the bound says something: it is nearly attained
+    assert max(off) > 0.9  # the bound is sharp: it is nearly attained
 
 
 @pytest.mark.parametrize("name", COVARIANCES)
 def test_the_error_of_the_product_is_within_its_bound(name: str) -> None:
-    """L z in doubles, for z that are doubles: what the factor's own error and the rounding of the sum can do."""
+    """L z in doubles, for z that are doubles: the error of the factor and the rounding of the sum."""
     mechanism = mechanism_with(COVARIANCES[name][0])
     noise, judge = Noise(mechanism), Judge(mechanism)
     draws = np.frombuffer(Recorded(name)(8 * 400 * len(noise.value_grids)), np.int64).reshape(400, -1) / 2.0**61

@@ -4,7 +4,6 @@ Going back from a number to the bits that give it, the words are chosen so that 
 of τ*, or of a point half-way between two of the grid; the judge of whole groups says what has to come out.
 """
 
-import math
 from fractions import Fraction
 
 import mpmath
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import next_below
 from gsh.release.noise import Noise, Noisy
 from tests.release.ideal import assert_as_judged, tail
 from tests.release.recorded import Recorded
@@ -23,7 +23,7 @@ OFFSETS = sorted({0, *(sign * (2**j + odd) for j in range(0, 45, 2) for sign in 
 
 
 def words_near(number: Fraction, sigma: float) -> list[int]:
-    """Words whose σ z is next to a number: below, above, and where only further bits can say."""
+    """Words whose σ z is next to a number: below, above, and so close that only further bits decide."""
     first = bits_of(number, sigma, 64)
     magnitudes = {first + offset for offset in OFFSETS if 0 <= first + offset < 2**63}
     return [magnitude - (2**63 if number < 0 else 0) for magnitude in sorted(magnitudes)]
@@ -47,7 +47,7 @@ THRESHOLDS = {
     "on the grid": (1000.0, 2229.0, (1, 2, 500, 999, 1000, 1001, 5000, 15_000)),
     "between two points of the grid": (1000 + 0.3 * GRID, 2229.0, (1, 2, 500, 999, 1000, 1001, 5000, 15_000)),
     "half-way between two points": (1000 + 0.5 * GRID, 2229.0, (1, 2, 500, 999, 1000, 1001, 5000, 15_000)),
-    "just below a point": (math.nextafter(1000.0, 0), 2229.0, (1, 500, 999, 1000, 1001, 15_000)),
+    "just below a point": (next_below(1000.0), 2229.0, (1, 500, 999, 1000, 1001, 15_000)),
     "a fraction among small counts": (10.1, 2.0, (1, 2, 5, 10, 11, 20)),
     "many steps of a fine grid": (1e6 + 1e-6, 3e-7, (1_000_000,)),
     "below a coarse grid": (1000.1, 7e12, (1, 1000, 1001, 10**12, 10**13)),
@@ -74,7 +74,7 @@ def test_a_draw_next_to_the_threshold_is_kept_if_the_real_number_reaches_it(name
 
 
 def test_the_rounded_count_does_not_decide() -> None:
-    """With τ* at a point of the grid or a little above, what rounds to that point is dropped here and kept there."""
+    """With τ* at a grid point or slightly above it, some numbers that round to that point are dropped and some kept."""
     for tau_star in (1000.0, 1000 + GRID / 4):
         words = words_near(Fraction(tau_star) - 500, 2229.0)
         published, _ = judged(Mechanism(3, 2, tau_star, 2229.0), [500] * len(words), words)
@@ -100,7 +100,7 @@ def test_a_draw_next_to_a_half_way_point_is_rounded_right(sigma: float) -> None:
 
 @pytest.mark.parametrize("number", ["threshold", "half-way point"])
 def test_further_words_are_drawn_until_the_answer_is_certain(number: str) -> None:
-    """Words that agree with the number to 192 bits leave it open; the fourth word decides."""
+    """Words that agree with the number to 192 bits do not decide; the fourth word does."""
     tau_star, sigma, count = 1000.3, 2229.0, 500
     halfway = (round(1500 / Fraction(GRID)) + Fraction(1, 2)) * Fraction(GRID)
     difference = (Fraction(tau_star) if number == "threshold" else halfway) - count

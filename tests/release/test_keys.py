@@ -1,4 +1,4 @@
-"""The documented order of keys, for every scalar type of Arrow; and duplicates are found, whatever their type."""
+"""The documented order of group keys, for every scalar type of Arrow, and duplicates of every type."""
 
 import datetime
 import decimal
@@ -163,7 +163,7 @@ def python_key(row: tuple[str | None, float | None, int | None]) -> tuple[Any, .
 @given(rows=ROWS)
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_the_order_is_that_of_a_plain_sort(rows: list[Any], run: int) -> None:
-    """Also where the rows are first divided among buckets, as long tables are."""
+    """Also for long tables, whose rows are first divided among buckets."""
     columns = [pa.array(part, kind) for part, kind in zip(zip(*rows, strict=True), KINDS, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keys, "_RUN", run)

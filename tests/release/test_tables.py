@@ -1,4 +1,4 @@
-"""Arrow IPC streams and Parquet files: types survive, of rows only the kept ones, and what is damaged is refused."""
+"""Arrow IPC streams and Parquet files: types and kept rows survive, and damaged files are refused."""
 
 import io
 import json
@@ -171,7 +171,7 @@ def test_a_long_answer_comes_in_batches_that_share_a_dictionary(kind: str) -> No
 
 
 def test_keys_that_are_long_together_are_cut_into_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offsets of 32 bits could not tell where in one batch their values begin."""
+    """The values of one batch would be too long for 32-bit offsets."""
     words = [f"{number:03}" * (1 + number % 7) for number in range(200)]
     table = counted(pa.array(words))
     whole = from_bytes(released(as_stream(table)))
@@ -195,7 +195,7 @@ def test_a_dictionary_comes_back_with_the_same_values_and_is_never_ordered() -> 
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_key_columns_are_nullable_in_the_answer(kind: str) -> None:
-    """That none of the posted keys was null may be so because of dropped ones."""
+    """Whether a posted key is null can depend on dropped groups."""
     schema = pa.schema([pa.field("key", pa.string(), nullable=False), ("count", pa.int64())])
     table = pa.Table.from_arrays([pa.array(["b", "a"]), pa.array([CERTAIN] * 2)], schema=schema)
 
@@ -259,7 +259,7 @@ def test_a_count_that_is_no_number_is_refused(kind: pa.DataType) -> None:
 
 @pytest.mark.parametrize("entries", ["ab ab ab", "ab abc abcd", "ab cd ab", "abc ab bca", "a  b"], ids=str)
 def test_pieces_with_dictionaries_of_their_own_are_one_column(entries: str) -> None:
-    """The same one, one that grows, and others in its place; in the last case a piece has none."""
+    """The same dictionary, one that grows, and different ones; in the last case a piece has an empty one."""
     pieces = [
         pa.DictionaryArray.from_arrays(pa.array([*range(len(own)), None], pa.int8()), pa.array(list(own), pa.string()))
         for own in entries.split(" ")
@@ -319,7 +319,7 @@ def test_types_within_types_are_released_or_refused_but_never_an_error(wrapper: 
 
 @pytest.mark.parametrize("unit", [0, 1], ids=["months", "days and milliseconds"])
 def test_intervals_that_pyarrow_has_no_name_for_are_refused(unit: int) -> None:
-    """The unit is a byte of the schema, which is 2 in what pyarrow writes."""
+    """The unit is a byte of the schema; pyarrow writes 2."""
     content = bytearray(as_stream(counted(pa.array([(1, 2, 3)], pa.month_day_nano_interval()))))
     refusals = set()
     for place in [place for place, byte in enumerate(content) if byte == 2]:
@@ -359,7 +359,7 @@ def test_a_table_without_rows_is_a_release_of_nothing(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_table_cut_off_anywhere_is_refused(kind: str) -> None:
-    """Also just before the end of the stream is marked, where all batches are there."""
+    """Also just before the end mark, after all batches."""
     content = as_bytes(kind, counted(pa.array(["a", "b", "c"])), 1)
 
     for length in [*range(0, len(content), 7), *range(len(content) - 9, len(content))]:

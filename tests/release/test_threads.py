@@ -1,4 +1,4 @@
-"""Many threads at once: the same bits give the same numbers as alone, also where ball arithmetic settles them."""
+"""Many threads at once: the same bits give the same numbers as alone, also in ball arithmetic."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,13 +20,13 @@ COUNTS, VALUES = np.full(200, 1000), np.full((200, 2), 0.1)
 
 
 def noisy(seed: int) -> tuple[list[bool], list[float], list[list[float]]]:
-    """Most of these draws are beyond the table, and settled at 128 bits or more."""
+    """Most of these draws are beyond the table, so balls decide them at 128 bits or more."""
     added = Noise(MECHANISM).add(COUNTS, VALUES, Recorded(str(seed), awkward_words()))
     return added.kept.tolist(), added.counts.tolist(), added.values.tolist()
 
 
 def test_threads_do_not_disturb_each_other() -> None:
-    """Beside the noise, others account at precisions of their own."""
+    """While noise is drawn, other threads account at other precisions."""
     alone = [noisy(seed) for seed in range(8)]
     account = at_epsilon(EXACT, MECHANISM, 0.5)
     with ThreadPoolExecutor(8) as pool:

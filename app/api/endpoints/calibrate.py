@@ -17,7 +17,7 @@ from app.ledger.records import BUDGET_ID
 from app.service.work_bounds import calibration_work, check_work, frontier_work, remainder_work
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName
 from gsh.accounting.calibration.draft import Draft, Parameter, Target
-from gsh.accounting.calibration.remaining import calibrate_remainder
+from gsh.accounting.calibration.remaining import calibrate_remaining
 from gsh.accounting.calibration.target import Calibration, calibrate
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 
@@ -273,7 +273,7 @@ async def _remainder(request: Request, services: Services, body: CalibrateReques
     draft = await services.to_domain(request, schema, services.accounting)
     budget = await services.ledger_pool.read(lambda ledger: ledger.standing(name))
     pool = services.accounting
-    found = await in_pool(request, pool, calibrate_remainder, budget.spent, draft, body.releases, budget.limit)
+    found = await in_pool(request, pool, calibrate_remaining, budget.spent, draft, body.releases, budget.limit)
     return RemainderResponse(
         accounting="composition",
         budget=name,

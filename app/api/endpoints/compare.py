@@ -12,14 +12,14 @@ from app.api.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.api.schemas.mechanism import MechanismIn, OutlineIn, Strict
 from app.api.workload import in_pool
 from app.service.work_bounds import check_work, comparison_work
-from gsh.accounting.calibration.comparison import Price, RouteName, compare
+from gsh.accounting.calibration.comparison import ComparedName, Price, compare
 from gsh.accounting.calibration.draft import Target
 
 __all__ = ["router"]
 
 router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=JsonRoute)
 
-_SENTENCES: dict[RouteName, str] = {
+_SENTENCES: dict[ComparedName, str] = {
     "exact": "δ = max(δ_infinite, δ_gaussian): the smallest σ and the smallest τ*, both at once.",
     "add-deltas": "δ = δ_infinite + δ_gaussian, shared so that τ* is the smallest at any σ.",
     "half-split": "δ/2 for the noise and δ/2 for the threshold: the smallest σ and τ* for each half.",
@@ -74,7 +74,7 @@ class Ask(Strict):
 class RouteOut(Strict):
     """One way of accounting, and what it asks."""
 
-    route: RouteName = Field(title="Route", description="The way of accounting.", examples=["half-split"])
+    route: ComparedName = Field(title="Route", description="The way of accounting.", examples=["half-split"])
     sentence: str = Field(
         title="Sentence",
         description="How the route makes δ of its two parts, and what is smallest in its answer.",

@@ -24,12 +24,13 @@ from app.api.spending import KEY_HEADER, Payable, Payment, idempotency_key, pay,
 from app.api.workload import in_pool
 from app.ledger.store import Answer
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.apply import MOST_COUNT, counts_of, release, values_of
+from gsh.release.apply import MOST_COUNT, apply_mechanism
 from gsh.release.entropy import operating_system
 from gsh.release.errors import InvalidGroups, TooManyGroups
 from gsh.release.keys.json_keys import columns_of, written
 from gsh.release.keys.order import unique_order
 from gsh.release.noise import Noise
+from gsh.release.numbers import checked_counts, checked_values
 
 __all__ = ["router"]
 
@@ -246,13 +247,13 @@ def _released(body: ReleaseRequest, most_groups: int) -> ReleaseResponse:
     mechanism = body.mechanism.to_domain()
     noise = Noise(mechanism)
     certificate = Certificate.of(body, mechanism, noise)
-    counts = counts_of(pa.array(body.groups.counts, pa.int64()), "/groups/counts")
+    counts = checked_counts(pa.array(body.groups.counts, pa.int64()), "/groups/counts")
     names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
     values = _values(body, names, noise)
     if any(len(column) != len(keys) for column in (counts, *values)):
         raise InvalidGroups("/groups", "must have columns of equal length")
     order = unique_order(columns_of(keys, "/groups/keys"), len(keys), "/groups/keys")
-    released = release(noise, counts, values, order, operating_system)
+    released = apply_mechanism(noise, counts, values, order, operating_system)
     groups = GroupsOut(
         keys=[written(keys[row]) for row in released.rows],
         counts=released.counts.tolist(),
@@ -268,4 +269,4 @@ def _values(body: ReleaseRequest, names: tuple[str, ...], noise: Noise) -> list[
     if posted.keys() != set(names):
         raise InvalidGroups("/groups/values", "must have a column for each of aggregates/names, and no others")
     grids = zip(names, noise.value_grids, strict=True)
-    return [values_of(pa.array(posted[name], pa.float64()), grid, "/groups/values") for name, grid in grids]
+    return [checked_values(pa.array(posted[name], pa.float64()), grid, "/groups/values") for name, grid in grids]

@@ -9,6 +9,7 @@ from app.api.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, O
 from app.ledger.state import Budget, Entry, Fault, Kind
 from app.service.errors import LimitExceeded
 from app.service.work_bounds import check_work
+from gsh.accounting import case_study
 from gsh.accounting.composition import Part
 
 __all__ = [
@@ -26,7 +27,7 @@ __all__ = [
     "VerificationOut",
 ]
 
-CASE_STUDY = {"c_u": 51914, "tau": 1, "tau_star": 13952, "sigma": 2229}
+CASE_STUDY = {name: int(getattr(case_study.WHOLE, name)) for name in ("c_u", "tau", "tau_star", "sigma")}
 _MOST_PLANNED = 1000
 _LIMIT = {"epsilon": 1.0, "delta": 1e-4, "mu_squared": 0.0798, "hazard": 7.69e-05}
 _BALANCE = {

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.schemas.mechanism import MechanismIn, Strict
 from app.version import VERSION
+from gsh.accounting import case_study
 from gsh.accounting.accountings import EXACT, Point, at_delta, at_epsilon
 from gsh.accounting.errors import InfeasibleTarget
 from gsh.accounting.mechanism import Mechanism
@@ -16,7 +17,7 @@ from gsh.release.noise import Noise
 
 __all__ = ["CASE_STUDY", "Certificate", "Certified"]
 
-CASE_STUDY = {"c_u": 51914, "tau": 1, "tau_star": 13951.051328063842, "sigma": 2228.482632459166}
+CASE_STUDY = {name: getattr(case_study.CASE_STUDY, name) for name in ("c_u", "tau", "tau_star", "sigma")}
 
 
 class Certified(Strict):

@@ -15,11 +15,11 @@ from gsh.accounting.composition import (
     Spent,
     cost_of,
     delta_at,
-    double_below,
     epsilon_at,
     lower_delta,
     lower_epsilon,
 )
+from gsh.accounting.numerics.doubles import double_below
 
 __all__ = ["CostOut", "LimitOut", "PromiseOut", "RemainingOut", "SpentOut"]
 
@@ -45,8 +45,13 @@ class LimitOut(Strict):
 
     @classmethod
     def of(cls, limit: Limit) -> Self:
-        s, d = (None, None) if limit.proportion is None else map(double_below, limit.division)
-        return cls(epsilon=limit.epsilon, delta=limit.delta, mu_squared=s, hazard=d)
+        caps = None if limit.proportion is None else limit.caps
+        return cls(
+            epsilon=limit.epsilon,
+            delta=limit.delta,
+            mu_squared=None if caps is None else double_below(caps.mu_squared),
+            hazard=None if caps is None else double_below(caps.hazard),
+        )
 
 
 class PromiseOut(Strict):

@@ -1,1 +1,1 @@
-"""The least noise and threshold, or the largest C_u, for a target."""
+"""Calibration: the smallest noise and threshold, or the largest C_u, for a target or for the remaining budget."""

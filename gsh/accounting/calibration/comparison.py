@@ -1,17 +1,16 @@
-"""The routes by which a target (ε, δ) is met in practice, from the cheapest up: what each asks of σ and τ*.
+"""The accountings in use, compared at one target (ε, δ), from the cheapest: the σ and τ* that each needs.
 
 exact         δ_infinite ≤ δ and δ_gaussian ≤ δ: the smallest σ and the smallest τ* at once
 add-deltas    δ_infinite + δ_gaussian ≤ δ, shared so that τ* is the smallest at any σ
-half-split    δ_infinite ≤ δ/2 and δ_gaussian ≤ δ/2: no share to look for
-zcdp          as add-deltas, with the noise known by its ρ alone (zcdp.py)
+half-split    δ_infinite ≤ δ/2 and δ_gaussian ≤ δ/2: add-deltas with fixed shares
+zcdp          as add-deltas, with the δ of zCDP for the noise (zcdp.py)
 
-Where δ is shared, more noise leaves more δ for the threshold, and the smallest σ would need an infinite τ*. The σ of
-the best share is found by search and is as good as the search; that the pair meets the target is certified, and τ* is
-the smallest double there.
+If δ is shared, more noise leaves more δ to the threshold, and the smallest σ would need an infinite τ*. A search finds
+nearly the σ of the best share. It is certified that the pair meets the target, and that τ* is the smallest double at
+that σ.  [docs/math/other-accountings.md]
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,21 +20,22 @@ from gsh.accounting.calibration.target import calibrate, smallest_gap, smallest_
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import approximate
+from gsh.accounting.numerics.doubles import next_below
+from gsh.accounting.numerics.search import golden_section
 
-__all__ = ["Price", "RouteName", "compare"]
+__all__ = ["ComparedName", "Price", "compare"]
 
-RouteName = Literal["exact", "add-deltas", "half-split", "zcdp"]
+ComparedName = Literal["exact", "add-deltas", "half-split", "zcdp"]
 
-_GOLDEN = (math.sqrt(5) - 1) / 2
 _TOLERANCE = 1e-7
 _POSITIONS = (-25.0, 8.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a route asks: a mechanism that meets the target by the route's own account, and the point it reaches.
+    """The price of an accounting: a mechanism that meets the target by this accounting, and the certified point.
 
-    ``least_sigma`` is the smallest σ whose noise fits the δ that the route can give to it; with less, no τ* helps.
+    ``least_sigma`` is the smallest σ whose noise fits the δ available to it. No τ* helps a smaller σ.
     """
 
     mechanism: Mechanism
@@ -43,10 +43,10 @@ class Price:
     least_sigma: float
 
 
-def compare(draft: Draft, target: Target) -> dict[RouteName, Price | None]:
-    """The price of each route; None where it cannot meet the target. Exact can, or InfeasibleTarget says why not."""
+def compare(draft: Draft, target: Target) -> dict[ComparedName, Price | None]:
+    """The price of each accounting; None if it cannot meet the target. If exact cannot, it raises InfeasibleTarget."""
     if draft.missing != ("sigma", "tau_star"):
-        raise InvalidParameter("", "must leave out sigma and tau_star, and nothing else")
+        raise InvalidParameter("", "must omit sigma and tau_star, and nothing else")
     exact = calibrate(EXACT, draft, target)
     return {
         "exact": Price(exact.mechanism, exact.point, exact.mechanism.sigma),
@@ -65,8 +65,8 @@ def _or_none(accounting: Accounting, draft: Draft, target: Target) -> Price | No
 
 def _half_split(draft: Draft, target: Target) -> Price | None:
     half = target.delta / 2
-    if half + half > target.delta:  # halves of doubles are doubles, but for the smallest of all
-        half = math.nextafter(half, 0.0)
+    if half + half > target.delta:  # half of an odd subnormal double was rounded up
+        half = next_below(half)
     if half == 0:
         return None
     try:
@@ -77,12 +77,12 @@ def _half_split(draft: Draft, target: Target) -> Price | None:
 
 
 def _best_share(accounting: Accounting, draft: Draft, target: Target) -> Price:
-    """The σ at which the τ* that it needs is smallest: golden section in ln(σ/σ_least − 1).
+    """The σ that needs the smallest τ*, by golden section in ln(σ/σ_least − 1).
 
-    τ* falls from infinity at σ_least, where the noise leaves nothing to the threshold, and later rises with σ.
+    At σ_least the noise uses all of δ and τ* is infinite. From there τ* falls, and later rises with σ.
     """
     least = smallest_sigma_for_noise(accounting.noise, draft, target)
-    # To prove Σ and find μ₀ anew at every σ is dear; a Σ that is not rounded does to find where to look.
+    # To prove Σ and compute μ₀ at every σ is expensive; an unrounded Σ is enough for the search.
     unrounded = draft.unrounded()
 
     def gap(position: float) -> float:
@@ -92,25 +92,11 @@ def _best_share(accounting: Accounting, draft: Draft, target: Target) -> Price:
         mechanism = unrounded.with_sigma(sigma).complete(tau_star=ANY_TAU_STAR)
         return max(float(approximate(lambda: smallest_gap(accounting, mechanism, target))), 0.0)
 
-    found = calibrate(accounting, draft.with_sigma(_sigma(least, _lowest(gap, *_POSITIONS))), target)
+    intervals = golden_section(gap, *_POSITIONS)
+    position = next(right for left, right in intervals if right - left <= _TOLERANCE)
+    found = calibrate(accounting, draft.with_sigma(_sigma(least, position)), target)
     return Price(found.mechanism, found.point, least)
 
 
 def _sigma(least: float, position: float) -> float:
     return least * (1 + math.exp(position))
-
-
-def _lowest(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function that falls and then rises is smallest; where it is flat there, the left end."""
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = function(left), function(right)
-    while high - low > _TOLERANCE:
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = function(right)
-    return high

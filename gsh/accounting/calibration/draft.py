@@ -1,6 +1,5 @@
-"""What a calibration starts from: a mechanism with parts left open, and the (ε, δ) it shall meet."""
+"""The input of a calibration: a mechanism with missing parameters, and the (ε, δ) to meet."""
 
-import sys
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, get_args
@@ -8,7 +7,8 @@ from typing import Literal, get_args
 from gsh.accounting.accountings import check_target
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
-from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.mechanism import Aggregates, Mechanism, effective_tau
+from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below, next_above
 from gsh.accounting.sensitivity import Sensitivity, mu_0
 
 __all__ = ["ANY_TAU_STAR", "Draft", "Parameter", "RelativeAggregates", "Target"]
@@ -17,8 +17,8 @@ Parameter = Literal["c_u", "sigma", "tau_star"]
 _PARAMETERS: tuple[Parameter, ...] = get_args(Parameter)
 _POINTER = "aggregates/relative_covariance"
 
-ANY_TAU_STAR = sys.float_info.max
-"""Stands in for a τ* that plays no part."""
+ANY_TAU_STAR = LARGEST_DOUBLE
+"""A τ* so large that the threshold costs nothing: for questions about the noise alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class RelativeAggregates:
 
 @dataclass(frozen=True, slots=True)
 class RelativeMuZero:
-    """The same with a Σ that is not rounded: μ₀ = ``relative_mu_0``/σ."""
+    """Columns whose noise scales with σ, with an unrounded Σ: μ₀ = ``relative_mu_0``/σ."""
 
     relative_mu_0: float
 
@@ -68,7 +68,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A mechanism with what is to be solved left None. ``columns`` is a plain number where μ₀ is given directly."""
+    """A mechanism with None for the parameters to solve for. ``columns`` is a number if μ₀ is given directly."""
 
     c_u: int | None
     tau: int
@@ -80,8 +80,17 @@ class Draft:
     def missing(self) -> tuple[Parameter, ...]:
         return tuple(name for name in _PARAMETERS if getattr(self, name) is None)
 
+    @property
+    def effective_tau(self) -> int:
+        return effective_tau(self.tau)
+
+    @property
+    def least_tau_star(self) -> float:
+        """The smallest double greater than the effective τ."""
+        return next_above(double_below(self.effective_tau))
+
     def check(self) -> None:
-        """Refuse what no completion could mend."""
+        """Refuse a draft that no value of the missing parameters can make valid."""
         if self.tau >= ANY_TAU_STAR:
             raise InvalidParameter("tau", "must be less than the largest double")
         Mechanism(
@@ -93,7 +102,7 @@ class Draft:
         )
 
     def with_sigma(self, sigma: float) -> "Draft":
-        """The draft at this σ, with Σ absolute."""
+        """The draft at this σ, with an absolute Σ."""
         match self.columns:
             case RelativeAggregates() as relative:
                 return replace(self, sigma=sigma, columns=relative.at(sigma))
@@ -103,17 +112,17 @@ class Draft:
                 return replace(self, sigma=sigma)
 
     def unrounded(self) -> "Draft":
-        """The draft with a Σ that scales with σ exactly, to search with."""
+        """The draft with an unrounded Σ, which is cheap to evaluate: for searches."""
         if isinstance(self.columns, RelativeAggregates):
             return replace(self, columns=RelativeMuZero(self.columns.relative_mu_0))
         return self
 
     def complete(self, c_u: int | None = None, tau_star: float | None = None) -> Mechanism:
-        """The mechanism, with the missing values given; σ and an absolute Σ must be there already."""
+        """The mechanism with the missing values. The draft must have σ and an absolute Σ already."""
         c_u = self.c_u if c_u is None else c_u
         tau_star = self.tau_star if tau_star is None else tau_star
         if c_u is None or tau_star is None or self.sigma is None:
-            raise TypeError("still incomplete")
+            raise TypeError("c_u, tau_star or sigma is missing")
         match self.columns:
             case Aggregates() as aggregates:
                 return Mechanism(c_u, self.tau, tau_star, self.sigma, aggregates=aggregates)

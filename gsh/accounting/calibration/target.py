@@ -1,38 +1,38 @@
 """Calibration: the smallest σ or τ*, or the largest C_u, that meets a target (ε, δ).
 
-Exact accounting decouples (docs/closed-form.md): the noise must meet δ_gaussian ≤ δ and the threshold
-δ_infinite ≤ δ, each by itself, so both minima are reached together. Add-the-deltas shares δ between the two.
+Exact accounting decouples [docs/math/closed-form.md]: the noise must have δ_gaussian ≤ δ and the threshold
+δ_infinite ≤ δ, each by itself. So one mechanism has the smallest σ and the smallest τ*. Add-deltas shares δ.
 
-Every answer starts from a closed form or Newton's method and ends with certified comparisons of the very function
-that accounts for a mechanism: it passes at the target, and the next double below (for C_u the next integer above)
-does not.
+Every search starts from a closed form or Newton's method. It ends with certified comparisons by the accounting itself:
+the answer meets the target, and the next double below it (for C_u the next integer above) does not.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from flint import arb
 
 from gsh.accounting import gaussian
-from gsh.accounting.accountings import EXACT, Accounting, Noise, Point, at_epsilon, fits
+from gsh.accounting.accountings import EXACT, Accounting, NoiseCost, Point, at_epsilon, fits
 from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Parameter, RelativeAggregates, Target
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
-from gsh.accounting.numerics.balls import approximate, at_most, largest_double, largest_integer, smallest_double
+from gsh.accounting.numerics.balls import approximate, at_most
+from gsh.accounting.numerics.doubles import LEAST_DOUBLE
+from gsh.accounting.numerics.search import golden_section, largest_double, largest_integer, smallest_double
 
 __all__ = ["Calibration", "calibrate", "smallest_gap", "smallest_sigma_for_noise"]
 
-_LEAST = math.nextafter(0, 1)
 _WIDEST = 2.0**40
 _GRID = 32
 _GOLDEN_STEPS = 80
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The completed mechanism, what was solved, the certified point it reaches, and the largest σ that also would."""
+    """The completed mechanism, the solved parameters, the certified point, and the largest σ that meets the target."""
 
     mechanism: Mechanism
     solved: tuple[Parameter, ...]
@@ -41,7 +41,7 @@ class Calibration:
 
 
 def calibrate(accounting: Accounting, draft: Draft, target: Target) -> Calibration:
-    """Solve for what the draft leaves out: σ and τ*, τ*, σ, or C_u."""
+    """Solve for the parameters that the draft omits: σ and τ*, τ*, σ, or C_u."""
     draft.check()
     largest_sigma = None
     match draft.missing, draft.sigma:
@@ -56,12 +56,12 @@ def calibrate(accounting: Accounting, draft: Draft, target: Target) -> Calibrati
             smallest, largest_sigma = _workable_sigmas(accounting, draft, target)
             mechanism = draft.with_sigma(smallest).complete()
         case _:
-            raise InvalidParameter("", "must leave out exactly what is to be solved: sigma, tau_star, both, or c_u")
+            raise InvalidParameter("", "must omit exactly the fields to solve for: sigma, tau_star, both, or c_u")
     return Calibration(mechanism, draft.missing, at_epsilon(accounting, mechanism, target.epsilon), largest_sigma)
 
 
-def smallest_sigma_for_noise(noise: Noise, draft: Draft, target: Target) -> float:
-    """The smallest σ with δ_gaussian ≤ δ, whatever the threshold:  μ(σ) = μ*  where the noise at μ* costs δ."""
+def smallest_sigma_for_noise(noise: NoiseCost, draft: Draft, target: Target) -> float:
+    """The smallest σ with δ_gaussian ≤ δ at any threshold:  μ(σ) = μ*,  and the noise at μ* costs δ."""
     assert draft.c_u is not None
     c_u, fixed, relative = draft.c_u, 0.0, 0.0
     match draft.columns:
@@ -86,20 +86,20 @@ def smallest_sigma_for_noise(noise: Noise, draft: Draft, target: Target) -> floa
         return _noise_fits(noise, lambda: mechanism.mu, target)
 
     if fixed > 0 and not fits_without_counts(fixed):
-        most = largest_double(fits_without_counts, _LEAST, approximate(lambda: mu_star() / arb(c_u).sqrt()))
+        most = largest_double(fits_without_counts, LEAST_DOUBLE, approximate(lambda: mu_star() / arb(c_u).sqrt()))
         raise InfeasibleTarget(
             "aggregates",
             f"must have mu_0 below {most!r}: at this c_u the noise on the other columns alone exceeds the target",
         )
-    sigma = smallest_double(fits_at, approximate(root), _LEAST)
+    sigma = smallest_double(fits_at, approximate(root), LEAST_DOUBLE)
     if sigma is None:
         raise InfeasibleTarget("c_u", "must be smaller: the sigma needed exceeds the largest double")
     return sigma
 
 
 def _with_smallest_tau_star(accounting: Accounting, draft: Draft, sigma: float, target: Target) -> Mechanism:
-    """The smallest τ* at a σ:  τ* − τ = σ Φ⁻¹((1 − δ′)^(1/C_u)),  δ′ what the accounting leaves of δ."""
-    at_sigma, lowest = draft.with_sigma(sigma), max(draft.tau, 1)
+    """The smallest τ* at a σ:  τ* − τ = σ Φ⁻¹((1 − δ′)^(1/C_u)),  δ′ the part of δ that the noise does not use."""
+    at_sigma = draft.with_sigma(sigma)
     mechanism = at_sigma.complete(tau_star=ANY_TAU_STAR)
     if not _noise_fits(accounting.noise, lambda: mechanism.mu, target):
         least = smallest_sigma_for_noise(accounting.noise, draft, target)
@@ -107,8 +107,8 @@ def _with_smallest_tau_star(accounting: Accounting, draft: Draft, sigma: float, 
 
     tau_star = smallest_double(
         lambda candidate: _meets(accounting, at_sigma.complete(tau_star=candidate), target),
-        guess=approximate(lambda: lowest + smallest_gap(accounting, mechanism, target)),
-        lowest=_double_above(lowest),
+        guess=approximate(lambda: draft.effective_tau + smallest_gap(accounting, mechanism, target)),
+        lowest=draft.least_tau_star,
     )
     if tau_star is None:
         raise InfeasibleTarget("sigma", "must be smaller: the tau_star needed exceeds the largest double")
@@ -116,11 +116,11 @@ def _with_smallest_tau_star(accounting: Accounting, draft: Draft, sigma: float, 
 
 
 def _workable_sigmas(accounting: Accounting, draft: Draft, target: Target) -> tuple[float, float | None]:
-    """The smallest and the largest σ at the draft's τ*; None where every larger σ works too."""
+    """The smallest and the largest σ at the draft's τ*; None if every larger σ works too."""
     low = smallest_sigma_for_noise(accounting.noise, draft, target)
     mechanism = _at_sigma(draft, low)
     high = approximate(lambda: mechanism.tau_gap / _gap_in_sigmas(mechanism.c_u, arb(target.delta)))
-    # To prove Σ and find μ₀ anew at every σ is dear; a Σ that is not rounded does to find where to look.
+    # To prove Σ and compute μ₀ at every σ is expensive; an unrounded Σ is enough for the search.
     unrounded = draft.unrounded()
 
     def meets(sigma: float) -> bool:
@@ -130,8 +130,8 @@ def _workable_sigmas(accounting: Accounting, draft: Draft, target: Target) -> tu
         return _meets(accounting, _at_sigma(unrounded, sigma), target)
 
     workable = low if meets(low) else _valley(accounting, unrounded, target, low, float(high))
-    guess = workable and smallest_double(nearly_meets, guess=arb(workable), lowest=_LEAST)
-    smallest = guess and smallest_double(meets, guess=arb(guess), lowest=_LEAST)
+    guess = workable and smallest_double(nearly_meets, guess=arb(workable), lowest=LEAST_DOUBLE)
+    smallest = guess and smallest_double(meets, guess=arb(guess), lowest=LEAST_DOUBLE)
     if guess is None or smallest is None:
         raise InfeasibleTarget("tau_star", _needed_tau_star(accounting, replace(draft, tau_star=None), low, target))
     most = largest_double(nearly_meets, at_least=guess, guess=high)
@@ -141,7 +141,7 @@ def _workable_sigmas(accounting: Accounting, draft: Draft, target: Target) -> tu
 
 
 def _needed_tau_star(accounting: Accounting, draft: Draft, low: float, target: Target) -> str:
-    """The smallest τ* that has a workable σ: with exact accounting at the smallest σ; else somewhat above it."""
+    """The smallest τ* that has a workable σ: at the smallest σ with exact accounting, otherwise at a larger σ."""
     if accounting is EXACT:
         needed = _with_smallest_tau_star(accounting, draft, low, target).tau_star
         return f"must be at least {needed!r} for this epsilon and delta"
@@ -151,27 +151,27 @@ def _needed_tau_star(accounting: Accounting, draft: Draft, low: float, target: T
 
 
 def _valley(accounting: Accounting, draft: Draft, target: Target, low: float, high: float) -> float | None:
-    """A σ above ``low`` that meets the target at the draft's τ*, or None; exact accounting has none if not ``low``.
+    """A σ above ``low`` that meets the target at the draft's τ*, or None. Exact accounting has none if ``low`` fails.
 
-    Add-the-deltas first falls and then rises between the σ that is too small for the noise and the one that is too
-    large for the threshold; there is none such, and ``high`` is not positive, where δ > 1 − 2^(−C_u).
+    With add-deltas, δ falls and then rises from ``low``, too small for the noise, to ``high``, too large for the
+    threshold. If δ > 1 − 2^(−C_u), no σ is too large, and ``high`` is not positive.
     """
     if accounting is EXACT or 0 < high <= low:
         return None
     span = high / low if 0 < high < math.inf else _WIDEST
 
+    def sigma(position: float) -> float:
+        return low * math.pow(span, position)
+
     def delta(position: float) -> float:
-        return at_epsilon(accounting, _at_sigma(draft, low * math.pow(span, position)), target.epsilon).delta
+        return at_epsilon(accounting, _at_sigma(draft, sigma(position)), target.epsilon).delta
 
     best = min((k / _GRID for k in range(_GRID + 1)), key=delta)
-    left, right = max(best - 1 / _GRID, 0.0), min(best + 1 / _GRID, 1.0)
-    for _ in range(_GOLDEN_STEPS):
-        if delta(best) <= target.delta:
-            return low * math.pow(span, best)
-        inner, outer = right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)
-        left, right = (left, outer) if delta(inner) < delta(outer) else (inner, right)
-        best = (left + right) / 2
-    return None
+    if delta(best) <= target.delta:
+        return sigma(best)
+    intervals = golden_section(delta, max(best - 1 / _GRID, 0.0), min(best + 1 / _GRID, 1.0))
+    middles = ((left + right) / 2 for left, right in islice(intervals, _GOLDEN_STEPS))
+    return next((sigma(middle) for middle in middles if delta(middle) <= target.delta), None)
 
 
 def _with_largest_c_u(accounting: Accounting, draft: Draft, sigma: float, target: Target) -> Mechanism:
@@ -197,26 +197,20 @@ def _at_sigma(draft: Draft, sigma: float) -> Mechanism:
 
 
 def smallest_gap(accounting: Accounting, mechanism: Mechanism, target: Target) -> arb:
-    """About σ Φ⁻¹((1 − δ′)^(1/C_u)), the τ* − τ that uses up the δ′ which the mechanism's noise leaves."""
+    """About σ Φ⁻¹((1 − δ′)^(1/C_u)), the τ* − τ at which δ_infinite = δ′, the part of δ that the noise does not use."""
     room = accounting.room(arb(target.delta), lambda: accounting.noise.delta(mechanism.mu, arb(target.epsilon)))
     return mechanism.sigma * _gap_in_sigmas(mechanism.c_u, room)
 
 
 def _gap_in_sigmas(c_u: int, delta: arb) -> arb:
-    """(τ* − τ)/σ = Φ⁻¹((1 − δ)^(1/C_u)), the gap at which δ_infinite = δ."""
+    """(τ* − τ)/σ = Φ⁻¹((1 − δ)^(1/C_u)): the gap, in σ, at which δ_infinite = δ."""
     return gaussian.quantile(-((-delta).log1p() / c_u).expm1())
 
 
-def _noise_fits(noise: Noise, mu: Callable[[], arb], target: Target) -> bool:
-    """Whether the noise costs at most δ, for μ as a ball; τ* plays no part."""
+def _noise_fits(noise: NoiseCost, mu: Callable[[], arb], target: Target) -> bool:
+    """Whether the noise costs at most δ at a μ, given as a ball."""
     return at_most(lambda: (noise.delta(mu(), arb(target.epsilon)), arb(target.delta)))
 
 
 def _meets(accounting: Accounting, mechanism: Mechanism, target: Target) -> bool:
     return fits(accounting, mechanism, target.epsilon, target.delta)
-
-
-def _double_above(integer: int) -> float:
-    """The smallest double > ``integer``."""
-    double = float(integer)
-    return double if double > integer else math.nextafter(double, math.inf)

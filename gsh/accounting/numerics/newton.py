@@ -1,4 +1,4 @@
-"""Newton's method in balls, for guesses: whoever uses one settles the last bit with a certified comparison."""
+"""Newton's method in balls. It gives a guess; a certified comparison then decides the last bit."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def newton(step: Callable[[arb], arb], start: arb) -> arb:
         if following.rel_accuracy_bits() < _BITS:
             break
         following = following.mid()
-        # Each step doubles the number of right bits.
+        # Each step doubles the number of correct bits.
         if abs(following - x) <= abs(following) * arb(2) ** -(_BITS // 2):
             return following
         x = following

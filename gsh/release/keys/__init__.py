@@ -1,1 +1,1 @@
-"""Group keys: their types, their order, and their columns written from the kept rows alone."""
+"""Group keys: their types, their order, and their columns in an answer, written from the kept rows alone."""

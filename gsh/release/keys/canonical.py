@@ -1,15 +1,15 @@
-"""Arrow arrays in canonical form: their bytes are a function of their values and their type alone.
+"""Arrow arrays in canonical form: their bytes depend only on their values and their type.
 
-Arrow leaves much of an array open. Canonical means
+Arrow leaves many bytes of an array undefined. Canonical form defines them:
 
-    validity bitmap              there only if there is a null; bits past the end are 0
+    validity bitmap              present only if there is a null; bits past the end are 0
     values under a null          0, or of length 0
-    buffers                      of exactly the length needed, every bit of them written, offsets from 0
-    floating-point numbers       one NaN, and 0 for −0: keys that are equal have equal bytes
+    buffers                      of exactly the needed length, every bit written, offsets from 0
+    floating-point numbers       one NaN, and 0 for −0, so that equal keys have equal bytes
     dictionary                   sorted by value, without nulls, repeats and unused entries
-    runs                         as long as possible; the value of a run of nulls is written like any null
+    runs                         as long as possible; the value of a run of nulls is a null in canonical form
 
-Values under a null matter most: Arrow's kernels leave them as the memory was, which may hold other requests' keys.
+Values under a null matter most. Arrow's kernels do not write them, so the memory may hold keys of other requests.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gsh.release.arrays import Flags
 from gsh.release.keys.order import comparable, equal_to_previous, unify_floats
 from gsh.release.keys.types import is_text, is_unicode
 
@@ -28,7 +29,7 @@ _INLINE = 12
 
 
 def canonical(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The values as a new array of the type, which is a scalar one or an extension of it."""
+    """The values as a new array of a scalar type, or of an extension of one."""
     if isinstance(kind, pa.BaseExtensionType):
         return kind.wrap_array(canonical(values, kind.storage_type))
     if pa.types.is_null(kind):
@@ -45,12 +46,12 @@ def canonical(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def with_dictionary(places: pa.Array, entries: pa.Array) -> pa.DictionaryArray:
-    """Places of canonical entries, which are sorted, distinct and all in use."""
+    """A dictionary array from indices and canonical entries, which are sorted, distinct and all in use."""
     return pa.DictionaryArray.from_arrays(canonical(places, pa.int32()), entries)
 
 
 def with_runs(values: pa.Array, kind: pa.DataType) -> pa.RunEndEncodedArray:
-    """The values, of which there is at least one, as runs that are as long as possible."""
+    """At least one value, as runs that are as long as possible."""
     changes = np.flatnonzero(~equal_to_previous(comparable(values)))
     ends = np.append(changes + 1, len(values)).astype(np.int32)
     return pa.RunEndEncodedArray.from_arrays(
@@ -58,15 +59,15 @@ def with_runs(values: pa.Array, kind: pa.DataType) -> pa.RunEndEncodedArray:
     )
 
 
-def _bits(flags: NDArray[np.bool_]) -> pa.Buffer:
+def _bits(flags: Flags) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
-def _fixed_width(values: pa.Array, kind: pa.DataType, missing: NDArray[np.bool_] | None) -> pa.Buffer:
+def _fixed_width(values: pa.Array, kind: pa.DataType, missing: Flags | None) -> pa.Buffer:
     width = kind.bit_width // 8
     content = values.buffers()[1].slice(values.offset * width, len(values) * width)
     if missing is None and not pa.types.is_floating(kind):
-        return content  # every slot has a value, and so was written
+        return content  # every slot has a value, so Arrow has written it
     slots = np.frombuffer(content, np.uint8).reshape(len(values), width).copy()
     if missing is not None:
         slots[missing] = 0
@@ -76,7 +77,7 @@ def _fixed_width(values: pa.Array, kind: pa.DataType, missing: NDArray[np.bool_]
 
 
 def _text(values: pa.Array, kind: pa.DataType) -> Sequence[pa.Buffer]:
-    """Offsets, or views, and the bytes they refer to."""
+    """Offsets, or views, and the bytes that they refer to."""
     if values.null_count:
         values = values.fill_null("" if is_unicode(values.type) else b"")
     offsets, content = _offsets_and_content(values)
@@ -99,7 +100,7 @@ def _offsets_and_content(values: pa.Array) -> tuple[NDArray[Any], pa.Buffer]:
 
 
 def _views(offsets: NDArray[Any], content: pa.Buffer) -> Sequence[pa.Buffer]:
-    """Sixteen bytes for each value: its length, and the value itself if it is short, else its beginning and place."""
+    """Sixteen bytes for each value: its length, then the value if it is short, else its first bytes and its offset."""
     lengths = np.diff(offsets)
     views = np.zeros((len(lengths), 16), np.uint8)
     numbers = views.view("<i4")

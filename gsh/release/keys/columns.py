@@ -1,4 +1,4 @@
-"""Key columns: read from any encoding, and written anew from their kept rows alone."""
+"""Key columns: read from any encoding, and written from their kept rows alone."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gsh.release.arrays import Positions
 from gsh.release.errors import InvalidGroups
 from gsh.release.keys.canonical import canonical, with_dictionary, with_runs
-from gsh.release.keys.order import Positions, comparable, ranked
+from gsh.release.keys.order import comparable, ranked
 from gsh.release.keys.types import answer_type, is_text, is_unicode
 
 __all__ = ["Key", "batches", "key_of", "plain"]
@@ -21,7 +22,7 @@ _MOST_ENTRIES = _MOST_ENTRY_BYTES = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A posted key column, and the type that its kept rows are written in."""
+    """A posted key column, and its type in the answer."""
 
     type: pa.DataType
     rows: pa.Array
@@ -53,7 +54,7 @@ class Key:
 
 
 def key_of(column: pa.ChunkedArray, field: pa.Field, pointer: str) -> Key:
-    """The key column, or an error if the answer could not have it: no noise is drawn for that."""
+    """The key column, or an error if the answer cannot have it. The error comes before any noise."""
     kind = answer_type(field, pointer)
     try:
         if not pa.types.is_dictionary(kind):
@@ -74,7 +75,7 @@ def plain(column: pa.ChunkedArray) -> pa.Array:
     """The column in one piece and in a type from which rows can be taken."""
     kind = column.type
     if kind == pa.bool8():
-        # Every byte but 0 is true; keys that are equal must have equal bytes.
+        # Every byte except 0 means true, and equal keys must have equal bytes.
         return plain(column.cast(pa.bool_()).cast(pa.int8()))
     if isinstance(kind, pa.BaseExtensionType):
         return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
@@ -82,7 +83,7 @@ def plain(column: pa.ChunkedArray) -> pa.Array:
         decoded = [_run_end_decoded(chunk) for chunk in column.chunks]
         return plain(pa.chunked_array(decoded, None if decoded else kind.value_type))
     if is_text(kind) and (column.num_chunks != 1 or kind in (pa.string_view(), pa.binary_view())):
-        # Together the pieces may be longer than the offsets of the smaller types can tell.
+        # Together the pieces may be too long for the offsets of the smaller types.
         column = column.cast(pa.large_string() if is_unicode(kind) else pa.large_binary())
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
@@ -93,16 +94,16 @@ def _run_end_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
 
 
 def _joined_dictionaries(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    """Indices and entries in one piece each. Entries may be there twice.
+    """The indices and the entries of all pieces. An entry may occur twice.
 
-    Arrow's own unification takes no null entries, and turns half-precision numbers into other ones.
+    Arrow's own unification refuses null entries and changes half-precision numbers.
     """
     last = pa.array([], column.type.value_type)
     entries, indices, start, length = [last], [pa.array([], pa.int64())], 0, 0
     for chunk in column.chunks:
         dictionary = chunk.dictionary
         if _memory(dictionary) != _memory(last):
-            # The pieces of a file often have copies of one dictionary, or of one that grows.
+            # The pieces of a file often have copies of one dictionary, or of a dictionary that grows.
             is_more = dictionary.slice(0, len(last)).equals(last)
             start = start if is_more else length
             entries.append(dictionary.slice(len(last)) if is_more else dictionary)
@@ -118,7 +119,7 @@ def _memory(array: pa.Array) -> tuple[int, ...]:
 
 
 def batches(keys: Sequence[Key], rows: Positions) -> Iterator[slice]:
-    """Where to cut: no batch has too many rows, nor so long keys that their offsets could not tell."""
+    """Where to cut the kept rows: no batch has too many rows, or keys too long for their offsets."""
     ends = np.zeros(1 + len(rows), np.int64)
     for key in keys:
         if is_text(key.rows.type):

@@ -1,7 +1,7 @@
-"""Keys as JSON has them: strings, numbers, and lists of these, even mixed; as columns that can be compared.
+"""Group keys in JSON, as comparable columns. A key is a string, a number, or a list of these; kinds may be mixed.
 
-Numbers come before strings and these before lists. Lists are compared part by part, and one that is the beginning of
-another comes before it. 1 and 1.0 are the same number, as they are in JSON.
+Numbers come before strings, and strings before lists. Lists are compared part by part, and a prefix of a list comes
+before the list. 1 and 1.0 are the same number, as in JSON.
 """
 
 import itertools
@@ -21,7 +21,7 @@ _RANK_OF_LISTS = 2
 
 
 def columns_of(keys: Sequence[Any], pointer: str) -> list[pa.Array]:
-    """Comparable columns: one for each part where keys are all of one kind, else one of their ranks."""
+    """Comparable columns: one for each part if all keys are of one kind, else one column of ranks."""
     columns = [_column(part) for part in _parts(keys)]
     if columns and None not in columns:
         return columns
@@ -29,14 +29,14 @@ def columns_of(keys: Sequence[Any], pointer: str) -> list[pa.Array]:
 
 
 def written(key: Any) -> Any:
-    """The key as an answer has it: equal keys are written alike, so 1.0 is 1 and −0.0 is 0."""
+    """The key as an answer writes it. Equal keys are written alike: 1.0 as 1, and −0.0 as 0."""
     if type(key) is float and key.is_integer():
         return int(key)
     return list(map(written, key)) if type(key) is list else key
 
 
 def _parts(keys: Sequence[Any]) -> list[Sequence[Any]]:
-    """The parts of keys that are all scalars, or all lists of one length; otherwise nothing."""
+    """The parts of keys that are all scalars, or all lists of one length; otherwise no parts."""
     kinds = set(map(type, keys))
     if list not in kinds:
         return [keys]
@@ -47,7 +47,7 @@ def _parts(keys: Sequence[Any]) -> list[Sequence[Any]]:
 
 
 def _column(part: Sequence[Any]) -> pa.Array | None:
-    """A part that is all strings, or all integers of 64 bits."""
+    """The column of a part that is all strings or all 64-bit integers, else None."""
     kinds = set(map(type, part))
     try:
         return pa.array(part, {str: pa.large_string(), int: pa.int64()}[kinds.pop()]) if len(kinds) == 1 else None
@@ -56,7 +56,7 @@ def _column(part: Sequence[Any]) -> pa.Array | None:
 
 
 def _ranks(keys: Sequence[Any], pointer: str) -> pa.Array:
-    """For each key its rank among them, by a plain sort; equal ones share a rank."""
+    """The rank of each key, by a plain sort. Equal keys share a rank."""
     comparable = [_comparable(key, pointer) for key in keys]
     order = sorted(range(len(keys)), key=comparable.__getitem__)
     ranks = [0] * len(keys)
@@ -66,10 +66,10 @@ def _ranks(keys: Sequence[Any], pointer: str) -> pa.Array:
 
 
 def _comparable(key: Any, pointer: str) -> tuple[int, Any]:
-    """A rank of the type first, so that only values that can be compared ever are."""
+    """The rank of the type comes first, so that Python compares only values of one type."""
     if type(key) is list:
         if not 1 <= len(key) <= _MOST_PARTS:
-            raise InvalidGroups(pointer, f"must have 1 to {_MOST_PARTS} parts where they are lists")
+            raise InvalidGroups(pointer, f"must have 1 to {_MOST_PARTS} parts if they are lists")
         return _RANK_OF_LISTS, [_comparable_scalar(part, pointer) for part in key]
     return _comparable_scalar(key, pointer)
 
@@ -79,5 +79,5 @@ def _comparable_scalar(value: Any, pointer: str) -> tuple[int, Any]:
     if rank is None:
         raise InvalidGroups(pointer, "must be strings, numbers, or lists of these")
     if type(value) is float and not math.isfinite(value):
-        raise InvalidGroups(pointer, "must be finite where they are numbers")
+        raise InvalidGroups(pointer, "must be finite if they are numbers")
     return rank, value

@@ -1,15 +1,15 @@
-"""The order of groups: by key, whatever its type; one sort serves both the output and the search for duplicates.
+"""The order of groups by their keys, of any type. One sort serves both the output and the search for duplicates.
 
-A key is a row of Arrow columns, compared from the first to the last:
+A group key is a row of Arrow columns, compared from the first to the last:
 
-    numbers, dates, times, durations   by value; −0 is 0, and NaN is a value of its own behind all others
-    strings, binary                    byte by byte, in UTF-8 (which is by code point)
+    numbers, dates, times, durations   by value; −0 equals 0, and NaN is one value after all others
+    strings, binary                    byte by byte, in UTF-8: this is the order of code points
     Booleans                           false, then true
     intervals                          by months, then days, then nanoseconds
-    dictionary, run-end, extension     as the values that they stand for
-    null                               behind every value
+    dictionary, run-end, extension     by the values that they encode
+    null                               after every value
 
-and null equals null: two groups whose keys are both null are duplicates.
+Null equals null: two groups whose keys are both null are duplicates.
 """
 
 import os
@@ -21,19 +21,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from gsh.release.arrays import Flags, Positions
 from gsh.release.errors import InvalidGroups
 
-__all__ = ["Positions", "comparable", "equal_to_previous", "ranked", "unify_floats", "unique_order"]
-
-Positions = NDArray[np.int32]
-"""Places of rows in a table, which has fewer than 2³¹."""
+__all__ = ["comparable", "equal_to_previous", "ranked", "unify_floats", "unique_order"]
 
 _RUN = 1 << 17
 _BUCKETS, _PER_BUCKET = 16, 64
 
 
 def unique_order(columns: Sequence[pa.Array], length: int, pointer: str) -> Positions:
-    """The positions of the rows in the order of their keys, given as comparable columns; duplicates are an error."""
+    """The positions of the rows in the order of their keys, given as comparable columns. Duplicates are an error."""
     order, repeats = _arrange(columns, length)
     if repeats.any():
         raise InvalidGroups(pointer, "must be unique: no two groups may have the same key")
@@ -41,7 +39,7 @@ def unique_order(columns: Sequence[pa.Array], length: int, pointer: str) -> Posi
 
 
 def ranked(values: pa.Array) -> tuple[pa.Array, Positions]:
-    """For each value its rank, which equal values share and null has none of; and for each rank where it is found."""
+    """The rank of each value, shared by equal values and null for null; and for each rank a position that has it."""
     order, repeats = _arrange(comparable(values), len(values))
     ranks = np.empty(len(values), np.int32)
     ranks[order] = np.cumsum(~repeats) - 1
@@ -51,14 +49,14 @@ def ranked(values: pa.Array) -> tuple[pa.Array, Positions]:
 
 
 def comparable(column: pa.Array) -> list[pa.Array]:
-    """Columns that Arrow can sort and compare, in whose order, the first before the others, the column is ordered."""
+    """Columns that Arrow can sort and compare. Together, the first one first, they order rows as the column does."""
     if pa.types.is_interval(column.type):
         return _interval_parts(column)
     return [] if pa.types.is_null(column.type) else [_sortable(column)]
 
 
 def unify_floats(bits: NDArray[np.unsignedinteger]) -> None:
-    """One NaN and one zero, in place. By their bits, because arithmetic with a signalling NaN gives a warning."""
+    """Make all NaN equal and all zeros equal, in place. By bits, because arithmetic on a signalling NaN warns."""
     number, width = bits.dtype.type, bits.dtype.itemsize
     infinity, nan = (np.array(special, f"f{width}").view(number)[()] for special in (np.inf, np.nan))
     magnitude = bits & number(2 ** (8 * width - 1) - 1)
@@ -66,9 +64,9 @@ def unify_floats(bits: NDArray[np.unsignedinteger]) -> None:
     bits[magnitude > infinity] = nan
 
 
-def equal_to_previous(columns: Iterable[pa.Array]) -> NDArray[np.bool_]:
+def equal_to_previous(columns: Iterable[pa.Array]) -> Flags:
     """For each row but the first, whether it equals the row before in every column."""
-    repeats: NDArray[np.bool_] | bool = True
+    repeats: Flags | bool = True
     for column in columns:
         here, before = column.slice(1), column.slice(0, len(column) - 1)
         equal = pc.fill_null(pc.equal(here, before), False)
@@ -78,8 +76,8 @@ def equal_to_previous(columns: Iterable[pa.Array]) -> NDArray[np.bool_]:
     return np.asarray(repeats)
 
 
-def _arrange(columns: Sequence[pa.Array], length: int) -> tuple[Positions, NDArray[np.bool_]]:
-    """The sorted positions, and for each place in that order whether the key is that of the place before."""
+def _arrange(columns: Sequence[pa.Array], length: int) -> tuple[Positions, Flags]:
+    """The sorted positions, and a flag for each key that equals the one before it."""
     if not columns:
         return np.arange(length, dtype=np.int32), np.arange(length) > 0
     if length <= _RUN:
@@ -101,10 +99,10 @@ def _arrange(columns: Sequence[pa.Array], length: int) -> tuple[Positions, NDArr
 
 
 def _buckets(column: pa.Array) -> NDArray[np.int8]:
-    """For each row the number of pivots, a few values of the column, that it is not below; nulls are above them all.
+    """The bucket of each row: the number of pivots, sampled from the column, that the row is not below.
 
-    Equal values share a bucket. Its rows lie close together once they are taken, which makes sorting them bucket by
-    bucket faster than sorting all.
+    Nulls are above all pivots. Equal values share a bucket. The rows of a bucket are close together in memory, so
+    sorting bucket by bucket is faster than sorting all.
     """
     sample = column.take(pa.array(np.linspace(0, len(column) - 1, _BUCKETS * _PER_BUCKET, dtype=np.int64))).drop_null()
     ordered = sample.take(pc.sort_indices(sample))
@@ -114,19 +112,19 @@ def _buckets(column: pa.Array) -> NDArray[np.int8]:
     return bucket
 
 
-def _arrange_run(columns: Sequence[pa.Array], length: int) -> tuple[Positions, NDArray[np.bool_]]:
+def _arrange_run(columns: Sequence[pa.Array], length: int) -> tuple[Positions, Flags]:
     names = [str(place) for place in range(len(columns))]
     table = pa.table(dict(zip(names, columns, strict=True)))
     order = pc.sort_indices(table, sort_keys=[(name, "ascending", "at_end") for name in names])
     repeats = np.zeros(length, np.bool_)
     for start in range(0, length - 1, _RUN):
-        rows = order.slice(start, _RUN + 1)  # one more, which is the first of the next run
+        rows = order.slice(start, _RUN + 1)  # and the first row of the next run
         repeats[start + 1 : start + len(rows)] = equal_to_previous(column.take(rows) for column in columns)
     return order.to_numpy().astype(np.int32), repeats
 
 
 def _sortable(column: pa.Array) -> pa.Array:
-    """The same in a type that Arrow can sort, whose values are equal where the keys are."""
+    """The column in a type that Arrow can sort. Its values are equal if and only if the keys are equal."""
     kind = column.type
     if pa.types.is_floating(kind):
         return _ordered_bits(column)
@@ -138,7 +136,7 @@ def _sortable(column: pa.Array) -> pa.Array:
 
 
 def _ordered_bits(column: pa.Array) -> pa.Array:
-    """Integers in the order of the floating-point numbers: equal where these are equal, and one for all NaN."""
+    """Integers in the order of the floating-point numbers, with one integer for all NaN."""
     absent = column.is_null().to_numpy(zero_copy_only=False)
     numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy().copy()
     unify_floats(numbers.view(np.uint64))

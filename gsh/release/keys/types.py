@@ -1,4 +1,4 @@
-"""Which Arrow types a key column may have, and the type that its column has in the answer.
+"""The Arrow types that a key column may have, and its type in the answer.
 
     posted                           in the answer
     scalar                           the same type
@@ -6,9 +6,9 @@
     run-end encoding of a scalar     run-end encoding of the same scalar, with int32 run ends
     arrow.uuid, .json, .bool8        the same extension type, with metadata made here
 
-All others are refused. The widths of indices and run ends are fixed because some engines choose them by the number of
-distinct values or rows, dropped ones included. An answer is never `ordered`: its dictionary is sorted by value, which
-is not the order that the flag stood for.
+All others are refused. The widths of indices and run ends are fixed, because some engines choose them by the number of
+distinct values or rows, and that number includes dropped groups. A dictionary in an answer is never `ordered`: it is
+sorted by value, and the flag means another order.
 """
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ _ENCODED = {pa.types.is_dictionary: pa.dictionary, pa.types.is_run_end_encoded: 
 
 
 def answer_type(field: pa.Field, pointer: str) -> pa.DataType:
-    """The type in the answer of a posted key column; it depends on the posted type alone."""
+    """The type of a key column in the answer. It depends only on the posted type."""
     kind = field.type
     is_extension = isinstance(kind, pa.BaseExtensionType)
     if not is_extension and any(name.startswith(_EXTENSION_METADATA) for name in field.metadata or {}):
@@ -46,14 +46,14 @@ def is_unicode(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether the values are strings of bytes, each with a length of its own."""
+    """Whether the values are text or binary, of variable length."""
     return is_unicode(kind) or kind in (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:
     try:
         return kind.value_type
-    except KeyError:  # a type that Arrow has and pyarrow does not
+    except KeyError:  # a type of Arrow that pyarrow does not have
         return pa.null()
 
 
