@@ -31,7 +31,7 @@ def real(pointer: str, value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise InvalidParameter(pointer, "must be at most the largest double") from None
+        raise InvalidParameter(pointer, "must be in the range of doubles") from None
 
 
 def is_several(value: object) -> bool:

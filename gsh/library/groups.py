@@ -106,7 +106,8 @@ def release(
     mechanism = as_mechanism(mechanism)
     if table is None:
         _refuse_given(key_columns=key_columns, count_column=count_column)
-        return release_groups(mechanism, _keys(keys), _column(counts, "counts"), _columns(values))
+        columns = _column(counts, "counts"), _columns(values)
+        return release_groups(mechanism, _keys(keys), *columns, operating_system)
     _refuse_given(keys=keys, counts=counts, values=values)
     return _release_arrow(mechanism, table, key_columns, count_column)
 
@@ -116,10 +117,10 @@ def release_groups(
     keys: Sequence[Any],
     counts: pa.Array,
     values: Mapping[str, pa.Array],
+    entropy: Entropy,
     at: str = "",
-    entropy: Entropy = operating_system,
 ) -> Groups:
-    """The kept groups of checked columns. ``at`` starts the pointers of errors. Checks come before any noise."""
+    """The kept groups of these columns. ``at`` starts the pointers of errors. Checks come before any noise."""
     if len(keys) > _MOST_GROUPS:
         raise TooManyGroups(f"{at}keys", "must have fewer than 2^31 groups")
     noise = Noise(mechanism)
