@@ -1,4 +1,4 @@
-# Every target does its own set-up, on any machine with Python >= 3.11 (with venv) and make.
+# Every target installs what it needs. The machine needs make and Python >= 3.11 with venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,11 +7,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 LIBRARY_ENV := build/library-env
 SERVICE_ENV := build/service-env
 
-# One process more than there are cores, up to eight, for tests also wait; those that must be alone take turns.
+# One process more than there are cores, up to eight, because tests also wait. Tests marked `alone` take turns.
 PROCESSES := $(shell n=$$(nproc 2> /dev/null || echo 2); echo $$((n < 8 ? n + 1 : 8)))
 PYTEST := $(BIN)/python -m pytest --dist=worksteal --durations=25
 
-# A service that starts without compiled files takes a second longer, and the tests start many.
+# The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
@@ -20,11 +20,11 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
-# Every test there is.
+# All tests.
 test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp chromium postgres curl
 	$(PYTEST) --numprocesses=$(PROCESSES)
 
-# What takes under a minute and needs neither Chromium nor PostgreSQL nor the wheel: for every save.
+# The tests that take under a minute together and need neither Chromium nor PostgreSQL nor the wheel.
 quick: $(VENV)/test.stamp
 	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or slow)"
 
@@ -61,17 +61,17 @@ constraints:
 	build/constraints-env/bin/python -m pip install --quiet '.[service,duckdb,test,bench]'
 	build/constraints-env/bin/python -m pip freeze --exclude gaussian-sparse-histogram > constraints.txt
 
-# The system's, for the tests of the pages.
+# The tests of the pages use the system's Chromium.
 chromium:
 	@sh tests/browser/chromium.sh
 
-# The tests start a PostgreSQL server of their own from the system's programs.
+# The tests start their own PostgreSQL server from the system's programs.
 postgres:
 	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes postgresql > /dev/null; } \
 		|| { echo "The tests need PostgreSQL's server programs: apt-get install postgresql"; exit 1; }
 
-# The commands that the pages offer are run as they stand.
+# The tests run the commands that the pages show.
 curl:
 	@command -v curl > /dev/null \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes curl > /dev/null; } \

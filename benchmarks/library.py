@@ -50,7 +50,7 @@ def sizes(most: int = 6) -> str:
     return table(("part", "size", "goal"), [*rows, ("all", _megabytes(sum(parts.values())), "< 300 MB")])
 
 
-_TOOLS = {"pip", "setuptools", "_distutils_hack", "distutils"}
+_TOOLS = {"pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils"}
 
 
 def _bytes(path: Path) -> int:
