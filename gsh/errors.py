@@ -24,5 +24,4 @@ class Error(Exception):
         self.detail = detail
 
     def __str__(self) -> str:
-        name = self.pointer.removeprefix("/")
-        return f"{name}: {self.detail}" if name else self.detail
+        return f"{self.pointer.removeprefix('/')}: {self.detail}"

@@ -158,7 +158,7 @@ def _account(
 ) -> Privacy | Curve:
     bare = as_mechanism(mechanism).bare
     if (epsilon is None) == (delta is None):
-        raise InvalidParameter("", "give exactly one of epsilon and delta")
+        raise InvalidParameter("epsilon", "must be given, or delta, but not both")
     name, asked, evaluate = ("epsilon", epsilon, at_epsilon) if delta is None else ("delta", delta, at_delta)
     if is_several(asked):
         return Curve(tuple(_point(evaluate, accounting, bare, value) for value in reals(name, asked)))

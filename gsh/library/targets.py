@@ -108,7 +108,15 @@ def calibrate(
     if accounting not in _ACCOUNTINGS:
         raise InvalidParameter("accounting", "must be 'exact' or 'add-deltas'")
     start = draft_of(c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0, aggregates=aggregates)
-    found = target.calibrate(_ACCOUNTINGS[accounting], start, target_of(epsilon=epsilon, delta=delta))
+    try:
+        found = target.calibrate(_ACCOUNTINGS[accounting], start, target_of(epsilon=epsilon, delta=delta))
+    except InvalidParameter as error:
+        if error.pointer:
+            raise
+        # Not one parameter is wrong, but the choice of those that are omitted.
+        raise InvalidParameter(
+            "sigma", "must be omitted, or tau_star, or both, or c_u alone: they are solved for"
+        ) from None
     return Calibration(
         as_mechanism(found.mechanism), found.solved, privacy_of(accounting, found.point), found.largest_sigma
     )

@@ -90,5 +90,5 @@ def test_negative_zero_is_zero() -> None:
 def test_exactly_one_of_epsilon_and_delta_is_asked(asked: dict[str, Any]) -> None:
     mechanism, _ = PAIRS["counts"]
 
-    with pytest.raises(gsh.InvalidParameter, match="exactly one of epsilon and delta"):
+    with pytest.raises(gsh.InvalidParameter, match=r"^epsilon: must be given, or delta, but not both"):
         gsh.exact(mechanism, **asked)

@@ -120,7 +120,8 @@ def test_an_impossible_target_says_what_would_make_it_possible() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"c_u": 5, "sigma": 1.0, "tau_star": 9.0}, "must leave out exactly"),
+        ({"c_u": 5, "sigma": 1.0, "tau_star": 9.0}, "^sigma: must be omitted, or tau_star, or both, or c_u alone"),
+        ({}, "^sigma: must be omitted, or tau_star, or both, or c_u alone"),
         ({"c_u": 5, "accounting": "zcdp"}, "^accounting: must be 'exact' or 'add-deltas'"),
         ({"c_u": 5, "aggregates": COLUMNS, "mu_0": 0.1}, "^mu_0: must be omitted if aggregates are given"),
         ({"c_u": 5, "aggregates": {"mu_0": 0.1}}, "^aggregates: must be gsh.Aggregates or gsh.RelativeAggregates"),
