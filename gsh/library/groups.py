@@ -1,6 +1,6 @@
 """The mechanism applied to lists, arrays and Arrow tables. All noise comes from the operating system's entropy.
 
-Nothing in a result depends on a group that was dropped: neither its order, nor a type, nor the width of one.
+Nothing in a result depends on a dropped group: neither the order, nor the types, nor the memory behind an array.
 """
 
 from collections.abc import Mapping, Sequence
@@ -141,8 +141,9 @@ def release_groups(
     released = apply.release(noise, true_counts, true_values, order, entropy)
     return Groups(
         keys=[_answered(keys[row]) for row in released.rows],
-        counts=released.counts,
-        values=dict(zip(names, released.values, strict=True)),
+        # Copies: the core's arrays are views of memory with a place for every group, dropped ones included.
+        counts=released.counts.copy(),
+        values={name: column.copy() for name, column in zip(names, released.values, strict=True)},
     )
 
 

@@ -111,6 +111,13 @@ def test_group_keys_of_several_parts_come_back_as_tuples() -> None:
     assert len(dict(zip(released.keys, released.counts, strict=True))) == 5
 
 
+def test_a_result_holds_no_memory_of_dropped_groups() -> None:
+    """An array that is a view would tell how many groups there were."""
+    released = gsh.release(WITH_COLUMNS, keys=KEYS, counts=COUNTS, values=VALUES)
+
+    assert [column.base for column in (released.counts, *released.values.values())] == [None] * 3
+
+
 def test_nothing_in_nothing_out() -> None:
     released = gsh.release(WITH_COLUMNS, keys=[], counts=[], values={"likes": [], "shares": []})
 
