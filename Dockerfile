@@ -2,11 +2,11 @@
 
 FROM python:3.12-slim AS build
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt LICENSE README.md ./
 COPY app ./app
 COPY gsh ./gsh
 RUN python -m venv /opt/service \
-    && /opt/service/bin/python -m pip install --no-cache-dir --constraint constraints.txt . \
+    && /opt/service/bin/python -m pip install --no-cache-dir --constraint constraints.txt '.[service]' \
     && /opt/service/bin/python -m pip uninstall --yes pip
 
 FROM python:3.12-slim

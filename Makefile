@@ -1,15 +1,17 @@
-# Every target does its own set-up, on any machine with Python >= 3.11 (with venv) and make.
+# Every target installs what it needs. The machine needs make and Python >= 3.11 with venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-WHEEL_ENV := build/wheel-env
+# Two environments with the built wheel and what it declares, and nothing else: the library's and the service's.
+LIBRARY_ENV := build/library-env
+SERVICE_ENV := build/service-env
 
-# One process more than there are cores, up to eight, for tests also wait; those that must be alone take turns.
+# One process more than there are cores, up to eight, because tests also wait. Tests marked `alone` take turns.
 PROCESSES := $(shell n=$$(nproc 2> /dev/null || echo 2); echo $$((n < 8 ? n + 1 : 8)))
 PYTEST := $(BIN)/python -m pytest --dist=worksteal --durations=25
 
-# A service that starts without compiled files takes a second longer, and the tests start many.
+# The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
@@ -18,11 +20,11 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
-# Every test there is.
-test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp chromium postgres curl
+# All tests.
+test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp chromium postgres curl
 	$(PYTEST) --numprocesses=$(PROCESSES)
 
-# What takes under a minute and needs neither Chromium nor PostgreSQL nor the wheel: for every save.
+# The tests that take under a minute together and need neither Chromium nor PostgreSQL nor the wheel.
 quick: $(VENV)/test.stamp
 	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or slow)"
 
@@ -32,7 +34,7 @@ check: $(VENV)/test.stamp
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
 
-bench: $(VENV)/bench.stamp
+bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
 	$(BIN)/python -m benchmarks
 
 case-study: $(VENV)/bench.stamp
@@ -52,24 +54,24 @@ verify-ledger: $(VENV)/run.stamp
 image:
 	docker build --tag gaussian-sparse-histogram .
 
-# The exact versions in constraints.txt, anew from what pyproject.toml allows.
+# The newest versions that pyproject.toml allows, as constraints.txt. Spark is left out: it is large, and no test runs it.
 constraints:
 	rm -rf build/constraints-env
 	$(PYTHON) -m venv build/constraints-env
-	build/constraints-env/bin/python -m pip install --quiet '.[test,bench]'
+	build/constraints-env/bin/python -m pip install --quiet '.[service,duckdb,test,bench]'
 	build/constraints-env/bin/python -m pip freeze --exclude gaussian-sparse-histogram > constraints.txt
 
-# The system's, for the tests of the pages.
+# The tests of the pages use the system's Chromium.
 chromium:
 	@sh tests/browser/chromium.sh
 
-# The tests start a PostgreSQL server of their own from the system's programs.
+# The tests start their own PostgreSQL server from the system's programs.
 postgres:
 	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes postgresql > /dev/null; } \
 		|| { echo "The tests need PostgreSQL's server programs: apt-get install postgresql"; exit 1; }
 
-# The commands that the pages offer are run as they stand.
+# The tests run the commands that the pages show.
 curl:
 	@command -v curl > /dev/null \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes curl > /dev/null; } \
@@ -84,21 +86,28 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/run.stamp: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable .
+	$(PIP) --editable '.[service]'
 	touch $@
 
 $(VENV)/test.stamp: $(VENV)/run.stamp
-	$(PIP) --editable '.[test]'
+	$(PIP) --editable '.[service,test]'
 	touch $@
 
 $(VENV)/bench.stamp: $(VENV)/test.stamp
-	$(PIP) --editable '.[test,bench]'
+	$(PIP) --editable '.[service,test,bench]'
 	touch $@
 
-# An environment with the built wheel and what it declares, and nothing else: the tests start the service from it.
-$(WHEEL_ENV)/stamp: pyproject.toml constraints.txt README.md $(shell find app gsh -type f -not -name '*.pyc')
-	rm -rf $(WHEEL_ENV) build/wheel
-	$(PYTHON) -m venv $(WHEEL_ENV)
-	$(WHEEL_ENV)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
-	$(WHEEL_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt build/wheel/*.whl
+# The tests install the wheel, not the checkout: the library alone in one environment, the service in the other.
+build/wheel/stamp: pyproject.toml LICENSE README.md $(shell find app gsh -type f -not -name '*.pyc') | $(BIN)/python
+	rm -rf build/wheel
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	touch $@
+
+$(LIBRARY_ENV)/stamp: EXTRAS :=
+$(SERVICE_ENV)/stamp: EXTRAS := [service]
+$(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp: build/wheel/stamp constraints.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		"$$(ls build/wheel/*.whl)$(EXTRAS)"
 	touch $@

@@ -1,1 +1,89 @@
-"""Exact, certified privacy accounting for the Gaussian sparse histogram mechanism, and the mechanism itself."""
+"""Exact, certified privacy accounting for the Gaussian sparse histogram mechanism, and the mechanism itself.
+
+    import gsh
+
+    found = gsh.calibrate(c_u=51914, epsilon=0.349, delta=1e-5)
+    private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
+
+Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
+    from gsh.accounting.sensitivity import Sensitivity
+    from gsh.errors import Error
+    from gsh.library.groups import Groups, release
+    from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
+    from gsh.library.privacy import Curve, Privacy, add_deltas, exact
+    from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
+    from gsh.release.errors import InvalidGroups, ReleaseError, TooManyGroups
+
+    __version__: str
+
+__all__ = [
+    "AccountingError",
+    "Aggregates",
+    "Calibration",
+    "Comparison",
+    "Curve",
+    "Error",
+    "Groups",
+    "InfeasibleTarget",
+    "InvalidGroups",
+    "InvalidParameter",
+    "Mechanism",
+    "Price",
+    "Privacy",
+    "RelativeAggregates",
+    "ReleaseError",
+    "Sensitivity",
+    "TooManyGroups",
+    "__version__",
+    "add_deltas",
+    "box",
+    "calibrate",
+    "compare",
+    "exact",
+    "l1",
+    "l2",
+    "release",
+    "vectors",
+]
+
+_NAMES = {
+    "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
+    "gsh.accounting.sensitivity": ("Sensitivity",),
+    "gsh.errors": ("Error",),
+    "gsh.library.groups": ("Groups", "release"),
+    "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
+    "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
+    "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
+    "gsh.release.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+
+# Python binds a subpackage to its parent once, when it is first imported. That happens here, so that ``gsh.release``
+# can be the function from now on. ``from gsh.release.noise import …`` works as ever.
+importlib.import_module("gsh.release")
+del globals()["release"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first used."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - takes longer to load than all the rest of this module
+
+        value: Any = version("gaussian-sparse-histogram")
+    elif name in _MODULE_OF:
+        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    else:
+        raise AttributeError(f"module 'gsh' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""The tests pass in another shell: no proxy, setting, time zone, home, umask or temporary folder of it matters."""
+"""The tests do not depend on the shell: not on its proxy, settings, time zone, home, umask or temporary folder."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def test_tests_of_every_kind_pass_in_a_hostile_shell(tmp_path: Path) -> None:
     """A process, a database server and a browser, with another folder for temporary files."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     with tempfile.TemporaryDirectory(prefix="gsh-elsewhere-") as elsewhere:
-        Path(elsewhere).chmod(0o755)  # the database server is another user, where the tests are root
+        Path(elsewhere).chmod(0o755)  # if the tests run as root, the database server runs as another user
         finished = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SOME],
             cwd=ROOT,

@@ -1,11 +1,13 @@
-"""The wheel alone is the service: built from the tree, installed with what it declares, run outside the checkout.
+"""The wheel is all there is to install: the base is the library, and the extra ``service`` is the service.
 
-``make test`` builds that environment; this is as near to the container as one can get without a container engine.
+``make test`` builds the wheel and two environments, which hold it with what it declares and nothing else. They are used
+outside the checkout: as near to an executor and to the container as one can get without them.
 """
 
 import json
 import os
 import subprocess
+import tomllib
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +21,67 @@ from tests.release.uploads import as_stream, from_bytes
 pytestmark = pytest.mark.wheel
 
 ROOT = Path(__file__).parent.parent
-PYTHON = ROOT / "build" / "wheel-env" / "bin" / "python"
+LIBRARY = ROOT / "build" / "library-env" / "bin" / "python"
+PYTHON = ROOT / "build" / "service-env" / "bin" / "python"
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def printed(python: Path, program: str) -> str:
+    """What a program prints in one of the environments, far from the checkout."""
+    assert python.exists(), "run `make test`, which builds the environments of the wheel"
+    done = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True, check=True, cwd="/")
+    return done.stdout.strip()
+
+
+ACCOUNTS = """
+import gsh
+mechanism = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
+print(gsh.exact(mechanism, epsilon=0.349).delta, gsh.calibrate(c_u=51914, epsilon=0.349, delta=1e-5).mechanism.sigma)
+"""
+RELEASES = """
+import gsh, pyarrow
+mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20)
+table = pyarrow.table({"url": ["b", "a", "c"], "users": [100000, 200000, 1]})
+released = gsh.release(mechanism, table, key_columns=["url"], count_column="users")
+print(released["url"].to_pylist(), gsh.release(mechanism, keys=["x"], counts=[100000]).keys)
+"""
+SAYS_WHAT_IT_IS = """
+import gsh, importlib.metadata, importlib.resources
+wheel = importlib.metadata.distribution("gaussian-sparse-histogram")
+texts = [file.name for file in wheel.files if "licenses" in file.parts]
+is_typed = (importlib.resources.files("gsh") / "py.typed").is_file()
+print(gsh.__version__, is_typed, wheel.metadata["License-Expression"], texts)
+"""
+
+
+def test_the_base_accounts_and_calibrates() -> None:
+    assert printed(LIBRARY, ACCOUNTS) == "1.003103848512688e-05 2228.482632459166"
+
+
+def test_the_base_releases_arrow_tables_and_lists() -> None:
+    assert printed(LIBRARY, RELEASES) == "['a', 'b'] ['x']"
+
+
+@pytest.mark.parametrize("package", ["fastapi", "starlette", "pydantic", "uvicorn", "scipy", "psycopg", "pytest"])
+def test_the_base_has_neither_the_service_nor_the_tests(package: str) -> None:
+    found = "import importlib.util; print(importlib.util.find_spec({!r}) is not None)"
+
+    assert printed(LIBRARY, found.format(package)) == "False"
+    assert printed(PYTHON, found.format(package)) == str(package != "pytest")
+
+
+@pytest.mark.parametrize("python", [LIBRARY, PYTHON], ids=["library", "service"])
+def test_the_wheel_is_typed_licensed_and_of_this_version(python: Path) -> None:
+    assert printed(python, SAYS_WHAT_IT_IS) == f"{VERSION} True Apache-2.0 ['LICENSE']"
+
+
+def test_the_service_says_the_same_version() -> None:
+    assert printed(PYTHON, "import app.version; print(app.version.VERSION)") == VERSION
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    assert PYTHON.exists(), "run `make test`, which builds the wheel's environment"
+    assert PYTHON.exists(), "run `make test`, which builds the environments of the wheel"
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     process = subprocess.Popen(
         [PYTHON, "-I", "-m", "app"],
@@ -48,13 +105,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         process.stdout.close()
 
 
-def test_the_wheel_is_what_runs(service: httpx.Client) -> None:
-    """Not the checkout: the package is found in the wheel's own environment."""
-    found = subprocess.run(
-        [PYTHON, "-I", "-c", "import app; print(app.__file__)"], capture_output=True, text=True, check=True, cwd="/"
-    )
+@pytest.mark.parametrize(("python", "package"), [(LIBRARY, "gsh"), (PYTHON, "gsh"), (PYTHON, "app")])
+def test_the_wheel_is_what_runs(python: Path, package: str) -> None:
+    """Not the checkout: the package is found in the environment."""
+    found = printed(python, f"import {package}; print({package}.__file__)")
 
-    assert Path(found.stdout.strip()).is_relative_to(PYTHON.parent.parent)
+    assert Path(found).is_relative_to(python.parent.parent)
 
 
 def test_every_operation_answers_its_examples(service: httpx.Client) -> None:

@@ -5,19 +5,13 @@ AccountingError
 └── InfeasibleTarget     no value of the free parameter meets the target
 """
 
+from gsh.errors import Error
+
 __all__ = ["AccountingError", "InfeasibleTarget", "InvalidParameter"]
 
 
-class AccountingError(Exception):
+class AccountingError(Error):
     """Knows nothing of HTTP. ``pointer`` names the parameter (``aggregates/covariance``), ``detail`` the bound."""
-
-    def __init__(self, pointer: str, detail: str) -> None:
-        super().__init__(pointer, detail)
-        self.pointer = pointer
-        self.detail = detail
-
-    def __str__(self) -> str:
-        return f"{self.pointer}: {self.detail}"
 
 
 class InvalidParameter(AccountingError):

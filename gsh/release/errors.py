@@ -5,16 +5,13 @@ ReleaseError
 └── TooManyGroups     it has more groups than the service is set up to take
 """
 
+from gsh.errors import Error
+
 __all__ = ["InvalidGroups", "ReleaseError", "TooManyGroups"]
 
 
-class ReleaseError(Exception):
+class ReleaseError(Error):
     """Knows nothing of HTTP. ``pointer`` names the part of the request, ``detail`` the bound, neither any data."""
-
-    def __init__(self, pointer: str, detail: str) -> None:
-        super().__init__(pointer, detail)
-        self.pointer = pointer
-        self.detail = detail
 
 
 class InvalidGroups(ReleaseError):

@@ -1,0 +1,174 @@
+"""The privacy of a mechanism: certified points of its privacy curve, by two accountings."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gsh.accounting import mechanism as core
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, Binding, Point, at_delta, at_epsilon
+from gsh.accounting.errors import InvalidParameter
+from gsh.library.arguments import Real, Reals, is_several, real, reals
+from gsh.library.parameters import as_mechanism
+
+__all__ = ["AccountingName", "Curve", "Privacy", "add_deltas", "exact", "privacy_of"]
+
+AccountingName: TypeAlias = Literal["exact", "add-deltas", "half-split", "zcdp"]
+Doubles: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """One certified point (ε, δ) of a privacy curve: every number is rounded to the safe side.
+
+    ``epsilon`` is infinite if no finite ε exists at the δ asked for.
+    """
+
+    epsilon: float
+    delta: float
+    delta_gaussian: float
+    """The cost at ε of the noise on groups that exist without the user."""
+    delta_infinite: float
+    """The probability that a group of one user alone is released."""
+    binding: Binding
+    """Which of the two decides δ: ``gaussian``, ``infinite``, or ``both`` if they are added."""
+    mu: float
+    """μ of the equivalent Gaussian mechanism."""
+    accounting: AccountingName
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Curve(Sequence[Privacy]):
+    """Points of a privacy curve, in the order asked for; each variable is a numpy array as well.
+
+    >>> import gsh
+    >>> mechanism = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
+    >>> curve = gsh.exact(mechanism, epsilon=[0.1, 0.349])
+    >>> curve
+    <Curve of 2 points by exact accounting: epsilon 0.1 to 0.349, delta 0.009334 to 1.003e-05>
+    >>> curve.delta
+    array([9.33361713e-03, 1.00310385e-05])
+    """
+
+    points: tuple[Privacy, ...]
+
+    @overload
+    def __getitem__(self, place: int) -> Privacy: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Curve": ...
+    def __getitem__(self, place: int | slice) -> "Privacy | Curve":
+        return Curve(self.points[place]) if isinstance(place, slice) else self.points[place]
+
+    def __iter__(self) -> Iterator[Privacy]:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def epsilon(self) -> Doubles:
+        return np.array([point.epsilon for point in self.points])
+
+    @property
+    def delta(self) -> Doubles:
+        return np.array([point.delta for point in self.points])
+
+    @property
+    def delta_gaussian(self) -> Doubles:
+        return np.array([point.delta_gaussian for point in self.points])
+
+    def __repr__(self) -> str:
+        if not self.points:
+            return "<Curve of 0 points>"
+        first, last = self.points[0], self.points[-1]
+        return (
+            f"<Curve of {len(self)} points by {first.accounting} accounting: "
+            f"epsilon {first.epsilon:.4g} to {last.epsilon:.4g}, delta {first.delta:.4g} to {last.delta:.4g}>"
+        )
+
+
+@overload
+def exact(mechanism: core.Mechanism, *, epsilon: Real) -> Privacy: ...
+@overload
+def exact(mechanism: core.Mechanism, *, delta: Real) -> Privacy: ...
+@overload
+def exact(mechanism: core.Mechanism, *, epsilon: Reals) -> Curve: ...
+@overload
+def exact(mechanism: core.Mechanism, *, delta: Reals) -> Curve: ...
+def exact(
+    mechanism: core.Mechanism, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
+) -> Privacy | Curve:
+    """The smallest δ at ε, or the smallest ε at δ, that the mechanism has.  [KKWZ Thm. 5.4; docs/math/closed-form.md]
+
+        δ(ε) = max(1 − Φ((τ* − τ)/σ)^C_u,  f(μ, ε)),   μ² = C_u (1/σ² + μ₀²)
+
+    f is the δ of the Gaussian mechanism [Balle & Wang 2018, Thm. 8]. A list or an array gives a ``Curve``.
+
+    >>> import gsh
+    >>> mechanism = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
+    >>> gsh.exact(mechanism, epsilon=0.349).delta
+    1.003103848512688e-05
+    >>> gsh.exact(mechanism, delta=1.1e-5).epsilon
+    0.3465426812690822
+    """
+    return _account(EXACT, mechanism, epsilon, delta)
+
+
+@overload
+def add_deltas(mechanism: core.Mechanism, *, epsilon: Real) -> Privacy: ...
+@overload
+def add_deltas(mechanism: core.Mechanism, *, delta: Real) -> Privacy: ...
+@overload
+def add_deltas(mechanism: core.Mechanism, *, epsilon: Reals) -> Curve: ...
+@overload
+def add_deltas(mechanism: core.Mechanism, *, delta: Reals) -> Curve: ...
+def add_deltas(
+    mechanism: core.Mechanism, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
+) -> Privacy | Curve:
+    """The over-estimate of earlier work, which adds the two δ.  [KKWZ Thm. 4.1, Cor. 5.4.1]
+
+        δ(ε) = 1 − Φ((τ* − τ)/σ)^C_u + f(μ, ε)
+
+    >>> import gsh
+    >>> mechanism = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
+    >>> gsh.add_deltas(mechanism, epsilon=0.349).delta
+    2.003190490602837e-05
+    """
+    return _account(ADD_DELTAS, mechanism, epsilon, delta)
+
+
+def privacy_of(accounting: AccountingName, point: Point) -> Privacy:
+    """A point of the core. It has None for an ε that is not finite; the noise costs nothing there."""
+    return Privacy(
+        epsilon=math.inf if point.epsilon is None else point.epsilon,
+        delta=point.delta,
+        delta_gaussian=0.0 if point.delta_gaussian is None else point.delta_gaussian,
+        delta_infinite=point.delta_infinite,
+        binding=point.binding,
+        mu=point.mu,
+        accounting=accounting,
+    )
+
+
+def _account(
+    accounting: Accounting, mechanism: core.Mechanism, epsilon: Real | Reals | None, delta: Real | Reals | None
+) -> Privacy | Curve:
+    bare = as_mechanism(mechanism).bare
+    if (epsilon is None) == (delta is None):
+        raise InvalidParameter("epsilon", "must be given, or delta, but not both")
+    name, asked, evaluate = ("epsilon", epsilon, at_epsilon) if delta is None else ("delta", delta, at_delta)
+    if is_several(asked):
+        return Curve(tuple(_point(evaluate, accounting, bare, value) for value in reals(name, asked)))
+    return _point(evaluate, accounting, bare, real(name, asked))
+
+
+def _point(
+    evaluate: Callable[[Accounting, core.Mechanism, float], Point],
+    accounting: Accounting,
+    mechanism: core.Mechanism,
+    value: float,
+) -> Privacy:
+    return privacy_of(accounting.name, evaluate(accounting, mechanism, value + 0.0))  # −0 becomes 0
