@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from gsh.accounting import mechanism as core
 from gsh.library.arguments import texts
 from gsh.library.parameters import as_mechanism
-from gsh.release import apply
+from gsh.release.apply import apply_mechanism
 from gsh.release.entropy import Entropy, operating_system
 from gsh.release.errors import InvalidGroups, TooManyGroups
 from gsh.release.keys.json_keys import columns_of, written
 from gsh.release.keys.order import unique_order
 from gsh.release.noise import Noise
+from gsh.release.numbers import checked_counts, checked_values
 from gsh.release.tables import Roles, release_table
 
 __all__ = ["ArrowTable", "GroupKey", "Groups", "Numbers", "release", "release_groups"]
@@ -130,15 +131,15 @@ def release_groups(
         raise InvalidGroups("mechanism/aggregates", detail)
     if values.keys() != set(names):
         raise InvalidGroups(f"{at}values", "must have a column for each of aggregates/names, and no others")
-    true_counts = apply.counts_of(counts, f"{at}counts")
+    true_counts = checked_counts(counts, f"{at}counts")
     true_values = [
-        apply.values_of(values[name], grid, f"{at}values/{name}")
+        checked_values(values[name], grid, f"{at}values/{name}")
         for name, grid in zip(names, noise.value_grids, strict=True)
     ]
     if any(len(column) != len(keys) for column in (true_counts, *true_values)):
         raise InvalidGroups(f"{at}counts", "must have as many items as keys, and so must every column of values")
     order = unique_order(columns_of(keys, f"{at}keys"), len(keys), f"{at}keys")
-    released = apply.release(noise, true_counts, true_values, order, entropy)
+    released = apply_mechanism(noise, true_counts, true_values, order, entropy)
     return Groups(
         keys=[_answered(keys[row]) for row in released.rows],
         # Copies: the core's arrays are views of memory with a place for every group, dropped ones included.

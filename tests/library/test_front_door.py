@@ -65,7 +65,7 @@ def test_release_is_the_function_whatever_is_imported_first() -> None:
     for first in (
         "import gsh.release.tables",
         "from gsh.release import noise",
-        "from gsh.release.apply import release",
+        "from gsh.release.apply import apply_mechanism",
     ):
         done = subprocess.run(
             [sys.executable, "-c", f"{first}\nimport gsh\nprint(gsh.release.__module__)"],

@@ -13,7 +13,7 @@ import pytest
 
 import gsh
 from gsh.library import groups as front_door
-from gsh.release import apply
+from gsh.release.apply import apply_mechanism
 from gsh.release.noise import Noise
 from gsh.release.tables import Roles, release_table
 from tests.library.examples import COLUMNS
@@ -36,7 +36,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
 def by_core(mechanism: gsh.Mechanism, values: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
     names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
     columns = [np.array(values[name], np.float64) for name in names]
-    released = apply.release(
+    released = apply_mechanism(
         Noise(mechanism), np.array(COUNTS), columns, np.array(SORTED, np.int32), Recorded("the same")
     )
     kept = {"key": [KEYS[row] for row in released.rows], "count": released.counts.tolist()}
