@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import gsh
 from app.api.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
@@ -103,7 +102,6 @@ def test_the_readme_is_short_and_begins_with_the_two_commands_that_do_everything
     assert readme[: first.start()].count("\n") <= 22
 
 
-@pytest.mark.skipif(not hasattr(gsh, "calibrate"), reason="the library has no front door yet")
 def test_the_python_of_the_readme_gives_the_answers_shown() -> None:
     blocks = re.findall(r"```python\n(>>> .*?)```", README.read_text(), re.DOTALL)
     examples = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README", str(README), 0)

@@ -168,7 +168,7 @@ TABLE: dict[str, Any] = {
         (GROUPS | {"keys": [*KEYS[1:], True]}, "keys: must be strings, numbers, or lists of these"),
         (GROUPS | {"keys": np.arange(5).astype("M8[ns]")}, "keys: must be an array of strings or numbers"),
         (GROUPS | {"keys": [np.datetime64(n, "ns") for n in range(5)]}, "keys: must be strings, numbers"),
-        (GROUPS | {"keys": [float("nan"), 1, 2, 3, 4]}, "keys: must be finite where they are numbers"),
+        (GROUPS | {"keys": [float("nan"), 1, 2, 3, 4]}, "keys: must be finite if they are numbers"),
         (GROUPS | {"counts": None}, "counts: must be a list or an array of numbers"),
         (GROUPS | {"counts": COUNTS[1:]}, "counts: must have as many items as keys"),
         (GROUPS | {"counts": [-1, 1, 1, 1, 1]}, "counts: must be integers from 0 to 2^53"),
