@@ -75,11 +75,11 @@ def test_a_target_that_not_even_exact_accounting_meets_is_infeasible(client: Cli
     ("change", "pointer"),
     [
         ({"mechanism": {"tau": 1}}, "/mechanism/c_u"),
-        ({"mechanism": {"c_u": 5, "tau": 1, "sigma": 3}}, "/mechanism"),
-        ({"mechanism": {"c_u": 5, "tau": 1, "tau_star": 30}}, "/mechanism"),
+        ({"mechanism": {"c_u": 5, "tau": 1, "sigma": 3}}, "/mechanism/sigma"),
+        ({"mechanism": {"c_u": 5, "tau": 1, "tau_star": 30}}, "/mechanism/tau_star"),
         ({"epsilon": -1}, "/epsilon"),
         ({"delta": 1}, "/delta"),
-        ({"accounting": "exact"}, ""),
+        ({"accounting": "exact"}, "/accounting"),
     ],
 )
 def test_what_is_wrong_is_named(client: Client, change: Json, pointer: str) -> None:

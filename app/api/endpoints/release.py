@@ -57,7 +57,7 @@ class GroupsIn(Strict):
     values: dict[str, Annotated[list[float], Field(fail_fast=True)]] = Field(
         default={},
         max_length=MOST_COLUMNS,
-        title="A",
+        title="Values",
         description="For each of aggregates/names its column of true values; absent for counts only.",
         examples=[{"likes": [812, 1], "shares": [40, 0]}],
     )
@@ -81,7 +81,7 @@ class GroupsOut(Strict):
         title="C + v", description="Their noisy numbers of users.", examples=[[50173.984375]]
     )
     values: dict[str, list[int | float]] = Field(
-        title="A + w",
+        title="Noisy values",
         description="Their noisy values, a column per name.",
         examples=[{"likes": [790.5], "shares": [46]}],
     )
