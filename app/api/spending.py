@@ -6,7 +6,6 @@ both get that one; what the other drew is forgotten unseen, as it is where anoth
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import Request
 from pydantic import Field
@@ -17,13 +16,14 @@ from app.api.schemas.certificate import Certified
 from app.ledger.records import BUDGET_ID, now
 from app.ledger.state import Budget
 from app.ledger.store import Answer, Ledger, Paid, Stored
+from app.service.errors import MissingIdempotencyKey
 from gsh.accounting.composition import Release, cost_of
 from gsh.release.errors import InvalidGroups
 
 __all__ = ["KEY_HEADER", "Payable", "Payment", "charged", "idempotency_key", "pay", "paying"]
 
 _MOST_KEY = 255
-KEY_HEADER: dict[str, Any] = {
+KEY_HEADER = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
@@ -53,7 +53,7 @@ def idempotency_key(request: Request) -> str | None:
         return None
     (key,) = keys if len(keys) == 1 else ("",)
     if not (0 < len(key) <= _MOST_KEY and all("!" <= character <= "~" for character in key)):
-        raise InvalidHeader(KEY_HEADER["name"], "must be given once, as 1 to 255 visible ASCII characters")
+        raise InvalidHeader("Idempotency-Key", "must be given once, as 1 to 255 visible ASCII characters")
     return key
 
 
@@ -73,7 +73,7 @@ def paying(budget: str | None, key: str | None, client: str) -> Payment | None:
     if budget is None:
         raise InvalidGroups("/budget", "is required with an Idempotency-Key: nothing else is answered once only")
     if key is None:
-        raise InvalidHeader(KEY_HEADER["name"], "is required with a budget, as 1 to 255 visible ASCII characters")
+        raise MissingIdempotencyKey
     return Payment(budget, key, client)
 
 

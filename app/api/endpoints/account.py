@@ -12,8 +12,8 @@ from app.api.schemas.account import (
     ACCOUNT_EXAMPLES,
     EXACT_EXAMPLES,
     FEWER_COLUMNS,
+    AccountAnswer,
     AccountRequest,
-    AccountResponse,
     ExactRequest,
     PointOut,
     TermOut,
@@ -38,7 +38,7 @@ router = APIRouter(prefix="/account", tags=["account"], responses=PROBLEMS | ACC
 )
 async def account_exact(
     request: Request, body: Annotated[ExactRequest, Body(openapi_examples=EXACT_EXAMPLES)]
-) -> AccountResponse:
+) -> AccountAnswer:
     """The smallest δ at ε, or the smallest ε at δ, of a Gaussian sparse histogram: exact, and rounded up."""
     services = services_of(request)
     if body.theorem:
@@ -59,7 +59,7 @@ async def account_exact(
 )
 async def account_add_deltas(
     request: Request, body: Annotated[AccountRequest, Body(openapi_examples=ACCOUNT_EXAMPLES)]
-) -> AccountResponse:
+) -> AccountAnswer:
     """The over-estimate of earlier work, for comparison: δ_infinite + δ_gaussian."""
     services = services_of(request)
     mechanism = await _mechanism(request, services, body)
@@ -116,8 +116,8 @@ async def _encoded(
     return f"{without}{','.join(encoded)}]}}".encode()
 
 
-def _answer(accounting: AccountingName, mechanism: Mechanism, mu: float, points: list[PointOut]) -> AccountResponse:
-    return AccountResponse(
+def _answer(accounting: AccountingName, mechanism: Mechanism, mu: float, points: list[PointOut]) -> AccountAnswer:
+    return AccountAnswer(
         accounting=accounting,
         mechanism=MechanismOut(
             c_u=mechanism.c_u,

@@ -13,11 +13,11 @@ from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitEx
 from app.api.schemas.account import FEWER_COLUMNS
 from app.api.schemas.calibrate import (
     CALIBRATE_EXAMPLES,
+    CalibrateAnswer,
     CalibrateRequest,
-    CalibrateResponse,
+    FrontierAnswer,
     FrontierPoint,
-    FrontierResponse,
-    RemainderResponse,
+    RemainderAnswer,
     Solution,
 )
 from app.api.schemas.mechanism import DraftIn
@@ -35,7 +35,7 @@ router = APIRouter(
     tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS | {404: BUDGET_PROBLEMS[404]}, route_class=JsonRoute
 )
 
-_Answer = Annotated[CalibrateResponse | FrontierResponse | RemainderResponse, Field(discriminator="kind")]
+_Answer = Annotated[CalibrateAnswer | FrontierAnswer | RemainderAnswer, Field(discriminator="kind")]
 
 
 @router.post(
@@ -83,10 +83,10 @@ def _kind(schema: DraftIn) -> dict[str, bool]:
     return {"is_relative": schema.is_relative, "solves_sigma": _solves_sigma(schema)}
 
 
-def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateResponse:
+def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateAnswer:
     accounting, other = _accountings(body)
     found = calibrate(accounting, draft, target)
-    return CalibrateResponse(
+    return CalibrateAnswer(
         kind="solution",
         solved=list(found.solved),
         comparison=_solution(body, other, draft, target),
@@ -94,7 +94,7 @@ def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateRes
     )
 
 
-async def _remainder(request: Request, services: Services, body: CalibrateRequest, name: str) -> RemainderResponse:
+async def _remainder(request: Request, services: Services, body: CalibrateRequest, name: str) -> RemainderAnswer:
     schema = body.mechanism
     if isinstance(schema.sigma, list):
         raise InvalidParameter("sigma", "may not be a list if a budget is given")
@@ -103,7 +103,7 @@ async def _remainder(request: Request, services: Services, body: CalibrateReques
     budget = await services.ledger_pool.read(lambda ledger: ledger.standing(name))
     pool = services.accounting
     found = await in_pool(request, pool, calibrate_remainder, budget.spent, draft, body.releases, budget.limit)
-    return RemainderResponse(
+    return RemainderAnswer(
         kind="remainder",
         accounting="composition",
         budget=name,
@@ -116,7 +116,7 @@ async def _remainder(request: Request, services: Services, body: CalibrateReques
 
 
 async def _frontier(request: Request, services: Services, body: CalibrateRequest, sigmas: list[float]) -> bytes:
-    """A FrontierResponse, encoded already."""
+    """A FrontierAnswer, encoded already."""
     schema, most = body.mechanism, services.settings.max_curve_points
     if schema.c_u is None or schema.tau_star is not None:
         raise InvalidParameter("sigma", "may be a list only if tau_star, and nothing else, is omitted")
@@ -131,7 +131,7 @@ async def _frontier(request: Request, services: Services, body: CalibrateRequest
 def _encoded_frontier(body: CalibrateRequest, sigmas: list[float], target: Target) -> bytes:
     draft = body.mechanism.to_domain()
     frontier = [_frontier_point(body, sigma, draft, target) for sigma in sigmas]
-    answer = FrontierResponse(kind="frontier", accounting=body.accounting, solved=["tau_star"], frontier=frontier)
+    answer = FrontierAnswer(kind="frontier", accounting=body.accounting, solved=["tau_star"], frontier=frontier)
     return answer.model_dump_json().encode()
 
 

@@ -9,7 +9,7 @@ from app.api.dependencies import services_of
 from app.api.json_route import JsonRoute
 from app.api.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.api.schemas.account import FEWER_COLUMNS
-from app.api.schemas.compare import COMPARE_EXAMPLES, SENTENCES, Ask, CompareRequest, CompareResponse, RouteOut
+from app.api.schemas.compare import COMPARE_EXAMPLES, SENTENCES, Ask, CompareAnswer, CompareRequest, RouteOut
 from app.api.workload import in_pool
 from app.service.work_bounds import check_work, comparison_work
 from gsh.accounting.calibration.comparison import Price, compare
@@ -28,7 +28,7 @@ router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS, rou
 )
 async def compare_accountings(
     request: Request, body: Annotated[CompareRequest, Body(openapi_examples=COMPARE_EXAMPLES)]
-) -> CompareResponse:
+) -> CompareAnswer:
     """The noise and the threshold that each accounting needs for one target, each certified.
 
     Exact accounting and the half-and-half split have a smallest σ and τ\\*. The others share δ between noise and
@@ -40,7 +40,7 @@ async def compare_accountings(
     return await in_pool(request, services.accounting, _asked, body, Target(body.epsilon, body.delta))
 
 
-def _asked(body: CompareRequest, target: Target) -> CompareResponse:
+def _asked(body: CompareRequest, target: Target) -> CompareAnswer:
     prices = compare(body.mechanism.draft.to_domain(), target)
     exact = prices["exact"]
     assert exact is not None
@@ -48,7 +48,7 @@ def _asked(body: CompareRequest, target: Target) -> CompareResponse:
         RouteOut(route=route, sentence=SENTENCES[route], ask=None if price is None else _ask(body, price, exact))
         for route, price in prices.items()
     ]
-    return CompareResponse(epsilon=body.epsilon, delta=body.delta, routes=routes)
+    return CompareAnswer(epsilon=body.epsilon, delta=body.delta, routes=routes)
 
 
 def _ask(body: CompareRequest, price: Price, exact: Price) -> Ask:

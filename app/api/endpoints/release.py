@@ -87,7 +87,7 @@ class GroupsOut(Strict):
     )
 
 
-class ReleaseResponse(Strict):
+class ReleaseAnswer(Strict):
     """What may be published, and what it costs."""
 
     groups: GroupsOut = Field(
@@ -138,7 +138,7 @@ class _ReleaseRoute(JsonRoute):
             budget = body.budget
 
             async def make() -> bytes:
-                answer: ReleaseResponse = await self.endpoint(request, body)
+                answer: ReleaseAnswer = await self.endpoint(request, body)
                 return answer.model_dump_json().encode()
 
             access.check(budget)
@@ -195,7 +195,7 @@ _EXAMPLES: dict[str, Any] = {
 )
 async def release_groups(
     request: Request, body: Annotated[ReleaseRequest, Body(openapi_examples=_EXAMPLES)]
-) -> ReleaseResponse:
+) -> ReleaseAnswer:
     """Groups with fewer than τ users are dropped, Gaussian noise is added, and groups below τ\\* are dropped.
 
     The numbers are the ideal real-valued mechanism's, rounded to a grid that depends on σ and Σ alone. Each call draws
@@ -239,7 +239,7 @@ async def _paid_answer(
     return b"".join(made.chunks())
 
 
-def _released(body: ReleaseRequest, most_groups: int) -> ReleaseResponse:
+def _released(body: ReleaseRequest, most_groups: int) -> ReleaseAnswer:
     keys = body.groups.keys
     if len(keys) > most_groups:
         raise TooManyGroups("/groups", f"must be at most {most_groups} groups; larger tables go to /release/table")
@@ -258,7 +258,7 @@ def _released(body: ReleaseRequest, most_groups: int) -> ReleaseResponse:
         counts=released.counts.tolist(),
         values={name: column.tolist() for name, column in zip(names, released.values, strict=True)},
     )
-    return ReleaseResponse(groups=groups, certificate=certificate)
+    return ReleaseAnswer(groups=groups, certificate=certificate)
 
 
 def _values(body: ReleaseRequest, names: tuple[str, ...], noise: Noise) -> list[NDArray[np.float64]]:

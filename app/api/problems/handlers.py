@@ -17,6 +17,7 @@ Exception                          500 internal-error
 ├── Busy                           503 busy
 ├── DeadlinePassed                 503 deadline-passed
 ├── LimitExceeded                  422 limit-exceeded
+├── MissingIdempotencyKey          422 invalid-request
 ├── InvalidBody                    422 invalid-request, or 400 invalid-json
 ├── InvalidHeader                  422 invalid-request
 ├── InvalidQuery                   422 invalid-request
@@ -56,7 +57,7 @@ from app.ledger.errors import (
     TooManyComparisons,
     UnknownBudget,
 )
-from app.service.errors import Busy, DeadlinePassed, LimitExceeded
+from app.service.errors import Busy, DeadlinePassed, LimitExceeded, MissingIdempotencyKey
 from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
 from gsh.release.errors import InvalidGroups, ReleaseError, TooManyGroups
 
@@ -77,6 +78,7 @@ _TABLE: Mapping[type[Exception], Kind] = {
     Busy: kinds.BUSY,
     DeadlinePassed: kinds.DEADLINE_PASSED,
     LimitExceeded: kinds.LIMIT_EXCEEDED,
+    MissingIdempotencyKey: kinds.INVALID_REQUEST,
     InvalidBody: kinds.INVALID_REQUEST,
     InvalidHeader: kinds.INVALID_REQUEST,
     InvalidQuery: kinds.INVALID_REQUEST,
@@ -133,6 +135,10 @@ def _faults(error: Exception) -> Sequence[Fault]:
     match error:
         case InvalidBody() | InvalidHeader() | InvalidQuery() | ContentTooLarge():
             return error.faults
+        case MissingIdempotencyKey():
+            return [
+                Fault("header", "Idempotency-Key", "is required with a budget, as 1 to 255 visible ASCII characters")
+            ]
         case RequestValidationError():
             return [Fault(*fault) for fault in parameter_faults(error.errors())]
         case AccountingError() | ReleaseError() | LimitExceeded() | DivisionSettled():

@@ -1,6 +1,6 @@
 """Requests and answers of /account/exact and /account/add-deltas."""
 
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -8,6 +8,7 @@ from typing_extensions import TypeAliasType
 
 from app.api.schemas.case_study import PAPER
 from app.api.schemas.mechanism import MechanismIn, MechanismOut
+from app.api.schemas.scalars import Delta, Deltas, Epsilon, Epsilons
 from app.api.schemas.strict import OneOrMany, Strict
 from app.service.work_bounds import check_work
 from gsh.accounting import accountings
@@ -17,8 +18,8 @@ __all__ = [
     "ACCOUNT_EXAMPLES",
     "EXACT_EXAMPLES",
     "FEWER_COLUMNS",
+    "AccountAnswer",
     "AccountRequest",
-    "AccountResponse",
     "Accounting",
     "ExactRequest",
     "PointOut",
@@ -30,18 +31,16 @@ FEWER_COLUMNS = "give fewer columns or vectors, or mu_0"
 
 Accounting = TypeAliasType("Accounting", accountings.AccountingName)
 Binding = TypeAliasType("Binding", accountings.Binding)
-Epsilon = Annotated[float, Field(ge=0)]
-Delta = Annotated[float, Field(gt=0, lt=1)]
 
 
 class AccountRequest(Strict):
     """A mechanism, and the ε or the δ at which to account for it."""
 
     mechanism: MechanismIn = Field(title="Mechanism", description="The mechanism to account for.", examples=[PAPER])
-    epsilon: OneOrMany[Epsilon] | None = Field(
+    epsilon: OneOrMany[Epsilon, Epsilons] | None = Field(
         default=None, title="ε", description="The ε at which to compute δ; a list gives a curve.", examples=[0.349]
     )
-    delta: OneOrMany[Delta] | None = Field(
+    delta: OneOrMany[Delta, Deltas] | None = Field(
         default=None,
         title="δ",
         description="The δ at which to compute the smallest ε; a list gives a curve.",
@@ -142,7 +141,7 @@ class PointOut(Strict):
     )
 
 
-class AccountResponse(Strict):
+class AccountAnswer(Strict):
     """The privacy of a mechanism: one point for each value of the request, in the same order."""
 
     accounting: Accounting = Field(title="Accounting", description="How δ was computed.", examples=["exact"])

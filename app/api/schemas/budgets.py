@@ -8,7 +8,7 @@ from typing_extensions import TypeAliasType
 
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, SpentOut
-from app.api.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn
+from app.api.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, Mechanisms
 from app.api.schemas.strict import OneOrMany, Strict
 from app.ledger import state
 from app.ledger.state import Budget, Entry, Fault
@@ -139,7 +139,7 @@ class BudgetOut(BudgetSummary):
 class PreviewIn(Strict):
     """A plan: one release, or several in order."""
 
-    mechanism: OneOrMany[AnyMechanismIn] = Field(
+    mechanism: OneOrMany[AnyMechanismIn, Mechanisms] = Field(
         title="Mechanism",
         description="The planned release; a list is a batch of at most 1000. Without tau and tau_star: Gaussian noise.",
         examples=[CASE_STUDY],

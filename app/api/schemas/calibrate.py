@@ -1,6 +1,6 @@
 """Requests and answers of /calibrate."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -9,18 +9,18 @@ from typing_extensions import TypeAliasType
 from app.api.schemas.account import Accounting
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.mechanism import DraftIn, MechanismIn
+from app.api.schemas.scalars import BudgetName, Delta, Epsilon
 from app.api.schemas.strict import Strict
-from app.ledger.records import BUDGET_ID
 from gsh.accounting.calibration import draft
 from gsh.accounting.calibration.draft import Target
 
 __all__ = [
     "CALIBRATE_EXAMPLES",
+    "CalibrateAnswer",
     "CalibrateRequest",
-    "CalibrateResponse",
+    "FrontierAnswer",
     "FrontierPoint",
-    "FrontierResponse",
-    "RemainderResponse",
+    "RemainderAnswer",
     "Solution",
 ]
 
@@ -36,15 +36,14 @@ class CalibrateRequest(Strict):
         "tau_star gives a frontier. Give relative_covariance for noise on columns that scales with sigma.",
         examples=[{"c_u": 51914, "tau": 1}],
     )
-    epsilon: Annotated[float, Field(ge=0)] | None = Field(
+    epsilon: Epsilon | None = Field(
         default=None, title="ε", description="The ε to meet; omit it if a budget is given.", examples=[0.349]
     )
-    delta: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+    delta: Delta | None = Field(
         default=None, title="δ", description="The δ to meet; omit it if a budget is given.", examples=[1e-5]
     )
-    budget: str | None = Field(
+    budget: BudgetName | None = Field(
         default=None,
-        pattern=BUDGET_ID,
         title="Budget",
         description="Instead of epsilon and delta: fit the rest of this budget.",
         examples=["web"],
@@ -117,7 +116,7 @@ class Solution(Strict):
     )
 
 
-class CalibrateResponse(Solution):
+class CalibrateAnswer(Solution):
     """The calibrated mechanism."""
 
     kind: Literal["solution"] = Field(title="Kind", description="One solution.", examples=["solution"])
@@ -135,7 +134,7 @@ class FrontierPoint(Strict):
     comparison: Solution | None = Field(**_COMPARISON)
 
 
-class FrontierResponse(Strict):
+class FrontierAnswer(Strict):
     """The smallest τ* at each σ of a list, in the order of the request."""
 
     kind: Literal["frontier"] = Field(title="Kind", description="A solution for each σ.", examples=["frontier"])
@@ -146,7 +145,7 @@ class FrontierResponse(Strict):
     )
 
 
-class RemainderResponse(Strict):
+class RemainderAnswer(Strict):
     """A mechanism whose releases fit the rest of the budget."""
 
     kind: Literal["remainder"] = Field(

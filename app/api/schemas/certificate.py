@@ -2,13 +2,14 @@
 
 import uuid
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.mechanism import MechanismIn
+from app.api.schemas.scalars import Delta, Epsilon
 from app.api.schemas.strict import Strict
 from app.version import VERSION
 from gsh.accounting.accountings import EXACT, Point, at_delta, at_epsilon
@@ -27,10 +28,10 @@ class Certified(Strict):
         description="The complete mechanism to run, as /calibrate returns it.",
         examples=[CASE_STUDY],
     )
-    epsilon: Annotated[float, Field(ge=0)] | None = Field(
+    epsilon: Epsilon | None = Field(
         default=None, title="ε", description="The ε at which the certificate states δ.", examples=[0.349]
     )
-    delta: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+    delta: Delta | None = Field(
         default=None,
         title="δ",
         description="The δ at which the certificate states ε; refused if no finite ε exists.",

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from app.api.schemas.scalars import MOST_COLUMNS, ColumnName, Row
 from app.api.schemas.strict import Strict
 from app.service.work_bounds import columns_work
 from gsh.accounting import sensitivity as core
@@ -14,11 +15,8 @@ from gsh.accounting.mechanism import Aggregates
 
 __all__ = ["MOST_COLUMNS", "ColumnsIn", "MuZeroIn", "Name", "NamedColumns", "RelativeColumnsIn"]
 
-MOST_COLUMNS = 100
-
-Row = Annotated[list[float], Field(min_length=1, max_length=MOST_COLUMNS)]
+Name = ColumnName
 Square = Annotated[list[Row], Field(min_length=1, max_length=MOST_COLUMNS)]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(min_length=1, max_length=MOST_COLUMNS)]
 
 

@@ -9,7 +9,7 @@ from app.api.schemas.mechanism import MechanismIn, OutlineIn
 from app.api.schemas.strict import Strict
 from gsh.accounting.calibration.comparison import RouteName
 
-__all__ = ["COMPARE_EXAMPLES", "SENTENCES", "Ask", "CompareRequest", "CompareResponse", "RouteOut"]
+__all__ = ["COMPARE_EXAMPLES", "SENTENCES", "Ask", "CompareAnswer", "CompareRequest", "RouteOut"]
 
 Route = TypeAliasType("Route", RouteName)
 
@@ -81,7 +81,7 @@ class RouteOut(Strict):
     )
 
 
-class CompareResponse(Strict):
+class CompareAnswer(Strict):
     """The accountings, with the exact one first."""
 
     epsilon: float = Field(title="ε", description="The ε of the target.", examples=[0.349])

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Discriminator, Field, Tag
+from typing_extensions import TypeAliasType
 
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.columns import (
@@ -14,6 +15,7 @@ from app.api.schemas.columns import (
     NamedColumns,
     RelativeColumnsIn,
 )
+from app.api.schemas.scalars import A_LIST, GroupsPerUser, Sigma, Sigmas, TauStar
 from app.api.schemas.strict import OneOrMany, Strict
 from gsh.accounting.calibration.draft import Draft, RelativeAggregates
 from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism, PlainGaussian
@@ -25,6 +27,7 @@ __all__ = [
     "GaussianIn",
     "MechanismIn",
     "MechanismOut",
+    "Mechanisms",
     "MuZeroIn",
     "Name",
     "OneOrMany",
@@ -147,15 +150,16 @@ AnyMechanismIn = Annotated[
     Annotated[MechanismIn, Tag("<threshold>")] | Annotated[GaussianIn, Tag("<plain>")], Discriminator(_thresholded)
 ]
 """A mechanism. Without tau and tau_star it is plain Gaussian noise on public groups."""
+Mechanisms = TypeAliasType("Mechanisms", Annotated[list[AnyMechanismIn], A_LIST])
 
 
 class DraftIn(Strict):
     """A mechanism without the fields to solve for."""
 
-    c_u: int | None = Field(default=None, ge=1, le=MOST_C_U, **C_U)
+    c_u: GroupsPerUser | None = Field(default=None, **C_U)
     tau: int = Field(ge=0, **TAU)
-    tau_star: float | None = Field(default=None, gt=1, **TAU_STAR)
-    sigma: OneOrMany[Annotated[float, Field(gt=0)]] | None = Field(default=None, **SIGMA)
+    tau_star: TauStar | None = Field(default=None, **TAU_STAR)
+    sigma: OneOrMany[Sigma, Sigmas] | None = Field(default=None, **SIGMA)
     aggregates: Annotated[_Columns | _RelativeColumns | _MuZero, Discriminator(_draft_shape)] | None = Field(
         default=None, **AGGREGATES
     )

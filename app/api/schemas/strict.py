@@ -2,13 +2,11 @@
 
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Tag
 
 from app.api.validation_errors import NUMBER, NUMBERS
 
-__all__ = ["MOST_POINTS", "OneOrMany", "Strict"]
-
-MOST_POINTS = 10_000
+__all__ = ["OneOrMany", "Strict"]
 
 
 class Strict(BaseModel):
@@ -25,12 +23,10 @@ def _one_or_many(value: Any) -> str:
     return NUMBERS if isinstance(value, list) else NUMBER
 
 
-N = TypeVar("N")
+One = TypeVar("One")
+Many = TypeVar("Many")
 OneOrMany = Annotated[
-    Annotated[N, Tag(NUMBER)]
-    | Annotated[
-        list[N], Field(min_length=1, fail_fast=True, json_schema_extra={"maxItems": MOST_POINTS}), Tag(NUMBERS)
-    ],
+    Annotated[One, Tag(NUMBER)] | Annotated[Many, Tag(NUMBERS)],
     Discriminator(_one_or_many),
 ]
 """One value, or a list of values (a curve); errors point at the value."""
