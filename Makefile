@@ -14,19 +14,19 @@ PYTEST := $(BIN)/python -m pytest --dist=worksteal --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
+.PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl node verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
 # All tests.
-test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp chromium postgres curl
+test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp node_modules/stamp chromium postgres curl
 	$(PYTEST) --numprocesses=$(PROCESSES)
 
 # The tests that take under a minute together and need neither Chromium nor PostgreSQL nor the wheel.
 quick: $(VENV)/test.stamp
-	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or slow)"
+	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or clients or slow)"
 
 check: $(VENV)/test.stamp
 	$(BIN)/ruff check .
@@ -77,8 +77,18 @@ curl:
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes curl > /dev/null; } \
 		|| { echo "The tests run the pages' commands with curl: apt-get install curl"; exit 1; }
 
+# The linter of the pages' scripts and styles runs on Node.js.
+node:
+	@command -v npm > /dev/null \
+		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes --no-install-recommends nodejs npm > /dev/null; } \
+		|| { echo "The checks of the pages need Node.js: apt-get install nodejs npm"; exit 1; }
+
+node_modules/stamp: package.json | node
+	npm install --no-package-lock --no-audit --no-fund --silent
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist node_modules
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -5,16 +5,16 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import FastAPI
 
-from app.api import problems
+from app.api import openapi, problems
 from app.api.auth import Gate
 from app.api.bodies import Allowances
 from app.api.dependencies import Services
 from app.api.dispatch import Dispatcher
 from app.api.endpoints import account, budgets, calibrate, compare, health, pages, release, release_table
+from app.api.endpoints import problems as problem_pages
 from app.api.json_route import DeclaredRoute
 from app.api.middleware import GuardMiddleware
 from app.http_protocol import ConnectionBounds
@@ -29,21 +29,7 @@ from gsh.release import quantiles
 
 __all__ = ["create_app"]
 
-_KEY = {
-    "type": "http",
-    "scheme": "bearer",
-    "description": "Made by `python -m app.keys create`. Needed for releases and budgets once one was made.",
-}
 _GC_THRESHOLDS = (20_000, 20, 20)
-_DESCRIPTION = r"""
-Exact and certified privacy accounting for the Gaussian sparse histogram mechanism: drop groups with fewer than τ
-users, add Gaussian noise, drop groups whose noisy count is below τ\*. Every δ, ε, σ and τ\* is rounded to the safe side
-of the true value from ball arithmetic.
-
-Start with `/calibrate`, see in `/compare` what other ways of accounting would ask, and check with `/account/exact`.
-Then let `/release` run the mechanism, with noise that is the ideal Gaussian, exactly rounded, and a budget pay for it:
-`/budgets` add up what releases about the same users cost together.
-"""
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -78,9 +64,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         ledger_pool.close()
 
     app = FastAPI(
-        title="Gaussian sparse histogram accounting",
-        summary="The exact (ε, δ) of private group-by tables",
-        description=_DESCRIPTION.strip(),
+        title=openapi.TITLE,
+        summary=openapi.SUMMARY,
+        description=openapi.DESCRIPTION,
+        servers=openapi.SERVERS,
+        openapi_tags=openapi.TAGS,
         version=VERSION,
         lifespan=lifespan,
         openapi_url=None,  # pages has it, declared like every other route
@@ -90,7 +78,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
     )
     app.state.services = services
-    for module in (account, calibrate, compare, release, release_table, budgets, health, pages):
+    for module in (account, calibrate, compare, release, release_table, budgets, health, problem_pages, pages):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     app.router.route_class = DeclaredRoute
     app.router.middleware_stack = Dispatcher(app.router, gate, Allowances(settings))
@@ -99,28 +87,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed={"/release", "/release/table"}
     )
     problems.install(app)
-    _describe_problems(app)
+    openapi.complete(app)
     return app
-
-
-def _describe_problems(app: FastAPI) -> None:
-    """Let the OpenAPI document say that errors are problem documents; FastAPI would say application/json."""
-    describe = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            schema = describe()
-            schema["components"]["securitySchemes"] = {"key": _KEY}
-            for operations in schema["paths"].values():
-                for operation in operations.values():
-                    if "401" in operation["responses"]:
-                        operation["security"] = [{"key": []}, {}]
-                    for status, response in operation["responses"].items():
-                        if status >= "400":
-                            response["content"] = {problems.MEDIA_TYPE: response["content"]["application/json"]}
-        return describe()
-
-    app.openapi = openapi  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

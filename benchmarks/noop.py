@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 
-from app.api.endpoints.account import ExactRequest
+from app.api.schemas.account import ExactRequest
 
 app = FastAPI()
 

@@ -20,6 +20,7 @@ os.environ["GSH_LEDGER"] = str(Path(_FOLDER.name) / "ledger.sqlite3")
 
 
 BROWSER = Path(__file__).parent / "browser"
+CLIENTS = Path(__file__).parent / "clients"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,6 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if BROWSER in item.path.parents:
             item.add_marker("browser")
+        if CLIENTS in item.path.parents:
+            item.add_marker("clients")
         if any(name.endswith("postgres") for name in getattr(item, "fixturenames", ())):
             item.add_marker("postgres")
 

@@ -43,6 +43,8 @@ ALLOWED = {
     "app/service": {"gsh", "app.ledger", "app.service", "app.settings"},
     "app/api/schemas": {"gsh", "app.ledger", "app.service", "app.api.schemas"}
     | {"app.api.validation_errors", "app.version"},
+    "app/api/problems": {"gsh", "app.ledger", "app.service", "app.api.schemas", "app.api.problems"}
+    | {"app.api.validation_errors"},
     "app/api": {"gsh", "app.ledger", "app.service", "app.api", "app.settings", "app.metrics", "app.loopback"}
     | {"app.version"},
     "app/web": set(),

@@ -7,6 +7,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.auth import Gate
 from app.api.bodies import Allowances, Body, BodyLimit
+from app.api.query import check_query
 
 __all__ = ["Dispatcher"]
 
@@ -28,6 +29,7 @@ class Dispatcher:
             return await send({"type": "websocket.close"})
         route = self._route(scope)
         await self._gate.enter(scope, getattr(route, "needs", None))
+        check_query(scope, route)
         body: Body = scope["body"]
         body.bind(getattr(route, "body_limit", _NO_LIMIT_DECLARED), self._allowances)
         return await route.handle(scope, receive, send)

@@ -11,10 +11,12 @@ from fastapi import Request
 from pydantic import Field
 
 from app.api.dependencies import Services
+from app.api.problems import InvalidHeader
 from app.api.schemas.certificate import Certified
 from app.ledger.records import BUDGET_ID, now
 from app.ledger.state import Budget
 from app.ledger.store import Answer, Ledger, Paid, Stored
+from app.service.errors import MissingIdempotencyKey
 from gsh.accounting.composition import Release, cost_of
 from gsh.release.errors import InvalidGroups
 
@@ -51,7 +53,7 @@ def idempotency_key(request: Request) -> str | None:
         return None
     (key,) = keys if len(keys) == 1 else ("",)
     if not (0 < len(key) <= _MOST_KEY and all("!" <= character <= "~" for character in key)):
-        raise InvalidGroups("", "must come with one Idempotency-Key of 1 to 255 visible ASCII characters")
+        raise InvalidHeader("Idempotency-Key", "must be given once, as 1 to 255 visible ASCII characters")
     return key
 
 
@@ -71,7 +73,7 @@ def paying(budget: str | None, key: str | None, client: str) -> Payment | None:
     if budget is None:
         raise InvalidGroups("/budget", "is required with an Idempotency-Key: nothing else is answered once only")
     if key is None:
-        raise InvalidGroups("/budget", "needs an Idempotency-Key header of 1 to 255 visible ASCII characters")
+        raise MissingIdempotencyKey
     return Payment(budget, key, client)
 
 

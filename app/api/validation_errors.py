@@ -1,9 +1,10 @@
-"""Pydantic's validation errors in our words: a JSON Pointer and the bound, and nothing of the input."""
+"""Pydantic's validation errors in our words: a place and a bound, never a posted value."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
-__all__ = ["NUMBER", "NUMBERS", "reworded"]
+__all__ = ["NUMBER", "NUMBERS", "body_faults", "is_plain", "parameter_faults"]
 
 # Tags of unions that are told apart by shape. They appear in pydantic's locations but not in the body.
 NUMBER, NUMBERS = "<number>", "<numbers>"
@@ -18,7 +19,10 @@ _DETAILS = {
     "finite_number": "must be finite",
     "int_type": "must be an integer",
     "int_from_float": "must be an integer",
+    "int_parsing": "must be an integer",
+    "int_parsing_size": "must be an integer with fewer digits",
     "float_type": "must be a number",
+    "float_parsing": "must be a number",
     "bool_type": "must be true or false",
     "string_type": "must be a string",
     "string_too_short": "must have at least {min_length} characters",
@@ -30,32 +34,63 @@ _DETAILS = {
     "string_pattern_mismatch": "has characters that are not allowed here",
     "literal_error": "must be {expected}",
     "union_tag_invalid": "must be one of {expected_tags}",
+    "union_tag_not_found": "is required",
     "model_attributes_type": "must be an object",
     "model_type": "must be an object",
     "dict_type": "must be an object",
-    "extra_forbidden": "has a field that is not part of this object",
     "stated": "{stated}",
 }
 _GROUPS = {
     "counts": "must be integers from 0 to 2^53",
     "values": "must be lists of finite numbers, one for each of aggregates/names",
 }
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
-def reworded(errors: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """The (pointer, detail) of each error."""
+def is_plain(name: str) -> bool:
+    """Whether the name of an unknown field or parameter may stand in an answer: it is short, and an identifier."""
+    return _PLAIN_NAME.fullmatch(name) is not None
+
+
+def body_faults(errors: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """The (pointer, detail) of each error in a body."""
     for error in errors:
         location, kind, context = list(error["loc"]), error["type"], error.get("ctx", {})
         if kind == "extra_forbidden":
-            location.pop()  # the name of an unknown field is posted data
+            yield _unknown_field(location)
+            continue
         if kind in {"union_tag_invalid", "union_tag_not_found"} and context["discriminator"] == "'kind'":
             location.append("kind")
-        template = _DETAILS.get(kind, "is required" if kind == "union_tag_not_found" else "is not valid")
         if location[:1] == ["groups"] and len(location) > 2:
-            # Which group is at fault, and how, is a matter of the data: the answer is the same wherever the fault is.
-            del location[2:]
-            template = _GROUPS[str(location[1])]
-        yield _pointer(location), template.format_map(context)
+            # Which group is at fault, and how, depends on the data: the answer is the same wherever the fault is.
+            yield _pointer(location[:2]), _GROUPS[str(location[1])]
+        else:
+            yield _pointer(location), _detail(kind, context)
+
+
+def parameter_faults(errors: Sequence[Any]) -> Iterator[tuple[Literal["pointer", "header", "parameter"], str, str]]:
+    """The (kind of place, place, detail) of each error in a request, as FastAPI locates them."""
+    for error in errors:
+        (source, *location), detail = error["loc"], _detail(error["type"], error.get("ctx", {}))
+        match source:
+            case "path" | "query":
+                yield "parameter", str(location[0]), detail
+            case "header":
+                yield "header", str(location[0]), detail
+            case _:
+                yield "pointer", _pointer(location), detail
+
+
+def _detail(kind: str, context: Mapping[str, Any]) -> str:
+    return _DETAILS.get(kind, "is not valid").format_map(context)
+
+
+def _unknown_field(location: list[str | int]) -> tuple[str, str]:
+    """The field by its name. A name inside of the groups is not repeated: it may be a group key."""
+    may_be_group_key = location[0] == "groups" and len(location) > 1
+    if not may_be_group_key and is_plain(str(location[-1])):
+        return _pointer(location), "is not a field of this object"
+    return _pointer(location[:-1]), "has a field that is not part of this object"
 
 
 def _pointer(location: Sequence[str | int]) -> str:

@@ -1,6 +1,6 @@
 """Why work was not done, whatever the work is."""
 
-__all__ = ["Busy", "DeadlinePassed", "LimitExceeded"]
+__all__ = ["Busy", "DeadlinePassed", "LimitExceeded", "MissingIdempotencyKey"]
 
 
 class Busy(Exception):
@@ -22,3 +22,7 @@ class LimitExceeded(Exception):
         super().__init__(pointer, detail)
         self.pointer = pointer
         self.detail = detail
+
+
+class MissingIdempotencyKey(Exception):
+    """A release charged to a budget needs an idempotency key, so that a retry is not charged again."""

@@ -20,7 +20,7 @@ __all__ = [
     "columns_work",
     "comparison_work",
     "frontier_work",
-    "remainder_work",
+    "remaining_work",
     "theorem_work",
 ]
 
@@ -52,7 +52,7 @@ def comparison_work(columns: float, *, is_relative: bool) -> float:
     return 20 + columns * (_FOR_COMPARISON if is_relative else 1)
 
 
-def remainder_work(columns: float, *, is_relative: bool) -> float:
+def remaining_work(columns: float, *, is_relative: bool) -> float:
     return 50 + columns * (_FOR_REMAINDER if is_relative else 1)
 
 

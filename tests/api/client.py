@@ -65,13 +65,22 @@ class Client:
 
 
 def problem_errors(response: httpx.Response, status: int, kind: str) -> dict[str, str]:
-    """The details by pointer of a response, which must be a problem document of this status and type."""
+    """The details by place of a response, which must be a problem document of this status and type.
+
+    A place is a pointer into the body, or «header …» or «parameter …».
+    """
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     problem = response.json()
     assert set(problem) == {"type", "title", "status", "detail", "errors"}
-    assert (problem["type"], problem["status"]) == (kind, status)
+    assert (problem["type"], problem["status"]) == (f"/problems/{kind}", status)
     assert problem["title"]
     assert problem["detail"]
-    assert all(set(error) == {"pointer", "detail"} and error["detail"] for error in problem["errors"])
-    return {error["pointer"]: error["detail"] for error in problem["errors"]}
+    return dict(map(_placed, problem["errors"]))
+
+
+def _placed(error: Json) -> tuple[str, str]:
+    assert error["detail"]
+    ((place, name),) = ((each, value) for each, value in error.items() if each != "detail")
+    assert place in {"pointer", "header", "parameter"}
+    return name if place == "pointer" else f"{place} {name}", error["detail"]

@@ -14,6 +14,10 @@ __all__ = ["BODIES", "NUMBER", "WORD", "Malformed"]
 
 WORD = "s3ntinel"
 NUMBER = 918273645.125
+UNKNOWN = "unkn0wn"
+"""A field that no object has. It is named in the answer, its value is not."""
+UNNAMED = {"too long": WORD * 9, "not an identifier": f"{WORD}@b.org", "with a control character": f"{WORD}\x1b"}
+"""Fields that no object has, and that are not repeated: they may be anything."""
 REMOVED = object()
 RAW = "raw:"
 """A string that starts so is written without its quotes: numbers that ``json.dumps`` cannot write."""
@@ -177,15 +181,16 @@ FIELDS = [
     Malformed("a list for the body", "/account/exact", encoded([ACCOUNT]), ""),
     Malformed("a string for the body", "/account/exact", encoded(WORD), ""),
     Malformed("a number for the body", "/calibrate", encoded(NUMBER), ""),
-    account("an unknown field", {f"/{WORD}": NUMBER}, ""),
-    account("an unknown field of the mechanism", {f"/mechanism/{WORD}": NUMBER}, "/mechanism"),
-    account("an unknown field of the aggregates", {f"{AGGREGATES}/{WORD}": NUMBER}, AGGREGATES),
-    account("an unknown field of the sensitivity", {f"{SENSITIVITY}/{WORD}": NUMBER}, SENSITIVITY),
-    account("a field of another kind of sensitivity", {f"{SENSITIVITY}/bound": NUMBER}, SENSITIVITY),
-    account("a field of the response", {"/mechanism/tau_gap": NUMBER}, "/mechanism"),
-    add_deltas("theorem, which is for exact alone", {"/theorem": True}, ""),
-    calibrate("an unknown field", {f"/{WORD}": NUMBER}, ""),
-    calibrate("an unknown field of the mechanism", {f"/mechanism/{WORD}": NUMBER}, "/mechanism"),
+    account("an unknown field", {f"/{UNKNOWN}": NUMBER}, f"/{UNKNOWN}"),
+    account("an unknown field of the mechanism", {f"/mechanism/{UNKNOWN}": NUMBER}, f"/mechanism/{UNKNOWN}"),
+    account("an unknown field of the aggregates", {f"{AGGREGATES}/{UNKNOWN}": NUMBER}, f"{AGGREGATES}/{UNKNOWN}"),
+    account("an unknown field of the sensitivity", {f"{SENSITIVITY}/{UNKNOWN}": NUMBER}, f"{SENSITIVITY}/{UNKNOWN}"),
+    account("a field of another kind of sensitivity", {f"{SENSITIVITY}/bound": NUMBER}, f"{SENSITIVITY}/bound"),
+    account("a field of the response", {"/mechanism/tau_gap": NUMBER}, "/mechanism/tau_gap"),
+    add_deltas("theorem, which is for exact alone", {"/theorem": True}, "/theorem"),
+    calibrate("an unknown field", {f"/{UNKNOWN}": NUMBER}, f"/{UNKNOWN}"),
+    calibrate("an unknown field of the mechanism", {f"/mechanism/{UNKNOWN}": NUMBER}, f"/mechanism/{UNKNOWN}"),
+    *(account(f"an unknown field, {name}", {f"/{field}": NUMBER}, "") for name, field in UNNAMED.items()),
     account("no mechanism", {"/mechanism": REMOVED, "/epsilon": NUMBER}, "/mechanism"),
     *(account(f"no {name}", {f"/mechanism/{name}": REMOVED}, f"/mechanism/{name}") for name in list(MECHANISM)[:4]),
     *(account(f"no {name}", {f"{AGGREGATES}/{name}": REMOVED}, f"{AGGREGATES}/{name}") for name in COLUMNS),
@@ -206,12 +211,16 @@ FIELDS = [
 SHAPES = [
     account("aggregates a list", {AGGREGATES: [WORD]}, AGGREGATES),
     account("aggregates a word", {AGGREGATES: WORD}, AGGREGATES),
-    account("mu_0 beside a covariance", {f"{AGGREGATES}/mu_0": 0.5}, AGGREGATES),
+    account("mu_0 beside a covariance", {f"{AGGREGATES}/mu_0": 0.5}, COVARIANCE),
     account("mu_0 negative", {AGGREGATES: {"mu_0": -NUMBER}}, f"{AGGREGATES}/mu_0"),
     account("mu_0 a word", {AGGREGATES: {"mu_0": WORD}}, f"{AGGREGATES}/mu_0"),
-    account("relative_covariance", {COVARIANCE: REMOVED, f"{AGGREGATES}/relative_covariance": [[1]]}, AGGREGATES),
+    account(
+        "relative_covariance",
+        {COVARIANCE: REMOVED, f"{AGGREGATES}/relative_covariance": [[1]]},
+        f"{AGGREGATES}/relative_covariance",
+    ),
     calibrate(
-        "covariance beside relative_covariance", {AGGREGATES: COLUMNS | {"relative_covariance": [[NUMBER]]}}, AGGREGATES
+        "covariance beside relative_covariance", {AGGREGATES: COLUMNS | {"relative_covariance": [[NUMBER]]}}, COVARIANCE
     ),
     calibrate(
         "relative_covariance not positive definite",
@@ -309,9 +318,9 @@ RELEASES = [
     release("no groups", {"/groups": REMOVED}, "/groups"),
     release("no mechanism", {"/mechanism": REMOVED}, "/mechanism"),
     release("no sigma", {SIGMA: REMOVED}, SIGMA),
-    release("an unknown field", {f"/{WORD}": NUMBER}, ""),
+    release("an unknown field", {f"/{UNKNOWN}": NUMBER}, f"/{UNKNOWN}"),
     release("an unknown field of the groups", {f"/groups/{WORD}": NUMBER}, "/groups"),
-    release("a seed", {"/seed": 918273645}, ""),
+    release("a seed", {"/seed": 918273645}, "/seed"),
     release("epsilon and delta", {"/delta": 0.5}, ""),
     release("epsilon a list", {"/epsilon": [0.5, NUMBER]}, "/epsilon"),
     release(

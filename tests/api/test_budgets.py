@@ -1,5 +1,6 @@
 """/budgets over HTTP, on both databases: limits, balances from both sides, previews, charges, histories."""
 
+import json
 from typing import Any
 
 import httpx
@@ -100,7 +101,7 @@ def test_what_does_not_fit_is_refused_with_spent_and_asked_apart(bank: Bank) -> 
     assert refused.status_code == 409
     assert refused.headers["content-type"] == "application/problem+json"
     problem = refused.json()
-    assert problem["type"] == "budget-exceeded"
+    assert problem["type"] == "/problems/budget-exceeded"
     s, d = double_below(SETTLED.caps.mu_squared), double_below(SETTLED.caps.hazard)
     assert problem["limit"] == {"epsilon": 1.0, "delta": 1e-4, "mu_squared": s, "hazard": d}
     assert problem["spent"]["releases"] == fitting
@@ -129,9 +130,46 @@ def test_what_is_used_is_told_of_each_budget_and_of_what_is_planned(bank: Bank) 
     assert preview["used"] == SETTLED.used(after(3))
 
 
-@pytest.mark.parametrize("query", ["?c_u=1", "?sigma=3", "?c_u=1&sigma=3&tau=1", "?c_u=0&sigma=3", "?c_u=1&sigma=nan"])
-def test_half_a_mechanism_in_the_query_is_refused(bank: Bank, query: str) -> None:
-    problem_errors(bank.get(f"/budgets/web{query}"), 422, "invalid-request")
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("?c_u=1", "sigma"),
+        ("?sigma=3", "c_u"),
+        ("?c_u=1&sigma=3&tau=1", "tau_star"),
+        ("?c_u=1&sigma=3&tau_star=9", "tau"),
+        ("?c_u=0&sigma=3", "c_u"),
+        ("?c_u=one&sigma=3", "c_u"),
+        ("?c_u=1&sigma=nan", "sigma"),
+        ("?c_u=1&sigma=3&tau=9&tau_star=9", "tau_star"),
+        ("?c_u=1&sigma=1e-300", "sigma"),
+        ("?c_u=1&sigma=3&tua=1", "tua"),
+    ],
+)
+def test_a_fault_of_the_query_names_its_parameter(bank: Bank, query: str, parameter: str) -> None:
+    """There is no body that a pointer could point into."""
+    response = bank.get(f"/budgets/web{query}")
+
+    errors = problem_errors(response, 422, "invalid-request")
+    assert set(errors) == {f"parameter {parameter}"}
+    assert "is not valid" not in errors.values()
+    assert response.json()["detail"].startswith(f"The parameter {parameter} ")
+
+
+@pytest.mark.parametrize("padding", ["", "p" * 20_000], ids=["read at once", "read by a worker"])
+@pytest.mark.parametrize(
+    ("mechanism", "pointer"),
+    [
+        (CASE_STUDY | {"tau": 10**6}, "/mechanism/tau_star"),
+        ([CASE_STUDY, CASE_STUDY | {"tau": 10**6}], "/mechanism/1/tau_star"),
+        ([CASE_STUDY | {"sigma": 1e-200}], "/mechanism/0/sigma"),
+        ([{"c_u": 1, "sigma": 3}, {"c_u": 0, "sigma": 3}], "/mechanism/1/c_u"),
+    ],
+)
+def test_a_fault_in_a_batch_names_its_place(bank: Bank, mechanism: Json, pointer: str, padding: str) -> None:
+    body = json.dumps({"mechanism": mechanism}).replace(" ", " " * (1 + len(padding))).encode()
+    assert (len(body) > 16 * 1024) == bool(padding)
+
+    assert set(problem_errors(bank.post("/budgets/web/preview", body), 422, "invalid-request")) == {pointer}
 
 
 def test_what_is_said_to_remain_can_be_spent_and_nothing_more(bank: Bank) -> None:
@@ -267,7 +305,7 @@ def test_names_need_no_quoting(bank: Bank, name: str) -> None:
         ({"delta": 1}, "/delta"),
         ({"description": "a" * 1001}, "/description"),
         ({"description": "a\0b"}, "/description"),
-        ({"limit": 3}, ""),
+        ({"limit": 3}, "/limit"),
     ],
 )
 def test_a_limit_that_is_none_is_refused(bank: Bank, change: Json, pointer: str) -> None:
@@ -279,7 +317,8 @@ def test_a_charge_needs_a_proper_key(bank: Bank, key: str | None) -> None:
     headers = {} if key is None else {"idempotency-key": key.encode()}
     response = bank.request("POST", "/budgets/web/charges", json={"mechanism": CASE_STUDY}, headers=headers)
 
-    problem_errors(response, 422, "invalid-request")
+    assert set(problem_errors(response, 422, "invalid-request")) == {"header Idempotency-Key"}
+    assert "Idempotency-Key" in response.json()["detail"]
     assert bank.budget()["spent"]["releases"] == 0
 
 

@@ -10,7 +10,7 @@ from tests.api.client import Client, Json
 EPSILON, DELTA = 0.349, 1e-05
 TARGET = {"epsilon": EPSILON, "delta": DELTA}
 SOLUTION_FIELDS = {"accounting", "mechanism", "epsilon", "delta", "largest_sigma"}
-ANSWER_FIELDS = SOLUTION_FIELDS | {"solved", "comparison"}
+ANSWER_FIELDS = SOLUTION_FIELDS | {"kind", "solved", "comparison"}
 OTHER = {"exact": "add-deltas", "add-deltas": "exact"}
 
 COLUMNS = {"names": ["likes", "shares"], "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [1, 1]}}
@@ -134,7 +134,8 @@ def test_a_list_of_sigma_gives_the_frontier(client: Client, columns: Json, accou
 
     answer = client.answer("/calibrate", body)
 
-    assert set(answer) == {"accounting", "solved", "frontier"}
+    assert set(answer) == {"kind", "accounting", "solved", "frontier"}
+    assert answer["kind"] == "frontier"
     assert (answer["accounting"], answer["solved"]) == (accounting, ["tau_star"])
     assert [entry["sigma"] for entry in answer["frontier"]] == sigmas
     for entry in answer["frontier"]:

@@ -13,17 +13,17 @@ RELATIVE: Json = {
 
 
 def asks(client: Client, body: Json) -> dict[str, Json]:
-    return {each["route"]: each["ask"] for each in client.answer("/compare", body)["routes"]}
+    return {each["accounting"]: each["price"] for each in client.answer("/compare", body)["accountings"]}
 
 
 def test_exact_accounting_comes_first_and_is_what_calibrate_says(client: Client) -> None:
     answer = client.answer("/compare", BODY)
-    first = answer["routes"][0]
+    first = answer["accountings"][0]
 
     assert (answer["epsilon"], answer["delta"]) == (0.349, 1e-05)
-    assert [each["route"] for each in answer["routes"]] == ["exact", "add-deltas", "half-split", "zcdp"]
-    assert first["ask"]["mechanism"] == client.answer("/calibrate", BODY)["mechanism"]
-    assert (first["ask"]["sigma_ratio"], first["ask"]["tau_star_ratio"]) == (1, 1)
+    assert [each["accounting"] for each in answer["accountings"]] == ["exact", "add-deltas", "half-split", "zcdp"]
+    assert first["price"]["mechanism"] == client.answer("/calibrate", BODY)["mechanism"]
+    assert (first["price"]["sigma_ratio"], first["price"]["tau_star_ratio"]) == (1, 1)
 
 
 def test_the_other_routes_ask_for_more(client: Client) -> None:
@@ -53,8 +53,8 @@ def test_an_answer_passes_the_account_of_its_route(client: Client, route: str, a
 
 
 def test_every_route_says_what_it_optimises(client: Client) -> None:
-    for route in client.answer("/compare", BODY)["routes"]:
-        assert "smallest" in route["sentence"]
+    for route in client.answer("/compare", BODY)["accountings"]:
+        assert "smallest" in route["explanation"]
 
 
 def test_a_route_that_cannot_meet_the_target_has_no_answer(client: Client) -> None:
@@ -75,11 +75,11 @@ def test_a_target_that_not_even_exact_accounting_meets_is_infeasible(client: Cli
     ("change", "pointer"),
     [
         ({"mechanism": {"tau": 1}}, "/mechanism/c_u"),
-        ({"mechanism": {"c_u": 5, "tau": 1, "sigma": 3}}, "/mechanism"),
-        ({"mechanism": {"c_u": 5, "tau": 1, "tau_star": 30}}, "/mechanism"),
+        ({"mechanism": {"c_u": 5, "tau": 1, "sigma": 3}}, "/mechanism/sigma"),
+        ({"mechanism": {"c_u": 5, "tau": 1, "tau_star": 30}}, "/mechanism/tau_star"),
         ({"epsilon": -1}, "/epsilon"),
         ({"delta": 1}, "/delta"),
-        ({"accounting": "exact"}, ""),
+        ({"accounting": "exact"}, "/accounting"),
     ],
 )
 def test_what_is_wrong_is_named(client: Client, change: Json, pointer: str) -> None:

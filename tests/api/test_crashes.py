@@ -74,7 +74,7 @@ def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: 
         assert verified["intact"] is True
 
     assert notebook.statuses == {200: 2 * fitting, 409: 2 * (clients - fitting)}
-    assert notebook.problems == {"budget-exceeded"}
+    assert notebook.problems == {"/problems/budget-exceeded"}
     assert check_ledger(ledger_url, notebook) == len(notebook.answers) == fitting
 
 
@@ -171,7 +171,7 @@ def test_while_postgres_is_down_nothing_is_released_and_then_it_goes_on(
             own_postgres.stop(mode)
             notebook.wait_for_status(503)
             down = service.get("/budgets/web")
-            assert (down.status_code, down.json()["type"]) == (503, "ledger-unavailable")
+            assert (down.status_code, down.json()["type"]) == (503, "/problems/ledger-unavailable")
             assert service.post("/account/exact", {"mechanism": CASE_STUDY, "epsilon": 1}).status_code == 200
             own_postgres.start()
             notebook.wait_for_status(200)

@@ -118,5 +118,5 @@ def test_errors_of_wide_requests_come_back_from_the_other_process() -> None:
     body = {"mechanism": {"c_u": 5, "tau": 1, "aggregates": columns}, "epsilon": 1, "delta": 1e-6}
     response = Client().post("/calibrate", body)
 
-    assert response.json()["type"] == "infeasible-target"
+    assert response.json()["type"] == "/problems/infeasible-target"
     assert response.json()["errors"][0]["pointer"] == "/mechanism/aggregates"

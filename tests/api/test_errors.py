@@ -17,6 +17,7 @@ SECRET = "s3ntinel"
 BODY = json.dumps({"mechanism": CASE_STUDY, "epsilon": 0.349}).encode()
 POSTS = ["/account/exact", "/account/add-deltas", "/calibrate", "/compare", "/release"]
 GETS = ["/healthz", "/readyz", "/version", "/metrics", "/", "/reference", "/docs", "/openapi.json"]
+GETS += ["/problems", "/problems/busy"]
 
 
 @pytest.mark.parametrize("path", POSTS)

@@ -79,7 +79,7 @@ def numbers(document: Any, name: str = "") -> Iterator[tuple[str, float | None]]
 def check(client: Client, path: str, body: Json) -> None:
     response = client.post(path, body)
     if response.status_code != 200:
-        assert problem_errors(response, 422, response.json()["type"])
+        assert problem_errors(response, 422, response.json()["type"].removeprefix("/problems/"))
         return
     for name, value in numbers(response.json()):
         assert value is not None or name in NULLABLE

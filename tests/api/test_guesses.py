@@ -99,7 +99,8 @@ def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def told(answers: list[httpx.Response]) -> Counter[tuple[int, str]]:
-    return Counter((answer.status_code, "" if answer.is_success else answer.json()["type"]) for answer in answers)
+    kinds = ("" if answer.is_success else answer.json()["type"].removeprefix("/problems/") for answer in answers)
+    return Counter(zip((answer.status_code for answer in answers), kinds, strict=True))
 
 
 def test_of_300_altered_replays_at_once_at_most_ten_are_compared_and_the_owner_is_let_in_soon(guarded: Guarded) -> None:

@@ -65,7 +65,7 @@ def problem(answer: bytes) -> tuple[int, str]:
     assert b"connection: close" in fields
     document = json.loads(body)
     assert document["status"] == int(head.split()[1])
-    return document["status"], document["type"]
+    return document["status"], document["type"].removeprefix("/problems/")
 
 
 HEAD = b"POST /account/exact HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -304,7 +304,7 @@ def by_urllib(url: str, body: bytes) -> int:
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(request, timeout=PATIENCE)
     with caught.value as answer:
-        assert json.loads(answer.read())["type"] == "content-too-large"
+        assert json.loads(answer.read())["type"] == "/problems/content-too-large"
         return answer.code
 
 

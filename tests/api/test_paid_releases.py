@@ -90,7 +90,7 @@ def test_tables_are_compared_by_content_and_not_by_how_the_form_is_cut(bank: Ban
 
 @each_kind
 def test_a_budget_needs_a_key_and_a_key_a_budget(bank: Bank, post: Post) -> None:
-    assert "/budget" in problem_errors(post(bank, None), 422, "invalid-request")
+    assert set(problem_errors(post(bank, None), 422, "invalid-request")) == {"header Idempotency-Key"}
     without = {"budget": None} if post is table else {"groups": GROUPS if post is small else MANY}
     response = post(bank, "first", budget=None) if post is table else _without_budget(bank, post, without)
     assert "/budget" in problem_errors(response, 422, "invalid-request")
@@ -113,7 +113,7 @@ def test_what_does_not_fit_is_refused_before_any_noise(bank: Bank, post: Post, m
 
     refused = post(bank, "first")
 
-    assert (refused.status_code, refused.json()["type"]) == (409, "budget-exceeded")
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/budget-exceeded")
     assert refused.json()["spent"]["releases"] == 0
     assert refused.json()["asked"]["releases"] == 1
     assert drawn == []

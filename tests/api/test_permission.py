@@ -230,7 +230,7 @@ def test_a_route_that_does_not_say_what_it_needs_is_refused(dependencies: list[A
     (route,) = [route for route in app.routes if getattr(route, "path", "") == "/new"]
     assert not declares(route)
     response = Client(app).get("/new")
-    assert (response.status_code, response.json()["type"]) == (403, "not-allowed")
+    assert (response.status_code, response.json()["type"]) == (403, "/problems/not-allowed")
     assert Client(app).metrics()['gsh_access_refusals_total{reason="undeclared"}'] == 1
 
 

@@ -226,19 +226,25 @@ def test_wide_columns_are_released_elsewhere_too(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "headers"),
-    [({"seed": 1}, {}), ({"noise": [0]}, {}), ({"random_state": 7}, {}), ({}, {"x-seed": "1"})],
+    ("content", "query", "headers"),
+    [
+        ({"seed": 1}, "", {}),
+        ({"noise": [0]}, "", {}),
+        ({"random_state": 7}, "", {}),
+        ({}, "?seed=1", {}),
+        ({}, "", {"x-seed": "1"}),
+    ],
     ids=str,
 )
-def test_a_client_cannot_choose_the_noise(client: Client, content: Json, headers: dict[str, str]) -> None:
-    """A field for it is refused; a header, or a query, changes nothing."""
+def test_a_client_cannot_choose_the_noise(client: Client, content: Json, query: str, headers: dict[str, str]) -> None:
+    """A field or a parameter for it is refused; a header changes nothing."""
     body = {"mechanism": COUNTS_ONLY, "groups": grouped({"a": 1000})} | content
     responses = [
-        client.request("POST", "/release?seed=1", json=body, headers=headers | {"content-type": "application/json"})
+        client.request("POST", f"/release{query}", json=body, headers=headers | {"content-type": "application/json"})
         for _ in range(3)
     ]
 
-    if content:
+    if content or query:
         assert {response.status_code for response in responses} == {422}
     else:
         assert len({str(response.json()["groups"]) for response in responses}) == 3

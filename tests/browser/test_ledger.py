@@ -406,7 +406,9 @@ def test_a_key_opens_the_budgets_and_is_kept_nowhere(locked: tuple[Visit, str, P
     page.goto(f"{visit.url}/ledger")
     page.get_by_label("Key", exact=True).fill("gsh_wrong")
     page.get_by_role("button", name="Use this key").click()
-    expect(page.locator("#key-error")).to_have_text("A valid key is needed, as Authorization: Bearer.")
+    expect(page.locator("#key-error")).to_have_text(
+        "The request needs a valid access key in the header Authorization: Bearer."
+    )
     expect(page.locator("#budget")).to_be_hidden()
 
     page.get_by_label("Key", exact=True).fill(key)

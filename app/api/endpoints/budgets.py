@@ -1,6 +1,5 @@
-"""/budgets: what each allows, has spent and has left; previews, charges, histories."""
+"""/budgets: limits, what is spent and what remains; previews, charges and histories."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query, Request
@@ -10,9 +9,12 @@ from pydantic import TypeAdapter, ValidationError
 from app.api.auth import access_of, needs
 from app.api.dependencies import AT_ONCE, Services, services_of
 from app.api.json_route import DeclaredRoute, JsonRoute, parsed_body
-from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS, InvalidQuery
+from app.api.schemas.account import FEWER_COLUMNS
 from app.api.schemas.budgets import (
-    CASE_STUDY,
+    CHARGE_EXAMPLES,
+    PREVIEW_EXAMPLES,
+    PUT_EXAMPLES,
     BudgetIn,
     BudgetOut,
     BudgetsOut,
@@ -45,7 +47,7 @@ Name = Annotated[
     Path(
         pattern=BUDGET_ID,
         title="Budget",
-        description="Letters, digits, dots, dashes and underscores, at most 100.",
+        description="The name of the budget: at most 100 letters, digits, dots, dashes and underscores.",
         openapi_examples={"web": {"value": "web"}},
     ),
 ]
@@ -53,15 +55,15 @@ _NAME: TypeAdapter[str] = TypeAdapter(Annotated[str, Path(pattern=BUDGET_ID)])
 
 
 class _BudgetRoute(JsonRoute):
-    """Bodies as elsewhere, with the name of a budget from the path."""
+    """A JSON body, and the name of a budget in the path."""
 
     async def answer(self, request: Request, content: bytes) -> bytes:
         try:
             name = _NAME.validate_python(request.path_params["id"])
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False)
-            raise RequestValidationError([each | {"loc": ("id",)} for each in found]) from None
-        request.state.content = content  # by its bytes a charge is recognised when it comes again
+            raise RequestValidationError([each | {"loc": ("path", "id")} for each in found]) from None
+        request.state.content = content  # a charge that is sent again is recognised by its bytes
         answer = await self.endpoint(
             request, name, await parsed_body(request, self._model, content, services_of(request).accounting)
         )
@@ -81,32 +83,6 @@ _READS = [needs("release", "admin", budget="id")]
 _CHARGES = [needs("release", budget="id")]
 _SETS = [needs("admin", budget="id")]
 
-_COLUMNS = {"c_u": 3, "tau": 1, "tau_star": 140, "sigma": 20, "aggregates": {"mu_0": 0.01}}
-_GAUSSIAN = {"c_u": 1, "sigma": 50}
-_PUT_EXAMPLES: dict[str, Any] = {
-    "new": {"summary": "A new budget", "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views"}},
-    "raise": {"summary": "Raised", "value": {"epsilon": 2.0, "delta": 1e-4, "description": "page views"}},
-    "lower": {
-        "summary": "Lowered; what is spent stays spent",
-        "value": {"epsilon": 0.5, "delta": 1e-4, "description": "page views"},
-    },
-    "typical": {
-        "summary": "Divided between noise and thresholds for releases like this",
-        "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views", "mechanism": CASE_STUDY},
-    },
-    "undescribed": {"summary": "Without a description", "value": {"epsilon": 1, "delta": 1e-4}},
-}
-_CHARGE_EXAMPLES: dict[str, Any] = {
-    "one": {"summary": "One release", "value": {"mechanism": CASE_STUDY}},
-    "columns": {"summary": "With further columns", "value": {"mechanism": _COLUMNS}},
-    "gaussian": {"summary": "Plain Gaussian noise, without thresholds", "value": {"mechanism": _GAUSSIAN}},
-    "small": {"summary": "A small app", "value": {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 99, "sigma": 15}}},
-}
-_PREVIEW_EXAMPLES: dict[str, Any] = {
-    **_CHARGE_EXAMPLES,
-    "batch": {"summary": "A batch, in order", "value": {"mechanism": [CASE_STUDY, _COLUMNS, _GAUSSIAN]}},
-}
-
 
 @_bodies.put(
     "/{id}",
@@ -118,11 +94,12 @@ _PREVIEW_EXAMPLES: dict[str, Any] = {
 async def put_budget(
     request: Request,
     id: Name,  # noqa: A002
-    body: Annotated[BudgetIn, Body(openapi_examples=_PUT_EXAMPLES)],
+    body: Annotated[BudgetIn, Body(openapi_examples=PUT_EXAMPLES)],
 ) -> BudgetOut:
-    """Raising or lowering a limit is recorded in the history. To put what is there already changes nothing.
+    """The history records every change of a limit. The same limit again changes nothing.
 
-    The first charge settles how noise and thresholds share the budget. A change that would divide it anew is 409.
+    The first charge settles how noise and thresholds share the budget. After it, a change that would divide the budget
+    in another way is 409.
     """
     services = services_of(request)
     typical = None if body.mechanism is None else cost_of(await _release(request, services, body.mechanism))
@@ -134,7 +111,7 @@ async def put_budget(
 
 @router.get("", operation_id="listBudgets", summary="All budgets", dependencies=_LISTS)
 async def list_budgets(request: Request) -> BudgetsOut:
-    """Those that the key is bound to, or all, each with its limit, what is spent and what is left of it."""
+    """All budgets, or those that the access key is bound to: the limit, what is spent and what remains."""
     budgets = await services_of(request).ledger_pool.read(lambda ledger: ledger.budgets())
     access = access_of(request.scope)
     shown = (BudgetSummary.summary(budget) for budget in budgets if access.may_see(budget.id))
@@ -144,7 +121,7 @@ async def list_budgets(request: Request) -> BudgetsOut:
 @router.get(
     "/{id}",
     operation_id="getBudget",
-    summary="What a budget has spent and has left",
+    summary="What is spent of a budget, and what remains",
     dependencies=_READS,
     responses=_NOT_FOUND,
 )
@@ -152,23 +129,21 @@ async def get_budget(
     request: Request,
     id: Name,  # noqa: A002
     c_u: Annotated[int | None, Query(ge=1, le=MOST_C_U, description="C_u of a mechanism.")] = None,
-    sigma: Annotated[float | None, Query(gt=0, allow_inf_nan=False, description="Its σ.")] = None,
-    tau: Annotated[int | None, Query(ge=0, description="Its τ; left out with τ* where it has no threshold.")] = None,
-    tau_star: Annotated[float | None, Query(gt=1, allow_inf_nan=False, description="Its τ*.")] = None,
-    mu_0: Annotated[float, Query(ge=0, allow_inf_nan=False, description="Its μ₀.")] = 0.0,
+    sigma: Annotated[float | None, Query(gt=0, allow_inf_nan=False, description="σ of the mechanism.")] = None,
+    tau: Annotated[int | None, Query(ge=0, description="τ of the mechanism; omit it with τ* for plain noise.")] = None,
+    tau_star: Annotated[float | None, Query(gt=1, allow_inf_nan=False, description="τ* of the mechanism.")] = None,
+    mu_0: Annotated[float, Query(ge=0, allow_inf_nan=False, description="μ₀ of the mechanism.")] = 0.0,
 ) -> BudgetOut:
-    """The limit, the two sums, certified (ε, δ) from both sides, and the room that is left.
+    """The limit, the two sums, upper and lower bounds on (ε, δ), and what remains.
 
-    With a mechanism in the query (c_u and sigma, and tau and tau_star where it has a threshold) it also says how many
-    more releases like it fit.
+    With a mechanism in the query (c_u and sigma; with a threshold also tau and tau_star) the answer also says how many
+    more releases of it fit.
     """
-    release = _queried(c_u, sigma, tau, tau_star, mu_0)
+    queried = _queried(c_u, sigma, tau, tau_star, mu_0)
 
     def work(ledger: Ledger) -> BudgetOut:
         budget, parts = ledger.budget(id)
-        more = None
-        if release is not None:
-            more = budget.limit.how_many_fit(budget.spent, release, cost_of(release))
+        more = None if queried is None else budget.limit.how_many_fit(budget.spent, *queried)
         return BudgetOut.of(budget, parts, more)
 
     return await services_of(request).ledger_pool.read(work)
@@ -184,22 +159,22 @@ async def get_budget(
 async def preview(
     request: Request,
     id: Name,  # noqa: A002
-    body: Annotated[PreviewIn, Body(openapi_examples=_PREVIEW_EXAMPLES)],
+    body: Annotated[PreviewIn, Body(openapi_examples=PREVIEW_EXAMPLES)],
 ) -> PreviewOut:
-    """A mechanism, or a list of them that shall be run in order. Nothing is charged and nothing is recorded."""
+    """A mechanism, or a list of mechanisms to run in order. Nothing is charged and nothing is recorded."""
     services = services_of(request)
     planned = body.planned(services.settings.max_work)
     if len(planned) == 1 and planned[0].work <= AT_ONCE:
-        plan = _costed(planned)
+        plan = _plan(body)
     else:
-        plan = await in_pool(request, services.accounting, _costed, planned)
+        plan = await in_pool(request, services.accounting, _plan, body)
     return await services.ledger_pool.read(lambda ledger: _preview(ledger.standing(id), plan))
 
 
 @_bodies.post(
     "/{id}/charges",
     operation_id="chargeBudget",
-    summary="Charge for a release that is made elsewhere",
+    summary="Charge a budget for a release that is made elsewhere",
     dependencies=_CHARGES,
     responses=BUDGET_PROBLEMS,
     openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "weekly-2026-46"}]},
@@ -207,11 +182,11 @@ async def preview(
 async def charge(
     request: Request,
     id: Name,  # noqa: A002
-    body: Annotated[ChargeIn, Body(openapi_examples=_CHARGE_EXAMPLES)],
+    body: Annotated[ChargeIn, Body(openapi_examples=CHARGE_EXAMPLES)],
 ) -> ChargeOut:
-    """For platforms that add the noise in their own engine: charge first, and release only what is charged.
+    """For platforms that add the noise in their own engine: charge first, and release only after the charge.
 
-    The same Idempotency-Key and body get the same answer, and are charged once.
+    The same idempotency key and body get the same answer, and are charged once.
     """
     services = services_of(request)
     payment = paying(id, idempotency_key(request), access_of(request.scope).client)
@@ -237,12 +212,14 @@ async def charge(
 async def history(
     request: Request,
     id: Name,  # noqa: A002
-    before: Annotated[int | None, Query(ge=1, lt=2**63, description="Only entries before this one.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000, description="The most entries to give.")] = 100,
+    before: Annotated[
+        int | None, Query(ge=1, lt=2**63, description="Only entries before the one with this number.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The largest number of entries in the answer.")] = 100,
 ) -> HistoryOut:
-    """What was charged and when the limit was changed, the latest first, in pages.
+    """All charges and changes of the limit, the latest first, in pages.
 
-    Idempotency-Keys are shown to keys of scope admin alone: who knows one can try whether a request is the stored one.
+    Only access keys of scope admin see idempotency keys: with one, a client could test guesses of a stored request.
     """
     entries = await services_of(request).ledger_pool.read(lambda ledger: ledger.history(id, before, limit))
     last = entries[-1].number if entries else 1
@@ -262,7 +239,7 @@ async def verify(
     request: Request,
     id: Name,  # noqa: A002
 ) -> VerificationOut:
-    """Checks the chain of hashes from its beginning, adds every charge again, and hashes the stored answers."""
+    """Checks the chain of hashes from its beginning, adds up every charge again, and hashes the stored answers."""
     budget, fault = await services_of(request).ledger_pool.audit(lambda ledger: ledger.verify(id))
     return VerificationOut.of(budget, fault)
 
@@ -271,28 +248,41 @@ router.routes.extend(_bodies.routes)
 
 
 async def _release(request: Request, services: Services, schema: MechanismIn | GaussianIn) -> Release:
-    check_work(
-        services.settings.max_work, "/mechanism/aggregates", schema.work, "give fewer columns or vectors, or mu_0"
-    )
+    check_work(services.settings.max_work, "/mechanism/aggregates", schema.work, FEWER_COLUMNS)
     release: Release = await services.to_domain(request, schema, services.accounting)
     return release
 
 
-def _costed(planned: Sequence[MechanismIn | GaussianIn]) -> list[tuple[Release, Cost]]:
-    releases = [each.to_domain().bare for each in planned]
-    return [(release, cost_of(release)) for release in releases]
+def _plan(body: PreviewIn) -> list[tuple[Release, Cost]]:
+    return body.each(_costed)
+
+
+def _costed(planned: MechanismIn | GaussianIn) -> tuple[Release, Cost]:
+    release: Release = planned.to_domain().bare
+    return release, cost_of(release)
 
 
 def _queried(
     c_u: int | None, sigma: float | None, tau: int | None, tau_star: float | None, mu_0: float
-) -> Release | None:
+) -> tuple[Release, Cost] | None:
     if c_u is None and sigma is None and tau is None and tau_star is None:
         return None
-    if c_u is None or sigma is None or (tau is None) != (tau_star is None):
-        raise InvalidParameter("", "must have c_u and sigma, and tau and tau_star both or neither")
-    if tau is None or tau_star is None:
-        return PlainGaussian(c_u, sigma, mu_0)
-    return Mechanism(c_u, tau, tau_star, sigma, mu_0)
+    if c_u is None:
+        raise InvalidQuery(("c_u", "is required with another parameter of a mechanism"))
+    if sigma is None:
+        raise InvalidQuery(("sigma", "is required with another parameter of a mechanism"))
+    if (tau is None) != (tau_star is None):
+        raise InvalidQuery(
+            ("tau", "is required with tau_star") if tau is None else ("tau_star", "is required with tau")
+        )
+    try:
+        if tau is None or tau_star is None:
+            release: Release = PlainGaussian(c_u, sigma, mu_0)
+        else:
+            release = Mechanism(c_u, tau, tau_star, sigma, mu_0)
+        return release, cost_of(release)
+    except InvalidParameter as error:
+        raise InvalidQuery((error.pointer.rpartition("/")[2], error.detail)) from None
 
 
 def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:

@@ -5,56 +5,43 @@ import platform
 import flint
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from app.api.auth import PUBLIC
 from app.api.dependencies import services_of
 from app.api.json_route import DeclaredRoute
 from app.api.problems import PROBLEMS, Problem
-from app.api.schemas.mechanism import Strict
+from app.api.schemas.service import Health, Version
 from app.version import VERSION
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.mechanism import Mechanism
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["service"], responses={500: PROBLEMS[500]}, route_class=DeclaredRoute)
+router = APIRouter(
+    tags=["service"], responses={status: PROBLEMS[status] for status in (422, 500)}, route_class=DeclaredRoute
+)
 
-# A point of the paper's case study, rounded up from 60 digits: what the arithmetic must say if it is to be trusted.
+# A point of the paper's case study, rounded up from 60 digits: the arithmetic must give exactly this.
 _KNOWN = Mechanism(c_u=51914, tau=1, tau_star=13948.0, sigma=2228.0)
 _KNOWN_DELTA = 1.003103848512688e-05
 
 
-class Health(Strict):
-    """The process answers."""
-
-    status: str = Field(title="Status", description="Always ok.", examples=["ok"])
-
-
-class Version(Strict):
-    """What is running, and the arithmetic it certifies with."""
-
-    service: str = Field(title="Service", description="The version of this service.", examples=["0.1.0"])
-    python: str = Field(title="Python", description="The version of Python.", examples=["3.11.7"])
-    flint: str = Field(title="FLINT", description="The version of the ball arithmetic.", examples=["3.6.0"])
-
-
 @router.get("/healthz", operation_id="healthz", summary="Is the process alive?", dependencies=[PUBLIC])
 async def healthz() -> Health:
-    """Answers as long as the event loop turns."""
+    """Answers as long as the process can answer at all."""
     return Health(status="ok")
 
 
 @router.get(
     "/readyz",
     operation_id="readyz",
-    summary="Is the service fit to answer?",
+    summary="Is the service ready?",
     dependencies=[PUBLIC],
     responses={503: {"model": Problem, "description": "The arithmetic failed its self-test."}},
 )
 async def readyz() -> Health:
-    """Evaluates a known point of the case study, and answers only if it comes out right to the last bit."""
+    """Evaluates a known point of the case study, and answers only if the result is right to the last bit."""
     if at_epsilon(EXACT, _KNOWN, 0.349).delta != _KNOWN_DELTA:
         raise HTTPException(503)
     return Health(status="ok")
@@ -62,7 +49,7 @@ async def readyz() -> Health:
 
 @router.get("/version", operation_id="version", summary="Which version is this?", dependencies=[PUBLIC])
 async def version() -> Version:
-    """The versions that a defence of a number would cite."""
+    """The versions of the service and its arithmetic, to cite with a result."""
     return Version(service=VERSION, python=platform.python_version(), flint=flint.__FLINT_VERSION__)
 
 
@@ -75,5 +62,5 @@ async def version() -> Version:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Text format."}},
 )
 async def metrics(request: Request) -> Response:
-    """Requests and latency by route and status, and the cache's hits and misses."""
+    """Requests and latency by route and status, and the hits and misses of the cache."""
     return Response(services_of(request).metrics.exposition(), media_type=CONTENT_TYPE_LATEST)

@@ -58,7 +58,7 @@ class GroupsIn(Strict):
     values: dict[str, Annotated[list[float], Field(fail_fast=True)]] = Field(
         default={},
         max_length=MOST_COLUMNS,
-        title="A",
+        title="Values",
         description="For each of aggregates/names its column of true values; absent for counts only.",
         examples=[{"likes": [812, 1], "shares": [40, 0]}],
     )
@@ -82,13 +82,13 @@ class GroupsOut(Strict):
         title="C + v", description="Their noisy numbers of users.", examples=[[50173.984375]]
     )
     values: dict[str, list[int | float]] = Field(
-        title="A + w",
+        title="Noisy values",
         description="Their noisy values, a column per name.",
         examples=[{"likes": [790.5], "shares": [46]}],
     )
 
 
-class ReleaseResponse(Strict):
+class ReleaseAnswer(Strict):
     """What may be published, and what it costs."""
 
     groups: GroupsOut = Field(
@@ -139,7 +139,7 @@ class _ReleaseRoute(JsonRoute):
             budget = body.budget
 
             async def make() -> bytes:
-                answer: ReleaseResponse = await self.endpoint(request, body)
+                answer: ReleaseAnswer = await self.endpoint(request, body)
                 return answer.model_dump_json().encode()
 
             access.check(budget)
@@ -196,7 +196,7 @@ _EXAMPLES: dict[str, Any] = {
 )
 async def release_groups(
     request: Request, body: Annotated[ReleaseRequest, Body(openapi_examples=_EXAMPLES)]
-) -> ReleaseResponse:
+) -> ReleaseAnswer:
     """Groups with fewer than τ users are dropped, Gaussian noise is added, and groups below τ\\* are dropped.
 
     The numbers are the ideal real-valued mechanism's, rounded to a grid that depends on σ and Σ alone. Each call draws
@@ -240,7 +240,7 @@ async def _paid_answer(
     return b"".join(made.chunks())
 
 
-def _released(body: ReleaseRequest, most_groups: int) -> ReleaseResponse:
+def _released(body: ReleaseRequest, most_groups: int) -> ReleaseAnswer:
     keys = body.groups.keys
     if len(keys) > most_groups:
         raise TooManyGroups("/groups", f"must be at most {most_groups} groups; larger tables go to /release/table")
@@ -259,7 +259,7 @@ def _released(body: ReleaseRequest, most_groups: int) -> ReleaseResponse:
         counts=released.counts.tolist(),
         values={name: column.tolist() for name, column in zip(names, released.values, strict=True)},
     )
-    return ReleaseResponse(groups=groups, certificate=certificate)
+    return ReleaseAnswer(groups=groups, certificate=certificate)
 
 
 def _values(body: ReleaseRequest, names: tuple[str, ...], noise: Noise) -> list[NDArray[np.float64]]:

@@ -1,15 +1,17 @@
-"""What a release is certified to cost, said beside it; nothing in it depends on the data."""
+"""The certificate of a release: its privacy cost. Nothing in it depends on the data."""
 
 import uuid
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from app.api.schemas.mechanism import MechanismIn, Strict
+from app.api.schemas.case_study import CASE_STUDY
+from app.api.schemas.mechanism import MechanismIn
+from app.api.schemas.scalars import Delta, Epsilon
+from app.api.schemas.strict import Strict
 from app.version import VERSION
-from gsh.accounting import case_study
 from gsh.accounting.accountings import EXACT, Point, at_delta, at_epsilon
 from gsh.accounting.errors import InfeasibleTarget
 from gsh.accounting.mechanism import Mechanism
@@ -17,24 +19,22 @@ from gsh.release.noise import Noise
 
 __all__ = ["CASE_STUDY", "Certificate", "Certified"]
 
-CASE_STUDY = {name: getattr(case_study.CASE_STUDY, name) for name in ("c_u", "tau", "tau_star", "sigma")}
-
 
 class Certified(Strict):
-    """A complete mechanism, and the point of its privacy curve that its certificate shall state."""
+    """A complete mechanism, and the point of its privacy curve that the certificate states."""
 
     mechanism: MechanismIn = Field(
         title="Mechanism",
-        description="What is to be run, complete: as /calibrate returns it.",
+        description="The complete mechanism to run, as /calibrate returns it.",
         examples=[CASE_STUDY],
     )
-    epsilon: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, title="ε", description="At which ε the certificate shall state δ.", examples=[0.349]
+    epsilon: Epsilon | None = Field(
+        default=None, title="ε", description="The ε at which the certificate states δ.", examples=[0.349]
     )
-    delta: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+    delta: Delta | None = Field(
         default=None,
         title="δ",
-        description="At which δ the certificate shall state ε; refused where no finite ε exists.",
+        description="The δ at which the certificate states ε; refused if no finite ε exists.",
         examples=[1e-5],
     )
 
@@ -46,7 +46,7 @@ class Certified(Strict):
 
 
 class GridOut(Strict):
-    """The steps to which released numbers are rounded: powers of two that depend on σ and Σ alone."""
+    """The steps to which released numbers are rounded: powers of two that depend only on σ and Σ."""
 
     count: float = Field(title="Count", description="The step of counts.", examples=[0.001953125])
     values: dict[str, float] = Field(
@@ -58,34 +58,40 @@ class Certificate(Strict):
     """The privacy of one release. Its whole curve is δ(ε) = max(δ_infinite, f(μ, ε))."""
 
     release_id: str = Field(
-        title="Release", description="A random name of this release.", examples=["5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10"]
+        title="Release",
+        description="The random identifier of this release.",
+        examples=["5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10"],
     )
     released_at: datetime = Field(title="Time", description="When it was made.", examples=["2026-11-16T12:00:00Z"])
-    service_version: str = Field(title="Version", description="The service that made it.", examples=["0.1.0"])
-    accounting: Literal["exact"] = Field(title="Accounting", description="How δ was found.", examples=["exact"])
-    mechanism: MechanismIn = Field(title="Mechanism", description="What was run.", examples=[CASE_STUDY])
+    service_version: str = Field(
+        title="Version", description="The version of the service that made it.", examples=["0.1.0"]
+    )
+    accounting: Literal["exact"] = Field(title="Accounting", description="How δ was computed.", examples=["exact"])
+    mechanism: MechanismIn = Field(title="Mechanism", description="The mechanism that was run.", examples=[CASE_STUDY])
     mu_0: float = Field(title="μ₀", description="What further columns add to μ, per group; rounded up.", examples=[0.0])
     mu: float = Field(
         title="μ",
-        description="The Gaussian mechanism this is as hard to see through; rounded up.",
+        description="μ of the equivalent Gaussian mechanism; rounded up.",
         examples=[0.10224286368],
     )
     delta_infinite: float = Field(
         title="δ_infinite",
-        description="The chance that a group which exists for one user alone is released; rounded up.",
+        description="The probability that a group of one user alone is released; rounded up.",
         examples=[9.999999999999999e-06],
     )
     epsilon: float | None = Field(
-        title="ε", description="As asked, or the smallest at δ; null where no point was asked for.", examples=[0.349]
+        title="ε",
+        description="The ε of the request, or the smallest ε at δ; null if the request has neither.",
+        examples=[0.349],
     )
     delta: float | None = Field(
         title="δ",
-        description="As asked, or the smallest at ε; null where no point was asked for.",
+        description="The δ of the request, or the smallest δ at ε; null if the request has neither.",
         examples=[9.999999999999999e-06],
     )
     grid: GridOut = Field(
         title="Grid",
-        description="What the numbers are rounded to.",
+        description="The steps to which the released numbers are rounded.",
         examples=[{"count": 0.001953125, "values": {}}],
     )
 

@@ -1,4 +1,4 @@
-"""What a budget has spent and has left, as it is shown: every number certified, on the side that does not flatter."""
+"""The limit of a budget, what is spent and what remains. Every number is rounded to the safe side."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field
 
-from app.api.schemas.mechanism import Strict
+from app.api.schemas.strict import Strict
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import (
     NOTHING,
@@ -23,8 +23,8 @@ from gsh.accounting.numerics.doubles import double_below
 
 __all__ = ["CostOut", "LimitOut", "PromiseOut", "RemainingOut", "SpentOut"]
 
-_S = 0.010458132016541553
-_D = 1.0000916429899497e-05
+_MU_SQUARED = 0.010458132016541553
+_HAZARD = 1.0000916429899497e-05
 
 
 class LimitOut(Strict):
@@ -34,13 +34,13 @@ class LimitOut(Strict):
     delta: float = Field(title="δ", description="The δ of the budget.", examples=[1e-4])
     mu_squared: float | None = Field(
         title="μ²",
-        description="The cap on the sum of μ²; null until the first charge settles it. Rounded down.",
-        examples=[_S],
+        description="The largest sum of μ² that the budget allows; rounded down. Null until the budget is divided.",
+        examples=[_MU_SQUARED],
     )
     hazard: float | None = Field(
         title="−C_u ln p",
-        description="The cap on the sum of −C_u ln p; null until the first charge settles it. Rounded down.",
-        examples=[_D],
+        description="The largest sum of −C_u ln p that the budget allows; rounded down. Null until it is divided.",
+        examples=[_HAZARD],
     )
 
     @classmethod
@@ -55,29 +55,35 @@ class LimitOut(Strict):
 
 
 class PromiseOut(Strict):
-    """What holds for all releases that were and can still be made under the budget's limits."""
+    """The (ε, δ) of all releases together, those made and those still possible under the budget's limits."""
 
     epsilon: float = Field(title="ε", description="The ε of the budget.", examples=[1.0])
     delta: float = Field(
         title="δ",
-        description="The δ at that ε by composition at the largest caps since the first charge; rounded up. It is "
-        "above the budget's δ where the limit was lowered after a charge, or was divided anew by an earlier version.",
+        description="The δ at that ε by composition, at the largest budget caps since the first charge; rounded up. It "
+        "exceeds the budget's δ if the limit was lowered after a charge, or if an earlier version divided it again.",
         examples=[1e-4],
     )
 
 
 class CostOut(Strict):
-    """What some releases cost together: two sums, and the certified (ε, δ) that follow."""
+    """The privacy cost of some releases together: two sums, and the certified (ε, δ) that follow from them."""
 
     releases: int = Field(title="k", description="The number of releases.", examples=[1])
-    mu_squared: float = Field(title="μ²", description="The sum of μ² over the releases; rounded up.", examples=[_S])
+    mu_squared: float = Field(
+        title="μ²", description="Noise cost: the sum of μ² over the releases; rounded up.", examples=[_MU_SQUARED]
+    )
     hazard: float = Field(
-        title="−C_u ln p", description="The sum of −C_u ln p over the releases; rounded up.", examples=[_D]
+        title="−C_u ln p",
+        description="Threshold cost: the sum of −C_u ln p over the releases; rounded up.",
+        examples=[_HAZARD],
     )
     epsilon: float | None = Field(
-        title="ε", description="At the budget's δ, rounded up; null where no finite ε exists.", examples=[0.31]
+        title="ε", description="The ε at the budget's δ, rounded up; null if no finite ε exists.", examples=[0.31]
     )
-    delta: float = Field(title="δ", description="At the budget's ε, rounded up.", examples=[1.0000866420901491e-05])
+    delta: float = Field(
+        title="δ", description="The δ at the budget's ε, rounded up.", examples=[1.0000866420901491e-05]
+    )
 
     @classmethod
     def of(cls, spent: Spent, limit: Limit) -> Self:
@@ -96,14 +102,14 @@ class CostOut(Strict):
 
 
 class SpentOut(CostOut):
-    """The same, with lower bounds that no accounting can beat where the tables of the releases may be unrelated."""
+    """The same, with lower bounds that no accounting can beat if the tables of the releases may be unrelated."""
 
     epsilon_lower: float | None = Field(
-        title="ε, from below", description="No ε at the budget's δ below this can be had.", examples=[0.31]
+        title="ε, lower bound", description="No accounting gives a smaller ε at the budget's δ.", examples=[0.31]
     )
     delta_lower: float = Field(
-        title="δ, from below",
-        description="No δ at the budget's ε below this can be had.",
+        title="δ, lower bound",
+        description="No accounting gives a smaller δ at the budget's ε.",
         examples=[1.0000866420901488e-05],
     )
 
@@ -117,15 +123,13 @@ class SpentOut(CostOut):
 
 
 class RemainingOut(Strict):
-    """What is left: the room for each of the two sums; until they are settled, for either alone."""
+    """What remains for each of the two sums. Until the first charge divides the budget: for either of them alone."""
 
-    mu_squared: float = Field(title="μ²", description="How much μ² can be added still; rounded down.", examples=[0.061])
+    mu_squared: float = Field(title="μ²", description="How much μ² can still be added; rounded down.", examples=[0.061])
     hazard: float = Field(
-        title="−C_u ln p", description="How much −C_u ln p can be added still; rounded down.", examples=[9e-05]
+        title="−C_u ln p", description="How much −C_u ln p can still be added; rounded down.", examples=[9e-05]
     )
-    delta: float = Field(
-        title="δ", description="The budget's δ less the δ that is spent; rounded down.", examples=[9e-05]
-    )
+    delta: float = Field(title="δ", description="The budget's δ minus the spent δ; rounded down.", examples=[9e-05])
 
     @classmethod
     def of(cls, spent: Spent, limit: Limit) -> Self:

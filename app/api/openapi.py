@@ -1,0 +1,87 @@
+"""The OpenAPI document: what FastAPI says of the routes, made complete for readers and for client generators."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from fastapi import FastAPI
+
+from app.api.problems import MEDIA_TYPE
+
+__all__ = ["DESCRIPTION", "SERVERS", "SUMMARY", "TAGS", "TITLE", "complete"]
+
+_Json = dict[str, Any]
+
+TITLE = "Gaussian sparse histogram accounting"
+SUMMARY = "The exact (ε, δ) of private group-by tables"
+DESCRIPTION = r"""
+Exact and certified privacy accounting for the Gaussian sparse histogram mechanism: drop groups with fewer than τ
+users, add Gaussian noise, drop groups whose noisy count is below τ\*. Every δ, ε, σ and τ\* is rounded to the safe side
+of the true value from ball arithmetic.
+
+Start with `/calibrate`, compare with other accountings in `/compare`, and check the result with `/account/exact`. Then
+`/release` runs the mechanism, with ideal Gaussian noise that is rounded exactly. A budget in `/budgets` adds up the
+privacy cost of all releases about the same users, and refuses a release that does not fit.
+
+Every error is a problem document (RFC 9457). Its `type` is the path of a page that says what to do: see `/problems`.
+""".strip()
+SERVERS = [{"url": "/", "description": "This service. Behind a path prefix, the served document names the prefix."}]
+TAGS = [
+    {"name": "account", "description": "The privacy of a given mechanism."},
+    {"name": "calibrate", "description": "The smallest noise and threshold for a privacy target."},
+    {"name": "release", "description": "The mechanism applied to a table: private groups from true ones."},
+    {"name": "budgets", "description": "Limits on the privacy cost of all releases about the same users."},
+    {"name": "service", "description": "Health, version, metrics, and the meaning of problems."},
+]
+_ACCESS_KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "Made by `python -m app.keys create`. Releases and budgets need one as soon as one exists.",
+}
+
+
+def complete(app: FastAPI) -> None:
+    """Complete the document when it is made first."""
+    describe = app.openapi
+
+    def openapi() -> _Json:
+        if app.openapi_schema is None:
+            document = describe()
+            document["components"]["securitySchemes"] = {"key": _ACCESS_KEY}
+            for operation in _operations(document):
+                _say_problem_json(operation)
+                _name_forms(operation, document["components"]["schemas"])
+                if "401" in operation["responses"]:
+                    operation["security"] = [{"key": []}, {}]
+        return describe()
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _operations(document: _Json) -> Iterator[_Json]:
+    for operations in document["paths"].values():
+        yield from operations.values()
+
+
+def _say_problem_json(operation: _Json) -> None:
+    """Errors are problem documents; FastAPI would say application/json."""
+    for status, response in operation["responses"].items():
+        if status >= "400":
+            response["content"] = {MEDIA_TYPE: response["content"]["application/json"]}
+
+
+def _name_forms(operation: _Json, schemas: _Json) -> None:
+    """Forms are described by hand in their route: give them, and the JSON in their parts, a name in the components."""
+    form = operation.get("requestBody", {}).get("content", {}).get("multipart/form-data")
+    if form is not None:
+        name = f"{operation['operationId'][0].upper()}{operation['operationId'][1:]}Form"
+        described = {"title": name} | form["schema"]
+        described["properties"] = {
+            part: _named(schema, schemas) if schema["type"] == "object" else schema
+            for part, schema in described["properties"].items()
+        }
+        form["schema"] = _named(described, schemas)
+
+
+def _named(schema: _Json, schemas: _Json) -> _Json:
+    schemas[schema["title"]] = schema
+    return {"$ref": f"#/components/schemas/{schema['title']}"}

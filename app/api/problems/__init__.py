@@ -1,0 +1,47 @@
+"""Errors on the wire: RFC 9457 problem documents. Only this package knows HTTP statuses of errors."""
+
+from app.api.problems.documents import (
+    ACCESS_PROBLEMS,
+    BUDGET_PROBLEMS,
+    DIVISION_PROBLEMS,
+    MEDIA_TYPE,
+    PROBLEMS,
+    BudgetProblem,
+    Problem,
+    ProblemError,
+    problem_response,
+)
+from app.api.problems.errors import (
+    ContentTooLarge,
+    InvalidBody,
+    InvalidHeader,
+    InvalidMultipart,
+    InvalidQuery,
+    NotAdmitted,
+)
+from app.api.problems.handlers import install
+from app.api.problems.kinds import CONNECTION_KINDS, KINDS
+from app.service.errors import Busy, LimitExceeded
+
+__all__ = [
+    "ACCESS_PROBLEMS",
+    "BUDGET_PROBLEMS",
+    "CONNECTION_KINDS",
+    "DIVISION_PROBLEMS",
+    "KINDS",
+    "MEDIA_TYPE",
+    "PROBLEMS",
+    "BudgetProblem",
+    "Busy",
+    "ContentTooLarge",
+    "InvalidBody",
+    "InvalidHeader",
+    "InvalidMultipart",
+    "InvalidQuery",
+    "LimitExceeded",
+    "NotAdmitted",
+    "Problem",
+    "ProblemError",
+    "install",
+    "problem_response",
+]

@@ -1,0 +1,162 @@
+"""Problem documents (RFC 9457): their schemas, and the responses that operations declare."""
+
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+
+from fastapi import Response
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from app.api.problems import kinds
+from app.api.problems.errors import MOST_FAULTS, Fault
+from app.api.problems.kinds import BY_STATUS, Kind
+from app.api.schemas.costs import CostOut, LimitOut
+
+__all__ = [
+    "ACCESS_PROBLEMS",
+    "BUDGET_PROBLEMS",
+    "DIVISION_PROBLEMS",
+    "MEDIA_TYPE",
+    "PROBLEMS",
+    "BudgetProblem",
+    "Problem",
+    "ProblemError",
+    "problem_response",
+]
+
+MEDIA_TYPE = "application/problem+json"
+
+_Responses = dict[int | str, dict[str, Any]]
+_without_default: Callable[[dict[str, Any]], None] = lambda schema: schema.pop("default", None)  # noqa: E731
+_Place = Annotated[
+    str | SkipJsonSchema[None],
+    Field(default=None, exclude_if=lambda value: value is None, json_schema_extra=_without_default),
+]
+"""Absent or a string, never null."""
+
+
+class ProblemError(BaseModel):
+    """One fault of the request. Exactly one of pointer, header and parameter is present, and says where it is."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 2, "maxProperties": 2})
+
+    pointer: _Place = Field(
+        title="JSON Pointer",
+        description="The place in the body of this request, as a JSON Pointer; empty for the body itself. In a form, "
+        "the place in its part request, or the name of a part.",
+        examples=["/mechanism/sigma"],
+    )
+    header: _Place = Field(title="Header", description="The name of the request header.", examples=["Idempotency-Key"])
+    parameter: _Place = Field(
+        title="Parameter",
+        description="The name of the path or query parameter; empty for the query itself.",
+        examples=["tau_star"],
+    )
+    detail: str = Field(
+        title="Detail", description="What is wrong there, with the bound.", examples=["must be greater than 0"]
+    )
+
+    @classmethod
+    def of(cls, fault: Fault) -> "ProblemError":
+        return cls.model_validate({fault.place: fault.name, "detail": fault.detail})
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 defines it. It never contains a posted value."""
+
+    type: str = Field(
+        title="Type",
+        description="The kind of problem, for programs. It is also the path of a page of this service that says what "
+        "happened and what to do; a path prefix of the service is not part of it.",
+        examples=["/problems/invalid-request"],
+    )
+    title: str = Field(title="Title", description="The kind of problem, for people.", examples=["Invalid request"])
+    status: int = Field(title="Status", description="The HTTP status of the response.", examples=[422])
+    detail: str = Field(
+        title="Detail", description="What happened.", examples=["/mechanism/sigma must be greater than 0"]
+    )
+    errors: list[ProblemError] = Field(
+        title="Errors",
+        description="Each fault of the request, at most 50.",
+        examples=[[{"pointer": "/mechanism/sigma", "detail": "must be greater than 0"}]],
+    )
+
+
+class BudgetProblem(Problem):
+    """A release that does not fit the rest of a budget. Nothing was charged, and no noise was drawn."""
+
+    type: Literal["/problems/budget-exceeded"] = Field(
+        title="Type",
+        description="The kind of problem, for programs.",
+        examples=["/problems/budget-exceeded"],
+    )
+    limit: LimitOut = Field(
+        title="Limit",
+        description="What the budget allows.",
+        examples=[{"epsilon": 1.0, "delta": 1e-4, "mu_squared": 0.0798, "hazard": 7.69e-05}],
+    )
+    spent: CostOut = Field(
+        title="Spent",
+        description="What is spent already.",
+        examples=[{"releases": 7, "mu_squared": 0.0732, "hazard": 7e-05, "epsilon": 0.99, "delta": 9.9e-05}],
+    )
+    asked: CostOut = Field(
+        title="Asked",
+        description="What the release would cost by itself.",
+        examples=[{"releases": 1, "mu_squared": 0.0105, "hazard": 1e-05, "epsilon": 0.31, "delta": 1e-05}],
+    )
+
+
+def _declared(*declared: Kind) -> _Responses:
+    return {kind.status: {"model": Problem, "description": kind.detail} for kind in declared}
+
+
+PROBLEMS: _Responses = _declared(
+    kinds.INVALID_JSON,
+    kinds.CONTENT_TOO_LARGE,
+    kinds.UNSUPPORTED_MEDIA_TYPE,
+    kinds.INVALID_REQUEST,
+    kinds.INTERNAL_ERROR,
+    kinds.BUSY,
+)
+"""The error responses of an operation with a body."""
+
+ACCESS_PROBLEMS: _Responses = _declared(kinds.KEY_REQUIRED, kinds.NOT_ALLOWED, kinds.TOO_MANY_ATTEMPTS)
+"""The further error responses of an operation that may need an access key."""
+
+BUDGET_PROBLEMS: _Responses = _declared(kinds.UNKNOWN_BUDGET) | {
+    # The narrower schema first: a client that tries them in order finds the numbers.
+    409: {
+        "model": BudgetProblem | Problem,
+        "description": f"{kinds.BUDGET_EXCEEDED.detail} Or: {kinds.KEY_REUSED.detail}",
+    },
+}
+"""The further error responses of an operation that may charge a budget."""
+
+DIVISION_PROBLEMS: _Responses = _declared(kinds.DIVISION_SETTLED)
+"""The further error response of an operation that may change a limit."""
+
+
+def problem_response(
+    status: int,
+    kind: Kind | None = None,
+    faults: Sequence[Fault] = (),
+    headers: Mapping[str, str] | None = None,
+    count: int | None = None,
+) -> Response:
+    """The problem document of a status. Its detail is the first of ``count`` faults, if there are any."""
+    kind = kind or BY_STATUS.get(status)
+    phrase = HTTPStatus(status).phrase
+    detail = phrase if kind is None else kind.detail
+    if faults:
+        count = count or len(faults)
+        detail = str(faults[0]) if count == 1 else f"{count} errors; the first: {faults[0]}"
+    problem = Problem(
+        type="about:blank" if kind is None else kind.type,  # RFC 9457: the status says everything
+        title=phrase if kind is None else kind.title,
+        status=status,
+        detail=detail,
+        errors=[ProblemError.of(fault) for fault in faults[:MOST_FAULTS]],
+    )
+    return Response(problem.model_dump_json(), status, headers, media_type=MEDIA_TYPE)

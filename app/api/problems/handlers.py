@@ -1,0 +1,201 @@
+"""The one table from exception to status. Nothing posted is ever echoed.
+
+Exception                          500 internal-error
+├── AccountingError
+│   ├── InvalidParameter           422 invalid-request
+│   └── InfeasibleTarget           422 infeasible-target
+├── ReleaseError
+│   ├── InvalidGroups              422 invalid-request
+│   └── TooManyGroups              413 content-too-large
+├── LedgerError
+│   ├── UnknownBudget              404 unknown-budget
+│   ├── BudgetExceeded             409 budget-exceeded
+│   ├── DivisionSettled            409 division-settled
+│   ├── KeyReused                  409 key-reused
+│   ├── TooManyComparisons         429 too-many-attempts
+│   └── LedgerUnavailable          503 ledger-unavailable
+├── Busy                           503 busy
+├── DeadlinePassed                 503 deadline-passed
+├── LimitExceeded                  422 limit-exceeded
+├── MissingIdempotencyKey          422 invalid-request
+├── InvalidBody                    422 invalid-request, or 400 invalid-json
+├── InvalidHeader                  422 invalid-request
+├── InvalidQuery                   422 invalid-request
+├── RequestValidationError         422 invalid-request
+├── InvalidMultipart               400 invalid-multipart
+├── ContentTooLarge                413 content-too-large
+├── NotAdmitted                    401 key-required, 403 not-allowed, 429 too-many-attempts
+└── HTTPException                  its own status
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from app.api.problems import kinds
+from app.api.problems.documents import MEDIA_TYPE, BudgetProblem, problem_response
+from app.api.problems.errors import (
+    ContentTooLarge,
+    Fault,
+    InvalidBody,
+    InvalidHeader,
+    InvalidMultipart,
+    InvalidQuery,
+    NotAdmitted,
+)
+from app.api.problems.kinds import Kind
+from app.api.schemas.costs import CostOut, LimitOut
+from app.api.validation_errors import parameter_faults
+from app.ledger.errors import (
+    BudgetExceeded,
+    DivisionSettled,
+    KeyReused,
+    LedgerUnavailable,
+    TooManyComparisons,
+    UnknownBudget,
+)
+from app.service.errors import Busy, DeadlinePassed, LimitExceeded, MissingIdempotencyKey
+from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
+from gsh.release.errors import InvalidGroups, ReleaseError, TooManyGroups
+
+__all__ = ["install"]
+
+logger = logging.getLogger("app.ledger")
+
+_TABLE: Mapping[type[Exception], Kind] = {
+    Exception: kinds.INTERNAL_ERROR,
+    InvalidParameter: kinds.INVALID_REQUEST,
+    InfeasibleTarget: kinds.INFEASIBLE_TARGET,
+    InvalidGroups: kinds.INVALID_REQUEST,
+    TooManyGroups: kinds.CONTENT_TOO_LARGE,
+    UnknownBudget: kinds.UNKNOWN_BUDGET,
+    DivisionSettled: kinds.DIVISION_SETTLED,
+    KeyReused: kinds.KEY_REUSED,
+    LedgerUnavailable: kinds.LEDGER_UNAVAILABLE,
+    Busy: kinds.BUSY,
+    DeadlinePassed: kinds.DEADLINE_PASSED,
+    LimitExceeded: kinds.LIMIT_EXCEEDED,
+    MissingIdempotencyKey: kinds.INVALID_REQUEST,
+    InvalidBody: kinds.INVALID_REQUEST,
+    InvalidHeader: kinds.INVALID_REQUEST,
+    InvalidQuery: kinds.INVALID_REQUEST,
+    RequestValidationError: kinds.INVALID_REQUEST,
+    InvalidMultipart: kinds.INVALID_MULTIPART,
+    ContentTooLarge: kinds.CONTENT_TOO_LARGE,
+}
+_NOT_LOCAL = {
+    "no-keys": "the request came from another address",
+    "host": "the Host header must name it, as localhost does",
+    "origin": "the Origin header names another host than the Host header",
+}
+
+_OTHER_PROPORTION = (
+    "must have the proportion of mu_squared to hazard that the budget was divided by before its first charge: omit it; "
+    "another division needs another budget, for releases about other users"
+)
+_OPPOSITE_DIRECTIONS = (
+    "must not fall while epsilon rises, or rise while epsilon falls: change one of them at a time, or both in the same "
+    "direction"
+)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of every route with a problem document."""
+    for error in _TABLE:
+        app.add_exception_handler(error, _answer)
+    app.add_exception_handler(BudgetExceeded, _on_budget_exceeded)
+    app.add_exception_handler(NotAdmitted, _on_not_admitted)
+    app.add_exception_handler(TooManyComparisons, _on_too_many_comparisons)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+
+
+def _answer(_request: Request, error: Exception) -> Response:
+    kind = next(_TABLE[each] for each in type(error).__mro__ if each in _TABLE)
+    count = None
+    match error:
+        case InvalidBody(is_json=False):
+            kind = kinds.INVALID_JSON
+        case InvalidBody():
+            count = error.count
+        case DeadlinePassed(seconds=seconds):
+            kind = kind._replace(
+                detail=f"The request took longer than {seconds:g} seconds and was stopped. Ask for fewer points, "
+                "columns or groups, or try again when the service is less busy."
+            )
+        case LedgerUnavailable():
+            logger.warning("the ledger is unavailable: %s", error)  # the reason is for the log alone
+    headers = {"Retry-After": "1"} if kind.status == 503 else None
+    return problem_response(kind.status, kind, _faults(error), headers, count)
+
+
+def _faults(error: Exception) -> Sequence[Fault]:
+    match error:
+        case InvalidBody() | InvalidHeader() | InvalidQuery() | ContentTooLarge():
+            return error.faults
+        case MissingIdempotencyKey():
+            return [
+                Fault("header", "Idempotency-Key", "is required with a budget, as 1 to 255 visible ASCII characters")
+            ]
+        case RequestValidationError():
+            return [Fault(*fault) for fault in parameter_faults(error.errors())]
+        case AccountingError() | ReleaseError() | LimitExceeded() | DivisionSettled():
+            return [Fault("pointer", *_pointed(error))]
+    return []
+
+
+def _pointed(error: AccountingError | ReleaseError | LimitExceeded | DivisionSettled) -> tuple[str, str]:
+    """The pointer and the detail. The core names parameters of the mechanism, and ε and δ next to it."""
+    match error:
+        case DivisionSettled(names_mechanism=True):
+            return "/mechanism", _OTHER_PROPORTION
+        case DivisionSettled():
+            return "/delta", _OPPOSITE_DIRECTIONS
+        case AccountingError(pointer="epsilon" | "delta"):
+            return f"/{error.pointer}", error.detail
+        case AccountingError():
+            return f"/mechanism/{error.pointer}".rstrip("/"), error.detail
+    return error.pointer, error.detail
+
+
+def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, BudgetExceeded)
+    budget, kind = error.budget, kinds.BUDGET_EXCEEDED
+    problem = BudgetProblem(
+        type="/problems/budget-exceeded",
+        title=kind.title,
+        status=kind.status,
+        detail=kind.detail,
+        errors=[],
+        limit=LimitOut.of(budget.limit),
+        spent=CostOut.of(budget.spent, budget.limit),
+        asked=CostOut.of_one(error.asked, budget.limit),
+    )
+    return Response(problem.model_dump_json(), kind.status, media_type=MEDIA_TYPE)
+
+
+def _on_http_exception(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem_response(error.status_code, headers=error.headers)
+
+
+def _on_too_many_comparisons(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TooManyComparisons)
+    return _on_not_admitted(request, NotAdmitted(429, "reuse", retry_after=error.seconds))
+
+
+def _on_not_admitted(request: Request, error: Exception) -> Response:
+    """Every refusal is counted here, whichever part of the service made it."""
+    assert isinstance(error, NotAdmitted)
+    request.app.state.services.metrics.refuse(error.reason)
+    kind = None
+    if error.reason in _NOT_LOCAL:
+        kind = kinds.NOT_ALLOWED._replace(
+            detail=f"While there is no access key, only this machine is served: {_NOT_LOCAL[error.reason]}."
+        )
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    return problem_response(error.status, kind, headers=headers)

@@ -1,0 +1,277 @@
+"""The kinds of problem: for each its type, its status, and a page in words.
+
+``type`` is the path of that page below the root of the service, without a path prefix: the same string on every
+deployment, so that programs can compare it. The page of a problem is at the service's base URL followed by ``type``.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["BY_STATUS", "CONNECTION_KINDS", "KINDS", "Kind"]
+
+
+class Kind(NamedTuple):
+    """What is the same for all problems of one type."""
+
+    name: str
+    status: int
+    title: str
+    detail: str
+    """One sentence, for problems that know no better one."""
+    what_happened: str
+    what_to_do: str
+
+    @property
+    def type(self) -> str:
+        return f"/problems/{self.name}"
+
+
+INVALID_JSON = Kind(
+    "invalid-json",
+    400,
+    "Invalid JSON",
+    "The body is not JSON.",
+    "The service could not read the body as JSON in UTF-8. Nothing was computed and nothing was charged.",
+    "Send a complete JSON document. Look for a missing bracket, a trailing comma, single quotes or another encoding.",
+)
+INVALID_MULTIPART = Kind(
+    "invalid-multipart",
+    400,
+    "Invalid multipart",
+    "The body is not complete multipart/form-data.",
+    "The body ended too early, or its parts are not separated by the boundary that Content-Type names.",
+    "Let an HTTP library build the form: one part named request with JSON, and one part named table with the file.",
+)
+INVALID_HTTP = Kind(
+    "invalid-http",
+    400,
+    "Invalid HTTP",
+    "The request is not HTTP that the service can read.",
+    "The connection carried bytes that are not an HTTP/1.1 request. The service closed the connection.",
+    "Use an HTTP library. If a proxy stands between, check that it speaks plain HTTP/1.1 to the service.",
+)
+KEY_REQUIRED = Kind(
+    "key-required",
+    401,
+    "Access key required",
+    "The request needs a valid access key in the header Authorization: Bearer.",
+    "The request had no access key, or one that the service does not know, or one that was revoked.",
+    "Send the header “Authorization: Bearer” with your access key. An operator makes one with “python -m app.keys "
+    "create”.",
+)
+NOT_ALLOWED = Kind(
+    "not-allowed",
+    403,
+    "Not allowed",
+    "This access key lacks the scope or the budget.",
+    "The access key is valid, but it does not have the scope for this operation, or it is bound to other budgets. "
+    "While no access key exists, the service answers such requests from its own machine only.",
+    "Ask an operator for an access key with the scope and the budget that you need. On a new service, make the first "
+    "access key, or send the request from the same machine to localhost.",
+)
+NOT_FOUND = Kind(
+    "not-found",
+    404,
+    "Not found",
+    "There is no such resource.",
+    "The service has nothing at this path.",
+    "Check the path against the API reference of this service. Paths do not end with a slash.",
+)
+UNKNOWN_BUDGET = Kind(
+    "unknown-budget",
+    404,
+    "Unknown budget",
+    "There is no such budget.",
+    "The request names a budget that does not exist. Nothing was released and nothing was charged.",
+    "Check the name with GET /budgets, or make the budget with PUT /budgets/{id}.",
+)
+METHOD_NOT_ALLOWED = Kind(
+    "method-not-allowed",
+    405,
+    "Method not allowed",
+    "The resource does not allow this method.",
+    "The path exists, but not for this HTTP method.",
+    "Use a method that the header Allow of the answer lists.",
+)
+REQUEST_TIMEOUT = Kind(
+    "request-timeout",
+    408,
+    "Request timeout",
+    "The request did not arrive in time.",
+    "The client opened a connection but sent its request too slowly, or not to its end. Nothing was charged.",
+    "Send the request again. If it is large, use a faster connection or a smaller table.",
+)
+BUDGET_EXCEEDED = Kind(
+    "budget-exceeded",
+    409,
+    "Budget exceeded",
+    "The release does not fit the rest of the budget.",
+    "The release would cost more privacy than the budget has remaining. Nothing was released, nothing was charged and "
+    "no noise was drawn. The members limit, spent and asked of the problem show the numbers.",
+    "Ask for less: more noise, a higher threshold, or fewer columns. POST /calibrate with the name of the budget finds "
+    "a mechanism that fits. The owner of the data can also raise the limit with PUT /budgets/{id}.",
+)
+KEY_REUSED = Kind(
+    "key-reused",
+    409,
+    "Idempotency key reused",
+    "The Idempotency-Key belongs to another request.",
+    "An earlier request used the same idempotency key with different content. Nothing was released and nothing was "
+    "charged for this request.",
+    "Use a new idempotency key for a new release. To get the stored answer again, send the first request unchanged.",
+)
+DIVISION_SETTLED = Kind(
+    "division-settled",
+    409,
+    "Division settled",
+    "The first charge settled how noise and thresholds share the budget.",
+    "The change would divide the budget between noise and thresholds in another way after its first charge. Choosing "
+    "the division after seeing results could nearly double δ, so the service refuses it. The budget is unchanged.",
+    "Omit the mechanism and change epsilon or delta alone, or both in the same direction.",
+)
+CONTENT_TOO_LARGE = Kind(
+    "content-too-large",
+    413,
+    "Content too large",
+    "The body is larger than the service accepts.",
+    "The body has more bytes, or the table has more groups, than the settings of the service allow.",
+    "Send less, or send the groups as a table to POST /release/table. An operator can raise the limit.",
+)
+UNSUPPORTED_MEDIA_TYPE = Kind(
+    "unsupported-media-type",
+    415,
+    "Unsupported media type",
+    "The body must be JSON, or multipart/form-data for a table.",
+    "The header Content-Type is missing, or names a media type that this operation does not read.",
+    "Send “Content-Type: application/json”. For POST /release/table send multipart/form-data.",
+)
+INVALID_REQUEST = Kind(
+    "invalid-request",
+    422,
+    "Invalid request",
+    "The request is not valid.",
+    "A field, a header or a parameter is missing, unknown, of the wrong type or outside its bounds. Nothing was "
+    "computed and nothing was charged.",
+    "Read the list errors of the problem. Each item names one place (pointer for the body, header, or parameter for "
+    "the URL) and says what it must be.",
+)
+INFEASIBLE_TARGET = Kind(
+    "infeasible-target",
+    422,
+    "Infeasible target",
+    "Nothing meets the target.",
+    "No value of the fields to solve for reaches this epsilon and delta, or fits the rest of the budget. The "
+    "request is valid, and the answer is certain.",
+    "The list errors of the problem says which value would make the target possible: change that value, or ask for a "
+    "larger epsilon or delta.",
+)
+LIMIT_EXCEEDED = Kind(
+    "limit-exceeded",
+    422,
+    "Limit exceeded",
+    "The request asks for more than the service is set up to do.",
+    "The request is valid, but it needs more points, evaluations or work than the settings of the service allow.",
+    "Split the request, or ask for fewer points, columns or vectors. An operator can raise the limit.",
+)
+TOO_MANY_ATTEMPTS = Kind(
+    "too-many-attempts",
+    429,
+    "Too many attempts",
+    "Too many wrong access keys, or too many different requests under one idempotency key.",
+    "One client sent too many wrong access keys, or sent one idempotency key with different content too often. The "
+    "service slows such attempts down, because each attempt is a guess.",
+    "Wait as many seconds as the header Retry-After says. Then check the access key, or use a new idempotency key.",
+)
+HEADERS_TOO_LARGE = Kind(
+    "headers-too-large",
+    431,
+    "Headers too large",
+    "The URL and the headers are larger than the service accepts.",
+    "The URL and the headers of the request together have more bytes than the service reads.",
+    "Send fewer or shorter headers, and put the data into the body.",
+)
+INTERNAL_ERROR = Kind(
+    "internal-error",
+    500,
+    "Internal error",
+    "The service failed. This is a bug.",
+    "The service met an error that it did not expect. This is always a bug of the service, not of your request.",
+    "Tell the operator the time of the request: the log says where the service failed. A release with a budget can be "
+    "sent again unchanged: it is charged once only.",
+)
+BUSY = Kind(
+    "busy",
+    503,
+    "Busy",
+    "The service cannot answer now; try again shortly.",
+    "The service has no free worker, memory or disk for this request at the moment, or it is shutting down.",
+    "Wait as many seconds as the header Retry-After says, and send the same request again.",
+)
+LEDGER_UNAVAILABLE = Kind(
+    "ledger-unavailable",
+    503,
+    "Ledger unavailable",
+    "The ledger cannot be read or written now; nothing was released.",
+    "The database with the budgets cannot be reached, read or written. Without it the service releases nothing.",
+    "Send the same request again with the same idempotency key: it is charged once only. If this lasts, tell the "
+    "operator: the log has the reason.",
+)
+DEADLINE_PASSED = Kind(
+    "deadline-passed",
+    503,
+    "Deadline passed",
+    "The request took longer than the service allows, and was stopped.",
+    "The computation did not finish in the time that the settings of the service allow. Nothing was charged.",
+    "Ask for fewer points, columns or groups, or try again when the service is less busy. An operator can raise the "
+    "limit.",
+)
+
+KINDS = (
+    INVALID_JSON,
+    INVALID_MULTIPART,
+    INVALID_HTTP,
+    KEY_REQUIRED,
+    NOT_ALLOWED,
+    NOT_FOUND,
+    UNKNOWN_BUDGET,
+    METHOD_NOT_ALLOWED,
+    REQUEST_TIMEOUT,
+    BUDGET_EXCEEDED,
+    KEY_REUSED,
+    DIVISION_SETTLED,
+    CONTENT_TOO_LARGE,
+    UNSUPPORTED_MEDIA_TYPE,
+    INVALID_REQUEST,
+    INFEASIBLE_TARGET,
+    LIMIT_EXCEEDED,
+    TOO_MANY_ATTEMPTS,
+    HEADERS_TOO_LARGE,
+    INTERNAL_ERROR,
+    BUSY,
+    LEDGER_UNAVAILABLE,
+    DEADLINE_PASSED,
+)
+"""Every kind, by status."""
+
+CONNECTION_KINDS: Mapping[int, Kind] = {
+    kind.status: kind for kind in (INVALID_HTTP, REQUEST_TIMEOUT, HEADERS_TOO_LARGE)
+}
+"""For bytes that are not a request yet, so that no route answers them."""
+
+BY_STATUS: Mapping[int, Kind] = {
+    kind.status: kind
+    for kind in (
+        INVALID_JSON,
+        KEY_REQUIRED,
+        NOT_ALLOWED,
+        NOT_FOUND,
+        METHOD_NOT_ALLOWED,
+        CONTENT_TOO_LARGE,
+        UNSUPPORTED_MEDIA_TYPE,
+        INVALID_REQUEST,
+        TOO_MANY_ATTEMPTS,
+        INTERNAL_ERROR,
+        BUSY,
+    )
+}
+"""The kind of a status that comes without one."""

@@ -1,0 +1,209 @@
+"""Requests and answers of /calibrate."""
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypeAliasType
+
+from app.api.schemas.account import Accounting
+from app.api.schemas.case_study import CASE_STUDY
+from app.api.schemas.mechanism import DraftIn, MechanismIn
+from app.api.schemas.scalars import BudgetName, Delta, Epsilon
+from app.api.schemas.strict import Strict
+from gsh.accounting.calibration import draft
+from gsh.accounting.calibration.draft import Target
+
+__all__ = [
+    "CALIBRATE_EXAMPLES",
+    "CalibrateAnswer",
+    "CalibrateRequest",
+    "FrontierAnswer",
+    "FrontierPoint",
+    "RemainingAnswer",
+    "Solution",
+]
+
+Parameter = TypeAliasType("Parameter", draft.Parameter)
+
+
+class CalibrateRequest(Strict):
+    """A mechanism without the fields to solve for, and its target: an (ε, δ), or the rest of a budget."""
+
+    mechanism: DraftIn = Field(
+        title="Mechanism",
+        description="Omit the fields to solve for: sigma and tau_star, one of them, or c_u. A list of sigma without "
+        "tau_star gives a frontier. Give relative_covariance for noise on columns that scales with sigma.",
+        examples=[{"c_u": 51914, "tau": 1}],
+    )
+    epsilon: Epsilon | None = Field(
+        default=None, title="ε", description="The ε to meet; omit it if a budget is given.", examples=[0.349]
+    )
+    delta: Delta | None = Field(
+        default=None, title="δ", description="The δ to meet; omit it if a budget is given.", examples=[1e-5]
+    )
+    budget: BudgetName | None = Field(
+        default=None,
+        title="Budget",
+        description="Instead of epsilon and delta: fit the rest of this budget.",
+        examples=["web"],
+    )
+    releases: int = Field(
+        default=1,
+        ge=1,
+        le=10**9,
+        title="k",
+        description="With a budget: the number of equal releases that must fit.",
+        examples=[4],
+    )
+    accounting: Accounting = Field(
+        default="exact", title="Accounting", description="The accounting to calibrate with.", examples=["exact"]
+    )
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        given = (self.epsilon is not None, self.delta is not None)
+        if given != ((True, True) if self.budget is None else (False, False)):
+            raise PydanticCustomError("stated", "", {"stated": "must have epsilon and delta, or a budget instead"})
+        if self.budget is None and self.releases != 1:
+            raise PydanticCustomError("stated", "", {"stated": "must have a budget if releases is given"})
+        return self
+
+    @property
+    def target(self) -> Target:
+        assert self.epsilon is not None
+        assert self.delta is not None
+        return Target(self.epsilon, self.delta)
+
+
+_ACCOUNTING: dict[str, Any] = {
+    "title": "Accounting",
+    "description": "The accounting that certifies this answer.",
+    "examples": ["exact"],
+}
+_COMPARISON: dict[str, Any] = {
+    "title": "Comparison",
+    "description": "The same target under the other accounting; null if that accounting cannot meet it.",
+    "examples": [None],
+}
+_SOLVED: dict[str, Any] = {
+    "title": "Solved",
+    "description": "The fields that were omitted and solved for.",
+    "examples": [["sigma", "tau_star"]],
+}
+_COMPLETE: dict[str, Any] = {
+    "title": "Mechanism",
+    "description": "The complete mechanism, ready for the next request.",
+    "examples": [CASE_STUDY],
+}
+
+
+class Solution(Strict):
+    """A complete mechanism that meets the target, and the certified (ε, δ) it reaches."""
+
+    accounting: Accounting = Field(**_ACCOUNTING)
+    mechanism: MechanismIn = Field(**_COMPLETE)
+    epsilon: float = Field(title="ε", description="The ε of the target.", examples=[0.349])
+    delta: float = Field(
+        title="δ",
+        description="The smallest δ at ε, at most the δ of the target; rounded up.",
+        examples=[9.999999999999999e-06],
+    )
+    largest_sigma: float | None = Field(
+        title="σ_max",
+        description="If σ alone was solved: the largest σ that meets the target too. Null if there is no largest σ.",
+        examples=[2380.0745932894934],
+    )
+
+
+class CalibrateAnswer(Solution):
+    """The calibrated mechanism."""
+
+    kind: Literal["solution"] = Field(title="Kind", description="One solution.", examples=["solution"])
+    solved: list[Parameter] = Field(**_SOLVED)
+    comparison: Solution | None = Field(**_COMPARISON)
+
+
+class FrontierPoint(Strict):
+    """The smallest τ* at one σ."""
+
+    sigma: float = Field(title="σ", description="The σ of the request.", examples=[2300])
+    solution: Solution | None = Field(
+        title="Solution", description="Null if no τ* meets the target at this σ.", examples=[None]
+    )
+    comparison: Solution | None = Field(**_COMPARISON)
+
+
+class FrontierAnswer(Strict):
+    """The smallest τ* at each σ of a list, in the order of the request."""
+
+    kind: Literal["frontier"] = Field(title="Kind", description="A solution for each σ.", examples=["frontier"])
+    accounting: Accounting = Field(**_ACCOUNTING)
+    solved: list[Literal["tau_star"]] = Field(**_SOLVED | {"examples": [["tau_star"]]})
+    frontier: list[FrontierPoint] = Field(
+        title="Frontier", description="One point for each σ of the request.", examples=[[]]
+    )
+
+
+class RemainingAnswer(Strict):
+    """A mechanism whose releases fit the rest of the budget."""
+
+    kind: Literal["remaining"] = Field(
+        title="Kind", description="A solution for what remains of a budget.", examples=["remaining"]
+    )
+    accounting: Literal["composition"] = Field(**_ACCOUNTING | {"examples": ["composition"]})
+    budget: str = Field(title="Budget", description="The budget that the releases fit.", examples=["web"])
+    releases: int = Field(title="k", description="The number of equal releases that fit.", examples=[4])
+    mechanism: MechanismIn = Field(**_COMPLETE)
+    epsilon: float = Field(title="ε", description="The ε of the budget.", examples=[1.0])
+    delta: float = Field(
+        title="δ",
+        description="The δ at ε that would be spent after all of the releases, at most the budget's δ; rounded up.",
+        examples=[9.999e-05],
+    )
+    solved: list[Parameter] = Field(**_SOLVED)
+
+
+CALIBRATE_EXAMPLES: dict[str, Any] = {
+    "both": {
+        "summary": "The smallest σ, then the smallest τ*",
+        "value": {"mechanism": {"c_u": 51914, "tau": 1}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "tau_star": {
+        "summary": "The smallest τ* at a σ",
+        "value": {"mechanism": {"c_u": 51914, "tau": 1, "sigma": 2396}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "frontier": {
+        "summary": "The frontier over several σ",
+        "description": "Nothing meets the target at the first σ. At the others exact accounting needs a smaller τ*.",
+        "value": {
+            "mechanism": {"c_u": 51914, "tau": 1, "sigma": [2228, 2240, 2300]},
+            "epsilon": 0.349,
+            "delta": 1e-05,
+        },
+    },
+    "sigma": {
+        "summary": "The smallest σ at a τ*",
+        "value": {"mechanism": {"c_u": 51914, "tau": 1, "tau_star": 14900}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "c_u": {
+        "summary": "The largest C_u",
+        "value": {"mechanism": {"tau": 1, "tau_star": 15000, "sigma": 2300}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "columns": {
+        "summary": "With further columns, whose noise scales with σ",
+        "value": {
+            "mechanism": {
+                "c_u": 51914,
+                "tau": 1,
+                "aggregates": {
+                    "names": ["likes", "shares"],
+                    "relative_covariance": [[1, 0], [0, 0.25]],
+                    "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [1, 1]},
+                },
+            },
+            "epsilon": 0.349,
+            "delta": 1e-05,
+        },
+    },
+}

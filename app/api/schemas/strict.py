@@ -1,0 +1,32 @@
+"""What all schemas share: strict reading, and a field that takes one value or a list."""
+
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Tag
+
+from app.api.validation_errors import NUMBER, NUMBERS
+
+__all__ = ["OneOrMany", "Strict"]
+
+
+class Strict(BaseModel):
+    """No coercion, no unknown fields, no NaN: a number that was not meant is not accepted."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def slimmed(self, _most_work: int) -> Self:
+        """A worker that has parsed a long body sends back only this, after a check of the bound on work."""
+        return self
+
+
+def _one_or_many(value: Any) -> str:
+    return NUMBERS if isinstance(value, list) else NUMBER
+
+
+One = TypeVar("One")
+Many = TypeVar("Many")
+OneOrMany = Annotated[
+    Annotated[One, Tag(NUMBER)] | Annotated[Many, Tag(NUMBERS)],
+    Discriminator(_one_or_many),
+]
+"""One value, or a list of values (a curve); errors point at the value."""

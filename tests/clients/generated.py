@@ -1,0 +1,35 @@
+"""Runs generators and type checkers, and shows what they say if they fail."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["DOCUMENT", "HERE", "check_types", "run"]
+
+HERE = Path(__file__).parent
+DOCUMENT = HERE.parents[1] / "openapi" / "openapi.json"
+
+
+def run(*command: str | Path, **environment: str) -> str:
+    """The output of a command that must succeed."""
+    done = subprocess.run(
+        [*map(str, command)],
+        cwd=DOCUMENT.parents[1],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def check_types(folder: Path, *programs: Path) -> None:
+    """mypy --strict over generated code in a folder, and over programs that import it."""
+    settings = folder / "mypy.ini"
+    settings.write_text("[mypy]\nstrict = true\n[mypy-pyarrow.*]\nignore_missing_imports = true\n")
+    options = (f"--config-file={settings}", f"--cache-dir={folder / '.mypy_cache'}")
+    run(sys.executable, "-m", "mypy", *options, *programs, MYPYPATH=str(folder))
