@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest --dist=worksteal --durations=25
 # A service that starts without compiled files takes a second longer, and the tests start many.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
+.PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl node verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
@@ -26,11 +26,12 @@ test: $(VENV)/test.stamp $(WHEEL_ENV)/stamp chromium postgres curl
 quick: $(VENV)/test.stamp
 	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or slow)"
 
-check: $(VENV)/test.stamp
+check: $(VENV)/test.stamp node_modules/stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
+	node_modules/.bin/biome check --error-on-warnings
 
 bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks
@@ -75,8 +76,18 @@ curl:
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes curl > /dev/null; } \
 		|| { echo "The tests run the pages' commands with curl: apt-get install curl"; exit 1; }
 
+# The linter of the pages' scripts and styles runs on Node.js.
+node:
+	@command -v npm > /dev/null \
+		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes --no-install-recommends nodejs npm > /dev/null; } \
+		|| { echo "The checks of the pages need Node.js: apt-get install nodejs npm"; exit 1; }
+
+node_modules/stamp: package.json | node
+	npm install --no-package-lock --no-audit --no-fund --silent
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist node_modules
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

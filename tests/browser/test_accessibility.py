@@ -59,7 +59,7 @@ def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
         assert outlined, name
 
     wanted = [
-        "Skip to the answer",
+        "Skip to main content",
         "theme",
         "Small app",
         "epsilon",

@@ -25,7 +25,7 @@ def test_the_page_loads_from_the_service_alone_and_without_a_complaint(first_vis
 
 
 def test_the_first_paint_waits_for_no_module(first_visit: Visit) -> None:
-    """Only the style sheets and one script of five lines stand before it."""
+    """Only the style sheets and one short script load before it."""
     first_visit.open()
     page = first_visit.page
     painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
@@ -34,7 +34,7 @@ def test_the_first_paint_waits_for_no_module(first_visit: Visit) -> None:
 
     scripts = [name.rpartition("/")[2] for name in asked_before if name.endswith(".js")]
     assert "plotly.min.js" not in scripts
-    assert set(scripts) <= {"first.js", "main.js"}
+    assert set(scripts) <= {"before-paint.js", "theme-switch.js", "explorer.js"}
 
 
 def test_nothing_moves_while_the_page_fills(first_visit: Visit) -> None:
@@ -59,7 +59,7 @@ def test_the_case_study_is_what_one_sees_first(case_study: Visit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("route", "cells"),
+    ("accounting", "cells"),
     [
         ("exact", ["2228.48", "13951.05", "none", "none"]),
         ("add-deltas", ["2274.43", "14713.04", "2.1 %", "5.5 %"]),
@@ -67,8 +67,8 @@ def test_the_case_study_is_what_one_sees_first(case_study: Visit) -> None:
         ("zcdp", ["2486.51", "16054.91", "11.6 %", "15.1 %"]),
     ],
 )
-def test_other_accountings_stand_beside_it(case_study: Visit, route: str, cells: list[str]) -> None:
-    expect(case_study.page.locator(f"#compare tr[data-route={route}] td")).to_have_text(cells)
+def test_other_accountings_stand_beside_it(case_study: Visit, accounting: str, cells: list[str]) -> None:
+    expect(case_study.page.locator(f"#compare tr[data-accounting={accounting}] td")).to_have_text(cells)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_other_accountings_stand_beside_it(case_study: Visit, route: str, cells:
     ],
 )
 def test_numbers_to_use_are_rounded_to_the_safe_side(case_study: Visit, value: float, up: str, down: str) -> None:
-    load = "const it = await import('./web/numbers.js');"
+    load = "const it = await import('./web/shared/number-format.js');"
     call = f"async value => {{ {load} return [it.shownUp(value), it.shownDown(value)]; }}"
 
     assert case_study.page.evaluate(call, value) == [up, down]
@@ -100,7 +100,7 @@ def test_both_curves_and_their_ratio_are_drawn(case_study: Visit) -> None:
     edge = case_study.traces("frontier")
     assert min(edge["Exact"]["y"]) == 13951.051328063842
     assert min(edge["Add the deltas"]["y"]) == pytest.approx(14713.04, abs=1)
-    assert case_study.traces("keep").keys() == {"Exact", "Add the deltas", "Half and half", "By way of zCDP"}
+    assert case_study.traces("keep").keys() == {"Exact", "Add the deltas", "Half split", "zCDP"}
     assert case_study.traces("error").keys() == {"Median", "97.5 %", "95 % band"}
 
 
@@ -164,7 +164,7 @@ def test_a_given_mechanism_is_accounted_for(visit: Visit) -> None:
 def test_what_is_given_stands_beside_what_exact_accounting_asks(visit: Visit) -> None:
     visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=9000")
 
-    expect(visit.page.locator("#compare tr[data-route=exact] td").first).to_have_text("2228.48")
+    expect(visit.page.locator("#compare tr[data-accounting=exact] td").first).to_have_text("2228.48")
     edge = visit.traces("frontier")
     assert edge["Exact: its choice"]["x"] == [2228.482632459166]
     assert edge["As given"]["x"] == [9000]
@@ -297,7 +297,7 @@ def test_hovering_tells_the_numbers(case_study: Visit) -> None:
     plot.scroll_into_view_if_needed()
     plot.hover()
 
-    expect(case_study.page.locator("#plot-keep .hoverlayer")).to_contain_text("Half and half")
+    expect(case_study.page.locator("#plot-keep .hoverlayer")).to_contain_text("Half split")
 
 
 def test_the_theme_can_be_chosen_and_is_remembered(visit: Visit) -> None:

@@ -111,7 +111,7 @@ def test_the_figures_are_those_of_the_service_from_both_sides(visit: Visit, plat
     expect(page.locator("#delta-spent")).to_have_text("2.014 × 10⁻⁵ of 1 × 10⁻⁴")
     delta = f"{spent['delta_lower']} and {spent['delta']}".replace("e-05", "e-5")
     expect(page.locator("#delta-bounds")).to_have_text(f"between {delta}")
-    expect(page.locator("#sums")).to_contain_text("2 releases: S = 0.021")
+    expect(page.locator("#sums")).to_contain_text("2 releases: noise cost 0.021")
 
 
 def test_a_budget_is_chosen_from_the_list_and_kept_in_the_link(visit: Visit, platform: Platform) -> None:
@@ -142,7 +142,7 @@ def test_as_many_fit_as_the_page_says_and_not_one_more(visit: Visit, platform: P
     assert platform.charge(name, f"{name}-one-more").status_code == 409
 
     page.get_by_role("button", name="Refresh").click()
-    expect(page.locator("#verdict")).to_contain_text("No release like this fits any more.")
+    expect(page.locator("#verdict")).to_contain_text("No further release like this fits.")
     expect(page.locator("#gauge-place")).to_contain_text("the plan does not fit")
     expect(page.locator("#gauge-place .gauge")).to_have_class("gauge low")
 
@@ -212,7 +212,7 @@ def test_the_history_is_read_page_by_page_and_verified(visit: Visit, platform: P
     expect(page.get_by_role("button", name="Older entries")).to_be_hidden()
     expect(rows.first).to_contain_text("C_u\u00a01, σ\u00a05000, no threshold")
     expect(rows.nth(20)).to_contain_text("C_u\u00a051914, σ\u00a02229, τ\u00a01, τ*\u00a013952")
-    expect(rows.last).to_contain_text("Made: ε\u00a01, δ\u00a01e-4")
+    expect(rows.last).to_contain_text("Created: ε\u00a01, δ\u00a01e-4")
     page.get_by_role("button", name="Verify the history").click()
     expect(page.locator("#verified")).to_have_text(
         f"Intact: 23 entries, every hash and every sum. The last hash is {platform.look(name)['head']}"
@@ -221,7 +221,7 @@ def test_the_history_is_read_page_by_page_and_verified(visit: Visit, platform: P
 
 def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform) -> None:
     page, name = look(visit, platform.budget()), next(names)
-    page.get_by_text("Make a budget").click()
+    page.get_by_text("Create a budget").click()
     form = page.get_by_role("form", name="A new budget")
     for field, text in {
         "Name": name,
@@ -235,7 +235,7 @@ def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform
     expect(page.locator("#budget-title")).to_have_text(name)
     expect(page.locator("#budget-description")).to_have_text("<b>searches</b>")  # text, never markup
     settled(page)
-    page.get_by_text("Raise or lower the limit").click()
+    page.get_by_text("Change the limit").click()
     form = page.get_by_role("form", name="The limit")
     expect(form.get_by_label("Limit of ε")).to_have_value("2")
     form.get_by_label("Limit of ε").fill("2.5")
@@ -248,30 +248,30 @@ def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform
 
 def test_a_limit_that_is_none_is_refused_beside_its_field(visit: Visit, platform: Platform) -> None:
     page = look(visit, platform.budget())
-    page.get_by_text("Make a budget").click()
+    page.get_by_text("Create a budget").click()
     form = page.get_by_role("form", name="A new budget")
     form.get_by_label("Name").fill("two words")
     form.get_by_label("Limit of ε").fill("1")
     form.get_by_label("Limit of δ").fill("1.5")
     form.get_by_role("button").click()
 
-    expect(page.locator("#make-form-budget-error")).to_have_text("has characters that are not allowed here")
+    expect(page.locator("#create-form-budget-error")).to_have_text("has characters that are not allowed here")
     form.get_by_label("Name").fill("two-words")
     form.get_by_role("button").click()
-    expect(page.locator("#make-form-delta-error")).to_have_text("must be less than 1")
+    expect(page.locator("#create-form-delta-error")).to_have_text("must be less than 1")
     visit.complaints.clear()  # the browser notes the 422 in its console
 
 
 def test_a_name_that_is_taken_is_not_made_again(visit: Visit, platform: Platform) -> None:
     name = platform.budget()
     page = look(visit, platform.budget())
-    page.get_by_text("Make a budget").click()
+    page.get_by_text("Create a budget").click()
     form = page.get_by_role("form", name="A new budget")
     for field, text in {"Name": name, "Limit of ε": "9", "Limit of δ": "1e-3"}.items():
         form.get_by_label(field).fill(text)
     form.get_by_role("button").click()
 
-    expect(page.locator("#make-form-budget-error")).to_contain_text("is there already")
+    expect(page.locator("#create-form-budget-error")).to_contain_text("exists already")
     assert platform.look(name)["entries"] == 1
 
 
@@ -294,7 +294,7 @@ def test_a_limit_is_changed_of_the_budget_in_sight(visit: Visit, platform: Platf
     """While another one is on its way."""
     first, second = platform.budget(), platform.budget()
     page = look(visit, first)
-    page.get_by_text("Raise or lower the limit").click()
+    page.get_by_text("Change the limit").click()
     form = page.get_by_role("form", name="The limit")
     form.get_by_label("Limit of ε").fill("1.5")
     held = Held(page, f"/budgets/{second}")
@@ -334,7 +334,7 @@ def test_what_is_told_of_one_budget_is_not_shown_of_another(visit: Visit, platfo
 
 def test_what_is_being_typed_survives_a_refresh(visit: Visit, platform: Platform) -> None:
     page = look(visit, platform.budget(description="two\nlines"))
-    page.get_by_text("Raise or lower the limit").click()
+    page.get_by_text("Change the limit").click()
     form = page.get_by_role("form", name="The limit")
     form.get_by_label("Limit of ε").fill("1.25")
     with page.expect_response("**/budgets"):
@@ -350,7 +350,7 @@ def test_what_is_being_typed_survives_a_refresh(visit: Visit, platform: Platform
 def test_the_command_charges_what_is_planned(visit: Visit, platform: Platform) -> None:
     name = platform.budget()
     page = look(visit, name)
-    page.get_by_text("Charge it").click()
+    page.get_by_text("Charge this release").click()
     page.locator("#how").get_by_role("button", name="Copy").click()
 
     copied = page.evaluate("navigator.clipboard.readText()")
@@ -404,23 +404,23 @@ def test_a_key_opens_the_budgets_and_is_kept_nowhere(locked: tuple[Visit, str, P
     visit, key, _ = locked
     page = visit.page
     page.goto(f"{visit.url}/ledger")
-    page.get_by_label("Key", exact=True).fill("gsh_wrong")
-    page.get_by_role("button", name="Use this key").click()
+    page.get_by_label("Access key").fill("gsh_wrong")
+    page.get_by_role("button", name="Use this access key").click()
     expect(page.locator("#key-error")).to_have_text("A valid key is needed, as Authorization: Bearer.")
     expect(page.locator("#budget")).to_be_hidden()
 
-    page.get_by_label("Key", exact=True).fill(key)
-    page.get_by_role("button", name="Use this key").click()
+    page.get_by_label("Access key").fill(key)
+    page.get_by_role("button", name="Use this access key").click()
 
     expect(page.locator("#budget-title")).to_have_text("web")
     settled(page)
-    expect(page.get_by_label("Key", exact=True)).to_be_hidden()
+    expect(page.get_by_label("Access key")).to_be_hidden()
     expect(page.locator("#verdict")).to_contain_text("7 more releases like this fit.")
     expect(page.locator("#code")).to_contain_text("Bearer $GSH_KEY")
     kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, location.href])")
     assert key not in kept + page.content()
     page.reload()
-    expect(page.get_by_label("Key", exact=True)).to_have_value("")
+    expect(page.get_by_label("Access key")).to_have_value("")
 
 
 def test_a_history_that_was_changed_is_found_out(locked: tuple[Visit, str, Path]) -> None:
@@ -430,8 +430,8 @@ def test_a_history_that_was_changed_is_found_out(locked: tuple[Visit, str, Path]
     database.close()
     page = visit.page
     page.goto(f"{visit.url}/ledger")
-    page.get_by_label("Key", exact=True).fill(key)
-    page.get_by_role("button", name="Use this key").click()
+    page.get_by_label("Access key").fill(key)
+    page.get_by_role("button", name="Use this access key").click()
     page.get_by_role("button", name="Verify the history").click()
 
     expect(page.locator("#verified")).to_have_text("Entry 1 does not have the hash of its content and its predecessor.")
@@ -442,7 +442,7 @@ def test_after_an_outage_one_can_ask_again(locked: tuple[Visit, str, Path]) -> N
     page = visit.page
     page.goto(f"{visit.url}/ledger")
     page.locator("#key").fill(key)
-    page.get_by_role("button", name="Use this key").click()
+    page.get_by_role("button", name="Use this access key").click()
     settled(page)
     page.route("**/budgets", lambda route: route.abort())
     page.get_by_role("button", name="Refresh").click()
@@ -475,5 +475,5 @@ def test_the_promise_is_shown_where_a_larger_limit_was_lowered(visit: Visit, pla
     promised = platform.look(name)["promise"]
     assert promised["delta"] > LIMIT["delta"]
     expect(look(visit, name).locator("#promise")).to_contain_text(
-        "at ε = 0.5, as releases were made under a larger limit"
+        "at ε = 0.5, because releases were made under a larger limit"
     )

@@ -55,7 +55,7 @@ def test_releases_of_other_groups_are_forgotten(visit: Visit) -> None:
     expect(visit.page.locator("#release-result")).to_contain_text("One release")
     visit.page.locator("#groups").fill("big, 1000000")
 
-    expect(visit.page.locator("#release-result")).to_contain_text("Nothing released yet")
+    expect(visit.page.locator("#release-result")).to_contain_text("No release yet")
 
 
 def test_a_release_that_does_not_reach_the_service_is_said(visit: Visit) -> None:
@@ -68,13 +68,22 @@ def test_a_release_that_does_not_reach_the_service_is_said(visit: Visit) -> None
     visit.complaints.clear()
 
 
-@pytest.mark.parametrize("groups", ["a, 5\na, 6", "a, many", "a", "a, -1"], ids=["twice", "word", "none", "negative"])
-def test_what_is_wrong_with_the_groups_is_said_beside_them(visit: Visit, groups: str) -> None:
+@pytest.mark.parametrize(
+    ("groups", "error"),
+    [
+        ("a, 5\na, 6", "Group 2: group key "),
+        ("b, 5\n\na, many", "Group 2: count must be "),
+        ("a", "Group 1: count must be "),
+        ("a, -1", "Group 1: count must be "),
+    ],
+    ids=["twice", "word", "none", "negative"],
+)
+def test_an_error_names_the_group_next_to_the_groups(visit: Visit, groups: str, error: str) -> None:
     visit.open()
     visit.page.locator("#groups").fill(groups)
     visit.page.get_by_role("button", name="Release", exact=True).click()
 
-    expect(visit.page.locator("#groups-error")).to_contain_text("/groups")
+    expect(visit.page.locator("#groups-error")).to_contain_text(error)
     expect(visit.page.locator("#groups")).to_have_attribute("aria-invalid", "true")
-    expect(visit.page.locator("#release-result")).to_contain_text("Nothing released yet")
+    expect(visit.page.locator("#release-result")).to_contain_text("No release yet")
     visit.complaints.clear()  # the browser notes each 422 in its console

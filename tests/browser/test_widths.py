@@ -112,7 +112,7 @@ def budgets_with_errors(visit: Visit) -> None:
     form = page.get_by_role("form", name="A new budget")
     form.get_by_label("Name").fill("two words")
     form.get_by_role("button").click()
-    expect(page.locator("#make-form-budget-error")).not_to_be_empty()
+    expect(page.locator("#create-form-budget-error")).not_to_be_empty()
     page.locator("#plan-times").fill("1001")
     expect(page.locator("#plan-times-error")).not_to_be_empty()
     expect(page.locator("#budgets-error")).not_to_be_empty()
@@ -123,8 +123,8 @@ def locked_budgets(visit: Visit) -> None:
     refusal = {"status": 401, "detail": "A key is needed."}
     visit.page.route("**/budgets", lambda route: route.fulfill(status=401, json=refusal))
     visit.page.goto(f"{visit.url}/ledger")
-    visit.page.get_by_label("Key", exact=True).fill("k" * 100)
-    visit.page.get_by_role("button", name="Use this key").click()
+    visit.page.get_by_label("Access key").fill("k" * 100)
+    visit.page.get_by_role("button", name="Use this access key").click()
     expect(visit.page.locator("#key-error")).not_to_be_empty()
     visit.complaints.clear()  # the browser notes the 401 in its console
 
