@@ -46,7 +46,7 @@ export function wireRelease() {
   }
 
   function complain(...failures) {
-    showErrors(form, failures.map(byGroup), () => "groups");
+    showErrors(form, failures.map(byColumn), () => "groups");
   }
 
   function show() {
@@ -95,19 +95,15 @@ export function wireRelease() {
   };
 }
 
-/** Errors name the group by its place in the text, not by a JSON pointer. */
-function byGroup(failure) {
+/** Errors name a column of the text, not a JSON pointer: "/groups/counts must be …" becomes "Counts must be …". */
+function byColumn(failure) {
   if (!(failure instanceof Problem)) return failure;
   const errors = failure.errors.map(({ pointer, detail }) => {
-    const [, row] = pointer.match(/^\/groups\/.*\/(\d+)$/) ?? [];
-    return { pointer, detail: row === undefined ? detail : `Group ${Number(row) + 1}: ${columnOf(pointer)} ${detail}` };
+    const [list, name] = pointer.split("/").slice(2);
+    const subject = { keys: "Group keys", counts: "Counts", values: name }[list];
+    return { pointer, detail: subject ? `${subject} ${detail}` : detail };
   });
   return new Problem({ detail: failure.message, errors }, failure.status);
-}
-
-function columnOf(pointer) {
-  const [kind, name] = pointer.split("/").slice(2);
-  return { keys: "group key", counts: "count" }[kind] ?? name;
 }
 
 function sampleOf({ tau_star, aggregates }) {
