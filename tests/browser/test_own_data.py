@@ -1,4 +1,4 @@
-"""The user's own group sizes: counted in the page, right to the digits shown, and never sent."""
+"""The user's own group sizes: counted in the page, correct to the shown digits, and never sent."""
 
 import math
 from pathlib import Path
@@ -18,14 +18,14 @@ def keep_probability(n: int) -> float:
 
 
 def module(case_study: Visit, name: str, call: str, argument: object) -> object:
-    """What a call of a module's function gives; ``it`` is the module."""
+    """The result of a call to a module's function; ``it`` is the module."""
     return case_study.page.evaluate(
         f"async argument => {{ const it = await import('./web/explorer/{name}.js'); return {call}; }}", argument
     )
 
 
 def test_sizes_are_counted_without_a_request(visit: Visit) -> None:
-    """Pasted, then from a file: not one request while the shares appear."""
+    """Pasted sizes and an example: the page sends no request."""
     visit.open()
     visit.requests.clear()
     visit.page.locator("#sizes").fill("\n".join(map(str, SIZES)))
@@ -102,7 +102,7 @@ def test_a_million_sizes_are_counted_by_how_often_they_occur(case_study: Visit) 
 
 
 def test_the_normal_tail_is_right_to_thirteen_digits(case_study: Visit) -> None:
-    """Against 60 digits, on both sides of where the series hands over to the continued fraction."""
+    """Against 60 digits, for the series and for the continued fraction."""
     points = [k / 8 for k in range(-300, 301)]
     tails = module(case_study, "normal-distribution", "argument.map(it.tail)", points)
 

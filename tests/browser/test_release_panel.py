@@ -1,4 +1,4 @@
-"""The panel that tries a release: what comes out, that it changes, and what it warns of."""
+"""The trial release: its result, its randomness, its warning and its errors."""
 
 import pytest
 from playwright.sync_api import expect
@@ -11,7 +11,7 @@ def cells(visit: Visit, group: str) -> list[str]:
 
 
 def test_the_same_groups_come_out_differently_each_time(visit: Visit) -> None:
-    """A dozen groups, of which the largest is always shown; its two counts differ."""
+    """The largest of twelve groups is always shown. Its two counts differ."""
     visit.open()
     expect(visit.page.locator(".warning")).to_contain_text("spends privacy")
     assert len(visit.page.locator("#groups").input_value().splitlines()) == 12
@@ -58,7 +58,7 @@ def test_releases_of_other_groups_are_forgotten(visit: Visit) -> None:
     expect(visit.page.locator("#release-result")).to_contain_text("No release yet")
 
 
-def test_a_release_that_does_not_reach_the_service_is_said(visit: Visit) -> None:
+def test_an_unreachable_service_is_reported(visit: Visit) -> None:
     visit.open()
     visit.page.route("**/release", lambda route: route.abort())
     visit.page.get_by_role("button", name="Release", exact=True).click()
@@ -86,4 +86,4 @@ def test_an_error_in_the_groups_names_their_column(visit: Visit, groups: str, er
     expect(visit.page.locator("#groups-error")).to_contain_text(error)
     expect(visit.page.locator("#groups")).to_have_attribute("aria-invalid", "true")
     expect(visit.page.locator("#release-result")).to_contain_text("No release yet")
-    visit.complaints.clear()  # the browser notes each 422 in its console
+    visit.complaints.clear()  # the browser logs each 422 in its console

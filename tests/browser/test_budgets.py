@@ -1,4 +1,4 @@
-"""The budgets in the browser: the gauge, what fits, the history, limits made and changed, and keys."""
+"""The budgets page: the gauge, plans, the history, new and changed limits, and access keys."""
 
 import itertools
 import sqlite3
@@ -25,13 +25,13 @@ names = (f"budget-{number}" for number in itertools.count())
 
 
 class Platform:
-    """What a data platform does meanwhile, over the same API."""
+    """A data platform that uses the same API at the same time."""
 
     def __init__(self, url: str) -> None:
         self.client = httpx.Client(base_url=url)
 
     def budget(self, charges: int = 0, **limit: object) -> str:
-        """A new budget, with so many weekly releases charged."""
+        """A new budget, charged with this many weekly releases."""
         name = next(names)
         assert self.client.put(f"/budgets/{name}", json=LIMIT | limit).status_code == 200
         for week in range(charges):
@@ -49,7 +49,7 @@ class Platform:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service of its own: a page that names no budget shows the first, and that must be one of these."""
+    """A service for this file: without a budget in the link, the page shows the first one of the service."""
     with Service(temporary=tmp_path_factory.mktemp("service")) as running:
         yield running
 
@@ -62,7 +62,7 @@ def platform(service: Service) -> Iterator[Platform]:
 
 
 def look(visit: Visit, name: str, query: str = "") -> Page:
-    """Go to a budget, and wait until all of it is told."""
+    """Go to a budget, and wait until all of it is shown."""
     visit.page.goto(f"{visit.url}/ledger?budget={name}{query}")
     settled(visit.page)
     return visit.page
@@ -74,7 +74,7 @@ def settled(page: Page) -> None:
 
 
 def plan(page: Page, **fields: object) -> Locator:
-    """Type a plan, and wait for what is said of the last of it."""
+    """Type a plan, and wait for the verdict on it."""
     for field, text in fields.items():
         page.locator(f"#plan-{field}").fill(str(text))
     page.wait_for_url(lambda url: all(f"{field}={text}" in url for field, text in fields.items() if text != ""))
@@ -99,7 +99,7 @@ def test_the_gauge_shows_what_is_used_and_what_a_plan_adds(visit: Visit, platfor
     assert planned["x"] == pytest.approx(now["x"] + now["width"], abs=0.5)
 
 
-def test_the_figures_are_those_of_the_service_from_both_sides(visit: Visit, platform: Platform) -> None:
+def test_the_figures_show_the_bounds_of_the_service(visit: Visit, platform: Platform) -> None:
     name = platform.budget(charges=2)
     page = look(visit, name)
     spent = platform.look(name)["spent"]
@@ -159,7 +159,7 @@ def test_a_plan_of_several_is_previewed_together(visit: Visit, platform: Platfor
     expect(verdict).not_to_contain_text("as little as")
 
 
-def test_the_smallest_noise_for_what_is_left_can_be_taken_over(visit: Visit, platform: Platform) -> None:
+def test_the_smallest_noise_for_the_remaining_budget_can_be_planned(visit: Visit, platform: Platform) -> None:
     name = platform.budget(charges=3)
     page = look(visit, name)
     plan(page, times=2)
@@ -186,7 +186,7 @@ def test_the_smallest_noise_for_what_is_left_can_be_taken_over(visit: Visit, pla
         ("times", "1001", "must have at most 1000 items"),
     ],
 )
-def test_errors_stand_beside_their_field(visit: Visit, platform: Platform, field: str, text: str, error: str) -> None:
+def test_errors_stand_next_to_their_field(visit: Visit, platform: Platform, field: str, text: str, error: str) -> None:
     page = look(visit, platform.budget())
     page.locator(f"#plan-{field}").fill(text)
 
@@ -195,7 +195,7 @@ def test_errors_stand_beside_their_field(visit: Visit, platform: Platform, field
     expect(page.locator("#plan [aria-invalid=true]")).to_have_count(1)  # there and nowhere else
     expect(page.locator("#verdict")).to_be_empty()
     expect(page.locator("#gauge-place")).not_to_contain_text("plan")
-    visit.complaints.clear()  # the browser notes the 422 in its console
+    visit.complaints.clear()  # the browser logs the 422 in its console
 
 
 def test_the_history_is_read_page_by_page_and_verified(visit: Visit, platform: Platform) -> None:
@@ -246,7 +246,7 @@ def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform
     assert platform.look(name)["limit"] == {"epsilon": 2.5, "delta": 1e-5, "mu_squared": None, "hazard": None}
 
 
-def test_a_limit_that_is_none_is_refused_beside_its_field(visit: Visit, platform: Platform) -> None:
+def test_an_invalid_limit_is_refused_next_to_its_field(visit: Visit, platform: Platform) -> None:
     page = look(visit, platform.budget())
     page.get_by_text("Create a budget").click()
     form = page.get_by_role("form", name="A new budget")
@@ -259,10 +259,10 @@ def test_a_limit_that_is_none_is_refused_beside_its_field(visit: Visit, platform
     form.get_by_label("Name").fill("two-words")
     form.get_by_role("button").click()
     expect(page.locator("#create-form-delta-error")).to_have_text("must be less than 1")
-    visit.complaints.clear()  # the browser notes the 422 in its console
+    visit.complaints.clear()  # the browser logs the 422 in its console
 
 
-def test_a_name_that_is_taken_is_not_made_again(visit: Visit, platform: Platform) -> None:
+def test_a_budget_is_not_created_twice(visit: Visit, platform: Platform) -> None:
     name = platform.budget()
     page = look(visit, platform.budget())
     page.get_by_text("Create a budget").click()
@@ -276,7 +276,7 @@ def test_a_name_that_is_taken_is_not_made_again(visit: Visit, platform: Platform
 
 
 class Held:
-    """Requests to a path that are let go when the test says so."""
+    """Requests to a path that wait until the test lets them go."""
 
     def __init__(self, page: Page, path: str) -> None:
         self._routes: list[Route] = []
@@ -290,8 +290,8 @@ class Held:
             route.continue_()
 
 
-def test_a_limit_is_changed_of_the_budget_in_sight(visit: Visit, platform: Platform) -> None:
-    """While another one is on its way."""
+def test_a_change_of_the_limit_concerns_the_shown_budget(visit: Visit, platform: Platform) -> None:
+    """Even while another budget loads."""
     first, second = platform.budget(), platform.budget()
     page = look(visit, first)
     page.get_by_text("Change the limit").click()
@@ -311,7 +311,7 @@ def test_a_limit_is_changed_of_the_budget_in_sight(visit: Visit, platform: Platf
     assert platform.look(second)["entries"] == 1
 
 
-def test_what_is_told_of_one_budget_is_not_shown_of_another(visit: Visit, platform: Platform) -> None:
+def test_late_answers_about_one_budget_are_not_shown_for_another(visit: Visit, platform: Platform) -> None:
     long, short = platform.budget(), platform.budget(charges=1)
     for number in range(25):
         platform.charge(long, f"{long}-{number}", {"c_u": 1, "sigma": 5000})
@@ -332,7 +332,7 @@ def test_what_is_told_of_one_budget_is_not_shown_of_another(visit: Visit, platfo
     expect(page.locator("#verified")).to_be_empty()
 
 
-def test_what_is_being_typed_survives_a_refresh(visit: Visit, platform: Platform) -> None:
+def test_typed_text_survives_a_refresh(visit: Visit, platform: Platform) -> None:
     page = look(visit, platform.budget(description="two\nlines"))
     page.get_by_text("Change the limit").click()
     form = page.get_by_role("form", name="The limit")
@@ -369,7 +369,7 @@ def test_the_explorer_leads_to_a_plan(visit: Visit, platform: Platform) -> None:
     expect(visit.page.locator("#plan-tau_star")).to_have_value("13951.051328063842")
 
 
-def test_a_budget_that_is_not_there_is_said_so(visit: Visit, platform: Platform) -> None:
+def test_an_unknown_budget_is_reported(visit: Visit, platform: Platform) -> None:
     platform.budget()
     page = look(visit, "nowhere")
 
@@ -387,7 +387,7 @@ def test_axe_finds_no_fault(visit: Visit, platform: Platform) -> None:
 
 @pytest.fixture
 def locked(window: BrowserContext, tmp_path: Path) -> Iterator[tuple[Visit, str, Path]]:
-    """A tab at a service with a key, the key, and where the ledger is."""
+    """A tab at a service that requires an access key, the access key, and the ledger's file."""
     place = tmp_path / "ledger.sqlite3"
     ledger = open_ledger(str(place), "")
     key, kept = new_key(frozenset({"release", "admin"}), frozenset(), "", "2026-11-16T12:00:00Z")
@@ -400,7 +400,7 @@ def locked(window: BrowserContext, tmp_path: Path) -> Iterator[tuple[Visit, str,
         visit.page.close()
 
 
-def test_a_key_opens_the_budgets_and_is_kept_nowhere(locked: tuple[Visit, str, Path]) -> None:
+def test_an_access_key_opens_the_budgets_and_is_stored_nowhere(locked: tuple[Visit, str, Path]) -> None:
     visit, key, _ = locked
     page = visit.page
     page.goto(f"{visit.url}/ledger")
@@ -423,7 +423,7 @@ def test_a_key_opens_the_budgets_and_is_kept_nowhere(locked: tuple[Visit, str, P
     expect(page.get_by_label("Access key")).to_have_value("")
 
 
-def test_a_history_that_was_changed_is_found_out(locked: tuple[Visit, str, Path]) -> None:
+def test_a_changed_history_is_detected(locked: tuple[Visit, str, Path]) -> None:
     visit, key, place = locked
     with sqlite3.connect(place) as database:
         database.execute("UPDATE entries SET at = '2026-11-15T12:00:00Z'")
@@ -437,7 +437,7 @@ def test_a_history_that_was_changed_is_found_out(locked: tuple[Visit, str, Path]
     expect(page.locator("#verified")).to_have_text("Entry 1 does not have the hash of its content and its predecessor.")
 
 
-def test_after_an_outage_one_can_ask_again(locked: tuple[Visit, str, Path]) -> None:
+def test_after_an_outage_refresh_works(locked: tuple[Visit, str, Path]) -> None:
     visit, key, _ = locked
     page = visit.page
     page.goto(f"{visit.url}/ledger")
@@ -456,7 +456,7 @@ def test_after_an_outage_one_can_ask_again(locked: tuple[Visit, str, Path]) -> N
     expect(page.locator("#budgets-error")).to_be_empty()
 
 
-def test_without_a_budget_one_can_be_made(window: BrowserContext, tmp_path: Path) -> None:
+def test_the_first_budget_can_be_created(window: BrowserContext, tmp_path: Path) -> None:
     with Service(temporary=tmp_path) as service:
         page = window.new_page()
         page.goto(f"{service.url}/ledger")
@@ -467,7 +467,7 @@ def test_without_a_budget_one_can_be_made(window: BrowserContext, tmp_path: Path
 
 
 def test_the_promise_is_shown_where_a_larger_limit_was_lowered(visit: Visit, platform: Platform) -> None:
-    """Releases were made under the larger one, so the lower limit alone would say too little."""
+    """Releases were made under the larger limit, so the lower limit alone would promise too much."""
     name = platform.budget(charges=1)
     expect(look(visit, name).locator("#promise")).to_be_empty()
     assert platform.client.put(f"/budgets/{name}", json=LIMIT | {"epsilon": 0.5}).status_code == 200
