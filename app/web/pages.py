@@ -11,7 +11,9 @@ from typing import NamedTuple
 __all__ = ["PAGES", "Page", "html"]
 
 _FOLDER = Path(__file__).parent
-_SHARED_STYLES = ("web/shared/tokens.css", "web/shared/header.css", "web/shared/page.css", "web/shared/components.css")
+_HEADER = ("web/shared/tokens.css", "web/shared/header.css")
+_TEXT = (*_HEADER, "web/shared/page.css")
+_PANELS = (*_TEXT, "web/shared/components.css")
 
 
 class Page(NamedTuple):
@@ -34,7 +36,7 @@ PAGES = (
         title="Gaussian sparse histogram explorer",
         description="The exact noise and threshold for a private group-by table.",
         main="answer",
-        styles=(*_SHARED_STYLES, "web/explorer/explorer.css", "web/explorer/panels.css"),
+        styles=(*_PANELS, "web/explorer/explorer.css", "web/explorer/panels.css"),
     ),
     Page(
         name="budgets",
@@ -43,7 +45,7 @@ PAGES = (
         title="Budgets · Gaussian sparse histogram",
         description="The total privacy cost of releases about the same people, and the remaining budget.",
         main="budget",
-        styles=(*_SHARED_STYLES, "web/budgets/gauge.css", "web/budgets/budgets.css"),
+        styles=(*_PANELS, "web/budgets/gauge.css", "web/budgets/budgets.css"),
     ),
     Page(
         name="reference",
@@ -52,7 +54,7 @@ PAGES = (
         title="Reference · Gaussian sparse histogram",
         description="Every operation of the API, its fields and its examples.",
         main="operations",
-        styles=(*_SHARED_STYLES, "web/reference/reference.css"),
+        styles=(*_TEXT, "web/reference/reference.css"),
     ),
     Page(
         name="swagger",
@@ -62,7 +64,7 @@ PAGES = (
         description="Swagger UI: send requests to every operation of the API.",
         main="swagger-ui",
         # Without the element styles of page.css: Swagger UI has its own.
-        styles=("swagger/swagger-ui.css", *_SHARED_STYLES[:2], "web/swagger/swagger.css"),
+        styles=("swagger/swagger-ui.css", *_HEADER, "web/swagger/swagger.css"),
     ),
 )
 
