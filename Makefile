@@ -28,11 +28,12 @@ test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp node_modules/
 quick: $(VENV)/test.stamp
 	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or clients or slow)"
 
-check: $(VENV)/test.stamp
+check: $(VENV)/test.stamp node_modules/stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
+	node_modules/.bin/biome check --error-on-warnings
 
 bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
 	$(BIN)/python -m benchmarks

@@ -1,6 +1,6 @@
-"""Files of installed packages over HTTP: read and compressed once, then served from memory.
+"""Files and pages over HTTP: compressed once, then served from memory, with an ETag.
 
-Starlette's StaticFiles hops to a thread for each file, and a page of twenty small modules feels it.
+Starlette's StaticFiles uses a thread for each file. That is slow for a page of twenty small modules.
 """
 
 import gzip
@@ -13,29 +13,45 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from starlette._utils import get_route_path
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-__all__ = ["Assets", "package_folder"]
+__all__ = ["Assets", "Content", "package_folder"]
 
 _LARGE = 100_000
-_making = threading.Lock()
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+_reading = threading.Lock()
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
-class _Content(NamedTuple):
+class Content(NamedTuple):
+    """Bytes to send, as they are and compressed."""
+
     plain: bytes
     compressed: bytes
     etag: str
     media_type: str
 
+    @classmethod
+    def of(cls, plain: bytes, media_type: str) -> "Content":
+        etag = f'"{hashlib.blake2b(plain, digest_size=12).hexdigest()}"'
+        return cls(plain, gzip.compress(plain, 6), etag, media_type)
 
-def package_folder(package: str, folder: str) -> Path:
-    """A folder of an installed package, found without importing it."""
+    def response(self, scope: Scope, headers: Mapping[str, str]) -> Response:
+        """The content, compressed if the client accepts that, or 304 if the client has it already."""
+        sent = {**headers, "ETag": self.etag, "Vary": "Accept-Encoding"}
+        asked = Headers(scope=scope)
+        if asked.get("if-none-match") == self.etag:
+            return Response(status_code=304, headers=sent)
+        if "gzip" in asked.get("accept-encoding", ""):
+            return Response(self.compressed, 200, sent | {"Content-Encoding": "gzip"}, self.media_type)
+        return Response(self.plain, 200, sent, self.media_type)
+
+
+def package_folder(package: str, folder: str = "") -> Path:
+    """A folder of an installed package, found without importing the package."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(package)
@@ -43,18 +59,15 @@ def package_folder(package: str, folder: str) -> Path:
 
 
 class Assets:
-    """An ASGI application for the files of one folder with these endings."""
+    """An ASGI application for the files below one folder whose names have one of these endings."""
 
     def __init__(self, folder: Path, endings: tuple[str, ...], headers: Mapping[str, str]) -> None:
-        self._files = {path.name: path for path in sorted(folder.iterdir()) if path.name.endswith(endings)}
+        found = sorted(path for path in folder.rglob("*") if path.name.endswith(endings))
+        self._files = {path.relative_to(folder).as_posix(): path for path in found}
         self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self.response(get_route_path(scope).removeprefix("/"), scope)
-        await response(scope, receive, send)
-
-    async def response(self, name: str, scope: Scope) -> Response:
-        path = self._files.get(name)
+        path = self._files.get(scope["path"].removeprefix(scope["root_path"]).removeprefix("/"))
         if path is None:
             raise HTTPException(404)
         if scope["method"] not in {"GET", "HEAD"}:
@@ -64,24 +77,16 @@ class Assets:
             content = _content(path, status.st_mtime_ns)
         else:
             content = await run_in_threadpool(_content, path, status.st_mtime_ns)
-        headers = {**self._headers, "ETag": content.etag, "Vary": "Accept-Encoding"}
-        asked = Headers(scope=scope)
-        if asked.get("if-none-match") == content.etag:
-            return Response(status_code=304, headers=headers)
-        if "gzip" in asked.get("accept-encoding", ""):
-            return Response(content.compressed, 200, headers | {"Content-Encoding": "gzip"}, content.media_type)
-        return Response(content.plain, 200, headers, content.media_type)
+        await content.response(scope, self._headers)(scope, receive, send)
 
 
-def _content(path: Path, modified: int) -> _Content:
-    """Made once, for all who ask meanwhile. Compressing a large file takes a second and much memory."""
-    with _making:
-        return _made(path, modified)
+def _content(path: Path, modified: int) -> Content:
+    """One thread reads and the others wait: compressing a large file takes a second and much memory."""
+    with _reading:
+        return _read(path, modified)
 
 
 @lru_cache(maxsize=128)
-def _made(path: Path, _modified: int) -> _Content:
-    plain = path.read_bytes()
-    etag = f'"{hashlib.blake2b(plain, digest_size=12).hexdigest()}"'
+def _read(path: Path, _modified: int) -> Content:
     media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    return _Content(plain, gzip.compress(plain, 6), etag, media_type)
+    return Content.of(path.read_bytes(), media_type)

@@ -1,4 +1,4 @@
-"""The pages: everything they need is here, by relative URLs, and the headers let nothing else in."""
+"""The pages: they load from the service alone, by relative URLs, and their headers enforce it."""
 
 import re
 from pathlib import Path
@@ -9,10 +9,16 @@ import pytest
 import app.web
 from tests.api.client import Client, problem_errors
 
-PAGES = ("/", "/reference", "/docs")
-FILES = sorted((Path(app.web.__path__[0]) / "static").iterdir())
+PAGES = ("/", "/ledger", "/reference", "/docs")
+WEB = Path(app.web.__path__[0])
+FILES = sorted(path for path in WEB.rglob("*") if path.suffix in {".css", ".html", ".js", ".svg"})
 LINKS = re.compile(r"""(?:src|href|data-then)=["']([^"'#]+)["']""")
-IMPORTS = re.compile(r"""from ["']\./([^"']+)["']""")
+LINK_IN_HEADER = re.compile(r'<a (?:class="brand" )?href="([^"]+)"( aria-current="page")?>')
+IMPORTS = re.compile(r"""(?:from |import\()["'](\.[^"']+)["']""")
+
+
+def file_id(path: Path) -> str:
+    return path.relative_to(WEB).as_posix()
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -29,28 +35,58 @@ def test_what_a_page_links_to_is_there_and_relative(client: Client, page: str) -
         assert client.get(urljoin(page, link)).status_code == 200, link
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".js"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".js"], ids=file_id)
 def test_what_a_module_imports_is_there(client: Client, path: Path) -> None:
     for name in IMPORTS.findall(path.read_text()):
-        assert client.get(f"/web/{name}").headers["content-type"] == "text/javascript; charset=utf-8"
+        imported = client.get(urljoin(f"/web/{file_id(path)}", name))
+        assert imported.headers.get("content-type") == "text/javascript; charset=utf-8", name
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES)
+def test_the_header_has_the_same_links_on_every_page_and_marks_the_current_one(client: Client, page: str) -> None:
+    (header,) = re.findall("<header.*?</header>", client.get(page).text, re.DOTALL)
+    links = LINK_IN_HEADER.findall(header)
+
+    assert [path for path, _ in links] == [".", "ledger", "reference", "docs"]
+    assert [urljoin("/", path) for path, mark in links if mark] == [page]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_skip_link_leads_into_the_page(client: Client, page: str) -> None:
+    text = client.get(page).text
+    (target,) = re.findall(r'<a class="skip" href="#([\w-]+)">', text)
+
+    assert len(re.findall(rf'id="{target}"[^>]* tabindex="-1"', text)) == 1
+
+
+def test_every_colour_is_written_once() -> None:
+    """In tokens.css, in a light and a dark form. Other style sheets use its names."""
+    tokens = (WEB / "shared" / "tokens.css").read_text()
+    names = re.findall(r"^  (--[\w-]+):", tokens, re.MULTILINE)
+    others = [path for path in FILES if path.suffix == ".css" and path.name != "tokens.css"]
+
+    assert len(names) == len(set(names)) > 20
+    assert {file_id(path) for path in others if re.search(r"#[0-9a-f]{3,8}\b(?!-)|rgb\(", path.read_text())} == set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=file_id)
 def test_no_file_names_another_host(path: Path) -> None:
-    """Not in links, not in scripts; names of XML are no addresses."""
+    """Neither in links nor in scripts. An XML namespace is not an address."""
     assert re.findall(r"(?:https?:)?//[\w-]+\.\w+", path.read_text().replace("http://www.w3.org/2000/svg", "")) == []
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".html"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".html"], ids=file_id)
 def test_nothing_is_inline(path: Path) -> None:
-    """The policy would refuse it."""
+    """The policy forbids inline scripts and styles."""
     page = path.read_text()
 
     assert not re.search(r"<script(?![^>]*\bsrc=)", page)
     assert not re.search(r"<style|\sstyle=|\son\w+=", page)
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/web/main.js", "/plotly/plotly.min.js", "/swagger/swagger-ui.css"])
+@pytest.mark.parametrize(
+    "path", [*PAGES, "/web/explorer/explorer.js", "/plotly/plotly.min.js", "/swagger/swagger-ui.css"]
+)
 def test_every_page_has_the_security_headers(client: Client, path: str) -> None:
     headers = client.get(path).headers
     policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
@@ -64,27 +100,29 @@ def test_every_page_has_the_security_headers(client: Client, path: str) -> None:
     assert headers["cross-origin-opener-policy"] == "same-origin"
 
 
-def test_large_files_travel_compressed_and_only_when_changed(client: Client) -> None:
-    first = client.request("GET", "/plotly/plotly.min.js", headers={"accept-encoding": "gzip"})
-    second = client.request("GET", "/plotly/plotly.min.js", headers={"if-none-match": first.headers["etag"]})
-    plain = client.request("GET", "/plotly/plotly.min.js", headers={"accept-encoding": "identity"})
+@pytest.mark.parametrize("path", ["/", "/ledger", "/plotly/plotly.min.js"])
+def test_pages_and_large_files_travel_compressed_and_only_when_changed(client: Client, path: str) -> None:
+    first = client.request("GET", path, headers={"accept-encoding": "gzip"})
+    second = client.request("GET", path, headers={"if-none-match": first.headers["etag"]})
+    plain = client.request("GET", path, headers={"accept-encoding": "identity"})
 
     assert first.headers["content-encoding"] == "gzip"
-    assert int(first.headers["content-length"]) < len(plain.content) / 3
+    assert int(first.headers["content-length"]) < len(plain.content) / 2
     assert first.content == plain.content
     assert (second.status_code, second.content) == (304, b"")
 
 
 @pytest.mark.parametrize(
-    "path", ["/web/", "/web/nothing.js", "/web/../__init__.py", "/web/index.html", "/plotly/datasets"]
+    "path",
+    ["/web/", "/web/nothing.js", "/web/../__init__.py", "/web/explorer/page.html", "/web/pages.py", "/plotly/datasets"],
 )
 def test_nothing_else_is_served(client: Client, path: str) -> None:
     problem_errors(client.get(path), 404, "not-found")
 
 
 def test_files_are_for_reading(client: Client) -> None:
-    problem_errors(client.post("/web/main.js", {}), 405, "method-not-allowed")
-    assert client.request("HEAD", "/web/main.js").status_code == 200
+    problem_errors(client.post("/web/explorer/explorer.js", {}), 405, "method-not-allowed")
+    assert client.request("HEAD", "/web/explorer/explorer.js").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -99,7 +137,7 @@ def test_files_are_for_reading(client: Client) -> None:
     ],
 )
 def test_what_is_no_page_cannot_be_made_one(client: Client, method: str, path: str, status: int) -> None:
-    """Answers and errors are not to be run, framed or guessed the type of."""
+    """A browser must not run or frame an answer or an error, or guess its type."""
     response = client.request(method, path)
 
     assert response.status_code == status

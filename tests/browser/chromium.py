@@ -1,4 +1,4 @@
-"""The system's Chromium, for Playwright, whose own download is not needed."""
+"""The system's Chromium for Playwright, instead of Playwright's own download."""
 
 import os
 import shutil
@@ -21,12 +21,12 @@ _ARGUMENTS = [
 
 
 def launch(playwright: Playwright) -> Browser:
-    """A headless Chromium that asks nobody for anything."""
+    """A headless Chromium without background requests."""
     return playwright.chromium.launch(executable_path=_program(), args=_arguments())
 
 
 def launch_with_profile(playwright: Playwright, profile: Path, **options: Any) -> BrowserContext:
-    """The same, with a profile in a folder: it keeps what it has compiled."""
+    """A headless Chromium with a profile in a folder, where it caches compiled scripts."""
     return playwright.chromium.launch_persistent_context(
         profile, executable_path=_program(), args=_arguments(), **options
     )
@@ -39,5 +39,5 @@ def _program() -> str:
 
 
 def _arguments() -> list[str]:
-    """Root has no sandbox to give it."""
+    """Chromium's sandbox does not work for root."""
     return [*_ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else _ARGUMENTS

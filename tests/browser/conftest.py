@@ -1,8 +1,8 @@
-"""A service, two browsers that remember what they have compiled, and in each a tab that one test after the other has.
+"""A service, and two browsers with one tab each that the tests share.
 
-To load Plotly anew takes longer than most tests. Chromium keeps compiled scripts for a profile on the disk alone, and
-half of the rest for a tab that stays at the same host. So tests share both: each finds its tab at an empty page, with
-nothing stored. No test may leave a complaint or ask another host.
+Loading Plotly takes longer than most tests. Chromium caches compiled scripts only for a profile on disk, and more of
+them for a tab that stays at one host. So the tests share the profile and the tab. Each test starts at an empty page
+with empty storage. No test may leave an error in the console or send a request to another host.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.api.process import PATIENCE, Service
 from tests.browser.chromium import launch, launch_with_profile
 from tests.browser.visits import Visit
 
-expect.set_options(timeout=1000 * PATIENCE)  # a page is slow where the machine is busy
+expect.set_options(timeout=1000 * PATIENCE)  # a busy machine makes a page slow
 
 WINDOW = {"width": 1280, "height": 900}
 
@@ -49,11 +49,11 @@ def phone(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture(scope="module")
 def case_study(service: Service, window: BrowserContext) -> Iterator[Visit]:
-    """One tab with the first preset, for tests that leave it as they found it."""
+    """One tab with the first preset, for tests that do not change it."""
     visit = Visit(window.new_page(), service.url).open()
     yield visit
     visit.page.close()
-    assert [each for each in visit.complaints if "422" not in each] == []  # the browser notes what is refused
+    assert [each for each in visit.complaints if "422" not in each] == []  # the browser logs refused requests
     assert visit.hosts() <= {urlsplit(service.url).netloc}
 
 
@@ -69,10 +69,10 @@ def phone_tab(phone: BrowserContext) -> Page:
 
 @pytest.fixture
 def visit(service: Service, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    """A tab; parametrise indirectly to set the device, the viewport or the colour scheme."""
+    """A tab. Parametrise it indirectly to set the device, the viewport or the colour scheme."""
     options = {"device": "window", "viewport": WINDOW, "color_scheme": "light"} | getattr(request, "param", {})
     page: Page = request.getfixturevalue(f"{options['device']}_tab")
-    page.goto(f"{service.url}/healthz")  # away from what the test before has left
+    page.goto(f"{service.url}/healthz")  # leave the page of the test before
     page.evaluate("localStorage.clear()")
     page.set_viewport_size(options["viewport"])
     page.emulate_media(color_scheme=options["color_scheme"])
@@ -85,7 +85,7 @@ def visit(service: Service, request: pytest.FixtureRequest) -> Iterator[Visit]:
 
 @pytest.fixture
 def first_visit(service: Service, playwright: Playwright) -> Iterator[Visit]:
-    """A tab of a browser that has never been here."""
+    """A tab of a new browser with an empty cache."""
     browser = launch(playwright)
     visit = Visit(browser.new_page(viewport=WINDOW), service.url)
     yield visit

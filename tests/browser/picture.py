@@ -1,4 +1,4 @@
-"""``make screenshot``: the pictures of the pages for the README, and what a first visit costs."""
+"""``make screenshot``: the pictures of the pages for the README, and the cost of a first visit."""
 
 import statistics
 import tempfile
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def picture_budgets(browser: Browser, url: str) -> None:
-    """A budget for releases like the case study, three of them made and two planned."""
+    """A budget for releases like the case study: three are made, two are planned."""
     with httpx.Client(base_url=url) as platform:
         for name, charges in (("app-telemetry", 0), ("search", 6), ("web", 3)):
             limit = {"epsilon": 1, "delta": 1e-4, "description": "page views, all users"}
@@ -49,7 +49,7 @@ def picture_budgets(browser: Browser, url: str) -> None:
 
 
 def visited(browser: Browser, url: str, height: int = 900) -> Page:
-    """A first visit: a context has a cache of its own."""
+    """A first visit: a new context has an empty cache."""
     page = browser.new_context(viewport={"width": 1280, "height": height}, color_scheme="light").new_page()
     page.goto(url)
     page.locator("#plots[data-drawn]").wait_for()
@@ -57,7 +57,7 @@ def visited(browser: Browser, url: str, height: int = 900) -> Page:
 
 
 def costs(browser: Browser, url: str) -> str:
-    """The median first paint, and what travels before it and in all."""
+    """The median first paint, and the transferred bytes."""
     paints = []
     for _ in range(VISITS):
         page = visited(browser, url)

@@ -1,4 +1,4 @@
-"""The pages without a mouse, and by axe's rules."""
+"""The pages by keyboard alone, and by the rules of axe."""
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -13,7 +13,7 @@ LOOKS = {
 }
 
 
-# The name of what has the focus, and whether one can see it: a file button shows it around its label.
+# The focused element, and whether its outline is visible. A file button has the outline around its label.
 FOCUS = """() => {
   const it = document.activeElement;
   const seen = it.closest(".file") ?? it;
@@ -29,7 +29,7 @@ def faults(visit: Visit) -> list[str]:
 
 @pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
 def test_axe_finds_no_fault_in_the_explorer(visit: Visit) -> None:
-    """With everything open: further columns, group sizes counted, an error shown."""
+    """With every panel in use: a column, group sizes, an error."""
     visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&sigma=50&column=likes~0~1~1&code=sql")
     visit.page.get_by_role("button", name="Use an example").click()
     assert faults(visit) == []
@@ -37,7 +37,7 @@ def test_axe_finds_no_fault_in_the_explorer(visit: Visit) -> None:
     visit.page.locator("#epsilon").fill("-1")
     expect(visit.page.locator("#epsilon-error")).to_have_text("must be at least 0")
     assert faults(visit) == []
-    visit.complaints.clear()  # the browser notes the 422 in its console
+    visit.complaints.clear()  # the browser logs the 422 in its console
 
 
 @pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
@@ -49,7 +49,7 @@ def test_axe_finds_no_fault_in_the_reference(visit: Visit) -> None:
 
 
 def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
-    """And one always sees where one is: what has the focus has an outline."""
+    """The focused element always has an outline."""
     visit.open()
     reached: list[str] = []
     for _ in range(70):
@@ -59,7 +59,7 @@ def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
         assert outlined, name
 
     wanted = [
-        "Skip to the answer",
+        "Skip to main content",
         "theme",
         "Small app",
         "epsilon",
@@ -94,7 +94,7 @@ def test_a_question_is_asked_and_answered_by_keys_alone(visit: Visit) -> None:
 
 
 def test_results_are_announced(case_study: Visit) -> None:
-    """A screen reader hears the answer when it changes, and the field's error with the field."""
+    """A screen reader announces a new answer, and reads a field's error with the field."""
     page = case_study.page
 
     assert page.locator("#answer-live").get_attribute("aria-live") == "polite"

@@ -1,4 +1,4 @@
-"""What is copied runs as it is: curl and Python against the service, the query in DuckDB."""
+"""Copied code runs unchanged: curl and Python against the service, the query in DuckDB."""
 
 import json
 import re
@@ -58,7 +58,7 @@ def test_the_query_has_the_calibrated_numbers(visit: Visit) -> None:
 
 
 def test_the_query_runs_and_keeps_what_passes_both_thresholds(visit: Visit) -> None:
-    """Pages a and b are far above τ*; those of one user are below τ; NULL is nobody."""
+    """Pages a and b are far above τ*. Pages of one user are below τ. A NULL user is not counted."""
     sql = query(visit, COLUMNS)
     database = duckdb.connect()
     database.execute(VIEWS)
@@ -74,7 +74,7 @@ def test_the_query_runs_and_keeps_what_passes_both_thresholds(visit: Visit) -> N
 
 
 def test_the_noise_of_the_query_is_drawn_once_per_group(visit: Visit) -> None:
-    """Were it drawn again for the threshold, counts below τ* would come out."""
+    """If the threshold used a second draw, counts below τ* would appear."""
     sql = query(visit, "/?epsilon=1&delta=1e-3&c_u=1&tau=1")
     tau_star = float(re.findall(r"_users >= (\S+)", sql)[0])
     database = duckdb.connect()
@@ -92,7 +92,7 @@ BOUNDS = "column=a~0~0.5~1&column=b~-0.5~1.5~1&column=c~-1~2~1"
 
 
 def test_no_user_adds_more_to_a_sum_than_the_bounds_allow(visit: Visit) -> None:
-    """Rounding after clipping would make 1 of 0.5; whole numbers are rounded before."""
+    """Rounding after clipping would turn 0.5 into 1. So the query rounds before it clips."""
     sql = query(visit, f"/?epsilon=1&delta=0.5&c_u=1&tau=1&{BOUNDS}")
     database = duckdb.connect()
     database.execute(
@@ -107,7 +107,7 @@ def test_no_user_adds_more_to_a_sum_than_the_bounds_allow(visit: Visit) -> None:
 
 
 def test_a_column_may_have_any_name(visit: Visit) -> None:
-    """One called place must not switch the bound on groups per user off."""
+    """A column called place must not disable the bound on groups per user."""
     names = ["place", "lot", "users", "url", "Country", "_sum2", "_user"]
     columns = "&".join(f"column={name}~0~1~1" for name in names)
     sql = query(visit, f"/?epsilon=4&delta=0.5&c_u=2&tau=1&{columns}")
@@ -127,7 +127,7 @@ def test_a_column_may_have_any_name(visit: Visit) -> None:
 
 
 def test_a_user_is_counted_in_no_more_groups_than_stated(visit: Visit) -> None:
-    """With as many groups per user as there are, all are counted; with 3, three of 20."""
+    """With C_u = 3, three of 20 groups are counted. With C_u = 20, all are."""
     for c_u, counted in ((3, 3), (20, 20)):
         sql = query(visit, f"/?epsilon=5&delta=0.5&c_u={c_u}&tau=1")
         database = duckdb.connect()

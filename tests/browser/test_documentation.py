@@ -1,4 +1,4 @@
-"""Documentation that works offline: Swagger UI executes every operation, the reference shows all of them."""
+"""Documentation without another host: Swagger UI executes every operation, the reference shows all of them."""
 
 import io
 import re
@@ -21,7 +21,7 @@ OPERATIONS = {
 
 
 BUDGET = "web"
-"""The name that the examples of budgets have."""
+"""The budget in the OpenAPI examples."""
 
 
 def an_arrow_table() -> FilePayload:
@@ -36,7 +36,7 @@ def an_arrow_table() -> FilePayload:
 
 @pytest.fixture(scope="module")
 def swagger(service: Service, window: BrowserContext) -> Iterator[Visit]:
-    """One tab for all operations, as a person has it: Swagger UI takes two seconds to load."""
+    """One tab for all operations, because Swagger UI takes two seconds to load."""
     visit = Visit(window.new_page(), service.url)
     visit.page.goto(f"{visit.url}/docs")
     yield visit
@@ -45,7 +45,7 @@ def swagger(service: Service, window: BrowserContext) -> Iterator[Visit]:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_execute_answers_in_swagger(swagger: Visit, name: str) -> None:
-    """With the example as it stands there, and a table where one is to be chosen."""
+    """With the documented example, and a table if the operation takes a file."""
     method, path, operation = OPERATIONS[name]
     if "{id}" in path:
         httpx.put(f"{swagger.url}/budgets/{BUDGET}", json={"epsilon": 5, "delta": 1e-3}).raise_for_status()
@@ -61,6 +61,20 @@ def test_execute_answers_in_swagger(swagger: Visit, name: str) -> None:
     expect(block.locator(".live-responses-table .response-col_status").last).to_contain_text("20")
     block.locator(".opblock-summary-control").click()  # a page with many open is slow
     swagger.check()
+
+
+def test_swagger_follows_the_theme(visit: Visit) -> None:
+    visit.page.goto(f"{visit.url}/docs")
+    visit.page.locator(".opblock").first.wait_for()
+    ink = "getComputedStyle(document.querySelector('.opblock-summary-description')).color"
+    light = visit.page.evaluate(ink)
+    visit.page.emulate_media(color_scheme="dark")
+    visit.page.wait_for_function("light => " + ink + " !== light", arg=light)
+
+    visit.page.locator("#theme").click()
+
+    expect(visit.page.locator("#theme")).to_have_text("Theme: light")
+    visit.page.wait_for_function("light => " + ink + " === light", arg=light)
 
 
 def test_the_reference_has_every_operation_and_its_examples(visit: Visit) -> None:

@@ -1,4 +1,4 @@
-"""The explorer: the answer, the plots, the link that reproduces them, and errors where they belong."""
+"""The explorer: the answer, the plots, the link that reproduces them, and errors next to their fields."""
 
 import struct
 from pathlib import Path
@@ -15,7 +15,7 @@ DARK = {"color_scheme": "dark"}
 
 
 def test_the_page_loads_from_the_service_alone_and_without_a_complaint(first_visit: Visit) -> None:
-    """Every request is to the service; the fixture asserts that there was no console error either."""
+    """Every request goes to the service. The fixture asserts that the console has no error."""
     first_visit.open()
 
     paths = [request.url.removeprefix(first_visit.url) for request in first_visit.requests]
@@ -25,7 +25,7 @@ def test_the_page_loads_from_the_service_alone_and_without_a_complaint(first_vis
 
 
 def test_the_first_paint_waits_for_no_module(first_visit: Visit) -> None:
-    """Only the style sheets and one script of five lines stand before it."""
+    """Only the style sheets and one short script load before it."""
     first_visit.open()
     page = first_visit.page
     painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
@@ -34,11 +34,11 @@ def test_the_first_paint_waits_for_no_module(first_visit: Visit) -> None:
 
     scripts = [name.rpartition("/")[2] for name in asked_before if name.endswith(".js")]
     assert "plotly.min.js" not in scripts
-    assert set(scripts) <= {"first.js", "main.js"}
+    assert set(scripts) <= {"before-paint.js", "theme-switch.js", "explorer.js"}
 
 
 def test_nothing_moves_while_the_page_fills(first_visit: Visit) -> None:
-    """The cumulative layout shift, which the browser counts itself."""
+    """Measured as the cumulative layout shift, which the browser reports."""
     first_visit.page.add_init_script(
         "window.shift = 0; new PerformanceObserver(list => { for (const each of list.getEntries()) "
         "if (!each.hadRecentInput) window.shift += each.value; }).observe({type: 'layout-shift', buffered: true});"
@@ -48,7 +48,7 @@ def test_nothing_moves_while_the_page_fills(first_visit: Visit) -> None:
     assert first_visit.page.evaluate("window.shift") < 0.01
 
 
-def test_the_case_study_is_what_one_sees_first(case_study: Visit) -> None:
+def test_the_page_opens_with_the_case_study(case_study: Visit) -> None:
     case_study.expect_answer("2228.48", "13951.05")
     expect(case_study.page.locator("#sigma-exactly")).to_contain_text("2228.482632459166")
     expect(case_study.page.locator("#lead")).to_contain_text("σ = 2228.49 to every count")  # up: the safe side
@@ -59,7 +59,7 @@ def test_the_case_study_is_what_one_sees_first(case_study: Visit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("route", "cells"),
+    ("accounting", "cells"),
     [
         ("exact", ["2228.48", "13951.05", "none", "none"]),
         ("add-deltas", ["2274.43", "14713.04", "2.1 %", "5.5 %"]),
@@ -67,8 +67,8 @@ def test_the_case_study_is_what_one_sees_first(case_study: Visit) -> None:
         ("zcdp", ["2486.51", "16054.91", "11.6 %", "15.1 %"]),
     ],
 )
-def test_other_accountings_stand_beside_it(case_study: Visit, route: str, cells: list[str]) -> None:
-    expect(case_study.page.locator(f"#compare tr[data-route={route}] td")).to_have_text(cells)
+def test_the_table_compares_other_accountings(case_study: Visit, accounting: str, cells: list[str]) -> None:
+    expect(case_study.page.locator(f"#compare tr[data-accounting={accounting}] td")).to_have_text(cells)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_other_accountings_stand_beside_it(case_study: Visit, route: str, cells:
     ],
 )
 def test_numbers_to_use_are_rounded_to_the_safe_side(case_study: Visit, value: float, up: str, down: str) -> None:
-    load = "const it = await import('./web/numbers.js');"
+    load = "const it = await import('./web/shared/number-format.js');"
     call = f"async value => {{ {load} return [it.shownUp(value), it.shownDown(value)]; }}"
 
     assert case_study.page.evaluate(call, value) == [up, down]
@@ -100,7 +100,7 @@ def test_both_curves_and_their_ratio_are_drawn(case_study: Visit) -> None:
     edge = case_study.traces("frontier")
     assert min(edge["Exact"]["y"]) == 13951.051328063842
     assert min(edge["Add the deltas"]["y"]) == pytest.approx(14713.04, abs=1)
-    assert case_study.traces("keep").keys() == {"Exact", "Add the deltas", "Half and half", "By way of zCDP"}
+    assert case_study.traces("keep").keys() == {"Exact", "Add the deltas", "Half split", "zCDP"}
     assert case_study.traces("error").keys() == {"Median", "97.5 %", "95 % band"}
 
 
@@ -154,17 +154,17 @@ def test_a_column_name_may_hold_what_separates_columns(visit: Visit) -> None:
 
 
 def test_a_given_mechanism_is_accounted_for(visit: Visit) -> None:
-    """σ and τ* of the paper, rounded: the page says that they miss the target."""
+    """The paper's rounded σ and τ* miss the target, and the page says so."""
     visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=2228&tau_star=13948")
 
     expect(visit.page.locator("#certificate")).to_contain_text("1.003103848512688e-5")
     expect(visit.page.locator("#certificate .missed")).to_have_text("misses")
 
 
-def test_what_is_given_stands_beside_what_exact_accounting_asks(visit: Visit) -> None:
+def test_a_given_mechanism_is_drawn_with_the_exact_one(visit: Visit) -> None:
     visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=9000")
 
-    expect(visit.page.locator("#compare tr[data-route=exact] td").first).to_have_text("2228.48")
+    expect(visit.page.locator("#compare tr[data-accounting=exact] td").first).to_have_text("2228.48")
     edge = visit.traces("frontier")
     assert edge["Exact: its choice"]["x"] == [2228.482632459166]
     assert edge["As given"]["x"] == [9000]
@@ -190,7 +190,7 @@ def test_a_page_that_may_not_remember_works(first_visit: Visit) -> None:
 
 
 def test_an_unreachable_service_is_said(visit: Visit) -> None:
-    """No field is to blame; there is nothing to copy or to release."""
+    """No field is marked, and nothing can be copied or released."""
     for path in ("calibrate", "compare", "version"):
         visit.page.route(f"**/{path}", lambda route: route.abort())
     visit.page.goto(visit.url)
@@ -245,8 +245,8 @@ def test_a_column_can_be_added_and_taken_away(visit: Visit) -> None:
         ("tau_star", "13000", "must be at least 13951.051328063842 for this epsilon and delta"),
     ],
 )
-def test_an_error_stands_beside_its_field(case_study: Visit, field: str, text: str, detail: str) -> None:
-    """In the service's own words; mending the field mends the page."""
+def test_an_error_stands_next_to_its_field(case_study: Visit, field: str, text: str, detail: str) -> None:
+    """In the service's words. A correct value removes the error."""
     page = case_study.page
     page.evaluate("document.getElementById('more').open = true")
     good = page.locator(f"#{field}").input_value()
@@ -264,6 +264,30 @@ def test_an_error_stands_beside_its_field(case_study: Visit, field: str, text: s
     expect(page.locator(".stale-note")).to_be_hidden()
     expect(page.locator("#copy")).to_be_enabled()
     case_study.expect_answer("2228.48", "13951.05")
+
+
+@pytest.mark.parametrize(
+    ("column", "field", "detail"),
+    [
+        ("likes~2~1~1", "lower", "must be at most upper"),
+        ("likes~0~much~1", "upper", "must be a number"),
+        ("likes~0~1~half", "noise", "must be a number"),
+    ],
+)
+def test_an_error_in_a_column_stands_at_its_own_field(visit: Visit, column: str, field: str, detail: str) -> None:
+    visit.page.goto(f"{visit.url}/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=seconds~0~1~1&column={column}")
+
+    expect(visit.page.locator(f"#column-1-{field}-error")).to_contain_text(detail)
+    expect(visit.page.locator("#form [aria-invalid=true]")).to_have_id(f"column-1-{field}")
+    visit.complaints.clear()  # the browser logs the 422 in its console
+
+
+@pytest.mark.parametrize("kind", ["infeasible-target", "/problems/infeasible-target"])
+def test_a_problem_is_known_by_the_last_part_of_its_type(case_study: Visit, kind: str) -> None:
+    load = "const { Problem } = await import('./web/shared/service.js');"
+    call = f"async type => {{ {load} return new Problem({{ type, detail: '' }}, 422).type; }}"
+
+    assert case_study.page.evaluate(call, kind) == "infeasible-target"
 
 
 def test_axes_turn_logarithmic_and_back(visit: Visit) -> None:
@@ -297,7 +321,7 @@ def test_hovering_tells_the_numbers(case_study: Visit) -> None:
     plot.scroll_into_view_if_needed()
     plot.hover()
 
-    expect(case_study.page.locator("#plot-keep .hoverlayer")).to_contain_text("Half and half")
+    expect(case_study.page.locator("#plot-keep .hoverlayer")).to_contain_text("Half split")
 
 
 def test_the_theme_can_be_chosen_and_is_remembered(visit: Visit) -> None:
@@ -324,7 +348,7 @@ def test_a_finger_on_a_plot_scrolls(visit: Visit) -> None:
 
 @pytest.mark.parametrize("visit", [{}, DARK, PHONE], indirect=True, ids=["light", "dark", "phone"])
 def test_screenshots_are_taken(visit: Visit, request: pytest.FixtureRequest) -> None:
-    """For people to look at, in a folder that is not committed."""
+    """For people to look at. The folder is not committed."""
     visit.open()
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     path = SCREENSHOTS / f"explorer-{request.node.callspec.id}.png"

@@ -1,4 +1,4 @@
-"""The user's own group sizes: counted in the page, right to the digits shown, and never sent."""
+"""The user's own group sizes: counted in the page, correct to the shown digits, and never sent."""
 
 import math
 from pathlib import Path
@@ -18,14 +18,14 @@ def keep_probability(n: int) -> float:
 
 
 def module(case_study: Visit, name: str, call: str, argument: object) -> object:
-    """What a call of a module's function gives; ``it`` is the module."""
+    """The result of a call to a module's function; ``it`` is the module."""
     return case_study.page.evaluate(
-        f"async argument => {{ const it = await import('./web/{name}.js'); return {call}; }}", argument
+        f"async argument => {{ const it = await import('./web/explorer/{name}.js'); return {call}; }}", argument
     )
 
 
 def test_sizes_are_counted_without_a_request(visit: Visit) -> None:
-    """Pasted, then from a file: not one request while the shares appear."""
+    """Pasted sizes and an example: the page sends no request."""
     visit.open()
     visit.requests.clear()
     visit.page.locator("#sizes").fill("\n".join(map(str, SIZES)))
@@ -68,7 +68,7 @@ def test_a_file_of_sizes_can_be_opened(visit: Visit, tmp_path: Path) -> None:
     ],
 )
 def test_sizes_are_found_in_what_people_paste(case_study: Visit, text: str, sizes: list[float]) -> None:
-    assert module(case_study, "sizes", "it.sizesOf(argument)", text) == sizes
+    assert module(case_study, "group-sizes", "it.sizesIn(argument).sizes", text) == sizes
 
 
 @pytest.mark.parametrize(
@@ -89,20 +89,22 @@ def test_sizes_are_found_in_what_people_paste(case_study: Visit, text: str, size
 def test_separators_and_brackets_are_not_misread(
     case_study: Visit, text: str, sizes: list[float], ignored: int
 ) -> None:
-    assert module(case_study, "sizes", "it.readingOf(argument)", text) == {"sizes": sizes, "ignored": ignored}
+    assert module(case_study, "group-sizes", "it.sizesIn(argument)", text) == {"sizes": sizes, "ignored": ignored}
 
 
 def test_a_million_sizes_are_counted_by_how_often_they_occur(case_study: Visit) -> None:
     text = "Array.from({length: 1e6}, (_, k) => 1 + (k * 7919) % 5000).join('\\n')"
-    said = module(case_study, "sizes", f"(({{times, said}}) => [times.size, said])(it.summary({text}))", None)
+    said = module(
+        case_study, "group-sizes", f"(({{times, sentence}}) => [times.size, sentence])(it.summary({text}))", None
+    )
 
     assert said == [5000, "1\u202f000\u202f000 sizes read, smallest 1, largest 5\u202f000; nothing was sent."]
 
 
 def test_the_normal_tail_is_right_to_thirteen_digits(case_study: Visit) -> None:
-    """Against 60 digits, on both sides of where the series hands over to the continued fraction."""
+    """Against 60 digits, for the series and for the continued fraction."""
     points = [k / 8 for k in range(-300, 301)]
-    tails = module(case_study, "normal", "argument.map(it.tail)", points)
+    tails = module(case_study, "normal-distribution", "argument.map(it.tail)", points)
 
     for x, tail in zip(points, tails, strict=True):
         with mpmath.workdps(60):
@@ -112,7 +114,7 @@ def test_the_normal_tail_is_right_to_thirteen_digits(case_study: Visit) -> None:
 
 def test_the_quantile_inverts_the_tail(case_study: Visit) -> None:
     points = [k / 4 for k in range(-24, 145)]
-    found = module(case_study, "normal", "argument.map(x => it.tailQuantile(it.tail(x)))", points)
+    found = module(case_study, "normal-distribution", "argument.map(x => it.tailQuantile(it.tail(x)))", points)
 
     for x, back in zip(points, found, strict=True):
         assert back == pytest.approx(x, abs=1e-9 if x > -5 else 1e-6), x
@@ -122,7 +124,7 @@ def test_the_quantile_inverts_the_tail(case_study: Visit) -> None:
 def test_the_error_of_a_published_count_is_that_of_noise_that_passed(case_study: Visit, n: int) -> None:
     """P[v ≤ error | n + v ≥ τ*] is 2.5 %, 50 % and 97.5 % at the three quantiles."""
     mechanism = {"tau": 1, "tau_star": TAU_STAR, "sigma": SIGMA}
-    errors = module(case_study, "normal", "it.publishedError(...argument)", [n, mechanism])
+    errors = module(case_study, "normal-distribution", "it.publishedError(...argument)", [n, mechanism])
     below = mpmath.ncdf((TAU_STAR - n) / SIGMA)
 
     for error, quantile in zip(errors, (0.025, 0.5, 0.975), strict=True):
@@ -133,6 +135,6 @@ def test_the_error_of_a_published_count_is_that_of_noise_that_passed(case_study:
 def test_groups_below_tau_are_never_kept(case_study: Visit) -> None:
     mechanism = {"tau": 20, "tau_star": 25.0, "sigma": 10.0}
 
-    assert module(case_study, "normal", "it.keepProbability(...argument)", [19, mechanism]) == 0
-    kept = module(case_study, "normal", "it.keepProbability(...argument)", [20, mechanism])
+    assert module(case_study, "normal-distribution", "it.keepProbability(...argument)", [19, mechanism]) == 0
+    kept = module(case_study, "normal-distribution", "it.keepProbability(...argument)", [20, mechanism])
     assert kept == pytest.approx(0.5 * math.erfc(0.5 / math.sqrt(2)))

@@ -1,4 +1,4 @@
-"""Behind a proxy that ends TLS and strips a path prefix, played by the browser: the pages do not notice."""
+"""The pages work behind a proxy that ends TLS and strips a path prefix. The browser plays the proxy."""
 
 from collections.abc import Iterator
 
@@ -26,14 +26,14 @@ def behind_a_proxy(window: BrowserContext, prefixed: Service) -> Iterator[Visit]
     )
     visit = Visit(page, PREFIX)
     yield visit
-    page.unroute_all(behavior="ignoreErrors")  # what the page still asks for is nobody's business any more
+    page.unroute_all(behavior="ignoreErrors")  # requests that are still open
     page.close()
     assert visit.complaints == []
     assert [request.url for request in visit.requests if not request.url.startswith((PREFIX, "data:"))] == []
 
 
 def test_the_explorer_stays_within_its_prefix(behind_a_proxy: Visit) -> None:
-    """And what is copied from it names the address that people use."""
+    """Copied code has the public address."""
     behind_a_proxy.open("/")
 
     behind_a_proxy.expect_answer("2228.48", "13951.05")

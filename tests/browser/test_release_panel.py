@@ -1,4 +1,4 @@
-"""The panel that tries a release: what comes out, that it changes, and what it warns of."""
+"""The trial release: its result, its randomness, its warning and its errors."""
 
 import pytest
 from playwright.sync_api import expect
@@ -11,7 +11,7 @@ def cells(visit: Visit, group: str) -> list[str]:
 
 
 def test_the_same_groups_come_out_differently_each_time(visit: Visit) -> None:
-    """A dozen groups, of which the largest is always shown; its two counts differ."""
+    """The largest of twelve groups is always shown. Its two counts differ."""
     visit.open()
     expect(visit.page.locator(".warning")).to_contain_text("spends privacy")
     assert len(visit.page.locator("#groups").input_value().splitlines()) == 12
@@ -55,10 +55,10 @@ def test_releases_of_other_groups_are_forgotten(visit: Visit) -> None:
     expect(visit.page.locator("#release-result")).to_contain_text("One release")
     visit.page.locator("#groups").fill("big, 1000000")
 
-    expect(visit.page.locator("#release-result")).to_contain_text("Nothing released yet")
+    expect(visit.page.locator("#release-result")).to_contain_text("No release yet")
 
 
-def test_a_release_that_does_not_reach_the_service_is_said(visit: Visit) -> None:
+def test_an_unreachable_service_is_reported(visit: Visit) -> None:
     visit.open()
     visit.page.route("**/release", lambda route: route.abort())
     visit.page.get_by_role("button", name="Release", exact=True).click()
@@ -68,13 +68,22 @@ def test_a_release_that_does_not_reach_the_service_is_said(visit: Visit) -> None
     visit.complaints.clear()
 
 
-@pytest.mark.parametrize("groups", ["a, 5\na, 6", "a, many", "a", "a, -1"], ids=["twice", "word", "none", "negative"])
-def test_what_is_wrong_with_the_groups_is_said_beside_them(visit: Visit, groups: str) -> None:
+@pytest.mark.parametrize(
+    ("groups", "error"),
+    [
+        ("a, 5\na, 6", "Group keys "),
+        ("a, many", "Counts must be "),
+        ("a", "Counts must be "),
+        ("a, -1", "Counts must be "),
+    ],
+    ids=["twice", "word", "none", "negative"],
+)
+def test_an_error_in_the_groups_names_their_column(visit: Visit, groups: str, error: str) -> None:
     visit.open()
     visit.page.locator("#groups").fill(groups)
     visit.page.get_by_role("button", name="Release", exact=True).click()
 
-    expect(visit.page.locator("#groups-error")).to_contain_text("/groups")
+    expect(visit.page.locator("#groups-error")).to_contain_text(error)
     expect(visit.page.locator("#groups")).to_have_attribute("aria-invalid", "true")
-    expect(visit.page.locator("#release-result")).to_contain_text("Nothing released yet")
-    visit.complaints.clear()  # the browser notes each 422 in its console
+    expect(visit.page.locator("#release-result")).to_contain_text("No release yet")
+    visit.complaints.clear()  # the browser logs each 422 in its console

@@ -1,7 +1,7 @@
-"""Every page fits the width of the window, from the smallest phone up, in every state and with any font.
+"""Every page fits the width of the window, down to the smallest phone, in every state and with any font.
 
-Widths are compared with the one that was set: on a phone ``innerWidth`` grows with the content. Fonts differ between
-machines, so each state is measured with the machine's own and with letters set so wide that no font comes near.
+The test compares with the width that it has set, because on a phone ``innerWidth`` grows with the content. Fonts differ
+between machines, so each state is measured with the machine's fonts and with letters wider than any font's.
 """
 
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from playwright.sync_api import expect
 
 from tests.browser.visits import Visit
 
-WIDTHS = (320, 375, 700, 1280)  # ascending: a plot follows its card a moment later, and a narrow one fits a wide card
+WIDTHS = (320, 375, 700, 1280)  # ascending: a plot follows its card with a delay, and a narrow plot fits a wide card
 PHONE = {"device": "phone", "viewport": {"width": WIDTHS[0], "height": 640}}
 WIDE_LETTERS = "* { font-family: monospace !important; letter-spacing: 0.25em !important; }"
 
-# A style sheet that is made by a script is not subject to the pages' policy.
+# The policy of the pages allows style sheets that a script constructs.
 SET_STYLE = """rules => {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(rules);
   document.adoptedStyleSheets = [sheet];
 }"""
 
-# What sticks out of the window to the right or the left, unless something around it scrolls.
+# Elements that extend beyond the window, unless an ancestor scrolls.
 STICKING_OUT = """width => {
   const scrolls = (it) => it && (getComputedStyle(it).overflowX !== "visible" || scrolls(it.parentElement));
   const name = (it) => `${it.tagName.toLowerCase()}#${it.id}.${it.classList}`;
@@ -33,7 +33,7 @@ STICKING_OUT = """width => {
   }).map(name);
 }"""
 
-# Text that is cut: wider than what it stands in, where nothing scrolls and no ellipsis says that there is more.
+# Text that is cut off: wider than its box, without scrolling and without an ellipsis.
 CUT_OFF = """() => [...document.querySelectorAll("body *")].filter((it) => {
   const { overflowX, textOverflow, clipPath } = getComputedStyle(it);
   const isCutting = overflowX === "hidden" || overflowX === "clip";
@@ -72,7 +72,7 @@ def explorer_with_errors(visit: Visit) -> None:
     expect(visit.page.locator("#epsilon-error")).to_have_text("must be at least 0")
     visit.page.locator("#groups").fill("W" * 80)
     visit.page.locator("#sizes").fill("W" * 80)
-    visit.complaints.clear()  # the browser notes the 422 in its console
+    visit.complaints.clear()  # the browser logs the 422 in its console
 
 
 def explorer_of_the_impossible(visit: Visit) -> None:
@@ -80,7 +80,7 @@ def explorer_of_the_impossible(visit: Visit) -> None:
     visit.page.locator("#more").evaluate("it => it.open = true")
     visit.page.locator("#sigma").fill("1")
     expect(visit.page.locator(".error:not(:empty)").first).to_be_visible()
-    visit.complaints.clear()  # the browser notes the 422 in its console
+    visit.complaints.clear()  # the browser logs the 422 in its console
 
 
 def budgets(visit: Visit) -> None:
@@ -100,7 +100,7 @@ def budgets(visit: Visit) -> None:
     open_everything(visit)
     page.get_by_role("button", name="Verify the history").click()
     expect(page.locator("#verified")).to_contain_text("Intact")
-    visit.complaints.clear()  # the browser notes in its console that no noise fits what is left
+    visit.complaints.clear()  # the browser logs in its console that no noise fits the remaining budget
 
 
 def budgets_with_errors(visit: Visit) -> None:
@@ -112,21 +112,21 @@ def budgets_with_errors(visit: Visit) -> None:
     form = page.get_by_role("form", name="A new budget")
     form.get_by_label("Name").fill("two words")
     form.get_by_role("button").click()
-    expect(page.locator("#make-form-budget-error")).not_to_be_empty()
+    expect(page.locator("#create-form-budget-error")).not_to_be_empty()
     page.locator("#plan-times").fill("1001")
     expect(page.locator("#plan-times-error")).not_to_be_empty()
     expect(page.locator("#budgets-error")).not_to_be_empty()
-    visit.complaints.clear()  # the browser notes the 422 in its console
+    visit.complaints.clear()  # the browser logs the 422 in its console
 
 
 def locked_budgets(visit: Visit) -> None:
-    refusal = {"status": 401, "detail": "A key is needed."}
+    refusal = {"status": 401, "detail": "An access key is required."}
     visit.page.route("**/budgets", lambda route: route.fulfill(status=401, json=refusal))
     visit.page.goto(f"{visit.url}/ledger")
-    visit.page.get_by_label("Key", exact=True).fill("k" * 100)
-    visit.page.get_by_role("button", name="Use this key").click()
+    visit.page.get_by_label("Access key").fill("k" * 100)
+    visit.page.get_by_role("button", name="Use this access key").click()
     expect(visit.page.locator("#key-error")).not_to_be_empty()
-    visit.complaints.clear()  # the browser notes the 401 in its console
+    visit.complaints.clear()  # the browser logs the 401 in its console
 
 
 def reference(visit: Visit) -> None:

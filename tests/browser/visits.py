@@ -1,4 +1,4 @@
-"""A visit to a page: what was requested, what the console said, and what the explorer shows."""
+"""A visit to a page: its requests, its console messages, and the state of the explorer."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ __all__ = ["Visit"]
 
 
 class Visit:
-    """One tab. ``requests`` grows as the page asks; ``complaints`` are errors and warnings of any kind."""
+    """One tab, with the page's ``requests``, and with all errors and warnings as ``complaints``."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
@@ -31,7 +31,7 @@ class Visit:
         self.requests.append(request)
 
     def leave(self) -> None:
-        """Listen no more: the tab goes to another visit."""
+        """Stop listening: the next test uses the tab."""
         for event, listener in self._listeners.items():
             self.page.remove_listener(event, listener)
 
@@ -40,11 +40,11 @@ class Visit:
             self.complaints.append(text)
 
     def _on_failure(self, request: Request) -> None:
-        if request.failure != "net::ERR_ABORTED":  # a question that was overtaken by the next
+        if request.failure != "net::ERR_ABORTED":  # the page cancels a request when a newer one replaces it
             self.complaints.append(f"{request.url}: {request.failure}")
 
     def open(self, path: str = "/") -> "Visit":
-        """Go to the explorer, and wait until all of it is drawn."""
+        """Go to the explorer, and wait until the plots are drawn."""
         self.page.goto(self.url + path)
         self.page.locator("#plots[data-drawn]").wait_for()
         return self
@@ -53,7 +53,7 @@ class Visit:
         return int(self.page.locator("#plots").get_attribute("data-drawn") or 0)
 
     def fill(self, field: str, text: str) -> None:
-        """Change an input, and wait until the plots were drawn anew."""
+        """Change an input, and wait until the plots are drawn again."""
         before = self.drawn()
         self.page.locator(f"#{field}").fill(text)
         self.wait_for_plots(before)
@@ -68,7 +68,7 @@ class Visit:
         expect(self.page.locator("#tau_star-answer")).to_have_text(tau_star)
 
     def traces(self, plot: str) -> dict[str, dict[str, list[float]]]:
-        """What a plot draws, by name of the line."""
+        """The lines of a plot, by name."""
         drawn: list[dict[str, Any]] = self.page.evaluate(
             "id => document.getElementById(id).data.map(({name, x, y}) => ({name, x: [...x], y: [...y]}))",
             f"plot-{plot}",
@@ -83,6 +83,6 @@ class Visit:
         return {urlsplit(request.url).netloc for request in self.requests if not re.match("(blob|data):", request.url)}
 
     def check(self) -> None:
-        """Nothing was complained of, and no other host asked."""
+        """There was no complaint, and no request to another host."""
         assert self.complaints == [], self.complaints
         assert self.hosts() <= {urlsplit(self.url).netloc}, self.hosts()

@@ -1,0 +1,145 @@
+// The budgets page: the list, the shown budget, a plan for it, and the access key.
+
+import { byId, element } from "../shared/dom.js";
+import { errorsOf, showErrors } from "../shared/forms.js";
+import { digits, shown, shownDown, shownUp } from "../shared/number-format.js";
+import { get, useAccessKey } from "../shared/service.js";
+import { showBudgets } from "./budget-list.js";
+import { gauge, usedPercent } from "./gauge.js";
+import { wireHistory } from "./history-panel.js";
+import { showLimit, wireLimit, wireNewBudget } from "./limit-form.js";
+import { planOf, wirePlan } from "./plan-panel.js";
+
+const UNAUTHORIZED = 401;
+
+const query = new URLSearchParams(location.search);
+const plan = planOf(query);
+let chosen = query.get("budget") ?? "";
+let shownBudget = null;
+let loading = new AbortController();
+
+const showHistory = wireHistory();
+const showPlan = wirePlan(plan, remember, showGauge);
+wireNewBudget(byId("create-form"), (id) => {
+  byId("create").open = false;
+  byId("create-form").reset();
+  void load(id);
+});
+wireLimit(
+  byId("change-form"),
+  () => shownBudget.id,
+  (id) => {
+    byId("change").open = false;
+    delete byId("change-form").dataset.of; // the typed text is saved, so the next budget may replace it
+    void load(id);
+  },
+);
+byId("refresh").addEventListener("click", () => load());
+byId("access").addEventListener("submit", (event) => {
+  event.preventDefault();
+  useAccessKey(encodeURIComponent(byId("key").value.trim())); // access keys need no encoding, but a header rejects other text
+  void load();
+});
+void load();
+
+/** Load the list and one budget. A newer call cancels the older one. */
+async function load(id = chosen) {
+  loading.abort();
+  loading = new AbortController();
+  const { signal } = loading;
+  byId("budget").setAttribute("aria-busy", "true");
+  try {
+    const { budgets } = await get("budgets", signal);
+    const exists = budgets.some((budget) => budget.id === id);
+    chosen = exists ? id : (budgets[0]?.id ?? "");
+    showBudgets(budgets, chosen, load);
+    if (chosen === "") showNone();
+    else
+      await Promise.all([get(`budgets/${encodeURIComponent(chosen)}`, signal).then(show), showHistory(chosen, signal)]);
+    byId("access").hidden = true;
+    showErrors(byId("access"), []);
+    byId("budgets-error").textContent = id && !exists ? `There is no budget called ${id}.` : "";
+  } catch (failure) {
+    if (!signal.aborted) showFailure(failure);
+  }
+}
+
+function show(budget) {
+  shownBudget = budget;
+  byId("budget").hidden = false;
+  byId("budget-title").textContent = budget.id;
+  byId("budget-description").textContent = budget.description;
+  showSpent(budget);
+  showGauge(null);
+  showLimit(byId("change-form"), budget);
+  showPlan(budget.id);
+  remember();
+  byId("budget").setAttribute("aria-busy", "false");
+}
+
+function showSpent({ limit, spent, promise }) {
+  const hasEpsilon = spent.epsilon !== null;
+  const between = (low, high) => `between ${digits(low)} and ${digits(high)}`;
+  byId("epsilon-spent").textContent = `${hasEpsilon ? roundedUp(spent.epsilon) : "∞"} of ${limit.epsilon}`;
+  byId("epsilon-bounds").textContent = hasEpsilon ? between(spent.epsilon_lower, spent.epsilon) : "no finite ε";
+  byId("delta-spent").textContent = `${roundedUp(spent.delta)} of ${shown(limit.delta)}`;
+  byId("delta-bounds").textContent = between(spent.delta_lower, spent.delta);
+  byId("sums").textContent = sums(limit, spent);
+  // The promise is above the limit's δ only after somebody lowered the limit.
+  byId("promise").textContent =
+    promise !== null && promise.delta > limit.delta
+      ? `The promise is δ = ${roundedUp(promise.delta)} at ε = ${promise.epsilon}, because releases were made under a larger limit.`
+      : "";
+}
+
+function sums(limit, spent) {
+  if (limit.mu_squared === null) {
+    return "Nothing is spent yet. The first release sets the split between noise cost and threshold cost.";
+  }
+  const times = spent.releases === 1 ? "One release" : `${spent.releases} releases`;
+  const noise = `noise cost ${roundedUp(spent.mu_squared)} of ${roundedDown(limit.mu_squared)}`;
+  const threshold = `threshold cost ${roundedUp(spent.hazard)} of ${roundedDown(limit.hazard)}`;
+  return `${times}: ${noise}, ${threshold}.`;
+}
+
+/** The gauge, with a plan in addition to the used share if there is one. */
+function showGauge(preview) {
+  const { id, used } = shownBudget;
+  const words = [element("span", { class: "used" }, `${usedPercent(used)} used`)];
+  if (preview) {
+    const text = preview.fits ? `${usedPercent(preview.used)} with the plan` : "the plan does not fit";
+    words.push(element("span", { class: "planned" }, text));
+  }
+  const legend = element("p", { class: "gauge-words", "aria-hidden": "true" }, ...words);
+  byId("gauge-place").replaceChildren(gauge(id, used, preview?.used), legend);
+}
+
+function showNone() {
+  byId("budget").hidden = true;
+  byId("create").open = true;
+}
+
+/** Hide all budgets, so that nobody takes old numbers for current ones. */
+function showFailure(failure) {
+  const isLocked = failure.status === UNAUTHORIZED;
+  byId("budget").hidden = true;
+  byId("budgets").replaceChildren();
+  byId("access").hidden = !isLocked && byId("access").hidden;
+  const isRefused = isLocked && byId("key").value !== "";
+  showErrors(byId("access"), isRefused ? [failure] : [], () => "key");
+  byId("budgets-error").textContent = isLocked ? "" : errorsOf(failure)[0].detail;
+  if (isLocked) byId("key").focus();
+}
+
+function remember() {
+  const parts = Object.entries({ budget: chosen, ...plan }).filter(([, text]) => text.trim() !== "");
+  history.replaceState(null, "", `?${new URLSearchParams(parts)}`);
+}
+
+function roundedUp(value) {
+  return value === 0 ? "0" : shownUp(value);
+}
+
+function roundedDown(value) {
+  return value === 0 ? "0" : shownDown(value);
+}

@@ -1,0 +1,84 @@
+// The form that creates a budget, or changes the limit of one.
+
+import { element } from "../shared/dom.js";
+import { makeFields, showErrors } from "../shared/forms.js";
+import { problemWith, put, typed } from "../shared/service.js";
+import { isListed } from "./budget-list.js";
+
+const NAME = { budget: { label: "Name", help: "Letters, digits, dots, dashes and underscores." } };
+const LIMIT = {
+  epsilon: { symbol: "ε", label: "Limit of ε", help: "The limit for all releases together." },
+  delta: { symbol: "δ", label: "Limit of δ", help: "At that ε. Keep it far below 1 / number of users." },
+  description: { label: "Description", help: "Which data, which users." },
+};
+const TAKEN = problemWith("budget", "exists already. Select it in the list to change its limit.");
+
+/** Make a form that creates a budget. `saved(id)` is called when the service has recorded it. */
+export function wireNewBudget(form, saved) {
+  makeFields(form, { ...NAME, ...LIMIT }, submitButton("Create"));
+  wireSubmit(
+    form,
+    () => form.elements.budget.value.trim(),
+    saved,
+    (id) => isListed(id),
+  );
+}
+
+/** Make a form that changes the limit of the budget `shownId()`. */
+export function wireLimit(form, shownId, saved) {
+  makeFields(form, LIMIT, submitButton("Save the change"));
+  wireSubmit(form, shownId, saved);
+}
+
+/** Fill in the limit of a budget, unless the user is changing it. */
+export function showLimit(form, { id, limit, description }) {
+  const inputs = [...form.querySelectorAll("input")];
+  const isChanged = inputs.some(({ value, defaultValue }) => value !== defaultValue);
+  if (form.dataset.of === id && isChanged) return;
+  const values = { epsilon: limit.epsilon, delta: limit.delta, description };
+  for (const input of inputs) {
+    input.value = values[input.name];
+    input.defaultValue = input.value; // the input has removed line breaks
+  }
+  form.dataset.of = id;
+  form.dataset.description = description;
+  showErrors(form, []);
+}
+
+function submitButton(label) {
+  return element("button", { class: "primary", type: "submit" }, label);
+}
+
+function wireSubmit(form, idOf, saved, isTaken = () => false) {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const id = idOf();
+    const failure = isTaken(id) ? TAKEN : await save(form, id);
+    showErrors(form, failure ? [failure] : [], fieldOf);
+    if (!failure) saved(id);
+  });
+}
+
+/** The field for an error's pointer. The path calls a budget's name its id. */
+function fieldOf(pointer) {
+  const part = pointer.split("/").at(-1);
+  return part === "id" ? "budget" : part;
+}
+
+/** Send the limit. Returns the failure, if any. */
+async function save(form, id) {
+  const { epsilon, delta } = form.elements;
+  const limit = { epsilon: typed(epsilon.value), delta: typed(delta.value), description: descriptionOf(form) };
+  try {
+    await put(`budgets/${encodeURIComponent(id)}`, limit);
+    return null;
+  } catch (failure) {
+    return failure;
+  }
+}
+
+/** The description. An input cannot show line breaks, so an unchanged description is sent as it was. */
+function descriptionOf(form) {
+  const { value, defaultValue } = form.elements.description;
+  return value === defaultValue && form.dataset.description !== undefined ? form.dataset.description : value;
+}

@@ -1,0 +1,45 @@
+// The answer: the noise, the threshold, and the certified privacy.
+
+import { byId, element } from "../shared/dom.js";
+import { digits, shown, shownDown, shownUp } from "../shared/number-format.js";
+
+/** Show the mechanism from /calibrate or /account/exact, and whether it meets the typed δ. */
+export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma }, typedDelta) {
+  const { sigma, tau_star } = mechanism;
+  const origin = (name) => (solved.includes(name) ? "computed" : "as given");
+  byId("answer").classList.remove("stale");
+  byId("sigma-answer").textContent = shown(sigma);
+  byId("tau_star-answer").textContent = shown(tau_star);
+  byId("sigma-exactly").textContent = `${sigma} ${origin("sigma")}`;
+  byId("tau_star-exactly").textContent = `${tau_star} ${origin("tau_star")}`;
+  byId("lead").textContent =
+    `Add Gaussian noise with σ = ${shownUp(sigma)} to every count. Then publish only the groups whose noisy count ` +
+    `reaches ${shownUp(tau_star)}. In 19 of 20 cases, noise changes a count by less than ${shownUp(1.96 * sigma)}.`;
+  byId("plan").href = planLink(mechanism);
+  const meets = delta <= Number(typedDelta);
+  byId("certificate").replaceChildren(
+    "Certified: ",
+    element("strong", {}, `(ε, δ) = (${epsilon}, ${digits(delta)})`),
+    ", rounded up to a double. It ",
+    element("span", { class: meets ? "met" : "missed" }, meets ? "meets" : "misses"),
+    ` the target δ = ${typedDelta}.`,
+    largest_sigma ? ` At this threshold, σ can be at most ${shownDown(largest_sigma)}.` : "",
+  );
+}
+
+/** The budgets page with this mechanism as the plan. The link cannot carry more columns. */
+function planLink({ c_u, tau, tau_star, sigma, aggregates }) {
+  return aggregates ? "ledger" : `ledger?${new URLSearchParams({ c_u, tau, tau_star, sigma })}`;
+}
+
+/** Cross out the last answer and say where the error is: at a field, at the columns, or below the form. */
+export function showNoAnswer(names) {
+  byId("answer").classList.add("stale");
+  byId("lead").textContent = `No answer yet: ${errorPlace(names)}.`;
+}
+
+function errorPlace(names) {
+  if (names.some((name) => name !== "columns" && name !== "form")) return "see the marked field";
+  if (names.includes("columns")) return "see the error below the columns";
+  return byId("form-error").textContent.replace(/\.$/, "");
+}

@@ -1,0 +1,129 @@
+// The explorer: the form changes the state, the state becomes requests, the answers appear in the panels.
+
+import { byId } from "../shared/dom.js";
+import { encode, get, post } from "../shared/service.js";
+import { onThemeChange } from "../shared/theme-switch.js";
+import { showAnswer, showNoAnswer } from "./answer.js";
+import { wireCode } from "./code-panel.js";
+import { compare, showComparison } from "./comparison-table.js";
+import { searchOf, stateOf } from "./page-state.js";
+import { errorBand, frontier, keepCurves, privacyCurves } from "./plot-points.js";
+import { showNoPlots, wirePlots } from "./plots.js";
+import { showFormErrors, wireForm } from "./question-form.js";
+import { wireRelease } from "./release-panel.js";
+import { outline, question, target } from "./request-bodies.js";
+import { wireSizes } from "./sizes-panel.js";
+
+const PAUSE_MS = 200; // after the last keystroke, before a request
+
+const state = stateOf(location.search);
+const remember = () => history.replaceState(null, "", searchOf(state));
+const showPlots = wirePlots(state, remember);
+const showCode = wireCode(state, remember);
+const showSizes = wireSizes();
+const offerRelease = wireRelease();
+let asking = new AbortController();
+let pause = 0;
+
+const showState = wireForm(state, (isStep) => {
+  clearTimeout(pause);
+  showWaiting();
+  if (isStep) {
+    history.pushState(null, "", searchOf(state));
+    void ask();
+  } else {
+    pause = setTimeout(() => {
+      remember();
+      void ask();
+    }, PAUSE_MS);
+  }
+});
+addEventListener("popstate", () => {
+  Object.assign(state, stateOf(location.search));
+  showState();
+  void ask();
+});
+onThemeChange(() => showPlots().catch(showNoPlots));
+remember();
+void ask();
+get("version").then(
+  ({ service }) => {
+    byId("version").textContent = `Service ${service}.`;
+  },
+  () => {}, // the answer already says that the service cannot be reached
+);
+
+/** Send the state's requests. A newer call cancels the older ones. */
+async function ask() {
+  asking.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  const asked = question(state);
+  showWaiting();
+  const [first, compared] = await Promise.allSettled([
+    post(asked.path, asked.body, signal),
+    compare({ mechanism: outline(state), ...target(state) }, signal),
+  ]);
+  if (signal.aborted) return;
+  const failures = [first, compared].filter(({ status }) => status === "rejected").map(({ reason }) => reason);
+  if (failures.length > 0) showFailures(failures);
+  else await show(asked, first.value, compared.value, signal);
+}
+
+/** Until there is an answer, nobody can copy or release with the last one. */
+function showWaiting() {
+  byId("results").setAttribute("aria-busy", "true");
+  byId("copy").disabled = true;
+  offerRelease(null);
+}
+
+/** Keep the last answer visible, but mark it: it does not belong to the current form. */
+function showFailures(failures) {
+  showNoAnswer(showFormErrors(failures));
+  byId("results").classList.add("stale");
+  byId("results").setAttribute("aria-busy", "false");
+}
+
+/** Show the answer first. It stays if the plots fail. */
+async function show(asked, first, compared, signal) {
+  const answer = asked.path === "calibrate" ? first : accounted(first, asked.body.mechanism);
+  const { c_u, tau } = asked.body.mechanism; // as typed: a JavaScript number can lose digits
+  Object.assign(answer.mechanism, { c_u }, tau === undefined ? {} : { tau });
+  const mechanisms = mechanismsOf(compared, answer);
+  showFormErrors([]);
+  showAnswer(answer, state.delta);
+  showComparison(compared);
+  showCode({ ...asked, answer, state });
+  showSizes(mechanisms);
+  offerRelease(answer);
+  byId("copy").disabled = false;
+  byId("results").classList.remove("stale");
+  byId("results").setAttribute("aria-busy", "false");
+  try {
+    await showPlots(await plotPoints(answer, compared, mechanisms, signal));
+  } catch (error) {
+    if (!signal.aborted) showNoPlots(error);
+  }
+}
+
+/** The answer of /account/exact in the form of a calibration: the mechanism as it was sent, and its one point. */
+function accounted({ mechanism: { c_u, tau, tau_star, sigma }, points: [{ epsilon, delta }] }, { aggregates }) {
+  const columns = aggregates ? { aggregates: JSON.parse(encode(aggregates)) } : {};
+  return { mechanism: { c_u, tau, tau_star, sigma, ...columns }, epsilon, delta, solved: [] };
+}
+
+/** The mechanism of each accounting that meets the target, and the answer's mechanism if the user has given a part of it. */
+function mechanismsOf(compared, { mechanism, solved }) {
+  const needed = compared.filter(({ price }) => price).map(({ accounting, price }) => [accounting, price.mechanism]);
+  const isGiven = !(solved.includes("sigma") && solved.includes("tau_star"));
+  return Object.fromEntries([...needed, ...(isGiven ? [["given", mechanism]] : [])]);
+}
+
+async function plotPoints(answer, compared, mechanisms, signal) {
+  const least = compared[0].price.mechanism.sigma;
+  const [curve, edge] = await Promise.all([
+    privacyCurves(answer.mechanism, answer.epsilon, signal),
+    frontier(outline(state), target(state), least, mechanisms.given?.sigma ?? least, signal),
+  ]);
+  return { curve, frontier: edge, mechanisms, keep: keepCurves(mechanisms), error: errorBand(answer.mechanism) };
+}

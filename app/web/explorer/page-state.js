@@ -1,0 +1,49 @@
+// The explorer's state: the form's texts and the choices on the page. The URL's query holds the same state.
+
+export const FIELDS = ["epsilon", "delta", "c_u", "tau", "sigma", "tau_star"];
+
+export const PRESETS = {
+  "URL case study": { epsilon: "0.349", delta: "1e-5", c_u: "51914", tau: "1" },
+  "Small app": { epsilon: "1", delta: "1e-6", c_u: "1", tau: "1" },
+  "Weekly top pages": { epsilon: "1", delta: "1e-7", c_u: "40", tau: "5" },
+};
+
+/** The state from a query: texts by field, columns, axes that are not drawn in their default way, and the code tab. */
+export function stateOf(search) {
+  const query = new URLSearchParams(search);
+  const isGiven = FIELDS.some((name) => query.has(name));
+  const defaults = isGiven ? {} : PRESETS["URL case study"];
+  return {
+    ...Object.fromEntries(FIELDS.map((name) => [name, query.get(name) ?? defaults[name] ?? ""])),
+    columns: query.getAll("column").map(columnOf),
+    axes: new Set((query.get("axes") ?? "").split(",").filter(Boolean)),
+    code: query.get("code") ?? "curl",
+  };
+}
+
+/** The state as a query. */
+export function searchOf(state) {
+  const query = new URLSearchParams();
+  for (const name of FIELDS) if (state[name].trim() !== "" || name === "epsilon") query.set(name, state[name].trim());
+  for (const { name, lower, upper, noise } of state.columns)
+    query.append("column", [name, lower, upper, noise].map(escaped).join("~"));
+  if (state.axes.size > 0) query.set("axes", [...state.axes].sort().join(","));
+  if (state.code !== "curl") query.set("code", state.code);
+  return `?${query}`;
+}
+
+/** The name of the preset that equals the state, if any. */
+export function presetOf(state) {
+  const same = ([, preset]) =>
+    state.columns.length === 0 && FIELDS.every((name) => state[name].trim() === (preset[name] ?? ""));
+  return Object.entries(PRESETS).find(same)?.[0];
+}
+
+// A ~ separates the parts of a column in the link.
+const escaped = (text) => text.replaceAll("%", "%25").replaceAll("~", "%7E");
+const unescaped = (text) => text.replaceAll(/%(25|7E)/gi, (_, code) => (code === "25" ? "%" : "~"));
+
+function columnOf(text) {
+  const [name = "", lower = "", upper = "", noise = ""] = text.split("~").map(unescaped);
+  return { name, lower, upper, noise };
+}

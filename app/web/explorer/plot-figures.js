@@ -1,0 +1,120 @@
+// The four plots: their titles, axes and lines.
+
+import { ACCOUNTINGS } from "./comparison-table.js";
+
+const DASHES = { exact: "solid", "add-deltas": "dash", "half-split": "dot", zcdp: "dashdot", given: "longdash" };
+const MARKERS = { exact: "circle", "add-deltas": "diamond", "half-split": "square", zcdp: "triangle-up", given: "x" };
+
+function line(name, x, y, color, more = {}) {
+  return { name, x, y, mode: "lines", line: { color, width: 2.25, ...more.line }, ...more.trace };
+}
+
+function marker(accounting, { sigma, tau_star }, color) {
+  return {
+    name: accounting === "given" ? ACCOUNTINGS.given : `${ACCOUNTINGS[accounting]}: its choice`,
+    x: [sigma],
+    y: [tau_star],
+    mode: "markers",
+    showlegend: accounting !== "exact" && accounting !== "add-deltas",
+    marker: {
+      color: color(accounting),
+      size: 10,
+      symbol: MARKERS[accounting],
+      line: { color: color("surface"), width: 1.5 },
+    },
+  };
+}
+
+/** The mechanisms on the frontier's axis. A given σ can be too large to fit. */
+function onAxis({ frontier, mechanisms }) {
+  const needed = Object.entries(mechanisms).filter(([accounting]) => accounting !== "given");
+  const largest = Math.max(frontier.sigma.at(-1), ...needed.map(([, { sigma }]) => sigma));
+  return Object.entries(mechanisms).filter(([, { sigma }]) => sigma <= largest);
+}
+
+export const FIGURES = {
+  curve: {
+    title: "δ at every ε",
+    caption: "The privacy of the answer's mechanism. The ratio shows how much larger δ is if the deltas are added.",
+    x: { title: "ε", name: "epsilon" },
+    y: { title: "δ", name: "delta", log: true, tickformat: ".0e" },
+    draw: ({ curve }, color) => [
+      line("Exact", curve.epsilons, curve.exact, color("exact")),
+      line("Add the deltas", curve.epsilons, curve.added, color("add-deltas"), { line: { dash: "dash" } }),
+      line("Ratio", curve.epsilons, curve.ratio, color("muted"), {
+        trace: { yaxis: "y2", hovertemplate: "×%{y:.4f}" },
+        line: { width: 1.75 },
+      }),
+    ],
+    layout: {
+      xaxis: { anchor: "y2" },
+      yaxis: { domain: [0.36, 1] },
+      yaxis2: { title: { text: "ratio" }, domain: [0, 0.26], nticks: 4 },
+    },
+  },
+  frontier: {
+    title: "Smallest threshold at every noise",
+    caption:
+      "Exact accounting has the smallest σ and the smallest τ* at once. If δ is split, a lower threshold costs noise.",
+    x: { title: "σ", name: "sigma", tickformat: ",~r" },
+    y: { title: "τ*", name: "tau_star", tickformat: ",~r" },
+    draw: ({ frontier, mechanisms }, color) => [
+      line("Exact", frontier.sigma, frontier.exact, color("exact")),
+      line("Add the deltas", frontier.sigma, frontier.added, color("add-deltas"), { line: { dash: "dash" } }),
+      ...onAxis({ frontier, mechanisms }).map(([accounting, mechanism]) => marker(accounting, mechanism, color)),
+    ],
+    range: ({ frontier, mechanisms }) => {
+      const chosen = onAxis({ frontier, mechanisms }).map(([, { tau_star }]) => tau_star);
+      const low = Math.min(...chosen);
+      const high = Math.max(...chosen, frontier.exact.at(-1) ?? 0);
+      return [low - 0.06 * (high - low), high + 0.1 * (high - low)];
+    },
+    layout: { hovermode: "closest" },
+  },
+  keep: {
+    title: "Will a group be published?",
+    caption: "The probability that a group of n users passes both thresholds, for the σ and τ* of each accounting.",
+    x: { title: "n, true size", name: "n", tickformat: ",~r" },
+    y: { title: "probability kept", name: "probability", percent: true },
+    draw: ({ keep }, color) =>
+      Object.entries(keep.kept).map(([accounting, kept]) =>
+        line(ACCOUNTINGS[accounting], keep.n, kept, color(accounting), { line: { dash: DASHES[accounting] } }),
+      ),
+  },
+  error: {
+    title: "How far off is a published count?",
+    caption: "Relative error of published counts: median and 95 % band. Near τ*, only counts raised by noise appear.",
+    x: { title: "n, true size", name: "n", tickformat: ",~r" },
+    y: { title: "relative error", name: "relative_error", percent: true },
+    draw: ({ error }, color) => [
+      line("97.5 %", error.n, error.high, color("exact"), {
+        line: { width: 1 },
+        trace: { showlegend: false, meta: "upper end of the 95 % band" },
+      }),
+      line("2.5 %", error.n, error.low, color("exact"), {
+        line: { width: 1 },
+        trace: {
+          name: "95 % band",
+          meta: "lower end of the 95 % band",
+          fill: "tonexty",
+          fillcolor: color("accent-soft"),
+        },
+      }),
+      line("Median", error.n, error.median, color("exact")),
+    ],
+  },
+};
+
+/** The points of a plot as CSV: line, x, y, and another column if there is a second axis. */
+export function csvOf(figure, traces) {
+  const second = figure.layout?.yaxis2?.title.text;
+  const rows = traces.flatMap(({ name, meta, x, y, yaxis }) =>
+    x.map((value, k) => {
+      const cell = y[k] ?? "";
+      const cells = second === undefined ? [cell] : yaxis === "y2" ? ["", cell] : [cell, ""];
+      return [`"${meta ?? name}"`, value, ...cells].join(",");
+    }),
+  );
+  const heads = ["series", figure.x.name, figure.y.name, ...(second === undefined ? [] : [second])];
+  return [heads.join(","), ...rows, ""].join("\n");
+}

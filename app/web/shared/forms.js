@@ -1,0 +1,67 @@
+// Forms: fields with label, help and error, and the service's errors next to the fields that caused them.
+//
+// A field is a `.field` with a label, a control with a name, an optional help text, and an error place with
+// `data-error-of="name"`. The explorer's form must be there at the first paint, so its fields are written in HTML.
+// Scripts make all other fields with `makeField`.
+
+import { element } from "./dom.js";
+import { Problem } from "./service.js";
+
+const FORM = "form"; // the place for errors that concern no single field
+
+/** One field. Further attributes go to its input. */
+export function makeField({ id, name, label, symbol, help, ...attributes }) {
+  const [helpId, errorId] = [`${id}-help`, `${id}-error`];
+  const described = { "aria-describedby": help ? `${helpId} ${errorId}` : errorId };
+  return element(
+    "div",
+    { class: "field" },
+    element("label", { for: id }, ...(symbol ? [element("i", {}, symbol), " "] : []), label),
+    element("input", { id, name, autocomplete: "off", spellcheck: "false", ...described, ...attributes }),
+    ...(help ? [element("p", { class: "help", id: helpId }, help)] : []),
+    element("p", { class: "error", id: errorId, "data-error-of": name }),
+  );
+}
+
+/** Fill a form with fields, `{ name: { label, symbol, help } }`. Each id starts with the form's id. */
+export function makeFields(form, fields, ...further) {
+  const made = Object.entries(fields).map(([name, field]) => makeField({ id: `${form.id}-${name}`, name, ...field }));
+  const error = element("p", { class: "error", id: `${form.id}-error`, "data-error-of": FORM, role: "alert" });
+  form.replaceChildren(...made, error, ...further);
+}
+
+/**
+ * Show the errors of failed requests, each next to its field. `nameOf` finds the field's name from an error's pointer.
+ * If two requests complain about one field, the first one's words are shown. Errors that concern no field appear below
+ * the form, and only if there are no others. Returns the names of the fields with errors.
+ */
+export function showErrors(form, failures, nameOf = (pointer) => lastNamed(form, pointer)) {
+  const places = new Map([...form.querySelectorAll("[data-error-of]")].map((each) => [each.dataset.errorOf, each]));
+  const messages = new Map();
+  for (const failure of failures) {
+    const found = new Map();
+    for (const { pointer, detail } of errorsOf(failure)) {
+      const name = nameOf(pointer);
+      const place = places.has(name) ? name : FORM;
+      const message = place === FORM ? `${pointer} ${detail}`.trim() : detail;
+      found.set(place, (found.get(place) ?? new Set()).add(message));
+    }
+    for (const [place, texts] of found) if (!messages.has(place)) messages.set(place, texts);
+  }
+  if (messages.size > 1) messages.delete(FORM);
+  for (const [name, place] of places) place.textContent = [...(messages.get(name) ?? [])].join("; ");
+  for (const control of form.querySelectorAll("input[name], textarea[name]")) {
+    control.setAttribute("aria-invalid", String(messages.has(control.name)));
+  }
+  return [...messages.keys()];
+}
+
+/** The errors of a failed request, in the service's words. */
+export function errorsOf(failure) {
+  return failure instanceof Problem ? failure.errors : [{ pointer: "", detail: "The service cannot be reached." }];
+}
+
+/** The last part of a pointer that names a field of the form. */
+function lastNamed(form, pointer) {
+  return pointer.split("/").findLast((part) => form.querySelector(`[name="${CSS.escape(part)}"]`));
+}

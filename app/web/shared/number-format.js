@@ -1,0 +1,62 @@
+// Numbers in a form that people read.
+
+const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+
+/** Two or three decimals, or four significant digits if the number is tiny or huge. */
+export function shown(value) {
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 0.01 || size >= 1e9)) return scientific(value, 4);
+  if (size >= 1e5) return Math.round(value).toLocaleString("en-US").replaceAll(",", "\u202f");
+  return value.toFixed(size >= 10 ? 2 : 3);
+}
+
+/** Like shown, but rounded up: never below the value. */
+export function shownUp(value) {
+  return rounded(value, 1);
+}
+
+/** Like shown, but rounded down: never above the value. */
+export function shownDown(value) {
+  return rounded(value, -1);
+}
+
+function rounded(value, side) {
+  const isSafe = (text) => (side > 0 ? Number(text) >= value : Number(text) <= value);
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 0.01 || size >= 1e9)) {
+    const near = value.toExponential(3);
+    const [mantissa, exponent] = near.split("e");
+    return superscripted(isSafe(near) ? near : `${(Number(mantissa) + side * 1e-3).toFixed(3)}e${exponent}`);
+  }
+  if (size >= 1e5) return shown(side > 0 ? Math.ceil(value) : Math.floor(value));
+  const decimals = size >= 10 ? 2 : 3;
+  const near = value.toFixed(decimals);
+  return isSafe(near) ? near : (Number(near) + side * 10 ** -decimals).toFixed(decimals);
+}
+
+/** 1.0031 × 10⁻⁵ */
+export function scientific(value, digits = 5) {
+  return superscripted(value.toExponential(digits - 1));
+}
+
+function superscripted(text) {
+  const [mantissa, exponent] = text.split("e");
+  const power = [...String(Math.abs(Number(exponent)))].map((digit) => SUPERSCRIPTS[digit]).join("");
+  return `${mantissa.replace(/\.?0+$/, "")} × 10${Number(exponent) < 0 ? "⁻" : ""}${power}`;
+}
+
+export function percent(share, digits = 1) {
+  return `${(100 * share).toFixed(digits)} %`;
+}
+
+/** How much more than exact accounting: "4.8 %". */
+export function excess(ratio) {
+  const more = 100 * (ratio - 1);
+  if (more < 0.05) return "none";
+  return more < 1000 ? `${more.toFixed(1)} %` : `× ${shown(ratio)}`;
+}
+
+/** The shortest decimal that is exactly this double: 9.999999999999999e-6. */
+export function digits(value) {
+  return value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : String(value);
+}

@@ -1,0 +1,72 @@
+// The service's public API, with URLs relative to the page. The pages send no other requests.
+
+/** A problem document of the service (RFC 9457). */
+export class Problem extends Error {
+  constructor({ type = "", detail, errors }, status) {
+    super(detail);
+    this.status = status;
+    this.type = type.split("/").at(-1); // the name alone: "/problems/infeasible-target" is "infeasible-target"
+    this.errors = errors?.length ? errors.map(atPointer) : [{ pointer: "", detail }];
+  }
+}
+
+/** An error at a place in the body. A form does not care whether a field travels in the body or in the query. */
+function atPointer({ pointer, parameter, header, detail }) {
+  return { pointer: pointer ?? (parameter ? `/${parameter}` : (header ?? "")), detail };
+}
+
+/** A problem with one field of a form. */
+export const problemWith = (name, detail) => new Problem({ detail, errors: [{ pointer: `/${name}`, detail }] });
+
+/** A number with all digits that the user typed. C_u can have more digits than a double. */
+export class Digits {
+  constructor(text) {
+    this.text = text;
+  }
+
+  toString() {
+    return this.text;
+  }
+}
+
+const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+
+/** A typed text, ready to send: a number if it is one. Any other text is sent unchanged, and the service refuses it. */
+export function typed(text) {
+  const trimmed = text.trim();
+  if (trimmed === "") return undefined;
+  const plain = trimmed.replace(/^\+/, "").replace(/^\./, "0.");
+  return JSON_NUMBER.test(plain) ? new Digits(plain) : trimmed;
+}
+
+/** JSON that keeps all digits of typed numbers. */
+export function encode(value) {
+  if (value instanceof Digits) return value.text;
+  if (Array.isArray(value)) return `[${value.map(encode).join(", ")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value);
+  const fields = Object.entries(value).filter(([, each]) => each !== undefined);
+  return `{${fields.map(([name, each]) => `${JSON.stringify(name)}: ${encode(each)}`).join(", ")}}`;
+}
+
+let accessKey = "";
+
+/** Send this access key with every request from now on; none if it is empty. It is stored only here. */
+export function useAccessKey(next) {
+  accessKey = next;
+}
+
+export const hasAccessKey = () => accessKey !== "";
+
+export const get = (path, signal) => request("GET", path, undefined, signal);
+export const post = (path, body, signal) => request("POST", path, body, signal);
+export const put = (path, body, signal) => request("PUT", path, body, signal);
+
+async function request(method, path, body, signal) {
+  const headers = { Accept: "application/json", ...(accessKey ? { Authorization: `Bearer ${accessKey}` } : {}) };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const response = await fetch(path, { method, headers, body: body === undefined ? undefined : encode(body), signal });
+  const document = await response.json().catch(() => ({ detail: `The service answered ${response.status}.` }));
+  signal?.throwIfAborted(); // an aborted request can end with a part of its body
+  if (!response.ok) throw new Problem(document, response.status);
+  return document;
+}

@@ -1,0 +1,18 @@
+// Swagger UI for the service's OpenAPI document, in the page's theme.
+
+import { loadScript } from "../shared/dom.js";
+import { isDark, onThemeChange } from "../shared/theme-switch.js";
+
+const showTheme = () => document.documentElement.classList.toggle("dark-mode", isDark()); // the name in Swagger UI's styles
+
+showTheme();
+onThemeChange(showTheme);
+await loadScript("swagger/swagger-ui-bundle.js", "Swagger UI");
+globalThis.SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#swagger-ui",
+  deepLinking: true,
+  tryItOutEnabled: true,
+  displayRequestDuration: true,
+  validatorUrl: null, // otherwise Swagger UI sends the document to another host
+});

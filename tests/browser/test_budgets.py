@@ -1,0 +1,481 @@
+"""The budgets page: the gauge, plans, the history, new and changed limits, and access keys."""
+
+import itertools
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
+
+from app.ledger.access_keys import new_key
+from app.ledger.opening import open_ledger
+from gsh.accounting.budget_limits import Limit
+from tests.api.client import Json
+from tests.api.process import Service
+from tests.browser.test_accessibility import LOOKS, faults
+from tests.browser.visits import Visit
+
+WEEKLY = {"c_u": 51914, "tau": 1, "tau_star": 13952, "sigma": 2229}
+GAUSSIAN = {"c_u": 1, "sigma": 50}
+LIMIT = {"epsilon": 1, "delta": 1e-4, "description": "page views"}
+
+names = (f"budget-{number}" for number in itertools.count())
+
+
+class Platform:
+    """A data platform that uses the same API at the same time."""
+
+    def __init__(self, url: str) -> None:
+        self.client = httpx.Client(base_url=url)
+
+    def budget(self, charges: int = 0, **limit: object) -> str:
+        """A new budget, charged with this many weekly releases."""
+        name = next(names)
+        assert self.client.put(f"/budgets/{name}", json=LIMIT | limit).status_code == 200
+        for week in range(charges):
+            assert self.charge(name, f"{name}-week-{week}").status_code == 200
+        return name
+
+    def charge(self, name: str, key: str, mechanism: Json = WEEKLY) -> httpx.Response:
+        headers = {"Idempotency-Key": key}
+        return self.client.post(f"/budgets/{name}/charges", json={"mechanism": mechanism}, headers=headers)
+
+    def look(self, name: str, query: str = "") -> Json:
+        document: Json = self.client.get(f"/budgets/{name}{query}").json()
+        return document
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service for this file: without a budget in the link, the page shows the first one of the service."""
+    with Service(temporary=tmp_path_factory.mktemp("service")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def platform(service: Service) -> Iterator[Platform]:
+    made = Platform(service.url)
+    yield made
+    made.client.close()
+
+
+def look(visit: Visit, name: str, query: str = "") -> Page:
+    """Go to a budget, and wait until all of it is shown."""
+    visit.page.goto(f"{visit.url}/ledger?budget={name}{query}")
+    settled(visit.page)
+    return visit.page
+
+
+def settled(page: Page) -> None:
+    page.locator("#budget[aria-busy=false]").wait_for()
+    page.locator("#verdict[aria-busy=false]").wait_for()
+
+
+def plan(page: Page, **fields: object) -> Locator:
+    """Type a plan, and wait for the verdict on it."""
+    for field, text in fields.items():
+        page.locator(f"#plan-{field}").fill(str(text))
+    page.wait_for_url(lambda url: all(f"{field}={text}" in url for field, text in fields.items() if text != ""))
+    settled(page)
+    return page.locator("#verdict")
+
+
+def test_the_gauge_shows_what_is_used_and_what_a_plan_adds(visit: Visit, platform: Platform) -> None:
+    name = platform.budget(charges=2)
+    page = look(visit, name)
+    budget = platform.look(name)
+
+    meter = page.locator("#gauge-place [role=meter]")
+    assert float(meter.get_attribute("aria-valuenow") or "nan") == pytest.approx(100 * budget["used"], abs=0.05)
+    expect(meter).to_have_attribute("aria-valuetext", "26.2 % used, 39.3 % with the plan")
+    box, now, planned = (each.bounding_box() for each in (meter, meter.locator(".used"), meter.locator(".planned")))
+    assert box is not None
+    assert now is not None
+    assert planned is not None
+    assert now["width"] / box["width"] == pytest.approx(0.2617, abs=0.005)
+    assert planned["width"] / box["width"] == pytest.approx(0.1309, abs=0.005)
+    assert planned["x"] == pytest.approx(now["x"] + now["width"], abs=0.5)
+
+
+def test_the_figures_show_the_bounds_of_the_service(visit: Visit, platform: Platform) -> None:
+    name = platform.budget(charges=2)
+    page = look(visit, name)
+    spent = platform.look(name)["spent"]
+
+    expect(page.locator("#budget-title")).to_have_text(name)
+    expect(page.locator("#budget-description")).to_have_text("page views")
+    expect(page.locator("#epsilon-spent")).to_have_text("0.428 of 1")  # 0.42719, up: the safe side
+    expect(page.locator("#epsilon-bounds")).to_have_text(f"between {spent['epsilon_lower']} and {spent['epsilon']}")
+    expect(page.locator("#delta-spent")).to_have_text("2.014 × 10⁻⁵ of 1 × 10⁻⁴")
+    delta = f"{spent['delta_lower']} and {spent['delta']}".replace("e-05", "e-5")
+    expect(page.locator("#delta-bounds")).to_have_text(f"between {delta}")
+    expect(page.locator("#sums")).to_contain_text("2 releases: noise cost 0.021")
+
+
+def test_a_budget_is_chosen_from_the_list_and_kept_in_the_link(visit: Visit, platform: Platform) -> None:
+    first, second = platform.budget(), platform.budget(charges=1)
+    page = look(visit, first)
+    entry = page.get_by_role("button", name=second)
+    expect(entry).to_contain_text("13.1 % used · 1 release")
+
+    entry.click()
+
+    expect(page.locator("#budget-title")).to_have_text(second)
+    expect(page.get_by_role("button", name=second)).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("button", name=first)).to_have_attribute("aria-pressed", "false")
+    settled(page)
+    assert visit.query["budget"] == [second]
+    page.reload()
+    settled(page)
+    expect(page.locator("#budget-title")).to_have_text(second)
+
+
+def test_as_many_fit_as_the_page_says_and_not_one_more(visit: Visit, platform: Platform) -> None:
+    name = platform.budget(charges=3)
+    page = look(visit, name)
+    expect(page.locator("#verdict")).to_contain_text("4 more releases like this fit.")
+
+    for number in range(4):
+        assert platform.charge(name, f"{name}-then-{number}").status_code == 200
+    assert platform.charge(name, f"{name}-one-more").status_code == 409
+
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.locator("#verdict")).to_contain_text("No further release like this fits.")
+    expect(page.locator("#gauge-place")).to_contain_text("the plan does not fit")
+    expect(page.locator("#gauge-place .gauge")).to_have_class("gauge low")
+
+
+def test_a_plan_of_several_is_previewed_together(visit: Visit, platform: Platform) -> None:
+    page = look(visit, platform.budget(charges=3))
+
+    verdict = plan(page, times=3)
+    expect(verdict).to_contain_text("After these 3 the budget would be at ε = 0.839 and δ = 6.34")
+    verdict = plan(page, times=9)
+    expect(verdict).to_contain_text("Of these 9, 4 would fit.")
+    verdict = plan(page, c_u=1, sigma=50, tau="", tau_star="")
+    expect(verdict).to_contain_text("more releases like this fit.")  # plain Gaussian noise
+    expect(verdict).not_to_contain_text("as little as")
+
+
+def test_the_smallest_noise_for_the_remaining_budget_can_be_planned(visit: Visit, platform: Platform) -> None:
+    name = platform.budget(charges=3)
+    page = look(visit, name)
+    plan(page, times=2)
+    expect(page.locator("#verdict")).to_contain_text("2 equal releases would fit with as little as σ = 1")
+
+    page.get_by_role("button", name="Plan with these").click()
+
+    expect(page.locator("#verdict")).to_contain_text("2 more releases like this fit.")
+    settled(page)
+    planned = {field: float(page.locator(f"#plan-{field}").input_value()) for field in ("sigma", "tau_star")}
+    mechanism = WEEKLY | planned
+    statuses = [platform.charge(name, f"{name}-least-{number}", mechanism).status_code for number in range(3)]
+    assert statuses == [200, 200, 409]
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "error"),
+    [
+        ("sigma", "-1", "must be greater than 0"),
+        ("c_u", "0", "must be at least 1"),
+        ("tau_star", "", "is required"),  # half a threshold
+        ("times", "0", "must be an integer, at least 1"),
+        ("times", "2.5", "must be an integer, at least 1"),
+        ("times", "1001", "must have at most 1000 items"),
+    ],
+)
+def test_errors_stand_next_to_their_field(visit: Visit, platform: Platform, field: str, text: str, error: str) -> None:
+    page = look(visit, platform.budget())
+    page.locator(f"#plan-{field}").fill(text)
+
+    expect(page.locator(f"#plan-{field}-error")).to_contain_text(error)
+    expect(page.locator(f"#plan-{field}")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#plan [aria-invalid=true]")).to_have_count(1)  # there and nowhere else
+    expect(page.locator("#verdict")).to_be_empty()
+    expect(page.locator("#gauge-place")).not_to_contain_text("plan")
+    visit.complaints.clear()  # the browser logs the 422 in its console
+
+
+def test_the_history_is_read_page_by_page_and_verified(visit: Visit, platform: Platform) -> None:
+    name = platform.budget(charges=2)
+    for number in range(20):
+        platform.charge(name, f"{name}-small-{number}", {"c_u": 1, "sigma": 5000})
+    page = look(visit, name)
+    rows = page.locator("#history tbody tr")
+    expect(rows).to_have_count(20)
+
+    page.get_by_role("button", name="Older entries").click()
+
+    expect(rows).to_have_count(23)
+    expect(page.get_by_role("button", name="Older entries")).to_be_hidden()
+    expect(rows.first).to_contain_text("C_u\u00a01, σ\u00a05000, no threshold")
+    expect(rows.nth(20)).to_contain_text("C_u\u00a051914, σ\u00a02229, τ\u00a01, τ*\u00a013952")
+    expect(rows.last).to_contain_text("Created: ε\u00a01, δ\u00a01e-4")
+    page.get_by_role("button", name="Verify the history").click()
+    expect(page.locator("#verified")).to_have_text(
+        f"Intact: 23 entries, every hash and every sum. The last hash is {platform.look(name)['head']}"
+    )
+
+
+def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform) -> None:
+    page, name = look(visit, platform.budget()), next(names)
+    page.get_by_text("Create a budget").click()
+    form = page.get_by_role("form", name="A new budget")
+    for field, text in {
+        "Name": name,
+        "Limit of ε": "2",
+        "Limit of δ": "1e-5",
+        "Description": "<b>searches</b>",
+    }.items():
+        form.get_by_label(field).fill(text)
+    form.get_by_role("button").click()
+
+    expect(page.locator("#budget-title")).to_have_text(name)
+    expect(page.locator("#budget-description")).to_have_text("<b>searches</b>")  # text, never markup
+    settled(page)
+    page.get_by_text("Change the limit").click()
+    form = page.get_by_role("form", name="The limit")
+    expect(form.get_by_label("Limit of ε")).to_have_value("2")
+    form.get_by_label("Limit of ε").fill("2.5")
+    form.get_by_role("button").click()
+
+    expect(page.locator("#epsilon-spent")).to_have_text("0 of 2.5")
+    expect(page.locator("#history tbody tr").first).to_contain_text("Changed: ε\u00a02.5, δ\u00a01e-5")
+    assert platform.look(name)["limit"] == {"epsilon": 2.5, "delta": 1e-5, "mu_squared": None, "hazard": None}
+
+
+def test_an_invalid_limit_is_refused_next_to_its_field(visit: Visit, platform: Platform) -> None:
+    page = look(visit, platform.budget())
+    page.get_by_text("Create a budget").click()
+    form = page.get_by_role("form", name="A new budget")
+    form.get_by_label("Name").fill("two words")
+    form.get_by_label("Limit of ε").fill("1")
+    form.get_by_label("Limit of δ").fill("1.5")
+    form.get_by_role("button").click()
+
+    expect(page.locator("#create-form-budget-error")).to_have_text("has characters that are not allowed here")
+    form.get_by_label("Name").fill("two-words")
+    form.get_by_role("button").click()
+    expect(page.locator("#create-form-delta-error")).to_have_text("must be less than 1")
+    visit.complaints.clear()  # the browser logs the 422 in its console
+
+
+def test_a_budget_is_not_created_twice(visit: Visit, platform: Platform) -> None:
+    name = platform.budget()
+    page = look(visit, platform.budget())
+    page.get_by_text("Create a budget").click()
+    form = page.get_by_role("form", name="A new budget")
+    for field, text in {"Name": name, "Limit of ε": "9", "Limit of δ": "1e-3"}.items():
+        form.get_by_label(field).fill(text)
+    form.get_by_role("button").click()
+
+    expect(page.locator("#create-form-budget-error")).to_contain_text("exists already")
+    assert platform.look(name)["entries"] == 1
+
+
+class Held:
+    """Requests to a path that wait until the test lets them go."""
+
+    def __init__(self, page: Page, path: str) -> None:
+        self._routes: list[Route] = []
+        page.route(f"**{path}", self._hold)
+
+    def _hold(self, route: Route) -> None:
+        self._routes.append(route)
+
+    def let_go(self) -> None:
+        for route in self._routes:
+            route.continue_()
+
+
+def test_a_change_of_the_limit_concerns_the_shown_budget(visit: Visit, platform: Platform) -> None:
+    """Even while another budget loads."""
+    first, second = platform.budget(), platform.budget()
+    page = look(visit, first)
+    page.get_by_text("Change the limit").click()
+    form = page.get_by_role("form", name="The limit")
+    form.get_by_label("Limit of ε").fill("1.5")
+    held = Held(page, f"/budgets/{second}")
+    page.locator(f"[data-id={second}]").click()
+    expect(page.locator(f"[data-id={second}]")).to_be_focused()
+    expect(page.locator("#budget-title")).to_have_text(first)
+
+    with page.expect_request(lambda request: request.method == "PUT") as put:
+        form.get_by_role("button").click()
+
+    assert put.value.url == f"{visit.url}/budgets/{first}"
+    held.let_go()
+    settled(page)
+    assert platform.look(second)["entries"] == 1
+
+
+def test_late_answers_about_one_budget_are_not_shown_for_another(visit: Visit, platform: Platform) -> None:
+    long, short = platform.budget(), platform.budget(charges=1)
+    for number in range(25):
+        platform.charge(long, f"{long}-{number}", {"c_u": 1, "sigma": 5000})
+    page = look(visit, long)
+    held = [Held(page, f"/budgets/{long}/verify"), Held(page, f"/budgets/{long}/charges?limit=20&before=*")]
+    page.get_by_role("button", name="Older entries").click()
+    expect(page.get_by_role("button", name="Older entries")).to_be_disabled()
+    page.get_by_role("button", name="Verify the history").click()
+    expect(page.locator("#verified")).to_have_text("Verifying…")
+
+    page.locator(f"[data-id={short}]").click()
+    expect(page.locator("#budget-title")).to_have_text(short)
+    for each in held:
+        each.let_go()
+    settled(page)
+
+    expect(page.locator("#history tbody tr")).to_have_count(2)
+    expect(page.locator("#verified")).to_be_empty()
+
+
+def test_typed_text_survives_a_refresh(visit: Visit, platform: Platform) -> None:
+    page = look(visit, platform.budget(description="two\nlines"))
+    page.get_by_text("Change the limit").click()
+    form = page.get_by_role("form", name="The limit")
+    form.get_by_label("Limit of ε").fill("1.25")
+    with page.expect_response("**/budgets"):
+        page.get_by_role("button", name="Refresh").click()
+    settled(page)
+    expect(form.get_by_label("Limit of ε")).to_have_value("1.25")
+
+    with page.expect_request(lambda request: request.method == "PUT") as put:
+        form.get_by_role("button").click()
+    assert put.value.post_data_json["description"] == "two\nlines"
+
+
+def test_the_command_charges_what_is_planned(visit: Visit, platform: Platform) -> None:
+    name = platform.budget()
+    page = look(visit, name)
+    page.get_by_text("Charge this release").click()
+    page.locator("#how").get_by_role("button", name="Copy").click()
+
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.locator("#code").text_content()
+    assert f"{visit.url}/budgets/{name}/charges" in copied
+    assert '{"mechanism": {"c_u": 51914, "tau": 1, "tau_star": 13952, "sigma": 2229}}' in copied
+
+
+def test_the_explorer_leads_to_a_plan(visit: Visit, platform: Platform) -> None:
+    platform.budget()
+    visit.open()
+    visit.page.get_by_role("link", name="How often does this fit a budget?").click()
+    settled(visit.page)
+
+    expect(visit.page.locator("#plan-sigma")).to_have_value("2228.482632459166")
+    expect(visit.page.locator("#plan-tau_star")).to_have_value("13951.051328063842")
+
+
+def test_an_unknown_budget_is_reported(visit: Visit, platform: Platform) -> None:
+    platform.budget()
+    page = look(visit, "nowhere")
+
+    expect(page.locator("#budgets-error")).to_have_text("There is no budget called nowhere.")
+
+
+@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
+def test_axe_finds_no_fault(visit: Visit, platform: Platform) -> None:
+    page = look(visit, platform.budget(charges=3), "&c_u=3&sigma=20&tau=1&tau_star=90&times=40")
+    for summary in page.locator("summary").all():
+        summary.click()
+
+    assert faults(visit) == []
+
+
+@pytest.fixture
+def locked(window: BrowserContext, tmp_path: Path) -> Iterator[tuple[Visit, str, Path]]:
+    """A tab at a service that requires an access key, the access key, and the ledger's file."""
+    place = tmp_path / "ledger.sqlite3"
+    ledger = open_ledger(str(place), "")
+    key, kept = new_key(frozenset({"release", "admin"}), frozenset(), "", "2026-11-16T12:00:00Z")
+    ledger.keys.add(kept)
+    ledger.put_budget("web", Limit(1.0, 1e-4), "", "2026-11-16T12:00:00Z")
+    ledger.close()
+    with Service(temporary=tmp_path, ledger=str(place)) as service:
+        visit = Visit(window.new_page(), service.url)
+        yield visit, key, place
+        visit.page.close()
+
+
+def test_an_access_key_opens_the_budgets_and_is_stored_nowhere(locked: tuple[Visit, str, Path]) -> None:
+    visit, key, _ = locked
+    page = visit.page
+    page.goto(f"{visit.url}/ledger")
+    page.get_by_label("Access key").fill("gsh_wrong")
+    page.get_by_role("button", name="Use this access key").click()
+    expect(page.locator("#key-error")).to_have_text(
+        "The request needs a valid access key in the header Authorization: Bearer."
+    )
+    expect(page.locator("#budget")).to_be_hidden()
+
+    page.get_by_label("Access key").fill(key)
+    page.get_by_role("button", name="Use this access key").click()
+
+    expect(page.locator("#budget-title")).to_have_text("web")
+    settled(page)
+    expect(page.get_by_label("Access key")).to_be_hidden()
+    expect(page.locator("#verdict")).to_contain_text("7 more releases like this fit.")
+    expect(page.locator("#code")).to_contain_text("Bearer $GSH_KEY")
+    kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, location.href])")
+    assert key not in kept + page.content()
+    page.reload()
+    expect(page.get_by_label("Access key")).to_have_value("")
+
+
+def test_a_changed_history_is_detected(locked: tuple[Visit, str, Path]) -> None:
+    visit, key, place = locked
+    with sqlite3.connect(place) as database:
+        database.execute("UPDATE entries SET at = '2026-11-15T12:00:00Z'")
+    database.close()
+    page = visit.page
+    page.goto(f"{visit.url}/ledger")
+    page.get_by_label("Access key").fill(key)
+    page.get_by_role("button", name="Use this access key").click()
+    page.get_by_role("button", name="Verify the history").click()
+
+    expect(page.locator("#verified")).to_have_text("Entry 1 does not have the hash of its content and its predecessor.")
+
+
+def test_after_an_outage_refresh_works(locked: tuple[Visit, str, Path]) -> None:
+    visit, key, _ = locked
+    page = visit.page
+    page.goto(f"{visit.url}/ledger")
+    page.locator("#key").fill(key)
+    page.get_by_role("button", name="Use this access key").click()
+    settled(page)
+    page.route("**/budgets", lambda route: route.abort())
+    page.get_by_role("button", name="Refresh").click()
+    expect(page.locator("#budgets-error")).to_have_text("The service cannot be reached.")
+    expect(page.locator("#budget")).to_be_hidden()
+
+    page.unroute("**/budgets")
+    page.get_by_role("button", name="Refresh").click()
+
+    expect(page.locator("#budget-title")).to_have_text("web")
+    expect(page.locator("#budgets-error")).to_be_empty()
+
+
+def test_the_first_budget_can_be_created(window: BrowserContext, tmp_path: Path) -> None:
+    with Service(temporary=tmp_path) as service:
+        page = window.new_page()
+        page.goto(f"{service.url}/ledger")
+        expect(page.locator("#budgets")).to_have_text("No budget yet.")
+        expect(page.get_by_label("Name")).to_be_visible()
+        expect(page.locator("#budget")).to_be_hidden()
+        page.close()
+
+
+def test_the_promise_is_shown_where_a_larger_limit_was_lowered(visit: Visit, platform: Platform) -> None:
+    """Releases were made under the larger limit, so the lower limit alone would promise too much."""
+    name = platform.budget(charges=1)
+    expect(look(visit, name).locator("#promise")).to_be_empty()
+    assert platform.client.put(f"/budgets/{name}", json=LIMIT | {"epsilon": 0.5}).status_code == 200
+
+    promised = platform.look(name)["promise"]
+    assert promised["delta"] > LIMIT["delta"]
+    expect(look(visit, name).locator("#promise")).to_contain_text(
+        "at ε = 0.5, because releases were made under a larger limit"
+    )
