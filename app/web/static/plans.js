@@ -100,7 +100,7 @@ export function wirePlans(plan, changed, planned) {
     if (isPlain(plan)) return [];
     const each = releases === 1 ? "One release" : `${releases} equal releases`;
     if (least.status === "rejected") {
-      const cannot = least.reason.type === "/problems/infeasible-target";
+      const cannot = least.reason.type === "infeasible-target";
       return [element("p", { class: "help" }, cannot ? `${each} cannot fit what is left, whatever the noise.` : `The smallest noise is not known: ${errorsOf(least.reason)[0].detail}`)];
     }
     const { sigma, tau_star } = least.value.mechanism;
@@ -124,7 +124,7 @@ export function wirePlans(plan, changed, planned) {
 
 /** A batch that is too long has been made of a number of times. */
 function aboutTimes(failure) {
-  if (failure.type !== "/problems/limit-exceeded") return failure;
+  if (failure.type !== "limit-exceeded") return failure;
   return new Problem({ errors: failure.errors.map(({ detail }) => ({ pointer: "/times", detail })) });
 }
 

@@ -5,8 +5,10 @@ export class Problem extends Error {
   constructor(document, status) {
     super(document.detail);
     this.status = status;
-    this.type = document.type;
-    this.errors = document.errors?.length ? document.errors : [{ pointer: "", detail: document.detail }];
+    this.type = document.type?.split("/").at(-1); // the name alone: "/problems/busy" is "busy"
+    const errors = document.errors?.length ? document.errors : [{ pointer: "", detail: document.detail }];
+    // An error names a place in the body, a parameter or a header. Forms find their field by the last part of it.
+    this.errors = errors.map(({ pointer, parameter, header, detail }) => ({ pointer: pointer ?? `/${parameter ?? header}`, detail }));
   }
 }
 
