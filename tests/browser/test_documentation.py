@@ -53,7 +53,9 @@ def test_execute_answers_in_swagger(swagger: Visit, name: str) -> None:
     block.locator(".opblock-summary-control").click()
     if "multipart/form-data" in operation.get("requestBody", {}).get("content", {}):
         block.locator("input[type=file]").set_input_files(an_arrow_table())
-    wanted = re.compile(re.escape(swagger.url) + path.replace("{id}", BUDGET) + r"(\?|$)")
+    wanted = re.compile(
+        re.escape(swagger.url) + path.replace("{id}", BUDGET).replace("{name}", "budget-exceeded") + r"(\?|$)"
+    )
     with swagger.page.expect_response(wanted) as answered:
         block.get_by_role("button", name="Execute").click()
 
@@ -85,6 +87,15 @@ def test_the_reference_has_every_operation_and_its_examples(visit: Visit) -> Non
         for content in operation.get("requestBody", {}).get("content", {}).values():
             expect(section.locator("details.example")).to_have_count(len(content.get("examples", [...])))
     expect(visit.page.locator("#contents a")).to_have_count(len(OPERATIONS))
+
+
+def test_the_reference_follows_references_to_numbers_and_names(visit: Visit) -> None:
+    """An ε is a number with its bound, an accounting one of its names: neither is an object."""
+    visit.page.goto(f"{visit.url}/reference")
+    section = visit.page.locator("section#accountExact")
+    expect(section.locator("tr", has_text="The ε at which")).to_contain_text("number ≥ 0 or list of number ≥ 0 or null")
+    expect(section.locator("tr", has_text="How δ was computed")).to_contain_text('"exact", "add-deltas"')
+    expect(section.locator("tr", has_text="The mechanism to account for")).to_contain_text("object")
 
 
 def test_a_link_into_the_reference_leads_there(visit: Visit) -> None:

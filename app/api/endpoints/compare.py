@@ -23,7 +23,7 @@ router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS, rou
 @router.post(
     "/compare",
     operation_id="compare",
-    summary="The noise and threshold that other accountings need",
+    summary="What other accountings would ask",
     dependencies=[needs("account")],
 )
 async def compare_accountings(

@@ -85,20 +85,21 @@ function* fields(schema, depth) {
 
 /** The alternatives of a schema, with references resolved. */
 function alternatives(schema = {}) {
-  if (schema.$ref)
-    return alternatives(
-      schema.$ref
-        .split("/")
-        .slice(1)
-        .reduce((node, key) => node[key], openapi),
-    );
+  if (schema.$ref) return alternatives(followed(schema));
   const several = schema.anyOf ?? schema.oneOf ?? schema.allOf;
   if (several) return several.flatMap(alternatives);
   return schema.type === "array" ? alternatives(schema.items) : [schema];
 }
 
+function followed({ $ref }) {
+  return $ref
+    .split("/")
+    .slice(1)
+    .reduce((node, key) => node[key], openapi);
+}
+
 function typeOf(schema) {
-  if (schema.$ref) return "object";
+  if (schema.$ref) return typeOf(followed(schema));
   const several = schema.anyOf ?? schema.oneOf;
   if (several) return [...new Set(several.map(typeOf))].join(" or ");
   if (schema.const !== undefined) return JSON.stringify(schema.const);
