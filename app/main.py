@@ -21,6 +21,7 @@ from app.http_protocol import ConnectionBounds
 from app.metrics import Metrics, MetricsMiddleware
 from app.service import worker_pool
 from app.service.ledger_pool import LedgerPool
+from app.service.payments import Payments
 from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 from app.version import VERSION
@@ -63,7 +64,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     bounds = ConnectionBounds(
         settings.max_head_bytes, settings.head_seconds, settings.body_seconds, settings.max_connections, metrics
     )
-    services = Services(settings, cache, accounting, releases, metrics, ledger_pool, gate)
+    services = Services(settings, cache, accounting, releases, metrics, ledger_pool, Payments(ledger_pool), gate)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:

@@ -9,6 +9,7 @@ from app.api.auth import Gate
 from app.api.workload import in_pool
 from app.metrics import Metrics
 from app.service.ledger_pool import LedgerPool
+from app.service.payments import Payments
 from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 from gsh.accounting.curve_cache import CurveCache
@@ -40,6 +41,7 @@ class Services:
     """Apart from accounting's: how long others wait must not tell how large a release is."""
     metrics: Metrics
     ledger_pool: LedgerPool
+    payments: Payments
     gate: Gate
 
     async def to_domain(self, request: Request, schema: _Described[T_co], pool: WorkerPool) -> T_co:

@@ -22,11 +22,12 @@ from app.api.schemas.mechanism import Strict
 from app.api.workload import in_pool
 from app.service.worker_pool import WorkerPool
 
-__all__ = ["DeclaredRoute", "JsonRoute", "content_type", "parsed", "parsed_body", "received"]
+__all__ = ["SHORT_BYTES", "DeclaredRoute", "JsonRoute", "content_type", "parsed", "parsed_body", "received"]
 
 M = TypeVar("M", bound=Strict)
 
-_SHORT_BYTES = 16 * 1024
+SHORT_BYTES = 16 * 1024
+"""A body up to here is read on the event loop, in a few milliseconds."""
 
 
 class DeclaredRoute(APIRoute):
@@ -66,7 +67,7 @@ class JsonRoute(DeclaredRoute):
 
 async def parsed_body(request: Request, model: type[M], content: bytes, pool: WorkerPool) -> M:
     """The body, read by a worker if it is long: a hundred thousand errors would hold up all other requests."""
-    if len(content) <= _SHORT_BYTES:
+    if len(content) <= SHORT_BYTES:
         return parsed(model, content)
     return await in_pool(request, pool, _slimmed, model, content, services_of(request).settings.max_work)
 

@@ -7,7 +7,7 @@ ends early when the client hangs up, and no later than its deadline; ``work_boun
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
@@ -15,12 +15,27 @@ from starlette.exceptions import HTTPException
 from app.service.errors import DeadlinePassed
 from app.service.worker_pool import WorkerPool
 
-__all__ = ["in_pool", "in_slices"]
+__all__ = ["Run", "in_pool", "in_slices", "pool_of"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _SLICE_SECONDS = 0.001
+
+
+class Run(Protocol):
+    """Runs a function of a module in a worker."""
+
+    async def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+
+def pool_of(request: Request, pool: WorkerPool) -> Run:
+    """The pool for one request: a worker is stopped when the client hangs up. The body must be read."""
+
+    async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await in_pool(request, pool, function, *args, **kwargs)
+
+    return run
 
 
 async def in_pool(request: Request, pool: WorkerPool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

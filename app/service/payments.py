@@ -1,0 +1,103 @@
+"""Charge releases to budgets: check, make the release unseen, charge and store it in one transaction, then reveal it.
+
+A repeated request gets the stored answer, byte for byte. If two requests with one idempotency key arrive at once, both
+may draw noise. One answer is stored and both get it. The other draw is never seen. The same holds for a draw that the
+budget can no longer pay for when it is charged.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from app.ledger.answers import Answer
+from app.ledger.charges import Charge
+from app.ledger.records import now
+from app.ledger.state import Budget
+from app.ledger.store import Ledger
+from app.service.ledger_pool import LedgerPool
+from gsh.accounting.composition import Release, cost_of
+from gsh.release.errors import InvalidGroups
+
+__all__ = ["Payment", "Payments", "payment_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """The budget that pays, the idempotency key that makes the release exactly-once, and the client who asks."""
+
+    budget: str
+    idempotency_key: str
+    client: str
+
+    def charge(self, release: Release, request: str = "") -> Charge:
+        """The charge for a release. ``request`` is the fingerprint of the request; ``Ledger.check`` needs none."""
+        return Charge(self.budget, self.idempotency_key, request, self.client, release, cost_of(release))
+
+
+def payment_of(budget: str | None, idempotency_key: str | None, client: str) -> Payment | None:
+    """A budget and an idempotency key, both or neither: without a budget nothing makes a release exactly-once."""
+    if budget is None and idempotency_key is None:
+        return None
+    if budget is None:
+        raise InvalidGroups("/budget", "is required with an Idempotency-Key: nothing else is answered once only")
+    if idempotency_key is None:
+        raise InvalidGroups("/budget", "needs an Idempotency-Key header of 1 to 255 visible ASCII characters")
+    return Payment(budget, idempotency_key, client)
+
+
+class Payments:
+    """The use cases that charge a budget."""
+
+    def __init__(self, ledger_pool: LedgerPool) -> None:
+        self._ledger = ledger_pool
+
+    async def check(self, payment: Payment, release: Release) -> None:
+        """Raise now what ``pay`` would raise before it draws: for requests whose body should not be read in vain."""
+        charge = payment.charge(release)
+        await self._ledger.read(lambda ledger: ledger.check(charge, now()))
+
+    async def pay(
+        self,
+        payment: Payment,
+        release: Release,
+        request: tuple[bytes, ...],
+        draw: Callable[[], Awaitable[Answer]],
+        collect: Callable[[str, Iterable[bytes]], Answer],
+    ) -> Answer:
+        """The answer of a release: drawn and charged now, or stored by an earlier request.
+
+        ``request`` are the bytes that identify the request. ``draw`` is called only if the budget can pay. ``collect``
+        makes an answer of a media type and stored bytes; it runs in a thread.
+        """
+        fingerprint = await self._ledger.fetch(lambda ledger: ledger.secret.fingerprint(*request))
+        charge = payment.charge(release, fingerprint)
+        if await self._ledger.read(lambda ledger: ledger.check(charge, now())):
+            stored = await self._ledger.ask(lambda ledger: ledger.recall(charge, now()))
+        else:
+            answer = await draw()
+            stored = await self._ledger.ask(lambda ledger: ledger.charge(charge, now(), lambda _after, _number: answer))
+            if stored.is_new:
+                return answer
+        return await self._ledger.fetch(lambda ledger: collect(stored.media_type, ledger.content(stored)))
+
+    async def charge(
+        self,
+        payment: Payment,
+        release: Release,
+        content: bytes,
+        answer: Callable[[Budget, int, str], bytes],
+    ) -> bytes:
+        """Charge for a release that is made elsewhere.
+
+        ``answer`` makes the JSON answer from the budget after the charge, the number of the entry and its time.
+        """
+        at = now()
+
+        def made(after: Budget, number: int) -> Answer:
+            encoded = answer(after, number, at)
+            return Answer("application/json", lambda: [encoded])
+
+        def work(ledger: Ledger) -> bytes:
+            fingerprint = ledger.secret.fingerprint(b"charge", payment.budget.encode(), content)
+            return b"".join(ledger.content(ledger.charge(payment.charge(release, fingerprint), at, made)))
+
+        return await self._ledger.ask(work)

@@ -1,0 +1,104 @@
+"""Make a release, free or charged to a budget, from groups or from a table.
+
+A request is read once, to a ``Draft``. A worker reads a large one. The service sees what the release costs and which
+budget pays. The rest goes, unopened, to the worker that draws.
+"""
+
+import mmap
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.ledger.answers import Answer
+from app.service.parcels import Parcel
+from app.service.payments import Payment, Payments
+from app.service.spool import SharedFile
+from gsh.accounting.mechanism import Mechanism
+from gsh.release.apply import Released, counts_of, release, values_of
+from gsh.release.entropy import operating_system
+from gsh.release.errors import InvalidGroups, TooManyGroups
+from gsh.release.keys.json_keys import columns_of
+from gsh.release.keys.order import unique_order
+from gsh.release.noise import Noise
+from gsh.release.tables import Format, Limits, Roles, read_table, release_table, write_table
+
+__all__ = ["Draft", "make_release", "release_file", "release_groups"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft(Generic[T]):
+    """A release that was asked for and is not made yet."""
+
+    budget: str | None
+    mechanism: Mechanism
+    """Without its columns: μ₀ is all that a cost needs of them."""
+    is_light: bool
+    """Whether the event loop may make the release itself: it takes a few milliseconds."""
+    request: Parcel[tuple[T, Mechanism]]
+    """The whole request, and the whole mechanism: proven once, for cost and noise."""
+
+
+async def make_release(
+    payments: Payments,
+    payment: Payment | None,
+    mechanism: Mechanism,
+    request: tuple[bytes, ...],
+    draw: Callable[[], Awaitable[Answer]],
+    collect: Callable[[str, Iterable[bytes]], Answer],
+) -> Answer:
+    """The answer of a release, which may now be shown.
+
+    ``request`` are the bytes that identify the request. ``draw`` makes a new answer, ``collect`` one from stored bytes.
+    """
+    if payment is None:
+        return await draw()
+    return await payments.pay(payment, mechanism, request, draw, collect)
+
+
+def release_groups(
+    noise: Noise,
+    names: Sequence[str],
+    keys: Sequence[Any],
+    counts: Sequence[int],
+    values: Mapping[str, Sequence[float]],
+) -> Released:
+    """The kept groups, by position; ``names`` are the further columns of the mechanism."""
+    true_counts = counts_of(pa.array(counts, pa.int64()), "/groups/counts")
+    if values.keys() != set(names):
+        raise InvalidGroups("/groups/values", "must have a column for each of aggregates/names, and no others")
+    true_values: list[NDArray[np.float64]] = [
+        values_of(pa.array(values[name], pa.float64()), grid, "/groups/values")
+        for name, grid in zip(names, noise.value_grids, strict=True)
+    ]
+    if any(len(column) != len(keys) for column in (true_counts, *true_values)):
+        raise InvalidGroups("/groups", "must have columns of equal length")
+    order = unique_order(columns_of(keys, "/groups/keys"), len(keys), "/groups/keys")
+    return release(noise, true_counts, true_values, order, operating_system)
+
+
+def release_file(
+    noise: Noise, roles: Roles, limits: Limits, certificate: str, table: SharedFile, answer: SharedFile
+) -> Format:
+    """In a worker: from a table in one file to the kept rows in another, of the same format."""
+    with table as source, answer as sink:
+        try:
+            kind: Format | None
+            kind, read = read_table(_mapped(source), limits)
+            write_table(kind, release_table(noise, read, roles, operating_system), certificate, sink)
+        except MemoryError:
+            kind = None
+    if kind is None:  # outside of the handler, whose exception would keep the memory
+        raise TooManyGroups("/table", "must be smaller: the service has no memory for it")
+    return kind
+
+
+def _mapped(file: IO[bytes]) -> pa.Buffer:
+    """The file as memory that the operating system fills as it is read."""
+    is_empty = file.seek(0, 2) == 0
+    return pa.py_buffer(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
