@@ -10,6 +10,8 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from app.service.parcels import Parcel
+from app.service.worker_pool import WorkerPool
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 from tests.api.test_budgets import LIMIT, SECRET, Bank
 from tests.release.uploads import as_parquet, as_stream, from_bytes
@@ -184,3 +186,26 @@ def test_a_secret_that_is_too_short_is_refused() -> None:
     assert len(SECRET) >= 32
     with pytest.raises(ValueError, match="at least 32 characters"):
         Client(ledger_secret="short")
+
+
+def test_a_large_request_is_read_once_and_by_a_worker(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker that draws gets what the first one read; the service itself never opens it."""
+    tasks: list[str] = []
+    original = WorkerPool.run
+
+    async def recorded(pool: WorkerPool, function: Any, *args: Any, **kwargs: Any) -> Any:
+        tasks.append(f"{function.__module__}.{function.__name__}")
+        return await original(pool, function, *args, **kwargs)
+
+    def opened(_parcel: Parcel[Any]) -> Any:
+        raise AssertionError("opened in the service")
+
+    monkeypatch.setattr(WorkerPool, "run", recorded)
+    monkeypatch.setattr(Parcel, "open", opened)
+    monkeypatch.setattr("app.api.drafts.parsed", opened)
+
+    assert large(bank, "first").status_code == 200
+    assert tasks == ["app.api.drafts._read", "app.api.endpoints.release._drawn"]
+    tasks.clear()
+    assert large(bank, "first").status_code == 200
+    assert tasks == ["app.api.drafts._read"]
