@@ -10,15 +10,16 @@ from typing import Any
 from fastapi import FastAPI
 
 from app.api import problems
-from app.api.auth import Gate
-from app.api.bodies import Allowances
+from app.api.auth import Authorizer
+from app.api.bodies import BodyQuotas
 from app.api.dependencies import Services
 from app.api.dispatch import Dispatcher
 from app.api.endpoints import account, budgets, calibrate, compare, health, pages, release, release_table
 from app.api.json_route import DeclaredRoute
+from app.api.metrics_middleware import MetricsMiddleware
 from app.api.middleware import GuardMiddleware
 from app.http_protocol import ConnectionBounds
-from app.metrics import Metrics, MetricsMiddleware
+from app.metrics import Metrics
 from app.service import worker_pool
 from app.service.ledger_pool import LedgerPool
 from app.service.payments import Payments
@@ -60,11 +61,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     releases = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     ledger_pool = LedgerPool(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
-    gate = Gate(ledger_pool, open_access=settings.open_access, account_keys=settings.account_keys)
+    authorizer = Authorizer(ledger_pool, open_access=settings.open_access, account_keys=settings.account_keys)
     bounds = ConnectionBounds(
         settings.max_head_bytes, settings.head_seconds, settings.body_seconds, settings.max_connections, metrics
     )
-    services = Services(settings, cache, accounting, releases, metrics, ledger_pool, Payments(ledger_pool), gate)
+    services = Services(settings, cache, accounting, releases, metrics, ledger_pool, Payments(ledger_pool), authorizer)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:
@@ -94,7 +95,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for module in (account, calibrate, compare, release, release_table, budgets, health, pages):
         app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
     app.router.route_class = DeclaredRoute
-    app.router.middleware_stack = Dispatcher(app.router, gate, Allowances(settings))
+    app.router.middleware_stack = Dispatcher(app.router, authorizer, BodyQuotas(settings))
     app.add_middleware(GuardMiddleware)
     app.add_middleware(
         MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed={"/release", "/release/table"}

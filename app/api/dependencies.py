@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from fastapi import Request
 
-from app.api.auth import Gate
+from app.api.auth import Authorizer
 from app.api.workload import in_pool
 from app.metrics import Metrics
 from app.service.ledger_pool import LedgerPool
@@ -42,7 +42,7 @@ class Services:
     metrics: Metrics
     ledger_pool: LedgerPool
     payments: Payments
-    gate: Gate
+    authorizer: Authorizer
 
     async def to_domain(self, request: Request, schema: _Described[T_co], pool: WorkerPool) -> T_co:
         """The value that a schema describes, made by a worker if that takes long."""

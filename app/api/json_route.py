@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.auth import Needs
+from app.api.auth import Requirement
 from app.api.bodies import BodyLimit
 from app.api.dependencies import services_of
 from app.api.problems import InvalidBody
@@ -37,7 +37,7 @@ class DeclaredRoute(APIRoute):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        declared = [each.call for each in self.dependant.dependencies if isinstance(each.call, Needs)]
+        declared = [each.call for each in self.dependant.dependencies if isinstance(each.call, Requirement)]
         self.needs = declared[0] if len(declared) == 1 else None
 
 

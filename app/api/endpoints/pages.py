@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Mount
 
 from app.api.assets import Assets, package_folder
-from app.api.auth import PUBLIC, Needs
+from app.api.auth import PUBLIC, Requirement
 from app.api.json_route import DeclaredRoute
 
 __all__ = ["router"]
@@ -91,7 +91,7 @@ def _encoded_openapi(app: FastAPI, prefix: str) -> bytes:
 
 
 class _PublicMount(Mount):
-    needs = Needs(frozenset())
+    needs = Requirement(frozenset())
 
 
 router.routes.extend(_PublicMount(path, assets) for path, assets in _ASSETS.items())
