@@ -1,4 +1,4 @@
-"""create_app: the service wired together. Run as a program, it prints its OpenAPI document."""
+"""create_app: the service with all its parts connected. Run as a program, it prints the OpenAPI document."""
 
 import gc
 import json
@@ -52,7 +52,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The service; settings come from the environment unless given."""
     settings = settings or Settings()
     cache = CurveCache(settings.cache_size)
-    # A table four times and its upload once, which is more than a release takes, and room for code and threads.
+    # Four times a table and once its upload is more than a release needs; the rest is for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
     heavy = (account, budgets, calibrate, compare, release, release_table)
@@ -70,8 +70,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:
         await ledger_pool.start()
-        quantiles.table()  # made and proven now, not while the first release waits
-        # What is loaded now stays; the collector need not walk it, and the cache's values form no cycles.
+        quantiles.table()  # made and proven now, so that the first release does not wait for it
+        # All objects made so far stay. The collector need not visit them, and the cache's values form no cycles.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
@@ -85,15 +85,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         description=_DESCRIPTION.strip(),
         version=VERSION,
         lifespan=lifespan,
-        openapi_url=None,  # pages has it, declared like every other route
+        openapi_url=None,  # the pages' router has it, declared like every other route
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics has all measurements
     )
     app.state.services = services
     for module in (account, calibrate, compare, release, release_table, budgets, health, pages):
-        app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
+        app.router.routes.extend(module.router.routes)  # with include_router each request would be matched twice
     app.router.route_class = DeclaredRoute
     app.router.middleware_stack = Dispatcher(app.router, authorizer, BodyQuotas(settings))
     app.add_middleware(GuardMiddleware)

@@ -1,7 +1,7 @@
 """How heavy requests share the service, so that none stalls the others.
 
-Long series of cheap evaluations stay on the event loop, in slices. All other heavy work goes to a worker pool. Either
-ends early when the client hangs up, and no later than its deadline; ``work_bounds`` refuses what could not be done.
+Long series of cheap evaluations stay on the event loop, in slices. All other heavy work goes to a worker pool. Both end
+when the client hangs up, and at their deadline. ``work_bounds`` refuses work that would never end in time.
 """
 
 import asyncio
@@ -39,12 +39,12 @@ def pool_of(request: Request, pool: WorkerPool) -> Run:
 
 
 async def in_pool(request: Request, pool: WorkerPool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The result of a function from a worker, which is stopped when the client hangs up. The body must be read."""
+    """The result of a function from a worker. The worker is stopped if the client hangs up. The body must be read."""
     return await _while_connected(request, pool.run(function, *args, **kwargs))
 
 
 async def in_slices(request: Request, results: Iterable[T], seconds: float) -> list[T]:
-    """All of a lazy series, giving other requests a turn every millisecond."""
+    """All results of a lazy series. Other requests get a turn every millisecond."""
     collected: list[T] = []
     series = iter(results)
     if not _slice(series, collected):
@@ -61,7 +61,7 @@ async def _further_slices(series: Iterable[T], collected: list[T], seconds: floa
 
 
 def _slice(series: Iterable[T], collected: list[T]) -> bool:
-    """A millisecond of a series; whether it has ended."""
+    """Collect for a millisecond; whether the series has ended."""
     ends = time.perf_counter() + _SLICE_SECONDS
     for result in series:
         collected.append(result)
@@ -71,17 +71,17 @@ def _slice(series: Iterable[T], collected: list[T]) -> bool:
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """What ``work`` gives; it is cancelled if the client hangs up, or if this is cancelled."""
+    """The result of ``work``. It is cancelled if the client hangs up, or if this call is cancelled."""
     task, gone = asyncio.create_task(work), asyncio.create_task(_disconnected(request))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise HTTPException(400)  # nobody is left to read it, but it is not our fault
+            raise HTTPException(400)  # the client has gone; the metrics shall not count a fault of the service
         return task.result()
     finally:
         task.cancel()
         gone.cancel()
-        del task  # its exception would keep this frame, and this frame the exception
+        del task  # its exception would keep this frame, and this frame would keep the exception
 
 
 async def _disconnected(request: Request) -> None:

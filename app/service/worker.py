@@ -1,4 +1,4 @@
-"""One worker process: it does a task at a time, and keeps nothing of it afterwards."""
+"""One worker process. It does one task at a time, and keeps nothing of it afterwards."""
 
 import gc
 import logging
@@ -25,7 +25,7 @@ logger = logging.getLogger("app.workers")
 
 
 class Worker:
-    """A process of its own, started at once and killed to stop it. Not for two threads at a time, but for ``kill``."""
+    """A process that is started at once and killed to stop it. Only ``kill`` may be called from another thread."""
 
     def __init__(self, name: str, memory: int) -> None:
         self._connection, theirs = multiprocessing.Pipe()
@@ -33,7 +33,7 @@ class Worker:
         self._process: BaseProcess = _FORKSERVER.Process(**call)
         try:
             self._process.start()
-        except OSError as error:  # its socket is gone from the folder for temporary files, or has too long a path there
+        except OSError as error:  # its socket in the folder for temporary files is gone, or has too long a path
             logger.warning("the process that workers are forked from cannot be asked (%s): starting one slowly", error)
             self._process = _SPAWN.Process(**call)
             self._process.start()
@@ -41,7 +41,7 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """While it has no task: a worker that has ended has closed its pipe, and no other has anything to say."""
+        """While it has no task: a worker that has ended has closed its pipe. A living one sends nothing."""
         return not self._connection.poll()
 
     def do(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bool, Any]:
@@ -51,7 +51,7 @@ class Worker:
         return succeeded, value
 
     def kill(self) -> None:
-        """From any thread: a thread that waits in ``do`` gets an error."""
+        """May be called from any thread. A thread that waits in ``do`` gets an error."""
         self._process.kill()
 
     def end(self) -> None:
@@ -65,7 +65,7 @@ class Worker:
 def _serve(connection: Connection, name: str, memory: int) -> None:
     """In the new process: tasks, one after the other, until the service closes the pipe or ends."""
     Path("/proc/self/comm").write_text(name)  # for ps and top
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt at the terminal is for the service, which tells us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the service, which ends its workers
     _bound_memory(memory)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
@@ -73,7 +73,7 @@ def _serve(connection: Connection, name: str, memory: int) -> None:
             _serve_one(connection)
         except (EOFError, OSError):
             os._exit(0)
-        # Frames of an exception and cycles would keep files open and memory in use until the next task.
+        # Frames of an exception, and cycles, would keep files open and memory in use until the next task.
         gc.collect()
 
 
@@ -90,7 +90,7 @@ def _serve_one(connection: Connection) -> None:
 
 
 def _bare(error: Exception) -> Exception:
-    """The exception alone, if it survives the way to the other process."""
+    """The exception without its traceback and causes, if it can be pickled."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 - made here

@@ -1,8 +1,8 @@
 """Worker processes for heavy work, with a short queue.
 
-A task can be stopped, which threads cannot: if its request is cancelled or its deadline passes, its worker is killed
-and replaced. Workers are forked from one process that has imported everything (``forkserver``), so a new one is ready
-in some 20 ms.
+A process can be stopped, a thread cannot. If a request is cancelled or its deadline passes, its worker is killed and
+replaced. Workers are forked from one process that has imported everything (``forkserver``), so a new one is ready in
+about 20 ms.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 
 def preload(modules: Sequence[str]) -> None:
-    """Name what all workers import, before the first is started."""
+    """Name the modules that all workers import, before the first worker is started."""
     get_context("forkserver").set_forkserver_preload([*modules, "app.service.preload"])
 
 
 @dataclass(slots=True)
 class _Task:
-    """A call, which one thread makes and another may abandon at any time."""
+    """A call. One thread makes it, and another may abandon it at any time."""
 
     call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -65,19 +65,19 @@ class WorkerPool:
         self._seconds = seconds
         self._room = workers + queue
         self._idle: deque[Worker] = deque()
-        # Threads wait for the processes: to send and receive much would hold up the event loop.
+        # Threads wait for the processes: to send and receive much would stall the event loop.
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix=name)
         self._is_closed = False
 
     def check_room(self) -> None:
-        """Busy when the queue is full: for requests whose body should not be read in vain."""
+        """Busy if the queue is full: for requests whose body should not be read in vain."""
         if self._room == 0:
             raise Busy
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of a function of a module, from a worker.
 
-        Busy if the queue is full or the worker dies, DeadlinePassed if it takes too long, with the time in the queue.
+        Busy if the queue is full or the worker dies. DeadlinePassed if it takes too long, queue included.
         """
         self.check_room()
         self._room -= 1
@@ -96,14 +96,14 @@ class WorkerPool:
             del task, future, args, kwargs  # an exception's frames would keep them
 
     def close(self) -> None:
-        """End every worker, whatever it does."""
+        """End every worker, also in the middle of a task."""
         self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         while self._idle:
             self._idle.pop().end()
 
     def _perform(self, task: _Task) -> tuple[bool, Any]:
-        """In a thread: the outcome of a task. An exception is returned, for raised here it would keep this frame."""
+        """In a thread: the outcome of a task. An exception is returned: raised here, it would keep this frame."""
         try:
             worker = self._take()
         except OSError:  # no room for another process, or no folder for temporary files
