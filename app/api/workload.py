@@ -6,8 +6,8 @@ when the client hangs up, and at their deadline. ``work_bounds`` refuses work th
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
@@ -15,27 +15,37 @@ from starlette.exceptions import HTTPException
 from app.service.errors import DeadlinePassed
 from app.service.worker_pool import WorkerPool
 
-__all__ = ["Run", "in_pool", "in_slices", "pool_of"]
+__all__ = ["StepsInPool", "in_pool", "in_slices"]
 
+F = TypeVar("F")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _SLICE_SECONDS = 0.001
 
 
-class Run(Protocol):
-    """Runs a function of a module in a worker."""
+class StepsInPool(Generic[F, T]):
+    """A generator in a worker, in two steps; the worker is stopped if the client hangs up. The body must be read."""
 
-    async def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    def __init__(
+        self,
+        request: Request,
+        pool: WorkerPool,
+        function: Callable[P, Generator[F, None, T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        self._request = request
+        self._steps = pool.begin(function, *args, **kwargs)
 
+    async def facts(self) -> F:
+        return await _while_connected(self._request, self._steps.facts())
 
-def pool_of(request: Request, pool: WorkerPool) -> Run:
-    """The pool for one request: a worker is stopped when the client hangs up. The body must be read."""
+    async def finish(self) -> T:
+        return await _while_connected(self._request, self._steps.finish())
 
-    async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await in_pool(request, pool, function, *args, **kwargs)
-
-    return run
+    async def stop(self) -> None:
+        await self._steps.stop()
 
 
 async def in_pool(request: Request, pool: WorkerPool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

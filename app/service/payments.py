@@ -5,7 +5,7 @@ may draw noise. One answer is stored and both get it. The other draw is never se
 budget can no longer pay for when it is charged.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from app.ledger.answers import Answer
@@ -17,7 +17,10 @@ from app.service.ledger_pool import LedgerPool
 from gsh.accounting.composition import Release, cost_of
 from gsh.release.errors import InvalidGroups
 
-__all__ = ["Payment", "Payments", "payment_of"]
+__all__ = ["Collect", "Payment", "Payments", "payment_of"]
+
+Collect = Callable[[str, Iterable[bytes]], Answer]
+"""Makes an answer of a media type and stored bytes, in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +53,24 @@ class Payments:
     def __init__(self, ledger_pool: LedgerPool) -> None:
         self._ledger = ledger_pool
 
-    async def check(self, payment: Payment, release: Release) -> None:
-        """Raise now what ``pay`` would raise before it draws: for requests whose body should not be read in vain."""
-        charge = payment.charge(release)
-        await self._ledger.read(lambda ledger: ledger.check(charge, now()))
+    async def fingerprint(self, *request: bytes) -> str:
+        """The keyed hash by which a repeated request is recognised."""
+        return await self._ledger.fetch(lambda ledger: ledger.secret.fingerprint(*request))
 
-    async def pay(
-        self,
-        payment: Payment,
-        release: Release,
-        request: tuple[bytes, ...],
-        draw: Callable[[], Awaitable[Answer]],
-        collect: Callable[[str, Iterable[bytes]], Answer],
-    ) -> Answer:
-        """The answer of a release: drawn and charged now, or stored by an earlier request.
+    async def is_answered(self, charge: Charge) -> bool:
+        """Whether the idempotency key is used. If it is not, an error unless the budget can pay now."""
+        return await self._ledger.read(lambda ledger: ledger.check(charge, now()))
 
-        ``request`` are the bytes that identify the request. ``draw`` is called only if the budget can pay. ``collect``
-        makes an answer of a media type and stored bytes; it runs in a thread.
-        """
-        fingerprint = await self._ledger.fetch(lambda ledger: ledger.secret.fingerprint(*request))
-        charge = payment.charge(release, fingerprint)
-        if await self._ledger.read(lambda ledger: ledger.check(charge, now())):
-            stored = await self._ledger.ask(lambda ledger: ledger.recall(charge, now()))
-        else:
-            answer = await draw()
-            stored = await self._ledger.ask(lambda ledger: ledger.charge(charge, now(), lambda _after, _number: answer))
-            if stored.is_new:
-                return answer
+    async def recall(self, charge: Charge, collect: Collect) -> Answer:
+        """The stored answer, if this request is the one that paid for it."""
+        stored = await self._ledger.ask(lambda ledger: ledger.recall(charge, now()))
+        return await self._ledger.fetch(lambda ledger: collect(stored.media_type, ledger.content(stored)))
+
+    async def pay(self, charge: Charge, answer: Answer, collect: Collect) -> Answer:
+        """The answer, charged and stored in one transaction; or the one that another request stored meanwhile."""
+        stored = await self._ledger.ask(lambda ledger: ledger.charge(charge, now(), lambda _after, _number: answer))
+        if stored.is_new:
+            return answer
         return await self._ledger.fetch(lambda ledger: collect(stored.media_type, ledger.content(stored)))
 
     async def charge(

@@ -1,23 +1,17 @@
-"""Make a release, free or charged to a budget, from groups or from a table.
-
-A request is read once, to a ``Draft``. A worker reads a large one. The service sees what the release costs and which
-budget pays. The rest goes, unopened, to the worker that draws.
-"""
+"""Make a release, free or charged to a budget, from groups or from a table."""
 
 import mmap
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import IO, Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.ledger.answers import Answer
-from app.service.parcels import Parcel
-from app.service.payments import Payment, Payments
+from app.ledger.charges import Charge
+from app.service.payments import Collect, Payments
 from app.service.spool import SharedFile
-from gsh.accounting.mechanism import Mechanism
 from gsh.release.apply import Released, counts_of, release, values_of
 from gsh.release.entropy import operating_system
 from gsh.release.errors import InvalidGroups, TooManyGroups
@@ -26,39 +20,27 @@ from gsh.release.keys.order import unique_order
 from gsh.release.noise import Noise
 from gsh.release.tables import Format, Limits, Roles, read_table, release_table, write_table
 
-__all__ = ["Draft", "make_release", "release_file", "release_groups"]
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Draft(Generic[T]):
-    """A release that was asked for and is not made yet."""
-
-    budget: str | None
-    mechanism: Mechanism
-    """Without its columns: μ₀ is all that a cost needs of them."""
-    is_light: bool
-    """Whether the event loop may make the release itself: it takes a few milliseconds."""
-    request: Parcel[tuple[T, Mechanism]]
-    """The whole request, and the whole mechanism: proven once, for cost and noise."""
+__all__ = ["make_release", "release_file", "release_groups"]
 
 
 async def make_release(
     payments: Payments,
-    payment: Payment | None,
-    mechanism: Mechanism,
-    request: tuple[bytes, ...],
+    charge: Charge | None,
     draw: Callable[[], Awaitable[Answer]],
-    collect: Callable[[str, Iterable[bytes]], Answer],
+    drop: Callable[[], Awaitable[None]],
+    collect: Collect,
 ) -> Answer:
     """The answer of a release, which may now be shown.
 
-    ``request`` are the bytes that identify the request. ``draw`` makes a new answer, ``collect`` one from stored bytes.
+    ``draw`` makes a new answer. ``drop`` is called instead if an earlier request has paid, before the stored answer is
+    read: a worker that waits to draw is then free.
     """
-    if payment is None:
+    if charge is None:
         return await draw()
-    return await payments.pay(payment, mechanism, request, draw, collect)
+    if await payments.is_answered(charge):
+        await drop()
+        return await payments.recall(charge, collect)
+    return await payments.pay(charge, await draw(), collect)
 
 
 def release_groups(

@@ -99,11 +99,19 @@ def read_file(file: IO[bytes]) -> Iterator[bytes]:
 
 
 async def chunks_of(shared: SharedFile) -> AsyncIterator[bytes]:
-    """The content of a file from its beginning, on the event loop. The file is closed at the end."""
+    """The content of a file from its beginning, on the event loop.
+
+    The file is closed before its last chunk is given: a client that has the whole answer shall find nothing open.
+    """
     try:
         await in_file_thread(shared.file.seek, 0)
-        while chunk := await in_file_thread(shared.file.read, _CHUNK_BYTES):
+        chunk = await in_file_thread(shared.file.read, _CHUNK_BYTES)
+        while chunk:
+            following = await in_file_thread(shared.file.read, _CHUNK_BYTES)
+            if not following:
+                await shared.close()
             yield chunk
+            chunk = following
     finally:
         await shared.close()
 

@@ -9,7 +9,7 @@ import pickle
 import resource
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -20,6 +20,8 @@ from app.service.parcels import receive, send
 __all__ = ["Worker"]
 
 _FORKSERVER, _SPAWN = multiprocessing.get_context("forkserver"), multiprocessing.get_context("spawn")
+
+_RETURNED, _RAISED, _YIELDED = "returned", "raised", "yielded"
 
 logger = logging.getLogger("app.workers")
 
@@ -44,11 +46,23 @@ class Worker:
         """While it has no task: a worker that has ended has closed its pipe. A living one sends nothing."""
         return not self._connection.poll()
 
-    def do(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bool, Any]:
-        """Whether the function returned, and its result or its exception. OSError or EOFError if the process ended."""
+    def do(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        goes_on: Callable[[Any], bool],
+    ) -> tuple[bool, Any]:
+        """Whether the function returned, and its result or its exception. OSError or EOFError if the process ended.
+
+        If the function is a generator, ``goes_on`` gets what it yields, and decides whether it goes on to its result.
+        """
         send(self._connection, function, kwargs, *args)
-        succeeded, value = receive(self._connection)
-        return succeeded, value
+        kind, value = receive(self._connection)
+        while kind == _YIELDED:
+            send(self._connection, goes_on(value))
+            kind, value = receive(self._connection)
+        return kind == _RETURNED, value
 
     def kill(self) -> None:
         """May be called from any thread. A thread that waits in ``do`` gets an error."""
@@ -80,13 +94,27 @@ def _serve(connection: Connection, name: str, memory: int) -> None:
 def _serve_one(connection: Connection) -> None:
     function, kwargs, *args = receive(connection)
     try:
-        reply = True, function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        reply = _RETURNED, _last_step(connection, result) if isinstance(result, Generator) else result
     except Exception as error:
-        reply = False, _bare(error)
+        reply = _RAISED, _bare(error)
     try:
         send(connection, *reply)
     except (pickle.PicklingError, TypeError, AttributeError):
-        send(connection, False, RuntimeError("the result cannot be sent"))
+        send(connection, _RAISED, RuntimeError("the result cannot be sent"))
+
+
+def _last_step(connection: Connection, steps: Generator[Any, None, Any]) -> Any:
+    """What a generator returns, or None if it is stopped at a step."""
+    try:
+        while True:
+            send(connection, _YIELDED, next(steps))
+            (goes_on,) = receive(connection)
+            if not goes_on:
+                steps.close()
+                return None
+    except StopIteration as stop:
+        return stop.value
 
 
 def _bare(error: Exception) -> Exception:

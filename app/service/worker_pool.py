@@ -8,17 +8,19 @@ about 20 ms.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any, ParamSpec, TypeVar
 
 from app.service.errors import Busy, DeadlinePassed
+from app.service.steps import Steps
 from app.service.worker import Worker
 
 __all__ = ["WorkerPool", "preload"]
 
+F = TypeVar("F")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -33,6 +35,8 @@ class _Task:
     """A call. One thread makes it, and another may abandon it at any time."""
 
     call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+    goes_on: Callable[[Any], bool] = bool
+    """For a generator: asked with what it yields, in a thread."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _worker: Worker | None = None
     _is_abandoned: bool = False
@@ -79,21 +83,29 @@ class WorkerPool:
 
         Busy if the queue is full or the worker dies. DeadlinePassed if it takes too long, queue included.
         """
+        result: T = await self._run(_Task((function, args, kwargs)))
+        return result
+
+    def begin(self, function: Callable[P, Generator[F, None, T]], *args: P.args, **kwargs: P.kwargs) -> Steps[F, T]:
+        """Start a generator of a module in a worker. It yields some facts, and returns its result if it may go on."""
+        steps: Steps[F, T] = Steps()
+        steps.follow(self._run(_Task((function, args, kwargs), steps.ask)))
+        return steps
+
+    async def _run(self, task: _Task) -> Any:
         self.check_room()
         self._room -= 1
-        task = _Task((function, args, kwargs))
         future = asyncio.get_running_loop().run_in_executor(self._threads, self._perform, task)
         try:
             await asyncio.wait({future}, timeout=self._seconds)
             if not future.done():
                 raise DeadlinePassed(self._seconds)
-            result: T = _outcome(future)
-            return result
+            return _outcome(future)
         finally:
             task.abandon()
             future.cancel()
             self._room += 1
-            del task, future, args, kwargs  # an exception's frames would keep them
+            del task, future  # an exception's frames would keep them
 
     def close(self) -> None:
         """End every worker, also in the middle of a task."""
@@ -112,7 +124,7 @@ class WorkerPool:
             self._give_back(worker)
             return False, Busy()
         try:
-            outcome = worker.do(*task.call)
+            outcome = worker.do(*task.call, task.goes_on)
         except (EOFError, OSError):  # it was killed, perhaps because memory ran out
             outcome = False, Busy()
             task.abandon()

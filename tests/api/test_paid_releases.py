@@ -10,7 +10,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from app.service.parcels import Parcel
+from app.service.steps import StepsHere
 from app.service.worker_pool import WorkerPool
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 from tests.api.test_budgets import LIMIT, SECRET, Bank
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 
 GROUPS = {"keys": ["a", "b"], "counts": [61000, 70000]}
 MANY = {"keys": [f"{'k' * 60}{number:04}" for number in range(1500)], "counts": [61000] * 1500}
-DRAFTS = "app.api.drafts"
 TABLE = pa.table({"url": ["b", "a"], "users": [61000, 70000]})
 
 
@@ -109,9 +108,8 @@ def test_what_does_not_fit_is_refused_before_any_noise(bank: Bank, post: Post, m
     bank.put("web", LIMIT | {"delta": 1e-6})
     drawn = []
     monkeypatch.setattr("app.service.releases.operating_system", drawn.append)
-    monkeypatch.setattr(
-        "app.service.worker_pool.WorkerPool.run", _only_if(bank, lambda function: function.__module__ == DRAFTS)
-    )
+    monkeypatch.setattr(WorkerPool, "begin", lambda _pool, function, *args: StepsHere(function(*args)))
+    monkeypatch.setattr(WorkerPool, "run", None)
 
     refused = post(bank, "first")
 
@@ -119,16 +117,6 @@ def test_what_does_not_fit_is_refused_before_any_noise(bank: Bank, post: Post, m
     assert refused.json()["spent"]["releases"] == 0
     assert refused.json()["asked"]["releases"] == 1
     assert drawn == []
-
-
-def _only_if(bank: Bank, allowed: Callable[[Any], bool]) -> Any:
-    """A worker reads the request, and does nothing else."""
-
-    async def run(_pool: Any, function: Any, *args: Any, **_kwargs: Any) -> Any:
-        assert allowed(function)
-        return function(*args)
-
-    return run
 
 
 @each_kind
@@ -188,24 +176,34 @@ def test_a_secret_that_is_too_short_is_refused() -> None:
         Client(ledger_secret="short")
 
 
-def test_a_large_request_is_read_once_and_by_a_worker(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker that draws gets what the first one read; the service itself never opens it."""
-    tasks: list[str] = []
-    original = WorkerPool.run
+def test_a_large_request_is_read_once_and_by_one_worker(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker keeps it while the ledger is asked. The service itself never reads it."""
+    begun: list[str] = []
+    original = WorkerPool.begin
 
-    async def recorded(pool: WorkerPool, function: Any, *args: Any, **kwargs: Any) -> Any:
-        tasks.append(f"{function.__module__}.{function.__name__}")
-        return await original(pool, function, *args, **kwargs)
+    def recorded(pool: WorkerPool, function: Any, *args: Any) -> Any:
+        begun.append(function.__name__)
+        return original(pool, function, *args)
 
-    def opened(_parcel: Parcel[Any]) -> Any:
-        raise AssertionError("opened in the service")
+    monkeypatch.setattr(WorkerPool, "begin", recorded)
+    monkeypatch.setattr(WorkerPool, "run", None)
+    monkeypatch.setattr("app.api.endpoints.release.parsed", None)
 
-    monkeypatch.setattr(WorkerPool, "run", recorded)
-    monkeypatch.setattr(Parcel, "open", opened)
-    monkeypatch.setattr("app.api.drafts.parsed", opened)
+    first, again = large(bank, "first"), large(bank, "first")
 
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert begun == ["_release_content"] * 2
+
+
+def test_a_worker_that_is_not_needed_any_more_serves_the_next_request(bank: Bank) -> None:
+    """After a repeated request, or one that does not fit: the worker is told to stop, and not killed."""
+    pool = bank.app.state.services.releases
     assert large(bank, "first").status_code == 200
-    assert tasks == ["app.api.drafts._read", "app.api.endpoints.release._drawn"]
-    tasks.clear()
+    (worker,) = pool._idle
     assert large(bank, "first").status_code == 200
-    assert tasks == ["app.api.drafts._read"]
+    assert large(bank, "second", budget="none").status_code == 404
+    assert large(bank, "second", mechanism=CASE_STUDY | {"sigma": 1}).status_code == 409
+
+    assert list(pool._idle) == [worker]
+    assert large(bank, "second").status_code == 200
+    assert list(pool._idle) == [worker]

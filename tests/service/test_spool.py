@@ -45,6 +45,16 @@ def test_an_answer_is_read_in_threads_and_closed_at_its_end() -> None:
     assert all(name.startswith("release-files") for name in file.threads)
 
 
+def test_an_answer_is_closed_before_its_last_chunk_is_sent() -> None:
+    shared = spool()
+    shared.file.write(b"x" * 3 * 10**6)
+
+    async def closed_at_each_chunk() -> list[bool]:
+        return [shared.file.closed async for _ in chunks_of(shared)]
+
+    assert asyncio.run(closed_at_each_chunk()) == [False, False, True]
+
+
 def test_an_answer_that_nobody_reads_to_its_end_is_closed() -> None:
     shared = spool()
     shared.file.write(b"x" * 10**7)

@@ -1,6 +1,6 @@
 """POST /release: the mechanism applied to posted groups."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -8,26 +8,28 @@ from pydantic import GetPydanticSchema
 
 from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
-from app.api.dependencies import services_of
-from app.api.drafts import read_draft
+from app.api.dependencies import AT_ONCE, services_of
 from app.api.idempotency import KEY_HEADER, idempotency_key
-from app.api.json_route import JsonRoute
+from app.api.json_route import SHORT_BYTES, JsonRoute, parsed
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.schemas.certificate import CASE_STUDY, Certificate
 from app.api.schemas.mechanism import MuZeroIn
 from app.api.schemas.release import GroupsOut, ReleaseRequest, ReleaseResponse
-from app.api.workload import pool_of
+from app.api.workload import StepsInPool
 from app.ledger.answers import Answer
-from app.service.parcels import Parcel
 from app.service.payments import payment_of
 from app.service.releases import make_release
 from app.service.releases import release_groups as keep
+from app.service.steps import StepsHere
 from gsh.accounting.mechanism import Mechanism
 from gsh.release.errors import InvalidGroups, TooManyGroups
 from gsh.release.keys.json_keys import written
 from gsh.release.noise import Noise
 
 __all__ = ["router"]
+
+_Facts = tuple[str | None, Mechanism]
+"""The budget, and the mechanism without its columns: μ₀ is all that a cost needs of them."""
 
 
 class _ReleaseRoute(JsonRoute):
@@ -99,17 +101,21 @@ async def release_groups(request: Request, body: _Content) -> bytes:
     same answer for ever, and are charged once. For larger tables there is /release/table.
     """
     services, access, key = services_of(request), access_of(request.scope), idempotency_key(request)
-    run, most_groups = pool_of(request, services.releases), services.settings.max_release_groups
-    draft = await read_draft(ReleaseRequest, body, run)
-    access.check(draft.budget)
-    payment = payment_of(draft.budget, key, access.client)
+    # Before a worker begins: it would wait for this.
+    fingerprint = "" if key is None else await services.payments.fingerprint(b"release", body)
+    steps = _steps(request, body)
+    try:
+        budget, mechanism = await steps.facts()
+        access.check(budget)
+        payment = payment_of(budget, key, access.client)
+        charge = None if payment is None else payment.charge(mechanism, fingerprint)
 
-    async def draw() -> Answer:
-        is_light = draft.is_light
-        drawn = _drawn(draft.request, most_groups) if is_light else await run(_drawn, draft.request, most_groups)
-        return _answer("application/json", [drawn])
+        async def draw() -> Answer:
+            return _answer("application/json", [await steps.finish()])
 
-    answer = await make_release(services.payments, payment, draft.mechanism, (b"release", body), draw, _answer)
+        answer = await make_release(services.payments, charge, draw, steps.stop, _answer)
+    finally:
+        await steps.stop()
     return b"".join(answer.chunks())
 
 
@@ -118,9 +124,26 @@ def _answer(media_type: str, content: Iterable[bytes]) -> Answer:
     return Answer(media_type, lambda: [joined])
 
 
-def _drawn(request: Parcel[tuple[ReleaseRequest, Mechanism]], most_groups: int) -> bytes:
-    """A new answer: on the event loop for a light request, else in a worker."""
-    body, mechanism = request.open()
+def _steps(request: Request, content: bytes) -> "StepsHere[_Facts, bytes] | StepsInPool[_Facts, bytes]":
+    """The release, on the event loop if it is small, else in a worker."""
+    services = services_of(request)
+    most_groups = services.settings.max_release_groups
+    if len(content) > SHORT_BYTES:
+        return StepsInPool(request, services.releases, _release_content, content, most_groups)
+    body = parsed(ReleaseRequest, content)
+    if body.mechanism.work > AT_ONCE:
+        return StepsInPool(request, services.releases, _release, body, most_groups)
+    return StepsHere(_release(body, most_groups))
+
+
+def _release_content(content: bytes, most_groups: int) -> Generator[_Facts, None, bytes]:
+    return _release(parsed(ReleaseRequest, content), most_groups)
+
+
+def _release(body: ReleaseRequest, most_groups: int) -> Generator[_Facts, None, bytes]:
+    """The whole release: first the facts that a payment needs, then, if it may go on, noise and the answer."""
+    mechanism = body.mechanism.to_domain()
+    yield body.budget, mechanism.bare
     groups = body.groups
     if len(groups.keys) > most_groups:
         raise TooManyGroups("/groups", f"must be at most {most_groups} groups; larger tables go to /release/table")

@@ -5,31 +5,35 @@ purpose damages only that worker.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
 from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
-from app.api.dependencies import services_of
-from app.api.drafts import read_draft
+from app.api.dependencies import AT_ONCE, Services, services_of
 from app.api.idempotency import KEY_HEADER, idempotency_key
-from app.api.json_route import DeclaredRoute, received
+from app.api.json_route import SHORT_BYTES, DeclaredRoute, parsed, received
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, Busy
 from app.api.schemas.certificate import CASE_STUDY, Certificate
 from app.api.schemas.release import TableRequest
 from app.api.uploads import Upload, receive_upload
 from app.api.workload import in_pool
 from app.ledger.answers import Answer
+from app.ledger.charges import Charge
 from app.service.parcels import Parcel
-from app.service.payments import Payment, payment_of
-from app.service.releases import Draft, make_release, release_file
+from app.service.payments import payment_of
+from app.service.releases import make_release, release_file
 from app.service.spool import SharedFile, chunks_of, digest_of, in_file_thread, overwrite, read_file, spool
 from gsh.accounting.mechanism import Mechanism
 from gsh.release.noise import Noise
 from gsh.release.tables import Format, Limits, Roles
 
 __all__ = ["router"]
+
+_Request = Parcel[tuple[TableRequest, Mechanism]]
+"""The part ``request``, and its mechanism: built once, for cost and noise."""
 
 
 class _TableRoute(DeclaredRoute):
@@ -96,14 +100,15 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
     services, access, key = services_of(request), access_of(request.scope), idempotency_key(request)
     services.releases.check_room()  # before a table is read that no worker has room for
 
-    async def check(content: bytes) -> tuple[Draft[TableRequest], Payment | None]:
-        # Not ``in_pool``: it waits for the client to hang up, and would take parts of the body for that.
-        draft = await read_draft(TableRequest, content, services.releases.run)
-        access.check(draft.budget)
-        payment = payment_of(draft.budget, key, access.client)
-        if payment is not None:
-            await services.payments.check(payment, draft.mechanism)
-        return draft, payment
+    async def check(content: bytes) -> tuple[_Request, Charge | None]:
+        budget, mechanism, read = await _read(services, content)
+        access.check(budget)
+        payment = payment_of(budget, key, access.client)
+        if payment is None:
+            return read, None
+        charge = payment.charge(mechanism)
+        await services.payments.is_answered(charge)
+        return read, charge
 
     upload = await receive_upload(request.scope, received(request.receive), services.settings.max_body_bytes, check)
     try:
@@ -119,35 +124,54 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
     return StreamingResponse(chunks_of(answer), media_type=media_type, headers={"Content-Length": str(size)})
 
 
-async def _answer_into(
-    answer: SharedFile, request: Request, upload: Upload[tuple[Draft[TableRequest], Payment | None]]
-) -> str:
+async def _answer_into(answer: SharedFile, request: Request, upload: Upload[tuple[_Request, Charge | None]]) -> str:
     """The media type of the answer, which is written to a file: drawn now, or stored before."""
-    services, (draft, payment) = services_of(request), upload.checked
+    services, (read, charge) = services_of(request), upload.checked
     limits = Limits(services.settings.max_table_groups, services.settings.max_table_bytes)
 
     async def draw() -> Answer:
-        kind = await in_pool(request, services.releases, _drawn, draft.request, limits, upload.table, answer)
+        kind = await in_pool(request, services.releases, _drawn, read, limits, upload.table, answer)
         return Answer(_MEDIA_TYPES[kind], lambda: read_file(answer.file))
+
+    async def drop() -> None:
+        """No worker waits: the upload may take hours."""
 
     def collect(media_type: str, content: Iterable[bytes]) -> Answer:
         overwrite(answer.file, content)  # what was drawn, if anything, is forgotten
         return Answer(media_type, lambda: read_file(answer.file))
 
-    identity: tuple[bytes, ...] = ()
     try:
-        if payment is not None:
-            identity = (b"release/table", upload.request, await in_file_thread(digest_of, upload.table.file))
-        made = await make_release(services.payments, payment, draft.mechanism, identity, draw, collect)
-        return made.media_type
+        if charge is not None:
+            digest = await in_file_thread(digest_of, upload.table.file)
+            fingerprint = await services.payments.fingerprint(b"release/table", upload.request, digest)
+            charge = replace(charge, request=fingerprint)
+        return (await make_release(services.payments, charge, draw, drop, collect)).media_type
     except OSError:  # most likely the disk has no room for the answer
         pass
     raise Busy  # outside of the handler, whose exception would keep the answer
 
 
-def _drawn(
-    request: Parcel[tuple[TableRequest, Mechanism]], limits: Limits, table: SharedFile, answer: SharedFile
-) -> Format:
+async def _read(services: Services, content: bytes) -> tuple[str | None, Mechanism, _Request]:
+    """The budget, the mechanism without its columns, and the whole request for the worker that draws.
+
+    Not ``in_pool``: while it waits it reads from the client, and would lose a part of the table.
+    """
+    if len(content) > SHORT_BYTES:
+        return await services.releases.run(_read_content, content)
+    body = parsed(TableRequest, content)
+    return await services.releases.run(_built, body) if body.mechanism.work > AT_ONCE else _built(body)
+
+
+def _read_content(content: bytes) -> tuple[str | None, Mechanism, _Request]:
+    return _built(parsed(TableRequest, content))
+
+
+def _built(body: TableRequest) -> tuple[str | None, Mechanism, _Request]:
+    mechanism = body.mechanism.to_domain()
+    return body.budget, mechanism.bare, Parcel((body, mechanism))
+
+
+def _drawn(request: _Request, limits: Limits, table: SharedFile, answer: SharedFile) -> Format:
     """In a worker: the kept rows, written to a file."""
     body, mechanism = request.open()
     noise = Noise(mechanism)
