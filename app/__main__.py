@@ -1,4 +1,4 @@
-"""python -m app: serve, as the environment says."""
+"""python -m app: run the service with the settings of the environment."""
 
 import os
 import resource
@@ -17,14 +17,14 @@ from app.settings import Settings, settings_or_exit
 
 
 def main() -> int:
-    """Run uvicorn until a signal stops it; what is wrong with a setting is one line, not a traceback."""
+    """Run uvicorn until a signal stops it. A wrong setting is reported in one line, without a traceback."""
     settings = settings_or_exit()
     refusal = _refusal(settings)
     if refusal is not None:
         sys.stderr.write(f"{refusal}\n")
         return 2
     _allow_open_files()
-    # uvicorn raises the signal again once it has shut down; that is a normal end.
+    # uvicorn raises the signal again after it has shut down. That is a normal end.
     signal.signal(signal.SIGTERM, lambda _signal, _frame: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="gsh-metrics-") if settings.workers > 1 else nullcontext() as shared:
         if shared is not None:
@@ -39,7 +39,7 @@ def main() -> int:
             ws="none",
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # the gate reads what a proxy says; it never believes it of an address
+            proxy_headers=False,  # the authorizer reads proxies' headers, and takes no address from them
             root_path=settings.root_path,
             log_config=log_config(settings.log_level),
             timeout_graceful_shutdown=settings.shutdown_seconds,
@@ -48,13 +48,13 @@ def main() -> int:
 
 
 def _allow_open_files() -> None:
-    """As many as the system lets us have: a connection is one, and the usual limit is below the bound on those."""
+    """Allow as many open files as the system permits: each connection is one, and the usual limit is too low."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _refusal(settings: Settings) -> str | None:
-    """Why not to serve: tables have nowhere to be spooled, or other machines would be let in without a key."""
+    """Why the service must not start: no folder to spool tables, or other machines would need no access key."""
     try:
         tempfile.TemporaryFile().close()
     except OSError:
@@ -63,7 +63,7 @@ def _refusal(settings: Settings) -> str | None:
 
 
 def _open_to_all(settings: Settings) -> str | None:
-    """Why not to listen, where other machines would be let in by nothing; any key ever made means that one is asked."""
+    """Why the service must not listen: other machines could use it, and no access key was ever made."""
     if is_loopback(settings.host) or settings.open_access:
         return None
     try:
@@ -71,9 +71,9 @@ def _open_to_all(settings: Settings) -> str | None:
             if ledger.keys.read().any_made:
                 return None
     except LedgerUnavailable as error:
-        return f"GSH_LEDGER: cannot be opened, to see whether a key exists, as GSH_HOST is not loopback: {error}"
+        return f"GSH_LEDGER: cannot be opened to look for an access key, and GSH_HOST is not loopback: {error}"
     return (
-        "GSH_HOST: is not loopback, and no key exists: make one with `python -m app.keys create`, or set "
+        "GSH_HOST: is not loopback, and no access key exists: make one with `python -m app.keys create`, or set "
         "GSH_OPEN_ACCESS=true to serve releases and budgets to everyone"
     )
 

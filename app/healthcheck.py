@@ -7,7 +7,7 @@ from app.settings import settings_or_exit
 
 
 def main() -> int:
-    """Ask over loopback, where the service also listens when it listens everywhere; no proxy is asked."""
+    """Ask over loopback, also if the service listens on all addresses. No proxy is used."""
     settings = settings_or_exit()
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
     try:

@@ -1,7 +1,7 @@
-"""HTTP connections with bounds: what a client may send before its request is admitted, how long it may take, how many
-connections there may be, and how a connection ends when the answer comes before the end of the request.
+"""HTTP connections with bounds: how much a client may send before its request is admitted, how long it may take, how
+many connections are open, and how a connection ends if the answer comes before the end of the request.
 
-httptools limits none of these by itself, and is twice as fast as a parser that does. So its bytes are counted here.
+httptools has no such limits, but is twice as fast as a parser that has them. So its bytes are counted here.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ _MOST_FIELDS = 100
 # Each parameter of a query takes time on the event loop.
 _MOST_URL = 8 * 1024
 _MOST_PIPELINED = 4
-# The parser is stopped after so many bytes at most when a bound is passed.
+# The parser gets slices of this size: after each one the bounds are checked.
 _SLICE = 16 * 1024
-# What stands between the parts of a chunked body: at least half of it must be body once this is used up.
+# Framing of a chunked body that is free. Beyond it at least half of the bytes must be body.
 _FREE_FRAMING = 64 * 1024
-# The rest of a refused body: read and forgotten, so that the client can read its answer before the connection ends.
+# The rest of a refused body is read and dropped, so that the client can read its answer before the connection ends.
 _MOST_DRAINED_BYTES = 256 * 1024**2
 _DRAIN_SECONDS = 10.0
 _STALLED_SECONDS = 60.0
@@ -36,7 +36,7 @@ _BODY_BYTES_PER_SECOND = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ConnectionBounds:
-    """What one connection may take, and how many there may be in a process."""
+    """What one connection may use, and how many may be open in a process."""
 
     head_bytes: int
     head_seconds: float
@@ -46,7 +46,7 @@ class ConnectionBounds:
 
 
 class _Lingering:
-    """A transport that does not close on a client which is still sending: it would never see the answer."""
+    """A transport that does not close while its client is still sending: the client would never see the answer."""
 
     def __init__(self, transport: asyncio.Transport, protocol: "BoundedProtocol") -> None:
         self._transport = transport
@@ -54,7 +54,7 @@ class _Lingering:
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
-        """Nothing is sent any more to a client that was refused; a pipelined request of its own may still end."""
+        """Send nothing more to a client that was refused. A pipelined request of its own may still end."""
         if not self._protocol.is_draining:
             self._transport.write(data)
 
@@ -91,7 +91,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.is_draining:
             return self._forget(len(data))
-        self._unset_keepalive_if_required()
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
         self._since = self.loop.time()
         if len(data) <= _SLICE:
             refusal = self._take(data)
@@ -104,22 +106,22 @@ class BoundedProtocol(HttpToolsProtocol):
         return self._watch()
 
     def _take(self, data: bytes | memoryview) -> int | None:
-        """Parse some bytes; the status with which to refuse them."""
+        """Parse some bytes; the status to refuse them with, or None."""
         self._fed_bytes, self._fed_body, self._begun = len(data), 0, 0
         refusal = self._fed(data)
         if refusal is None and not self._is_complete:
-            # Of several requests that came together only the last is not complete, and may be longer than was parsed.
+            # Of several requests in these bytes only the last is incomplete, and may be longer than what was parsed.
             framing = self._parsed_head if self._begun > 1 else len(data) - self._fed_body
             self._framing = framing if self._begun else self._framing + framing
             refusal = self._overrun()
         return refusal
 
     def _fed(self, data: bytes | memoryview) -> int | None:
-        """The status with which to refuse what the parser does not take."""
+        """The status to refuse bytes with that the parser does not accept, or None."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # The request is answered as it stands, without an upgrade; the parser reads no other after it.
+            # The request is answered without an upgrade. The parser reads no other after it.
             self.cycle.keep_alive = False
             return None
         except httptools.HttpParserError:
@@ -137,7 +139,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return 400 if self._framing > self._bounds.head_bytes + _FREE_FRAMING + self._body_bytes else None
 
     def _watch(self) -> None:
-        """See to it that the client goes on; nothing is to be seen to when the request is complete."""
+        """Set a timer for the rest of the request, if it is not complete."""
         if self._in_head:
             self._await_head()
         elif self._is_complete:
@@ -158,18 +160,18 @@ class BoundedProtocol(HttpToolsProtocol):
             len(self.headers) > _MOST_FIELDS or len(self.url) > _MOST_URL or self._head_size() > self._bounds.head_bytes
         )
         if self._is_too_large or len(self.pipeline) >= _MOST_PIPELINED:
-            return  # still in the head: refused as soon as the parser returns
+            return  # still in the head: refused when the parser returns
         self._in_head = False
         super().on_headers_complete()
-        self.headers = []  # trailers go here, and not among the headers that the application reads
+        self.headers = []  # for trailers, which must not join the headers that the application reads
 
     @property
     def _is_complete(self) -> bool:
-        """Whether the last request has arrived to its end."""
+        """Whether the last request has arrived completely."""
         return not self._in_head and (self.cycle is None or not self.cycle.more_body)
 
     def _head_size(self) -> int:
-        """Counted only if it did not come at once, or with so much that it matters; else a bound on it."""
+        """An upper bound if the head came at once and is small anyway; else its exact size."""
         came_at_once = self._begun and self._fed_bytes <= self._bounds.head_bytes
         return self._fed_bytes if came_at_once else self._parsed_head
 
@@ -204,14 +206,14 @@ class BoundedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def end(self) -> None:
-        """Close once the answer is sent; a client that is still sending is read to the end first, within bounds."""
+        """Close after the answer. A client that is still sending is first read to its end, within bounds."""
         if self.cycle is not None and self.cycle.more_body:
             self._drain()
         else:
             self._raw.close()
 
     def _refuse(self, status: int) -> None:
-        """Answer outside of the application, for there is no request that it could be given."""
+        """Answer without the application: there is no request to give to it."""
         self._bounds.metrics.refuse_connection(status)
         has_begun = False
         if self.cycle is not None and not self.cycle.response_complete:
@@ -228,7 +230,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._drain()
 
     def _drain(self) -> None:
-        """Send no more, and forget what still comes: closed at once, the client would lose the answer."""
+        """Send no more, and drop what still arrives. To close now would lose the answer."""
         if self.is_draining or self._raw.is_closing():
             return
         self.is_draining = True
@@ -243,7 +245,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._raw.abort()
 
     def eof_received(self) -> None:
-        """The client has said all that it will say; while draining that is what was waited for."""
+        """The client will send no more. While draining, that is the end."""
         if self.is_draining:
             self._raw.close()
 
@@ -252,7 +254,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._set_timer(self._bounds.head_seconds, self._refuse, 408)
 
     def _look(self) -> None:
-        """A body must go on arriving, at some speed; time in which nobody reads it is not the client's."""
+        """A body must keep arriving, at some speed. Time in which the service does not read it does not count."""
         self._timer = None
         if self._raw.is_closing() or self.cycle is None or not self.cycle.more_body:
             return
@@ -270,7 +272,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer = None if seconds is None else self.loop.call_later(seconds, call, *arguments)
 
     def _make_room(self) -> None:
-        """End the connections whose clients have been silent longest; where all wait for us, end this one."""
+        """End the connections whose clients were silent longest. If all clients wait for the service, end this one."""
         others = cast(set[BoundedProtocol], self.connections - {self})
         silent = sorted((each for each in others if each._waits_for_client), key=attrgetter("_since"))
         for each in silent[: 1 + len(others) // 16]:
@@ -280,5 +282,5 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def _waits_for_client(self) -> bool:
-        """For a request, or for the rest of one."""
+        """Whether the service waits for a request, or for the rest of one."""
         return self._in_head or self.cycle is None or self.cycle.response_complete or self.cycle.more_body

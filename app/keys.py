@@ -1,4 +1,4 @@
-"""python -m app.keys: make, list and revoke the keys that open releases and budgets.
+"""python -m app.keys: make, list and revoke access keys for releases and budgets.
 
 python -m app.keys create --scope release --budget web --note "weekly job"
 python -m app.keys list
@@ -21,7 +21,7 @@ from app.settings import settings_or_exit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """A new key is printed once, alone on standard output; it is kept nowhere."""
+    """A new access key is printed once, alone on standard output. Only its hash is stored."""
     asked = _parser().parse_args(arguments)
     settings = settings_or_exit()
     try:
@@ -64,18 +64,18 @@ def _seal(ledger: Ledger, asked: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m app.keys", description="Keys for releases and budgets.")
+    parser = argparse.ArgumentParser(prog="python -m app.keys", description="Access keys for releases and budgets.")
     commands = parser.add_subparsers(required=True)
-    create = commands.add_parser("create", help="make a key and print it, this once")
-    create.add_argument("--scope", action="append", choices=SCOPES, required=True, help="what it opens; repeatable")
-    create.add_argument("--budget", action="append", type=_budget, default=[], help="bind it; repeatable")
+    create = commands.add_parser("create", help="make an access key, and print it once")
+    create.add_argument("--scope", action="append", choices=SCOPES, required=True, help="what it may do; repeatable")
+    create.add_argument("--budget", action="append", type=_budget, default=[], help="bind it to a budget; repeatable")
     create.add_argument("--note", default="", help="for people")
     create.set_defaults(run=_create)
-    commands.add_parser("list", help="every key but for the key itself").set_defaults(run=_list)
-    revoke = commands.add_parser("revoke", help="end a key, within a second")
+    commands.add_parser("list", help="list all access keys, without their secrets").set_defaults(run=_list)
+    revoke = commands.add_parser("revoke", help="end an access key, within a second")
     revoke.add_argument("id", help="as list shows it")
     revoke.set_defaults(run=_revoke)
-    sealing = "seal all keys as they stand, after you have checked the list: for a ledger with a new secret"
+    sealing = "seal all access keys as they are, after you have checked the list: for a ledger with a new secret"
     commands.add_parser("seal", help=sealing, description=sealing).set_defaults(run=_seal)
     return parser
 

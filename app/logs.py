@@ -1,4 +1,4 @@
-"""Logs as one JSON object a line. No body, no header, no exception message: only what we chose to say."""
+"""Logs: one JSON object per line. A line never has a body, a header or the message of an exception."""
 
 import json
 import logging
@@ -12,7 +12,7 @@ _EXTRAS = ("method", "route", "status", "seconds")
 
 
 class JsonFormatter(logging.Formatter):
-    """An exception is shown as its type and where it passed; its message could contain what was posted."""
+    """An exception is logged as its type and its frames. Its message could contain posted data."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

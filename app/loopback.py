@@ -1,4 +1,4 @@
-"""Which addresses and names are this machine's own."""
+"""Addresses and names that always mean this machine."""
 
 import ipaddress
 import re
@@ -18,7 +18,7 @@ def is_loopback(host: str) -> bool:
 
 
 def names_loopback(header: str) -> bool:
-    """Whether a Host header, with or without a port, names this machine to itself, in words that no DNS can change."""
+    """Whether a Host header, with or without a port, names this machine, by a name that no DNS can change."""
     found = _HOST.fullmatch(header)
     if found is None:
         return False

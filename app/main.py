@@ -1,4 +1,4 @@
-"""create_app: the service wired together. Run as a program, it prints its OpenAPI document."""
+"""create_app: the service with all its parts connected. Run as a program, it prints the OpenAPI document."""
 
 import gc
 import json
@@ -9,18 +9,20 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from app.api import openapi, problems
-from app.api.auth import Gate
-from app.api.bodies import Allowances
+from app.api.auth import Authorizer
+from app.api.bodies import BodyQuotas
 from app.api.dependencies import Services
 from app.api.dispatch import Dispatcher
 from app.api.endpoints import account, budgets, calibrate, compare, health, pages, release, release_table
 from app.api.endpoints import problems as problem_pages
 from app.api.json_route import DeclaredRoute
+from app.api.metrics_middleware import MetricsMiddleware
 from app.api.middleware import GuardMiddleware
 from app.http_protocol import ConnectionBounds
-from app.metrics import Metrics, MetricsMiddleware
+from app.metrics import Metrics
 from app.service import worker_pool
 from app.service.ledger_pool import LedgerPool
+from app.service.payments import Payments
 from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 from app.version import VERSION
@@ -36,7 +38,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The service; settings come from the environment unless given."""
     settings = settings or Settings()
     cache = CurveCache(settings.cache_size)
-    # A table four times and its upload once, which is more than a release takes, and room for code and threads.
+    # Four times a table and once its upload is more than a release needs; the rest is for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
     heavy = (account, budgets, calibrate, compare, release, release_table)
@@ -45,17 +47,17 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     releases = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     ledger_pool = LedgerPool(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
-    gate = Gate(ledger_pool, open_access=settings.open_access, account_keys=settings.account_keys)
+    authorizer = Authorizer(ledger_pool, open_access=settings.open_access, account_keys=settings.account_keys)
     bounds = ConnectionBounds(
         settings.max_head_bytes, settings.head_seconds, settings.body_seconds, settings.max_connections, metrics
     )
-    services = Services(settings, cache, accounting, releases, metrics, ledger_pool, gate)
+    services = Services(settings, cache, accounting, releases, metrics, ledger_pool, Payments(ledger_pool), authorizer)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:
         await ledger_pool.start()
-        quantiles.table()  # made and proven now, not while the first release waits
-        # What is loaded now stays; the collector need not walk it, and the cache's values form no cycles.
+        quantiles.table()  # made and proven now, so that the first release does not wait for it
+        # All objects made so far stay. The collector need not visit them, and the cache's values form no cycles.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
@@ -71,17 +73,17 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_tags=openapi.TAGS,
         version=VERSION,
         lifespan=lifespan,
-        openapi_url=None,  # pages has it, declared like every other route
+        openapi_url=None,  # the pages' router has it, declared like every other route
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics tells what there is to tell
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics has all measurements
     )
     app.state.services = services
     for module in (account, calibrate, compare, release, release_table, budgets, health, problem_pages, pages):
-        app.router.routes.extend(module.router.routes)  # an included router would be matched twice per request
+        app.router.routes.extend(module.router.routes)  # with include_router each request would be matched twice
     app.router.route_class = DeclaredRoute
-    app.router.middleware_stack = Dispatcher(app.router, gate, Allowances(settings))
+    app.router.middleware_stack = Dispatcher(app.router, authorizer, BodyQuotas(settings))
     app.add_middleware(GuardMiddleware)
     app.add_middleware(
         MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed={"/release", "/release/table"}

@@ -1,25 +1,18 @@
-"""What the service tells Prometheus: requests and latency by route and status, refusals, the cache's hits and misses.
+"""The service's counters for Prometheus: requests and latency by route and status, refusals, cache hits and misses.
 
-Labels are bounded and say nothing of what was posted: route templates, known methods, statuses. How long a release
-took depends on how many groups were posted, those included that are dropped, so nobody is told.
+Labels are bounded and never depend on what was posted: route templates, known methods, statuses. How long a release
+takes depends on how many groups were posted, also on those that are dropped. So its duration is not measured.
 """
 
-import logging
 import os
-import time
-from collections.abc import Collection
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gsh.accounting.curve_cache import CurveCache
 
-__all__ = ["Metrics", "MetricsMiddleware"]
+__all__ = ["Metrics"]
 
-logger = logging.getLogger("app.access")
-
-_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -53,7 +46,7 @@ class Metrics:
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram | None]] = {}
 
     def observe(self, method: str, route: str, status: int, seconds: float | None) -> None:
-        """One request; ``seconds`` is None where its duration is nobody's business."""
+        """One request; ``seconds`` is None if its duration must not be known."""
         key = (method, route, status)
         if key not in self._children:
             timed = None if seconds is None else self._seconds.labels(*key)
@@ -70,7 +63,7 @@ class Metrics:
         self._refusals.labels(reason).inc()
 
     def refuse_connection(self, status: int) -> None:
-        """One connection that was ended before its request could be given to a route."""
+        """One connection that was ended before a request reached a route."""
         self._connections.labels(status).inc()
 
     def exposition(self) -> bytes:
@@ -90,36 +83,3 @@ class Metrics:
         if misses != self._counted_misses:
             self._misses.inc(misses - self._counted_misses)
             self._counted_misses = misses
-
-
-class MetricsMiddleware:
-    """Counts and times every request but those to ``untimed`` routes; logs a line for each where that is asked for."""
-
-    def __init__(self, app: ASGIApp, metrics: Metrics, access_log: bool, untimed: Collection[str]) -> None:
-        self._app = app
-        self._metrics = metrics
-        self._access_log = access_log
-        self._untimed = untimed
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
-        started = time.perf_counter()
-        status = 500
-
-        async def observed(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, observed)
-        finally:
-            method = scope["method"] if scope["method"] in _METHODS else "other"
-            route = getattr(scope.get("route"), "path", "none")
-            seconds = None if route in self._untimed else time.perf_counter() - started
-            self._metrics.observe(method, route, status, seconds)
-            if self._access_log:
-                line = {"method": method, "route": route, "status": status}
-                logger.info("request", extra=line if seconds is None else line | {"seconds": round(seconds, 6)})

@@ -1,4 +1,4 @@
-"""Everything configurable, read from the environment (``GSH_…``); the README's table is checked against this."""
+"""All settings, read from the environment (``GSH_…``). A test compares the documents' table with them."""
 
 import sys
 from typing import Literal
@@ -17,14 +17,16 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
     workers: int = Field(default=1, ge=1, le=256, description="worker processes")
-    root_path: str = Field(default="", description="path prefix, where a proxy strips one")
+    root_path: str = Field(default="", description="path prefix that a proxy strips")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
     access_log: bool = Field(
-        default=False, description="log a line per request: method, route, status and, but for releases, seconds"
+        default=False, description="log a line per request: method, route, status and seconds (no seconds for releases)"
     )
     shutdown_seconds: int = Field(default=10, ge=0, description="how long requests may finish after a stop signal")
     max_connections: int = Field(
-        default=1000, ge=1, description="open connections per worker; beyond it the longest silent one ends"
+        default=1000,
+        ge=1,
+        description="open connections per worker; one more ends the longest silent one",
     )
     max_head_bytes: int = Field(default=64 * 1024, ge=1024, description="largest URL and headers; more is 431")
     head_seconds: float = Field(default=10, gt=0, description="how long URL and headers may take to arrive; else 408")
@@ -48,9 +50,11 @@ class Settings(BaseSettings):
     max_theorem_evaluations: int = Field(
         default=10**7, ge=1, description='most C_u × points with `"theorem": true`; more is 422'
     )
-    cache_size: int = Field(default=65_536, ge=0, description="curve points remembered, least recently used go first")
+    cache_size: int = Field(
+        default=65_536, ge=0, description="curve points in the cache; the least recently used are dropped"
+    )
     heavy_threads: int = Field(
-        default=1, ge=1, le=64, description="worker processes for heavy accounting, and as many others for releases"
+        default=1, ge=1, le=64, description="worker processes for heavy accounting, and as many more for releases"
     )
     heavy_queue: int = Field(
         default=16, ge=0, description="heavy requests that may wait for a worker, of either kind; more is 503"
@@ -70,17 +74,19 @@ class Settings(BaseSettings):
         description="most work of an accounting request, in milliseconds by estimate; more is 422",
     )
     ledger: str = Field(
-        default="ledger.sqlite3", min_length=1, description="where budgets are kept: a file, or a `postgresql://` URL"
+        default="ledger.sqlite3", min_length=1, description="the ledger of budgets: a file, or a `postgresql://` URL"
     )
     ledger_secret: SecretStr = Field(
         default=SecretStr(""),
-        description="at least 32 characters, to compare requests with; empty takes a file beside SQLite's",
+        description="at least 32 characters, to compare requests with; if empty, a file next to SQLite's has it",
     )
     open_access: bool = Field(
         default=False,
-        description="until a key is made: serve releases and budgets to everyone, not to this machine alone",
+        description="until an access key is made: serve releases and budgets to everyone, not only to this machine",
     )
-    account_keys: bool = Field(default=False, description="ask for a key with the scope `account` for accounting too")
+    account_keys: bool = Field(
+        default=False, description="accounting too needs an access key, with the scope `account`"
+    )
 
     @field_validator("ledger_secret")
     @classmethod
@@ -91,7 +97,7 @@ class Settings(BaseSettings):
 
 
 def settings_or_exit() -> Settings:
-    """The settings of a program; a wrong one ends it with a line that says so, without its value."""
+    """The settings of a program. A wrong one ends the program with a line that names it, without its value."""
     try:
         return Settings()
     except ValidationError as error:

@@ -1,6 +1,6 @@
-"""python -m app.verify: check the histories of all budgets, and the access keys; exit 0 if all is as it was recorded.
+"""python -m app.verify: check the histories of all budgets, and the access keys. Exit 0 if all are as recorded.
 
-The ledger is read as it stands. Where there is none, none is made: that would verify, and hide that one is lost.
+The ledger is only read. A missing ledger is an error: a new one would verify, and hide that the old one is lost.
 """
 
 import sys
@@ -14,7 +14,7 @@ from app.settings import settings_or_exit
 
 
 def main() -> int:
-    """1 where something is not as it was recorded, 2 where that cannot be said."""
+    """1 if something is not as it was recorded, 2 if the ledger cannot be read."""
     settings = settings_or_exit()
     try:
         with closing(open_existing(settings.ledger, settings.ledger_secret.get_secret_value())) as ledger:
@@ -48,7 +48,7 @@ def _verify(ledger: Ledger) -> int:
 
 
 def _promise(budget: Budget) -> str:
-    """Where it is not the limit's: the limit was lowered after a charge, or an earlier version divided it anew."""
+    """The promised δ, if it is above the limit's: the limit was lowered after a charge, or divided again by 0.1."""
     promise = budget.promise
     if promise is None or promise <= budget.limit.delta:
         return ""

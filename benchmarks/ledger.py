@@ -14,8 +14,9 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from time import perf_counter
 
+from app.ledger.answers import Answer
+from app.ledger.charges import Charge
 from app.ledger.opening import connections_of, open_ledger
-from app.ledger.store import Answer, Paid
 from benchmarks.markdown import table
 from benchmarks.server import serving
 from benchmarks.timing import duration
@@ -130,7 +131,7 @@ def ledger_client(place: str, number: int) -> int:
     _gate[0].wait()
     made, until = 0, perf_counter() + SECONDS
     while perf_counter() < until:
-        asked = Paid("web", f"{start}-{number}-{made}", "r", "client", MECHANISM, cost)
+        asked = Charge("web", f"{start}-{number}-{made}", "r", "client", MECHANISM, cost)
         ledger.charge(asked, AT, lambda _budget, _number: Answer("application/json", lambda: [CONTENT]))
         made += 1
     ledger.close()

@@ -98,6 +98,15 @@ def test_imports_point_one_way(module: Path) -> None:
     assert [name for name in ours if not within(name, allowed_for(module))] == []
 
 
+BELOW_HTTP = [path for folder in ("service", "ledger") for path in sorted((ROOT / "app" / folder).rglob("*.py"))]
+OF_HTTP = {"fastapi", "starlette", "uvicorn", "http", "httptools", "multipart"}
+
+
+@pytest.mark.parametrize("module", BELOW_HTTP, ids=lambda path: str(path.relative_to(ROOT)))
+def test_use_cases_and_the_ledger_know_nothing_of_http(module: Path) -> None:
+    assert [name for name in imported(module) if within(name, OF_HTTP)] == []
+
+
 def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
     """A file is one idea, and its name says which."""
     assert {path.stem for path in MODULES}.isdisjoint({"utils", "util", "helpers", "common", "misc"})

@@ -1,14 +1,9 @@
-"""Who may do what: each route declares what it needs, and the gate checks it before a body is read.
+"""What a client may do. Each route declares what it needs, and the authorizer checks it before the body is read.
 
 Accounting is open unless set otherwise. Until an access key is made, releases and budgets are for this machine alone,
-unless they are explicitly open to all; from then on a key is mandatory, even after all keys are revoked. Access keys
-are read again when they are a second old: a revoked one is good for no longer.
+unless they are explicitly open to all. From then on an access key is mandatory, even after all keys are revoked.
 """
 
-import asyncio
-import logging
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,55 +11,52 @@ from fastapi import Depends
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from app.api.key_cache import AccessKeyCache
+from app.api.local_only import check_local
 from app.api.problems import NotAdmitted
 from app.api.rate_limit import Attempts, network_of
-from app.ledger.access_keys import SCOPES, AccessKey, SealedKeys, hash_of
-from app.loopback import is_loopback, names_loopback
+from app.ledger.access_keys import SCOPES, hash_of
 from app.service.ledger_pool import LedgerPool
 
-__all__ = ["PUBLIC", "READS_BUDGETS", "Access", "Gate", "Needs", "access_of", "needs"]
+__all__ = ["PUBLIC", "READS_BUDGETS", "Access", "Authorizer", "Requirement", "access_of", "needs"]
 
-_FRESH_SECONDS = 1.0
 _EVERYTHING: frozenset[str] = frozenset(SCOPES)
-_OF_PROXIES = ("forwarded", "via", "x-forwarded-host", "cf-connecting-ip", "true-client-ip")
-_NO_KEYS = SealedKeys((), {}, "")
-
-logger = logging.getLogger("app.access")
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """What a route asks of a client. It stands among the dependencies of the route, for all to read."""
+class Requirement:
+    """What a route asks of a client. It is one of the route's dependencies, so that every reader sees it."""
 
     scopes: frozenset[str]
-    """An access key must have one of these; none are asked of a public route."""
+    """An access key must have one of these. A public route asks for none."""
     budget: str | None = None
-    """The path parameter that names a budget, which a bound access key must be bound to."""
+    """The path parameter that names a budget. An access key that is bound to budgets must be bound to that one."""
 
     async def __call__(self) -> None:
-        """Nothing is left to do when the route is entered: the gate comes first."""
+        """Does nothing: the authorizer has checked it before the route is entered."""
 
 
 def needs(*scopes: str, budget: str | None = None) -> Any:
-    """A dependency for ``dependencies=[…]`` of a route: one of these scopes is needed."""
-    return Depends(Needs(frozenset(scopes), budget))
+    """A dependency for ``dependencies=[…]`` of a route: the client needs one of these scopes."""
+    return Depends(Requirement(frozenset(scopes), budget))
 
 
-PUBLIC: Any = Depends(Needs(frozenset()))
+PUBLIC: Any = Depends(Requirement(frozenset()))
 """A dependency for ``dependencies=[…]`` of a route: everyone may use it."""
-READS_BUDGETS = Needs(frozenset({"release", "admin"}))
+READS_BUDGETS = Requirement(frozenset({"release", "admin"}))
 """For an endpoint that reads a budget which its body names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a request may do, and for whom; bound to some budgets, or to none."""
+    """What a request may do, and for which client."""
 
     budgets: frozenset[str]
+    """The budgets that the access key is bound to; empty if it is bound to none and may use all."""
     client: str
-    """The id of its access key; without keys its address, or for IPv6 the network."""
+    """The id of the access key. Without access keys: the client's address, or for IPv6 its network."""
     scopes: frozenset[str]
-    """Those of its access key; all of them as long as no key is needed."""
+    """Those of the access key; all of them while no access key is needed."""
 
     def check(self, budget: str | None) -> None:
         """A bound access key may name its own budgets only, and must name one for a release."""
@@ -76,59 +68,51 @@ class Access:
 
 
 def access_of(scope: Scope) -> Access:
-    """What the gate found for this request; a route that is public has none to ask for."""
+    """What the authorizer found for this request. A public route has no access to ask for."""
     access: Access = scope["access"]
     return access
 
 
-class Gate:
-    """Lets requests in by what their route needs."""
+class Authorizer:
+    """Admits requests by what their route needs."""
 
     def __init__(self, ledger_pool: LedgerPool, *, open_access: bool, account_keys: bool) -> None:
-        self._ledger_pool = ledger_pool
         self._open_access = open_access
         self._account_keys = account_keys
+        self._keys = AccessKeyCache(ledger_pool)
         self._unknown_keys = Attempts()
-        self._keys: Mapping[str, AccessKey] = {}
-        self._unsealed: frozenset[str] = frozenset()
-        self._any_made = False
-        self._loaded_at = float("-inf")
-        self._loading: asyncio.Future[None] | None = None
 
-    async def enter(self, scope: Scope, needed: Needs | None) -> None:
-        """Let a request in to a route, or raise; the endpoint finds what the client may do with ``access_of``."""
-        if needed is None:
+    async def enter(self, scope: Scope, required: Requirement | None) -> None:
+        """Admit a request to a route, or raise. The endpoint finds what the client may do with ``access_of``."""
+        if required is None:
             raise NotAdmitted(403, "undeclared")
-        if needed.scopes and (self._account_keys or needed.scopes != {"account"}):
-            budget = None if needed.budget is None else scope["path_params"][needed.budget]
-            scope["access"] = await self.admit(scope, needed, budget)
+        if required.scopes and (self._account_keys or required.scopes != {"account"}):
+            budget = None if required.budget is None else scope["path_params"][required.budget]
+            scope["access"] = await self.admit(scope, required, budget)
 
-    async def admit(self, scope: Scope, needed: Needs, budget: str | None = None) -> Access:
-        """What the request may do, or an error that says why it may not."""
-        access = await self._admit(scope, needed.scopes)
+    async def admit(self, scope: Scope, required: Requirement, budget: str | None = None) -> Access:
+        """What the request may do, or an error that says why it is refused."""
+        access = await self._admit(scope, required.scopes)
         if budget is not None:
             access.check(budget)
         return access
 
     async def _admit(self, scope: Scope, scopes: frozenset[str]) -> Access:
-        address, headers = _address(scope), Headers(scope=scope)
-        client = network_of(address)
-        credentials = headers.getlist("authorization")
-        scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
-        is_missing = scheme.lower() != "bearer" or not token
-        if not (self._any_made and is_missing):  # once a key was made one is needed for ever
-            await self._refresh()
-        if not self._any_made:
+        address: str = (scope.get("client") or ("",))[0]
+        headers, client = Headers(scope=scope), network_of(address)
+        token = _bearer_token(headers)
+        if token is not None or not self._keys.any_made:  # once an access key was made, one is needed for ever
+            await self._keys.refresh()
+        if not self._keys.any_made:
             if not self._open_access:
-                _check_local(address, headers)
+                check_local(address, headers)
             return Access(frozenset(), client, _EVERYTHING)
-        if is_missing:
+        if token is None:
             raise NotAdmitted(401, "missing")
-        # By hash: a lookup compares nothing of the key itself.
-        digest = hash_of(token.strip(" \t"))
-        key = self._keys.get(digest)
-        if digest in self._unsealed:
+        digest = hash_of(token)  # to look up a hash compares nothing of the access key itself
+        if self._keys.is_unsealed(digest):
             raise NotAdmitted(401, "seal")
+        key = self._keys.find(digest)
         if key is None:
             raise self._unknown(client)
         if not key.scopes & scopes:
@@ -136,56 +120,15 @@ class Gate:
         return Access(key.budgets, key.id, key.scopes)
 
     def _unknown(self, client: str) -> NotAdmitted:
-        """Only wrong keys are slowed down, never a right one from the same address: 256 random bits protect keys."""
+        """Slow down wrong access keys only, never a right one from the same address: 256 random bits protect keys."""
         wait = self._unknown_keys.wait(client)
         if wait > 0:
             return NotAdmitted(429, "rate", retry_after=int(wait) + 1)
         self._unknown_keys.failed(client)
         return NotAdmitted(401, "unknown")
 
-    async def _refresh(self) -> None:
-        """One reading of the ledger serves all requests that came meanwhile."""
-        if time.monotonic() - self._loaded_at > _FRESH_SECONDS:
-            if self._loading is None or self._loading.done():
-                self._loading = asyncio.ensure_future(self._load())
-                self._loading.add_done_callback(lambda done: done.cancelled() or done.exception())
-            await asyncio.shield(self._loading)
 
-    async def _load(self) -> None:
-        started = time.monotonic()
-        found = (
-            await self._ledger_pool.admit(lambda ledger: ledger.keys.read()) if self._ledger_pool.exists else _NO_KEYS
-        )
-        unsealed = frozenset(key.hash for key in found.every if not found.is_sealed(key))
-        if unsealed - self._unsealed:
-            logger.warning("access keys are not as they were sealed, and not accepted: run python -m app.verify")
-        self._keys = {key.hash: key for key in found.usable}
-        self._unsealed = unsealed
-        self._any_made = found.any_made
-        self._loaded_at = started
-
-
-def _address(scope: Scope) -> str:
-    address: str = (scope.get("client") or ("",))[0]
-    return address
-
-
-def _check_local(address: str, headers: Headers) -> None:
-    """From this machine, under a name of its own, and for no one else: no proxy's client, no page of another site.
-
-    A page can have its own name resolve to 127.0.0.1, but its browser then sends that name as Host.
-    """
-    if not is_loopback(address) or _is_forwarded(headers):
-        raise NotAdmitted(403, "no-keys")
-    hosts, origins = headers.getlist("host"), headers.getlist("origin")
-    if len(hosts) != 1 or not names_loopback(hosts[0]):
-        raise NotAdmitted(403, "host")
-    if any(origin.partition("://")[2].lower() != hosts[0].lower() for origin in origins):
-        raise NotAdmitted(403, "origin")
-
-
-def _is_forwarded(headers: Headers) -> bool:
-    """Whether a proxy says that it asks for another machine. Nobody gains anything by saying so falsely."""
-    named = ",".join(value for name in ("x-forwarded-for", "x-real-ip") for value in headers.getlist(name))
-    is_named = any(not is_loopback(each.strip()) for each in named.split(",") if named)
-    return is_named or any(name in headers for name in _OF_PROXIES)
+def _bearer_token(headers: Headers) -> str | None:
+    credentials = headers.getlist("authorization")
+    scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
+    return token.strip(" \t") if scheme.lower() == "bearer" and token else None

@@ -1,6 +1,6 @@
 """Request bodies: none is longer than its route takes, and all together fit the memory or the disk set aside for them.
 
-Until a route is found nothing may be read at all.
+Until the route is known, nothing of a body may be read.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from app.api.problems import ContentTooLarge
 from app.service.errors import Busy
 from app.settings import Settings
 
-__all__ = ["Allowances", "Body", "BodyLimit"]
+__all__ = ["Body", "BodyLimit", "BodyQuotas"]
 
-# Small bodies are free: open connections bound their number, and nobody can keep them out with large ones.
+# Small bodies are free: the bound on connections bounds their number, and large bodies cannot keep them out.
 _FREE_BYTES = 64 * 1024
 
 
@@ -25,57 +25,57 @@ class BodyLimit:
     at_once: int = 32
     """How many bodies of that size the service holds at once."""
     advice: str = ""
-    """Where a larger one may go."""
+    """What to do with a larger one."""
 
 
-class _Allowance:
-    """Bytes that the bodies under way may take up together."""
+class _Quota:
+    """Bytes that the bodies of one kind may take together."""
 
     def __init__(self, most: int) -> None:
-        self.left = most
+        self.remaining = most
 
     def take(self, size: int) -> bool:
         """Whether there was room for so many bytes."""
-        fits = size <= self.left
+        fits = size <= self.remaining
         if fits:
-            self.left -= size
+            self.remaining -= size
         return fits
 
 
-class Allowances:
-    """One allowance for each kind of body: public routes cannot use up what releases need."""
+class BodyQuotas:
+    """One quota for each kind of body: public routes cannot use up what releases need."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._allowances: dict[BodyLimit, tuple[int, _Allowance]] = {}
+        self._quotas: dict[BodyLimit, tuple[int, _Quota]] = {}
 
-    def of(self, limit: BodyLimit) -> tuple[int, _Allowance]:
-        """The most bytes of one body, and the allowance that it takes from."""
-        if limit not in self._allowances:
+    def of(self, limit: BodyLimit) -> tuple[int, _Quota]:
+        """The most bytes of one body, and the quota that it takes from."""
+        if limit not in self._quotas:
             most: int = getattr(self._settings, limit.setting)
-            self._allowances[limit] = most, _Allowance(limit.at_once * most)
-        return self._allowances[limit]
+            self._quotas[limit] = most, _Quota(limit.at_once * most)
+        return self._quotas[limit]
 
 
 class Body:
     """The body of one request as it arrives; called as ASGI's ``receive``."""
 
-    __slots__ = ("_advice", "_allowance", "_declared", "_most", "_receive", "_received", "_taken", "complete")
+    __slots__ = ("_advice", "_declared", "_most", "_quota", "_receive", "_received", "_taken", "complete")
 
     def __init__(self, receive: Receive, declared: int | None) -> None:
-        """``declared`` is its length as the headers say it: 0 without a body, None if they do not say."""
+        """``declared`` is its length by the headers: 0 without a body, None if the headers do not say."""
         self._receive = receive
         self._declared = declared
         self._most = 0
         self._advice = ""
-        self._allowance: _Allowance | None = None
+        self._quota: _Quota | None = None
         self._received = self._taken = 0
         self.complete = self._declared == 0
         """Whether all of it has been received."""
 
-    def bind(self, limit: BodyLimit, allowances: Allowances) -> None:
-        """Let it be read, as far as its route takes; one that says it is longer is refused unread."""
-        self._most, self._allowance = allowances.of(limit)
+    def bind(self, limit: BodyLimit, quotas: BodyQuotas) -> None:
+        """Allow to read it, up to the limit of its route. A body that is declared to be longer is refused unread."""
+        self._most, self._quota = quotas.of(limit)
         self._advice = limit.advice
         if self._declared is not None and self._declared > self._most:
             raise ContentTooLarge(self._most, self._advice)
@@ -88,15 +88,15 @@ class Body:
                 raise ContentTooLarge(self._most, self._advice)
             self.complete = not message.get("more_body", False)
             beyond = self._received - _FREE_BYTES - self._taken
-            if beyond > 0 and self._allowance is not None:
-                if not self._allowance.take(beyond):
-                    self.release()  # now, and not when it is answered: others could use it
+            if beyond > 0 and self._quota is not None:
+                if not self._quota.take(beyond):
+                    self.release()  # now and not after the answer: other bodies could use it
                     raise Busy
                 self._taken += beyond
         return message
 
     def release(self) -> None:
         """Give back what it took."""
-        if self._allowance is not None:
-            self._allowance.left += self._taken
+        if self._quota is not None:
+            self._quota.remaining += self._taken
             self._taken = 0

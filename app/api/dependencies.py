@@ -1,14 +1,15 @@
-"""What endpoints share: the settings, the cache, the worker pools, the metrics, and the ledger."""
+"""What endpoints share: settings, cache, worker pools, metrics, the ledger, payments and the authorizer."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from fastapi import Request
 
-from app.api.auth import Gate
+from app.api.auth import Authorizer
 from app.api.workload import in_pool
 from app.metrics import Metrics
 from app.service.ledger_pool import LedgerPool
+from app.service.payments import Payments
 from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 from gsh.accounting.curve_cache import CurveCache
@@ -18,11 +19,11 @@ __all__ = ["AT_ONCE", "Services", "services_of"]
 T_co = TypeVar("T_co", covariant=True)
 
 AT_ONCE = 1.0
-"""The most work, in milliseconds, that is done on the event loop in one go."""
+"""The most work, in milliseconds, that the event loop does without a pause."""
 
 
 class _Described(Protocol[T_co]):
-    """A schema that becomes a value of the core, after so many milliseconds of work."""
+    """A schema of a value of the library. To make the value takes ``work`` milliseconds."""
 
     @property
     def work(self) -> float: ...
@@ -35,15 +36,16 @@ class Services:
     settings: Settings
     cache: CurveCache
     accounting: WorkerPool
-    """For requests that need no access key."""
+    """The worker pool for accounting."""
     releases: WorkerPool
-    """Apart from accounting's: how long others wait must not tell how large a release is."""
+    """The worker pool for releases. Another one: how long accounting waits must not reveal how large a release is."""
     metrics: Metrics
     ledger_pool: LedgerPool
-    gate: Gate
+    payments: Payments
+    authorizer: Authorizer
 
     async def to_domain(self, request: Request, schema: _Described[T_co], pool: WorkerPool) -> T_co:
-        """The value that a schema describes, made by a worker if that takes long."""
+        """The value that a schema describes. A worker makes it if that takes long."""
         return await in_pool(request, pool, schema.to_domain) if schema.work > AT_ONCE else schema.to_domain()
 
     def close_pools(self) -> None:

@@ -1,12 +1,12 @@
-"""The one way in: a request finds its route and enters by what the route declares. Without a declaration: refused."""
+"""The only way to an endpoint: find the route, check what it declares, then enter it. No declaration, no entry."""
 
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from app.api.auth import Gate
-from app.api.bodies import Allowances, Body, BodyLimit
+from app.api.auth import Authorizer
+from app.api.bodies import Body, BodyLimit, BodyQuotas
 from app.api.query import check_query
 
 __all__ = ["Dispatcher"]
@@ -15,12 +15,12 @@ _NO_LIMIT_DECLARED = BodyLimit()
 
 
 class Dispatcher:
-    """Takes the place of the router's own search, so that no path can lead past the gate."""
+    """Replaces the router's own search, so that no path can avoid the authorizer."""
 
-    def __init__(self, router: APIRouter, gate: Gate, allowances: Allowances) -> None:
+    def __init__(self, router: APIRouter, authorizer: Authorizer, quotas: BodyQuotas) -> None:
         self._router = router
-        self._gate = gate
-        self._allowances = allowances
+        self._authorizer = authorizer
+        self._quotas = quotas
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -28,14 +28,14 @@ class Dispatcher:
         if scope["type"] != "http":
             return await send({"type": "websocket.close"})
         route = self._route(scope)
-        await self._gate.enter(scope, getattr(route, "needs", None))
+        await self._authorizer.enter(scope, getattr(route, "needs", None))
         check_query(scope, route)
         body: Body = scope["body"]
-        body.bind(getattr(route, "body_limit", _NO_LIMIT_DECLARED), self._allowances)
+        body.bind(getattr(route, "body_limit", _NO_LIMIT_DECLARED), self._quotas)
         return await route.handle(scope, receive, send)
 
     def _route(self, scope: Scope) -> BaseRoute:
-        """The route for this path and method. Starlette's patterns also match before a trailing line end: not here."""
+        """The route for this path and method. Starlette's patterns also match a path that ends with a line end."""
         if not scope["path"].isprintable():
             raise HTTPException(404)
         others: list[tuple[BaseRoute, Scope]] = []

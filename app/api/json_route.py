@@ -1,7 +1,7 @@
-"""Routes that say what they need, and routes that read their body themselves: bytes to model, model to bytes.
+"""Routes that declare what they need, and routes that read their body themselves: bytes to model, model to bytes.
 
 FastAPI's general handler decodes the body to Python objects, solves dependencies, keeps exit stacks and validates the
-answer again. A JsonRoute does without all of that, which takes longer than a certified δ.
+answer again. That takes longer than to certify a δ, so a JsonRoute does none of it.
 """
 
 import inspect
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.auth import Needs
+from app.api.auth import Requirement
 from app.api.bodies import BodyLimit
 from app.api.dependencies import services_of
 from app.api.problems import InvalidBody
@@ -22,21 +22,22 @@ from app.api.schemas.mechanism import Strict
 from app.api.workload import in_pool
 from app.service.worker_pool import WorkerPool
 
-__all__ = ["DeclaredRoute", "JsonRoute", "content_type", "parsed", "parsed_body", "received"]
+__all__ = ["SHORT_BYTES", "DeclaredRoute", "JsonRoute", "content_type", "parsed", "parsed_body", "received"]
 
 M = TypeVar("M", bound=Strict)
 
-_SHORT_BYTES = 16 * 1024
+SHORT_BYTES = 16 * 1024
+"""A body up to here is read on the event loop, in a few milliseconds."""
 
 
 class DeclaredRoute(APIRoute):
-    """A route that the dispatcher can read: what it needs, and how large a body it takes."""
+    """A route that declares what it needs, and how large a body it takes, for the dispatcher."""
 
     body_limit = BodyLimit()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        declared = [each.call for each in self.dependant.dependencies if isinstance(each.call, Needs)]
+        declared = [each.call for each in self.dependant.dependencies if isinstance(each.call, Requirement)]
         self.needs = declared[0] if len(declared) == 1 else None
 
 
@@ -65,8 +66,8 @@ class JsonRoute(DeclaredRoute):
 
 
 async def parsed_body(request: Request, model: type[M], content: bytes, pool: WorkerPool) -> M:
-    """The body, read by a worker if it is long: a hundred thousand errors would hold up all other requests."""
-    if len(content) <= _SHORT_BYTES:
+    """The body. A worker reads a long one: a hundred thousand errors would stall all other requests."""
+    if len(content) <= SHORT_BYTES:
         return parsed(model, content)
     return await in_pool(request, pool, _slimmed, model, content, services_of(request).settings.max_work)
 
@@ -76,12 +77,12 @@ def _slimmed(model: type[M], content: bytes, most_work: int) -> M:
 
 
 def parsed(model: type[M], content: bytes) -> M:
-    """The body, or an error that keeps nothing of it."""
+    """The body as a model, or an error that keeps nothing of the body."""
     try:
         return model.model_validate_json(content)
     except ValidationError as error:
         invalid = InvalidBody.of(error.errors(include_url=False, include_input=False))
-    raise invalid  # outside of the handler: there it would keep pydantic's error, and that the body
+    raise invalid  # outside of the handler: there it would keep pydantic's error, and with it the body
 
 
 async def received(receive: Receive) -> AsyncIterator[bytes]:
@@ -90,7 +91,7 @@ async def received(receive: Receive) -> AsyncIterator[bytes]:
     while more:
         message: Message = await receive()
         if message["type"] == "http.disconnect":
-            raise HTTPException(400)  # nobody is left to read it, but it is not our fault
+            raise HTTPException(400)  # the client has gone; the metrics shall not count a fault of the service
         more = message.get("more_body", False)
         yield message.get("body", b"")
 

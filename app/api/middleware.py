@@ -1,6 +1,6 @@
-"""The outermost layer around every route: safe headers, bodies that are accounted for, an answer at shutdown.
+"""The layer around every route: security headers, bodies that are counted, an answer at shutdown.
 
-One middleware for the three, for each one more takes a twentieth of the time of a cached answer.
+One middleware does all three, because each further one takes a twentieth of the time of a cached answer.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from app.api.problems import problem_response
 
 __all__ = ["SAFE_HEADERS", "GuardMiddleware"]
 
-# For responses that are not pages. Pages have a policy of their own, which lets their scripts run.
+# For responses that are not pages. Pages have their own policy, which allows their scripts.
 SAFE_HEADERS = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -25,9 +25,9 @@ _CLOSE = (b"connection", b"close")
 class GuardMiddleware:
     """Adds security headers to responses that are not pages, and answers 503 to a request that a shutdown cuts off.
 
-    There are no WebSockets here, so one who asks for one finds nothing.
+    The service has no WebSockets: a request for one gets 404.
 
-    A refusal before the end of the body ends the connection: the rest of the body is of no use to anyone.
+    A refusal before the end of the body ends the connection: nobody needs the rest of the body.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -65,7 +65,7 @@ class GuardMiddleware:
 
 
 def _announced(scope: Scope) -> tuple[int | None, bool]:
-    """What the headers announce: the length of the body, or None if they leave it open, and a wish for a WebSocket."""
+    """The length of the body by the headers, or None if they do not say it; and whether they ask for a WebSocket."""
     length: int | None = 0
     wants_websocket = False
     for name, value in scope["headers"]:

@@ -1,4 +1,4 @@
-"""How often a client may fail before it has to wait: some times at once, then once every so many seconds."""
+"""How often a client may fail: some times at once, then once in some seconds."""
 
 import ipaddress
 import time
@@ -11,7 +11,7 @@ _MOST_IDENTITIES = 10_000
 
 
 class Attempts:
-    """Failures by identity, whatever names a client: an address, or the id of its key."""
+    """Failures of each client, by its address or the id of its access key."""
 
     def __init__(self, *, burst: int = 10, seconds: float = 6.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._burst = burst
@@ -25,7 +25,7 @@ class Attempts:
         return max(0.0, ahead - (self._burst - 1) * self._seconds)
 
     def failed(self, identity: str) -> None:
-        """Those who failed longest ago are forgotten first, once there are too many to remember."""
+        """Count a failure. If there are too many clients to remember, the oldest failure is forgotten first."""
         now = self._clock()
         self._until[identity] = max(self._until.pop(identity, now), now) + self._seconds
         while len(self._until) > _MOST_IDENTITIES:
@@ -33,7 +33,7 @@ class Attempts:
 
 
 def network_of(address: str) -> str:
-    """The address; of IPv6 the /64 that it is in, all of which one machine may use."""
+    """The address; for IPv6 its /64 network, because one machine may use all of it."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

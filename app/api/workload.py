@@ -1,13 +1,13 @@
 """How heavy requests share the service, so that none stalls the others.
 
-Long series of cheap evaluations stay on the event loop, in slices. All other heavy work goes to a worker pool. Either
-ends early when the client hangs up, and no later than its deadline; ``work_bounds`` refuses what could not be done.
+Long series of cheap evaluations stay on the event loop, in slices. All other heavy work goes to a worker pool. Both end
+when the client hangs up, and at their deadline. ``work_bounds`` refuses work that would never end in time.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
@@ -15,21 +15,46 @@ from starlette.exceptions import HTTPException
 from app.service.errors import DeadlinePassed
 from app.service.worker_pool import WorkerPool
 
-__all__ = ["in_pool", "in_slices"]
+__all__ = ["StepsInPool", "in_pool", "in_slices"]
 
+F = TypeVar("F")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _SLICE_SECONDS = 0.001
 
 
+class StepsInPool(Generic[F, T]):
+    """A generator in a worker, in two steps; the worker is stopped if the client hangs up. The body must be read."""
+
+    def __init__(
+        self,
+        request: Request,
+        pool: WorkerPool,
+        function: Callable[P, Generator[F, None, T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        self._request = request
+        self._steps = pool.begin(function, *args, **kwargs)
+
+    async def facts(self) -> F:
+        return await _while_connected(self._request, self._steps.facts())
+
+    async def finish(self) -> T:
+        return await _while_connected(self._request, self._steps.finish())
+
+    async def stop(self) -> None:
+        await self._steps.stop()
+
+
 async def in_pool(request: Request, pool: WorkerPool, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The result of a function from a worker, which is stopped when the client hangs up. The body must be read."""
+    """The result of a function from a worker. The worker is stopped if the client hangs up. The body must be read."""
     return await _while_connected(request, pool.run(function, *args, **kwargs))
 
 
 async def in_slices(request: Request, results: Iterable[T], seconds: float) -> list[T]:
-    """All of a lazy series, giving other requests a turn every millisecond."""
+    """All results of a lazy series. Other requests get a turn every millisecond."""
     collected: list[T] = []
     series = iter(results)
     if not _slice(series, collected):
@@ -46,7 +71,7 @@ async def _further_slices(series: Iterable[T], collected: list[T], seconds: floa
 
 
 def _slice(series: Iterable[T], collected: list[T]) -> bool:
-    """A millisecond of a series; whether it has ended."""
+    """Collect for a millisecond; whether the series has ended."""
     ends = time.perf_counter() + _SLICE_SECONDS
     for result in series:
         collected.append(result)
@@ -56,17 +81,17 @@ def _slice(series: Iterable[T], collected: list[T]) -> bool:
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """What ``work`` gives; it is cancelled if the client hangs up, or if this is cancelled."""
+    """The result of ``work``. It is cancelled if the client hangs up, or if this call is cancelled."""
     task, gone = asyncio.create_task(work), asyncio.create_task(_disconnected(request))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise HTTPException(400)  # nobody is left to read it, but it is not our fault
+            raise HTTPException(400)  # the client has gone; the metrics shall not count a fault of the service
         return task.result()
     finally:
         task.cancel()
         gone.cancel()
-        del task  # its exception would keep this frame, and this frame the exception
+        del task  # its exception would keep this frame, and this frame would keep the exception
 
 
 async def _disconnected(request: Request) -> None:

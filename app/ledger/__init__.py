@@ -1,1 +1,1 @@
-"""Budgets: what each data set may spend, what it has spent, and the answers that were paid for."""
+"""Budgets: limits, what is spent and by which releases, and the answers that were paid for."""

@@ -1,10 +1,9 @@
-"""Access keys: random, shown once, kept as hashes, with scopes and, where that is wanted, bound to budgets.
+"""Access keys: random, shown once, stored as hashes, with scopes, and optionally bound to budgets.
 
-A key has 256 random bits, so a plain SHA-256 of it can be kept: there is nothing to guess.
+An access key has 256 random bits that nobody can guess, so its plain SHA-256 can be stored.
 
-The ledger's secret seals the list of keys: who can write to the database, but does not have the secret, can neither put
-a key in, nor change one, nor take one out unseen. The whole list can be set back to what it was at an earlier time:
-only a seal that was noted elsewhere shows that.
+The ledger's secret seals the list of access keys. A writer to the database without the secret cannot add, change or
+remove one unnoticed. He can put back an earlier state of the whole list: only a seal noted elsewhere reveals that.
 """
 
 import hashlib
@@ -25,12 +24,12 @@ Scope = Literal["account", "release", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 _SEALS = "access_keys"
-"""The fact that holds the seal of each key, by its id, and a seal over all of these."""
+"""The name of the fact that holds the seal of each access key, by its id, and a seal over all seals."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """What is kept of a key; ``budgets`` is empty where it is not bound to any."""
+    """What is stored of an access key. ``budgets`` is empty if it is bound to none."""
 
     id: str
     hash: str
@@ -48,14 +47,14 @@ class AccessKey:
 
 @dataclass(frozen=True, slots=True)
 class SealedKeys:
-    """The keys of a ledger, as they stand and as they were sealed."""
+    """The access keys of a ledger, compared with their seals."""
 
     every: tuple[AccessKey, ...]
-    """Revoked ones too, in the order they were made."""
+    """Also revoked ones, in the order they were made."""
     faults: Mapping[str, str]
-    """Ids of keys that are not as they were sealed, and why; the empty id for the list as a whole."""
+    """Why access keys are not as they were sealed, by id; the empty id is for the whole list."""
     seal: str
-    """Over the whole list: note it elsewhere."""
+    """The seal over the whole list: note it elsewhere."""
 
     @property
     def usable(self) -> list[AccessKey]:
@@ -63,7 +62,7 @@ class SealedKeys:
 
     @property
     def any_made(self) -> bool:
-        """Whether a key was ever made: also if it is gone."""
+        """Whether an access key was ever made, even if it is gone."""
         return bool(self.every or self.faults)
 
     def is_sealed(self, key: AccessKey) -> bool:
@@ -71,7 +70,7 @@ class SealedKeys:
 
 
 def new_key(scopes: frozenset[str], budgets: frozenset[str], note: str, at: str) -> tuple[str, AccessKey]:
-    """A key, which is seen this once, and what is kept of it."""
+    """A new access key, which is shown only once, and what is stored of it."""
     name = secrets.token_hex(4)
     key = f"gsh_{name}_{secrets.token_urlsafe(32)}"
     return key, AccessKey(name, hash_of(key), scopes, budgets, note, at)
@@ -115,7 +114,7 @@ class KeyTable:
         return SealedKeys(every, faults, "" if seals is None else _seal_over(self._secret, seals))
 
     def revoke(self, name: str, at: str) -> bool:
-        """Whether there was such a key, not revoked before."""
+        """Whether there was such an access key, not revoked before."""
         with self._connections.transaction() as execute:
             seals = self._locked_seals(execute)
             found = [_key_of(row) for row in execute(self._sql.keys) if row[0] == name and row[6] is None]
@@ -127,7 +126,7 @@ class KeyTable:
             return bool(found)
 
     def seal(self) -> None:
-        """Seal the keys as they stand: for an operator who has looked at them, after a change of the secret."""
+        """Seal the access keys as they are now: for an operator who has checked them after a change of the secret."""
         with self._connections.transaction() as execute:
             seal_all(execute, self._sql, self._secret)
 
@@ -139,7 +138,7 @@ class KeyTable:
 
 
 def seal_all(execute: Execute, sql: Statements, secret: Secret) -> None:
-    """Seal every key that can be read; one that cannot stays without."""
+    """Seal every access key that can be read. An unreadable one stays unsealed."""
     keys = [key for key in map(_key_of, execute(sql.keys)) if key is not None]
     _store(execute, sql, secret, {key.id: _seal(secret, key.row) for key in keys})
 
@@ -150,7 +149,7 @@ def _store(execute: Execute, sql: Statements, secret: Secret, seals: Mapping[str
 
 
 def _opened(secret: Secret, found: list[tuple[Any, ...]]) -> dict[str, str] | None:
-    """The seal of each key, if the whole is sealed by the secret."""
+    """The seal of each access key, if the whole list is sealed by the secret."""
     try:
         ((value,),) = found
         document = json.loads(value)
@@ -169,12 +168,12 @@ def _seal_over(secret: Secret, seals: Mapping[str, str]) -> str:
 
 
 def _joined(names: frozenset[str]) -> str:
-    """Neither scopes nor budgets have spaces in their names."""
+    """As one text: names of scopes and budgets have no spaces."""
     return " ".join(sorted(names))
 
 
 def _key_of(row: tuple[Any, ...]) -> AccessKey | None:
-    """None where a row was not written by us: SQLite keeps whatever it is given."""
+    """None if the row was not written by us: SQLite stores values of any type."""
     name, digest, scopes, budgets, note, made_at, revoked_at = row
     if not all(isinstance(value, str) for value in row[:6]) or not isinstance(revoked_at, str | None):
         return None

@@ -1,7 +1,7 @@
-"""What stands beside a history, compared with it: costs, keys, requests and answers, which have columns of their own.
+"""Compare each entry of a history with the columns of its row, and with its answer.
 
-The chain of hashes protects what is recorded. Columns are copies for the database to search by, and answers are too
-large for it; whoever changes one of these changes what clients get, though the chain still holds.
+The chain of hashes protects the recorded payload. The columns are copies that the database can search, and answers are
+too large for the chain. A change of one of these changes what clients get, although the chain is intact.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ from app.ledger.statements import Statements
 __all__ = ["Audit", "digest_of"]
 
 _PAGE = 1000
-_BESIDE = ("s", "d", "key", "request", "client", "media_type", "size")
+_COLUMNS = ("s", "d", "key", "request", "client", "media_type", "size")
 
 
 class Audit:
-    """The questions that only an audit asks of a database."""
+    """Readings of the database that only an audit needs."""
 
     def __init__(self, statements: Statements) -> None:
         self._sql = statements
 
     def names(self, execute: Execute) -> list[str]:
-        """All budgets, and all that have a history without being there."""
+        """All budgets, and all histories whose budget is gone."""
         return [name for (name,) in execute(self._sql.all_names)]
 
     def entries(self, execute: Execute, budget: str) -> Iterator[Entry]:
@@ -33,21 +33,21 @@ class Audit:
         return (entry for entry, _ in self._rows(execute, budget))
 
     def faults(self, execute: Execute, budget: str, content: Callable[[str], Iterable[bytes]]) -> Iterator[Fault]:
-        """Entries of a history, intact itself, with something else beside them than was recorded."""
-        for entry, beside in self._rows(execute, budget):
+        """Entries whose columns or answer differ from what was recorded, in a history whose chain is intact."""
+        for entry, columns in self._rows(execute, budget):
             try:
-                wrong = _wrong(entry, beside, content)
+                wrong = _wrong(entry, columns, content)
             except UNREADABLE:
                 wrong = "cannot be read"
             if wrong is not None:
                 yield Fault(entry.number, wrong)
 
     def _rows(self, execute: Execute, budget: str) -> Iterator[tuple[Entry, dict[str, Any]]]:
-        """Each entry, and what stands beside it."""
+        """Each entry, and the columns of its row."""
         after = 0
         while rows := execute(self._sql.audited, (budget, after, _PAGE)):
             for row in rows:
-                yield Entry(*row[: -len(_BESIDE)]), dict(zip(_BESIDE, row[-len(_BESIDE) :], strict=True))
+                yield Entry(*row[: -len(_COLUMNS)]), dict(zip(_COLUMNS, row[-len(_COLUMNS) :], strict=True))
             after = rows[-1][1]
 
 
@@ -60,14 +60,14 @@ def digest_of(chunks: Iterable[bytes]) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def _wrong(entry: Entry, beside: dict[str, Any], content: Callable[[str], Iterable[bytes]]) -> str | None:
+def _wrong(entry: Entry, columns: dict[str, Any], content: Callable[[str], Iterable[bytes]]) -> str | None:
     if entry.kind != "charge":
-        return None if set(beside.values()) == {None} else "has the cost or the answer of a charge, and is none"
+        return None if set(columns.values()) == {None} else "has the cost or the answer of a charge, but is no charge"
     details = entry.details
-    for name, value in beside.items():
-        # Entries of earlier versions record the cost and the key alone.
+    for name, value in columns.items():
+        # Entries of earlier versions record only the cost and the idempotency key.
         if name in details and details[name] != value:
-            return f"has another {name} beside it than was recorded"
-    if digest_of(content(details["key"])) != (details["answer"], beside["size"]):
+            return f"has another {name} in its row than in its payload"
+    if digest_of(content(details["key"])) != (details["answer"], columns["size"]):
         return "has another answer than the one that was paid for"
     return None

@@ -1,8 +1,8 @@
 """How often requests are compared with a stored one: five times at once, then once every six seconds.
 
-The answer tells whether two requests are the same, and enough guesses would tell what was posted. So an attempt is
-counted before its result is told, in the transaction that compares. The client that paid has a count of its own: others
-cannot keep it out. Refusals count nothing, so the wait does not grow.
+The answer says whether two requests are the same, so enough guesses would reveal what was posted. An attempt is
+counted before its result is sent, in the transaction that compares. The client that paid has a count of its own, so
+other clients cannot lock it out. A refused attempt is not counted, so the wait does not grow.
 """
 
 import math
@@ -20,7 +20,7 @@ SECONDS = 6.0
 def wait_before(
     execute: Execute, sql: Statements, key: str, *, by_owner: bool, now: float
 ) -> TooManyComparisons | None:
-    """Whether a comparison must wait, without making one: most of a flood is turned away by readers."""
+    """Whether a comparison must wait, without making one. Readers can refuse most of a flood with it."""
     wait = _until(execute, sql, key, by_owner, now) - now - (BURST - 1) * SECONDS
     return TooManyComparisons(math.ceil(wait)) if wait > 0 else None
 
@@ -28,9 +28,9 @@ def wait_before(
 def refusal(
     execute: Execute, sql: Statements, key: str, *, is_same: bool, by_owner: bool, now: float
 ) -> LedgerError | None:
-    """Why a request does not get what is stored for its key, or None. The caller has locked the row of the key.
+    """Why a request does not get the stored answer, or None. The caller has locked the row of the idempotency key.
 
-    The error is returned, not raised: raised inside the transaction it would take the count back.
+    The error is returned and not raised: raised inside the transaction, it would roll back the count.
     """
     too_many = wait_before(execute, sql, key, by_owner=by_owner, now=now)
     if too_many is not None or is_same:
@@ -41,7 +41,7 @@ def refusal(
 
 
 def _until(execute: Execute, sql: Statements, key: str, by_owner: bool, now: float) -> float:
-    """When all attempts so far are forgiven: a full burst from now at the latest, also if a clock was set back."""
+    """When all attempts so far are forgotten: a full burst from now at the latest, even if a clock was set back."""
     rows = execute(sql.comparisons, (key,))
     owner, others = map(float, rows[0]) if rows else (now, now)
     return min(max(owner if by_owner else others, now), now + BURST * SECONDS)

@@ -1,4 +1,4 @@
-"""What the ledger asks of a database: transactions, and the statements in its words."""
+"""What the ledger needs of a database: transactions, and the statements in its dialect."""
 
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -15,23 +15,23 @@ class Execute(Protocol):
 
 
 class Taken(Exception):
-    """Another transaction has put in a row with the same key first."""
+    """Another transaction has inserted a row with the same primary key first."""
 
 
 class Connections(Protocol):
-    """A database: SQLite or PostgreSQL. Whatever fails in it is ``LedgerUnavailable``, which says why."""
+    """A database: SQLite or PostgreSQL. Every failure is a ``LedgerUnavailable`` that says why."""
 
     statements: Statements
     threads: int
 
     def transaction(self, *, migrating: bool = False) -> AbstractContextManager[Execute]:
-        """All that is executed inside, or nothing of it; durable when the context ends."""
+        """Everything that is executed inside, or nothing; durable when the context ends."""
         ...
 
     def reading(self) -> AbstractContextManager[Execute]:
-        """Rows of one moment."""
+        """Everything that is read inside is of one moment."""
         ...
 
     def close(self) -> None:
-        """All connections, once no thread uses one."""
+        """Close all connections. No thread may use one."""
         ...

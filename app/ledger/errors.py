@@ -1,14 +1,15 @@
-"""Errors of the ledger. Whatever is raised, nothing was spent, with one exception: where the ledger is unavailable, a
-commit may have been made whose acknowledgement was lost. The same request with the same key tells, and costs no more.
+"""Errors of the ledger. After an error nothing was spent, with one exception: if the ledger is unavailable, a commit
+may have succeeded although its acknowledgement was lost. Repeat the request with the same idempotency key: it is
+answered, and charged at most once.
 
 LedgerError
-├── UnknownBudget         no budget of that name
-├── BudgetExceeded        what is asked does not fit what is left
-├── DivisionSettled       a change of the limit would divide the budget anew after its first charge
+├── UnknownBudget         no budget has this name
+├── BudgetExceeded        the release does not fit the remaining budget
+├── DivisionSettled       a change of the limit would divide the budget again after its first charge
 ├── KeyReused             the idempotency key belongs to another request
-├── TooManyComparisons    it was sent with other requests too often: nothing is compared for some seconds
+├── TooManyComparisons    the idempotency key came with other requests too often: nothing is compared for some seconds
 └── LedgerUnavailable     the database cannot be reached, read or written
-    └── WrongLedger       it can, but not by this service: a newer schema, or another secret
+    └── WrongLedger       the database answers, but its schema is newer, or its secret is another
 """
 
 from app.ledger.state import Budget
@@ -28,7 +29,7 @@ __all__ = [
 
 
 class LedgerError(Exception):
-    """Knows nothing of HTTP."""
+    """Any error of the ledger. It knows nothing of HTTP."""
 
 
 class UnknownBudget(LedgerError):
@@ -36,7 +37,7 @@ class UnknownBudget(LedgerError):
 
 
 class BudgetExceeded(LedgerError):
-    """``budget`` as it stands, and what was asked of it."""
+    """``budget`` as it is now, and the release that was asked for."""
 
     def __init__(self, budget: Budget, asked: Release) -> None:
         super().__init__(budget.id)
@@ -45,7 +46,7 @@ class BudgetExceeded(LedgerError):
 
 
 class DivisionSettled(LedgerError):
-    """``names_mechanism``: whether a mechanism of another proportion is the reason, or else the limit itself."""
+    """``names_mechanism``: the reason is a mechanism of another proportion; otherwise it is the limit."""
 
     def __init__(self, *, names_mechanism: bool) -> None:
         super().__init__(names_mechanism)
@@ -57,7 +58,7 @@ class KeyReused(LedgerError):
 
 
 class TooManyComparisons(LedgerError):
-    """``seconds`` is how long to wait before the same request is compared."""
+    """``seconds`` is how long to wait until requests are compared again."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(seconds)
@@ -65,7 +66,7 @@ class TooManyComparisons(LedgerError):
 
 
 class LedgerUnavailable(LedgerError):
-    """Its text is the reason, for operators: it is logged, without any secret or password, and not shown to clients."""
+    """Its text is the reason, for operators. It is logged, without secret or password, and never sent to clients."""
 
 
 class WrongLedger(LedgerUnavailable):
@@ -73,5 +74,5 @@ class WrongLedger(LedgerUnavailable):
 
 
 def reason_of(error: OSError | ValueError) -> str:
-    """Why the operating system, or Python before it, does not take a path."""
+    """Why the operating system, or Python, refuses a path."""
     return (isinstance(error, OSError) and error.strerror) or "the path is not valid"

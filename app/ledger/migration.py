@@ -16,7 +16,7 @@ _HULLS = 4
 
 
 def migrate(connections: Connections, secret: Secret) -> None:
-    """Make what is missing, and check that the secret is the one of this ledger."""
+    """Make the missing tables and columns, and check that the secret is the one of this ledger."""
     sql = connections.statements
     with connections.transaction(migrating=True) as execute:
         execute(sql.make_version)
@@ -39,7 +39,10 @@ def migrate(connections: Connections, secret: Secret) -> None:
 
 
 def _seal_once(execute: Execute, sql: Statements, secret: Secret, *, is_new: bool) -> None:
-    """Seal the access keys of a ledger that had no seals yet, by its own mark: its version anyone could set back."""
+    """Seal the access keys of a ledger that has no seals yet.
+
+    The mark of the secret tells that, not the version: anyone who can write to the database could lower the version.
+    """
     is_earlier = execute(sql.fact, ("secret",)) == [(secret.earlier_mark,)]
     if is_new or is_earlier:
         seal_all(execute, sql, secret)
@@ -48,9 +51,9 @@ def _seal_once(execute: Execute, sql: Statements, secret: Secret, *, is_new: boo
 
 
 def _fill_hulls(execute: Execute, sql: Statements) -> None:
-    """The hull of each budget by its history, which an earlier version may have divided anew.
+    """Compute the hull of each budget from its history, because an earlier version may have divided it again.
 
-    A history that cannot be read gets none: verification finds it.
+    A history that cannot be read gets no hull: verification finds it.
     """
     for (name,) in execute("SELECT id FROM budgets"):
         with suppress(*UNREADABLE):

@@ -1,4 +1,4 @@
-"""From the settings of a ledger to the ledger: a file for SQLite, or the URL of a PostgreSQL server."""
+"""Open a ledger by its settings: a file for SQLite, or the URL of a PostgreSQL server."""
 
 import logging
 import stat
@@ -8,7 +8,7 @@ from pathlib import Path
 from app.ledger.connections import Connections
 from app.ledger.errors import LedgerUnavailable, WrongLedger, reason_of
 from app.ledger.migration import migrate
-from app.ledger.secret import Secret, beside, kept_beside
+from app.ledger.secret import Secret, secret_file, stored_secret
 from app.ledger.sqlite import SqliteConnections
 from app.ledger.store import Ledger
 
@@ -18,7 +18,7 @@ logger = logging.getLogger("app.ledger")
 
 
 def open_ledger(place: str, secret: str, connections: Connections | None = None) -> Ledger:
-    """The ledger at a place, made if it is not there, and migrated to this version of its schema."""
+    """The ledger at a place. It is made if there is none, and migrated to the schema of this version."""
     connections = connections or connections_of(place)
     try:
         ledger = Ledger(connections, _secret(place, secret))
@@ -32,7 +32,7 @@ def open_ledger(place: str, secret: str, connections: Connections | None = None)
 
 
 def open_existing(place: str, secret: str) -> Ledger:
-    """The ledger at a place as it stands: nothing is made, and nothing migrated."""
+    """The ledger at a place as it is: nothing is made and nothing migrated."""
     if not exists(place):
         raise LedgerUnavailable(f"there is no file {place}")
     connections = connections_of(place, make=False)
@@ -54,7 +54,7 @@ def connections_of(place: str, *, make: bool = True) -> Connections:
 
 
 def exists(place: str) -> bool:
-    """Whether there is a ledger, without making one; a server is taken to have one."""
+    """Whether there is a ledger, without making one. A server is assumed to have one."""
     if is_postgres(place):
         return True
     path = Path(place)
@@ -64,7 +64,7 @@ def exists(place: str) -> bool:
     except FileNotFoundError:
         if path.parent.is_dir():
             return False
-        # A volume that is not mounted, perhaps: what cannot be made is not a ledger without access keys.
+        # Perhaps a volume that is not mounted. It must not count as a ledger without access keys.
         raise LedgerUnavailable(f"there is no file {place}, and no folder for it") from None
     except (OSError, ValueError) as error:
         raise LedgerUnavailable(f"unable to open database file: {reason_of(error)}") from error
@@ -78,16 +78,16 @@ def _secret(place: str, given: str, *, make: bool = True) -> Secret:
     if given:
         return Secret(given.encode())
     if is_postgres(place):
-        raise WrongLedger("a secret must be given where the ledger is on a server, as GSH_LEDGER_SECRET")
+        raise WrongLedger("a ledger on a server needs a secret: set GSH_LEDGER_SECRET")
     try:
-        return Secret(kept_beside(Path(place), make=make))
+        return Secret(stored_secret(Path(place), make=make))
     except (OSError, ValueError) as error:
         raise LedgerUnavailable(f"its secret cannot be read or made: {reason_of(error)}") from error
 
 
 def _warn_of_readers(database: Path) -> None:
-    """Files that were there before keep their mode: it may be meant. New ones are made with 0600."""
-    for path in (database, beside(database)):
+    """Existing files keep their mode: it may be intended. New ones are made with 0600."""
+    for path in (database, secret_file(database)):
         with suppress(OSError):
             mode = stat.S_IMODE(path.stat().st_mode)
             if mode & 0o077:
@@ -97,7 +97,7 @@ def _warn_of_readers(database: Path) -> None:
 def _expect_this_version(connections: Connections, secret: Secret) -> None:
     sql = connections.statements
     with connections.reading() as execute:
-        execute(sql.alive)  # whoever does not answer is unavailable
+        execute(sql.alive)  # a database that does not answer is unavailable, and not a wrong ledger
     try:
         with connections.reading() as execute:
             ((version,),) = execute(sql.version)
@@ -107,6 +107,6 @@ def _expect_this_version(connections: Connections, secret: Secret) -> None:
     if version > len(sql.migrations):
         raise WrongLedger("the ledger was made by a newer version of the service")
     if version < len(sql.migrations):
-        raise WrongLedger("the ledger is of an earlier version; the service brings it to this one when it starts")
+        raise WrongLedger("the ledger is of an earlier version; the service migrates it when it starts")
     if mark != [(secret.mark,)]:
         raise WrongLedger("the ledger was made with another secret")

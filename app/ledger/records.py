@@ -1,11 +1,11 @@
-"""How budgets are named and times are written, wherever either is."""
+"""How budgets are named and how times are written."""
 
 from datetime import UTC, datetime
 
 __all__ = ["BUDGET_ID", "now", "seconds_of"]
 
 BUDGET_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-"""Letters, digits, dots, dashes and underscores: what needs no quoting anywhere."""
+"""Letters, digits, dots, dashes and underscores: no place needs to quote these."""
 
 
 def now() -> str:

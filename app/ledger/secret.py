@@ -1,19 +1,18 @@
-"""The service's secret, with which requests are compared: a reader of the database alone cannot test guesses.
+"""The secret of a ledger. Requests are compared by keyed hashes, so a reader of the database cannot test guesses.
 
-It is never in the database. Where it is not given, a file beside SQLite's has it, readable by the service alone. Only a
-new database gets a new one: in place of one that is lost it would make every request that comes again a stranger.
+The secret is never in the database. If none is set, it is in a file next to SQLite's, which only the service can read.
+Only a new database gets a new secret: with another secret, repeated requests would no longer be recognised.
 """
 
 import hashlib
 import hmac
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from app.ledger.errors import WrongLedger
 
-__all__ = ["Secret", "beside", "kept_beside"]
+__all__ = ["Secret", "secret_file", "stored_secret"]
 
 _BYTES = 32
 
@@ -24,36 +23,31 @@ class Secret:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def fingerprint(self, *parts: bytes | Iterable[bytes]) -> str:
-        """A keyed hash of some parts, each with its length, so that none runs into the next."""
-        outer = hmac.new(self._key, digestmod=hashlib.sha256)
-        for part in parts:
-            inner = hmac.new(self._key, digestmod=hashlib.sha256)
-            for chunk in (part,) if isinstance(part, bytes) else part:
-                inner.update(chunk)
-            outer.update(inner.digest())
-        return outer.hexdigest()
+    def fingerprint(self, *parts: bytes) -> str:
+        """A keyed hash of the keyed hashes of the parts: ``ab, c`` and ``a, bc`` have different fingerprints."""
+        digests = (hmac.new(self._key, part, hashlib.sha256).digest() for part in parts)
+        return hmac.new(self._key, b"".join(digests), hashlib.sha256).hexdigest()
 
     @property
     def earlier_mark(self) -> str:
-        """The same in ledgers whose access keys are not sealed yet. Who does not know the secret cannot write it."""
+        """The mark in ledgers whose access keys are not sealed yet. Nobody can write it without the secret."""
         return self.fingerprint(b"the secret of this ledger")
 
     @property
     def mark(self) -> str:
-        """By which a ledger knows its own secret."""
+        """Stored in the ledger, to recognise its own secret."""
         return self.fingerprint(b"the secret of this ledger, which seals its access keys")
 
 
-def beside(database: Path) -> Path:
+def secret_file(database: Path) -> Path:
     """The file that keeps the secret of a database."""
     return database.with_name(database.name + ".secret")
 
 
-def kept_beside(database: Path, *, make: bool = True) -> bytes:
-    """The secret in the file beside the database; made by whoever comes first, where both are new and it may be."""
-    path = beside(database)
-    # In this order: who makes a database has put its secret there before.
+def stored_secret(database: Path, *, make: bool = True) -> bytes:
+    """The secret in its file. If ``make``, the first process makes one for a new database."""
+    path = secret_file(database)
+    # In this order: a process makes the secret before it makes the database.
     is_new = not database.exists() or database.stat().st_size == 0
     if make and is_new and not path.exists():
         _make(path)
@@ -61,7 +55,7 @@ def kept_beside(database: Path, *, make: bool = True) -> bytes:
         secret = path.read_bytes()
     except FileNotFoundError:
         raise WrongLedger(
-            f"the database is there, but its secret is not: put the file {path} back, or give GSH_LEDGER_SECRET"
+            f"the database is there, but its secret is not: put the file {path} back, or set GSH_LEDGER_SECRET"
         ) from None
     if len(secret) < _BYTES:
         raise WrongLedger(f"the secret in {path} has less than {_BYTES} bytes: put back the one that was there")

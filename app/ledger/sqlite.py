@@ -1,7 +1,7 @@
 """SQLite: one file, on a disk of this machine; any number of processes may share it.
 
 WAL with synchronous=FULL: a commit is on the disk when it returns. BEGIN IMMEDIATE: a transaction that reads and then
-writes takes its lock at once, because to ask for it later fails at once where another has it.
+writes takes its lock at the beginning. SQLite would not wait for a lock that is taken later.
 """
 
 import os
@@ -23,10 +23,10 @@ _making = threading.Lock()
 
 
 class SqliteConnections:
-    """Transactions on a file, which is made if it is not there and may be; a connection for each thread that asks."""
+    """Transactions on a file, with one connection per thread. If ``make``, a missing file is made."""
 
     statements = Statements(SQLITE)
-    # Writers take turns anyway, and those who wait in SQLite itself sleep longer than they have to.
+    # Writers take turns anyway, and SQLite itself would let them sleep longer than needed.
     threads = 1
 
     def __init__(self, path: Path, *, make: bool = True) -> None:
@@ -54,7 +54,7 @@ class SqliteConnections:
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
-        """One state of the ledger, without waiting for those who write."""
+        """One state of the ledger, without waiting for writers."""
         try:
             connection = self._connection()
             connection.execute("BEGIN")
@@ -105,16 +105,16 @@ def _address(path: Path, *, make: bool) -> str:
 
 
 def _make(path: Path) -> None:
-    """Make the file unless it is there. A file that is there is never opened here.
+    """Make the file if it is missing. An existing file is never opened here.
 
-    To close any descriptor of a file ends all locks that the process has on it: SQLite's own would be lost.
+    To close any descriptor of a file ends all locks of the process on it: SQLite's own would be lost.
     """
     with _making, suppress(FileExistsError):
         os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Turn to WAL, once for a file. SQLite does not wait for others there, so we wait for a lock that it waits for."""
+    """Turn to WAL, once for a file. SQLite does not wait for other processes there, so we wait for a lock ourselves."""
     end = time.monotonic() + _BUSY_SECONDS
     while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         try:

@@ -1,10 +1,10 @@
-"""What the ledger knows, as values: budgets, their histories, and the rules that both must obey.
+"""Budgets and their histories as values, and the rules that both must obey.
 
-A history is append-only. Each entry carries a hash over itself and the hash before it,
+A history is append-only. Each entry has a hash over itself and the hash before it,
 
     hashₙ = SHA-256(hashₙ₋₁ ‖ budget, n, kind, time, payload)
 
-and the budget the last of them, so nothing can be changed, removed or put in without all that follows changing too.
+and the budget has the last hash. To change, remove or insert an entry changes all hashes after it.
 """
 
 import hashlib
@@ -37,13 +37,13 @@ __all__ = [
 Kind = Literal["created", "changed", "charge"]
 
 GENESIS = "0" * 64
-"""What stands before the first entry of every history."""
+"""The hash before the first entry of every history."""
 
 UNREADABLE = (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, AccountingError)
-"""What reading a row raises that was not written by us, or not left as it was."""
+"""What reading a row may raise if it was not written by us, or was changed."""
 
 _WIRE_NAMES = {"s": "mu_squared", "d": "hazard"}
-"""Costs are stored under the names of version 0.1: entries are hashed as they stand. The API has better names."""
+"""Costs are stored under the names of version 0.1, because entries are hashed as text. The API has better names."""
 
 _ordered_json = json.JSONEncoder(sort_keys=True).encode
 
@@ -66,13 +66,13 @@ class Entry:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """The details without the keyed hashes of the request and of the client, which are for the ledger alone."""
+        """The details without the keyed hashes of the request and of the client, which only the ledger needs."""
         return _renamed({name: value for name, value in self.details.items() if name not in {"request", "client"}})
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A limit, what is spent of it, and where its history stands."""
+    """A limit, what is spent of it, and the length and last hash of its history."""
 
     id: str
     limit: Limit
@@ -85,13 +85,13 @@ class Budget:
 
     @property
     def promise(self) -> float | None:
-        """The δ at the limit's ε that holds whatever is released within its caps; None before the first charge."""
+        """The δ at the limit's ε that holds for all releases within the caps; None before the first charge."""
         if self.spent.releases == 0:
             return None
         return promised_delta(self.hull or self.limit.caps, self.spent, self.limit.epsilon)
 
     def with_limit(self, limit: Limit, description: str, at: str) -> tuple["Budget", Entry]:
-        """The budget with another limit, and the entry that says so; the first entry says that it was made."""
+        """The budget with another limit, and the entry that records it. The first entry records that it was made."""
         kind: Kind = "changed" if self.entries else "created"
         details: dict[str, Any] = {"epsilon": limit.epsilon, "delta": limit.delta, "description": description}
         if limit.proportion is not None:
@@ -101,7 +101,7 @@ class Budget:
     def charged(
         self, after: Spent, release: Release, cost: Cost, at: str, further: dict[str, Any]
     ) -> tuple["Budget", Entry]:
-        """The budget with a release more, whose sums are ``after``, and the entry that says so."""
+        """The budget with one more release, whose sums are ``after``, and the entry that records it."""
         details = {"release": json_of(release)} | _stored(cost) | further
         return self._appended("charge", at, details, spent=after, limit=self.limit.settled_by(cost))
 
@@ -111,20 +111,20 @@ class Budget:
         return replace(self, entries=number, head=entry.hash, **changes)._with_hull(), entry
 
     def _with_hull(self) -> "Budget":
-        """The same, with the caps in force joined to the hull."""
+        """The same budget, with its present caps joined to the hull."""
         return self if self.spent.releases == 0 else replace(self, hull=self.limit.caps.joined(self.hull))
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Where a history is not what it must be, and why; ``number`` is 0 for the budget itself."""
+    """What is wrong with a history, and at which entry; ``number`` is 0 for the budget itself."""
 
     number: int
     detail: str
 
 
 def check_history(budget: Budget, entries: Iterable[Entry]) -> Fault | None:
-    """Read a history from its beginning: the chain holds, every charge is re-added, and the sums are the budget's."""
+    """Check a history from its beginning: the chain, the cost of every charge, and the sums and limit of the budget."""
     rebuilt = Budget(budget.id, budget.limit, budget.description)
     for entry in entries:
         number = rebuilt.entries + 1
@@ -137,12 +137,12 @@ def check_history(budget: Budget, entries: Iterable[Entry]) -> Fault | None:
         except UNREADABLE:
             return Fault(number, "cannot be read, or is charged less than its release costs")
     if rebuilt != budget:
-        return Fault(0, "has a limit, a sum, a hull or a last hash that is not its history's")
+        return Fault(0, "does not match its history")
     return None
 
 
 def hull_of(entries: Iterable[Entry]) -> Caps | None:
-    """The hull by the changes of a limit and the first charge, in order; the other charges do not move it."""
+    """The hull, from the changes of a limit and the first charge, in order. Other charges do not change it."""
     budget = Budget("", Limit(0.0, 0.0), "")
     for entry in entries:
         budget = _replayed(budget, entry)
@@ -162,7 +162,7 @@ def json_of(release: Release) -> dict[str, Any]:
 
 
 def text_of(exact: Fraction) -> str:
-    """The fraction as n/d: databases have no other exact numbers of this range."""
+    """The fraction as n/d: databases have no exact numbers of this range."""
     return f"{exact.numerator}/{exact.denominator}"
 
 
@@ -177,12 +177,12 @@ def _replayed(budget: Budget, entry: Entry) -> Budget:
         settled = _cost_in(details["proportion"]) if "proportion" in details else None
         limit = Limit(details["epsilon"], details["delta"], settled)
         if entry.kind == "changed" and settled is None:
-            limit = replace(limit, proportion=budget.limit.proportion)  # as it was before there were proportions
+            limit = replace(limit, proportion=budget.limit.proportion)  # recorded before there were proportions
         said = {"limit": limit, "description": details["description"]}
         return replace(budget, **said, entries=entry.number, head=entry.hash)._with_hull()
     release, cost = release_of(details["release"]), _cost_in(details)
     least = cost_of(release)
-    # The last bit may differ between versions of the arithmetic, where a real is itself a double.
+    # The last bit may differ between versions of the arithmetic, if a real number is itself a double.
     if cost.mu_squared < math.nextafter(least.mu_squared, 0) or cost.hazard < math.nextafter(least.hazard, 0):
         raise ValueError
     limit = budget.limit.settled_by(cost)

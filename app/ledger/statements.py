@@ -1,4 +1,4 @@
-"""Every SQL statement of the ledger, for both databases: they differ in a few words, which are filled in.
+"""Every SQL statement of the ledger, for both databases. The databases differ in a few words, which are filled in.
 
 Placeholders are written %s; SQLite's driver calls them ?.
 """
@@ -10,14 +10,14 @@ __all__ = ["MIGRATIONS", "POSTGRES", "SQLITE", "Dialect", "Statements"]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a database says what standard SQL does not settle."""
+    """The words in which a database differs from standard SQL."""
 
     placeholder: str
     bytes: str
     double: str
     lock_row: str
     clustered: str
-    """Rows in the order of their key, without a second tree for it: a charge then touches half as many pages."""
+    """Rows in the order of their primary key, without a second tree: a charge then touches half as many pages."""
 
     def adapt(self, statement: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
@@ -67,7 +67,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             key TEXT PRIMARY KEY REFERENCES entries (key), by_owner {double} NOT NULL, by_others {double} NOT NULL)""",
     ),
 )
-"""What makes each version of the schema from the one before it. Never edited once released, only added to."""
+"""The statements from each version of the schema to the next. Released ones are never edited, only new ones added."""
 
 _BUDGET = (
     "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head, "
@@ -113,7 +113,7 @@ class Statements:
             "(budget, number, kind, at, payload, hash, s, d, key, request, client, media_type, size, content) "
             "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
         )
-        # A name that entries have and no budget is one whose row is gone.
+        # A name with entries and without a budget belongs to a budget whose row is gone.
         self.all_names = adapt("SELECT id FROM budgets UNION SELECT budget FROM entries ORDER BY 1")
         self.audited = adapt(
             "SELECT budget, number, kind, at, payload, hash, s, d, key, request, client, media_type, size FROM entries "

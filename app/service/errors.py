@@ -1,4 +1,4 @@
-"""Why work was not done, whatever the work is."""
+"""Why the service did not do some work."""
 
 __all__ = ["Busy", "DeadlinePassed", "LimitExceeded", "MissingIdempotencyKey"]
 
@@ -8,7 +8,7 @@ class Busy(Exception):
 
 
 class DeadlinePassed(Exception):
-    """The work took longer than it may; the same request would take as long again."""
+    """The work took longer than is allowed. The same request would take as long again."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)

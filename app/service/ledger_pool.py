@@ -1,6 +1,6 @@
-"""The ledger, asked from the event loop: every call is made in a thread, for databases make one wait.
+"""The ledger for the event loop. Every call runs in a thread, because databases make their callers wait.
 
-Who only reads waits for nobody who writes: charges, readings and verifications have threads of their own.
+Charges, readings and verifications have threads of their own, so a reader never waits for a writer.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _READERS = 2
 
 
 class _Threads:
-    """Some threads, and a bound on how many may wait for one."""
+    """Some threads, and a bound on how many calls may run or wait."""
 
     def __init__(self, threads: int, name: str) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
@@ -46,7 +46,7 @@ class _Threads:
 
 
 class LedgerPool:
-    """Opens the ledger when it is first asked, or asked again after it could not be opened."""
+    """Opens the ledger at its first use, and tries again at the next use if that failed."""
 
     def __init__(self, place: str, secret: str) -> None:
         self._place = place
@@ -66,30 +66,30 @@ class LedgerPool:
         return self._ledger is not None or exists(self._place)
 
     async def start(self) -> None:
-        """Make and migrate the ledger; where that fails now, requests will be told 503 until it succeeds."""
+        """Make and migrate the ledger. If that fails now, requests get 503 until it succeeds."""
         try:
             await self.ask(lambda _ledger: None)
         except LedgerUnavailable as error:
             logger.warning("the ledger is unavailable: %s", error)
 
     async def ask(self, work: Callable[[Ledger], T]) -> T:
-        """What ``work`` says, which may write to the ledger."""
+        """The result of ``work``, which may write to the ledger."""
         return await self._writing.run(lambda: self._work(work))
 
     async def read(self, work: Callable[[Ledger], T]) -> T:
-        """What ``work`` says, which only reads, and little."""
+        """The result of ``work``, which only reads, and little."""
         return await self._reading.run(lambda: self._work(work))
 
     async def fetch(self, work: Callable[[Ledger], T]) -> T:
-        """What ``work`` says, which reads or hashes much: a whole answer, or a whole request."""
+        """The result of ``work``, which reads or hashes much: a whole answer, or a whole request."""
         return await self._fetching.run(lambda: self._work(work))
 
     async def admit(self, work: Callable[[Ledger], T]) -> T:
-        """What ``work`` says of access keys. No request waits at the gate for what others do behind it."""
+        """The result of ``work``, which reads access keys. Admission never waits for the work of admitted requests."""
         return await self._admitting.run(lambda: self._work(work))
 
     async def audit(self, work: Callable[[Ledger], T]) -> T:
-        """What ``work`` says, which reads a whole history: one at a time, so that other readers find a thread."""
+        """The result of ``work``, which reads a whole history: one at a time, so that other readers find a thread."""
         return await self._auditing.run(lambda: self._work(work))
 
     def close(self) -> None:
@@ -100,6 +100,6 @@ class LedgerPool:
     def _work(self, work: Callable[[Ledger], T]) -> T:
         ledger = self._ledger
         if ledger is None:
-            with self._opening:  # whoever comes first opens it, for all
+            with self._opening:  # the first thread opens it for all
                 ledger = self._ledger = self._ledger or open_ledger(self._place, self._secret, self._connections)
         return work(ledger)

@@ -1,6 +1,6 @@
 """Imported once by the process that worker processes are forked from (``multiprocessing.forkserver``).
 
-What takes long to prepare is prepared here.
+It prepares everything that takes long, so that workers start fast.
 """
 
 import atexit
@@ -29,7 +29,7 @@ def _sockets_listened_on() -> list[Path]:
 
 
 def _remove(path: Path) -> None:
-    """The socket by which the service asks for workers, and its folder: a service that was killed cannot."""
+    """Remove the socket by which the service asks for workers, and its folder: a killed service cannot do it."""
     with suppress(OSError):
         path.unlink()
         path.parent.rmdir()
@@ -39,6 +39,6 @@ for _path in _sockets_listened_on():
     atexit.register(_remove, _path)
 quantiles.table()
 pa.array([""])  # loads pandas if it is installed, for half a second
-# Objects made until now live as long as the process. The collector need not visit them after every task.
+# All objects made so far live as long as the process. The collector need not visit them after every task.
 gc.collect()
 gc.freeze()

@@ -4,10 +4,10 @@ The unit is about a millisecond of one core. The estimates follow what the parts
 
     prove Σ and invert it       k³/1600                       k columns
     screen the extreme points   n (k + 10)/20 000             n = 2^k corners of a box, or n vectors
-    settle those that tie       min(n, 1000) k²/1000          more where Σ is nearly singular
+    settle those that tie       min(n, 1000) k²/1000          more if Σ is nearly singular
     a Euclidean bound           k²/10 + k³/1000               the smallest eigenvalue, at rising precision
 
-Where Σ scales with σ, each σ that is tried has a Σ of its own.
+If Σ scales with σ, each σ that is tried has a Σ of its own.
 """
 
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ __all__ = [
 
 _LEAST_COLUMNS_WORK = 0.3
 _MOST_TIES = 1000
-# How many Σ are tried, at most or nearly so, where Σ scales with σ.
+# How many Σ are tried, at most or nearly so, if Σ scales with σ.
 _FOR_SIGMA, _FOR_ANOTHER, _PER_FRONTIER_POINT, _FOR_COMPARISON, _FOR_REMAINDER = 40, 10, 8, 16, 250
 
 
 def columns_work(columns: int, points: int | None) -> float:
-    """For μ₀ of a Σ and so many extreme points of what one user can change; None for a Euclidean bound."""
+    """For μ₀ of one Σ. ``points`` is the number of extreme points of Δ; None for a Euclidean bound."""
     if points is None:
         return _LEAST_COLUMNS_WORK + columns**2 / 10 + columns**3 / 1000
     screening = points * (columns + 10) / 20_000
@@ -39,7 +39,7 @@ def columns_work(columns: int, points: int | None) -> float:
 
 
 def calibration_work(columns: float, *, is_relative: bool, solves_sigma: bool) -> float:
-    """For a calibration and its comparison, where μ₀ takes ``columns``."""
+    """For a calibration and its comparison; ``columns`` is the work for one μ₀."""
     trials = _FOR_SIGMA if solves_sigma else _FOR_ANOTHER
     return 10 + columns * (trials if is_relative else 1)
 
@@ -65,5 +65,5 @@ def check_work(most: int, pointer: str, work: float | Sequence[float], advice: s
     total = work if isinstance(work, float | int) else sum(work)
     if total > most:
         raise LimitExceeded(
-            pointer, f"asks for about {total:.0f} ms of work, where at most {most} are allowed (GSH_MAX_WORK): {advice}"
+            pointer, f"asks for about {total:.0f} ms of work; at most {most} are allowed (GSH_MAX_WORK): {advice}"
         )

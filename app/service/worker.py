@@ -1,4 +1,4 @@
-"""One worker process: it does a task at a time, and keeps nothing of it afterwards."""
+"""One worker process. It does one task at a time, and keeps nothing of it afterwards."""
 
 import gc
 import logging
@@ -9,23 +9,25 @@ import pickle
 import resource
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from app.service.messages import receive, send
+from app.service.parcels import receive, send
 
 __all__ = ["Worker"]
 
 _FORKSERVER, _SPAWN = multiprocessing.get_context("forkserver"), multiprocessing.get_context("spawn")
 
+_RETURNED, _RAISED, _YIELDED = "returned", "raised", "yielded"
+
 logger = logging.getLogger("app.workers")
 
 
 class Worker:
-    """A process of its own, started at once and killed to stop it. Not for two threads at a time, but for ``kill``."""
+    """A process that is started at once and killed to stop it. Only ``kill`` may be called from another thread."""
 
     def __init__(self, name: str, memory: int) -> None:
         self._connection, theirs = multiprocessing.Pipe()
@@ -33,7 +35,7 @@ class Worker:
         self._process: BaseProcess = _FORKSERVER.Process(**call)
         try:
             self._process.start()
-        except OSError as error:  # its socket is gone from the folder for temporary files, or has too long a path there
+        except OSError as error:  # its socket in the folder for temporary files is gone, or has too long a path
             logger.warning("the process that workers are forked from cannot be asked (%s): starting one slowly", error)
             self._process = _SPAWN.Process(**call)
             self._process.start()
@@ -41,17 +43,29 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """While it has no task: a worker that has ended has closed its pipe, and no other has anything to say."""
+        """While it has no task: a worker that has ended has closed its pipe. A living one sends nothing."""
         return not self._connection.poll()
 
-    def do(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[bool, Any]:
-        """Whether the function returned, and its result or its exception. OSError or EOFError if the process ended."""
+    def do(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        goes_on: Callable[[Any], bool],
+    ) -> tuple[bool, Any]:
+        """Whether the function returned, and its result or its exception. OSError or EOFError if the process ended.
+
+        If the function is a generator, ``goes_on`` gets what it yields, and decides whether it goes on to its result.
+        """
         send(self._connection, function, kwargs, *args)
-        succeeded, value = receive(self._connection)
-        return succeeded, value
+        kind, value = receive(self._connection)
+        while kind == _YIELDED:
+            send(self._connection, goes_on(value))
+            kind, value = receive(self._connection)
+        return kind == _RETURNED, value
 
     def kill(self) -> None:
-        """From any thread: a thread that waits in ``do`` gets an error."""
+        """May be called from any thread. A thread that waits in ``do`` gets an error."""
         self._process.kill()
 
     def end(self) -> None:
@@ -65,7 +79,7 @@ class Worker:
 def _serve(connection: Connection, name: str, memory: int) -> None:
     """In the new process: tasks, one after the other, until the service closes the pipe or ends."""
     Path("/proc/self/comm").write_text(name)  # for ps and top
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt at the terminal is for the service, which tells us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the service, which ends its workers
     _bound_memory(memory)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
@@ -73,24 +87,38 @@ def _serve(connection: Connection, name: str, memory: int) -> None:
             _serve_one(connection)
         except (EOFError, OSError):
             os._exit(0)
-        # Frames of an exception and cycles would keep files open and memory in use until the next task.
+        # Frames of an exception, and cycles, would keep files open and memory in use until the next task.
         gc.collect()
 
 
 def _serve_one(connection: Connection) -> None:
     function, kwargs, *args = receive(connection)
     try:
-        reply = True, function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        reply = _RETURNED, _last_step(connection, result) if isinstance(result, Generator) else result
     except Exception as error:
-        reply = False, _bare(error)
+        reply = _RAISED, _bare(error)
     try:
         send(connection, *reply)
     except (pickle.PicklingError, TypeError, AttributeError):
-        send(connection, False, RuntimeError("the result cannot be sent"))
+        send(connection, _RAISED, RuntimeError("the result cannot be sent"))
+
+
+def _last_step(connection: Connection, steps: Generator[Any, None, Any]) -> Any:
+    """What a generator returns, or None if it is stopped at a step."""
+    try:
+        while True:
+            send(connection, _YIELDED, next(steps))
+            (goes_on,) = receive(connection)
+            if not goes_on:
+                steps.close()
+                return None
+    except StopIteration as stop:
+        return stop.value
 
 
 def _bare(error: Exception) -> Exception:
-    """The exception alone, if it survives the way to the other process."""
+    """The exception without its traceback and causes, if it can be pickled."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 - made here

@@ -1,38 +1,42 @@
 """Worker processes for heavy work, with a short queue.
 
-A task can be stopped, which threads cannot: if its request is cancelled or its deadline passes, its worker is killed
-and replaced. Workers are forked from one process that has imported everything (``forkserver``), so a new one is ready
-in some 20 ms.
+A process can be stopped, a thread cannot. If a request is cancelled or its deadline passes, its worker is killed and
+replaced. Workers are forked from one process that has imported everything (``forkserver``), so a new one is ready in
+about 20 ms.
 """
 
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from typing import Any, ParamSpec, TypeVar
 
 from app.service.errors import Busy, DeadlinePassed
+from app.service.steps import Steps
 from app.service.worker import Worker
 
 __all__ = ["WorkerPool", "preload"]
 
+F = TypeVar("F")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def preload(modules: Sequence[str]) -> None:
-    """Name what all workers import, before the first is started."""
+    """Name the modules that all workers import, before the first worker is started."""
     get_context("forkserver").set_forkserver_preload([*modules, "app.service.preload"])
 
 
 @dataclass(slots=True)
 class _Task:
-    """A call, which one thread makes and another may abandon at any time."""
+    """A call. One thread makes it, and another may abandon it at any time."""
 
     call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+    goes_on: Callable[[Any], bool] = bool
+    """For a generator: asked with what it yields, in a thread."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _worker: Worker | None = None
     _is_abandoned: bool = False
@@ -65,45 +69,53 @@ class WorkerPool:
         self._seconds = seconds
         self._room = workers + queue
         self._idle: deque[Worker] = deque()
-        # Threads wait for the processes: to send and receive much would hold up the event loop.
+        # Threads wait for the processes: to send and receive much would stall the event loop.
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix=name)
         self._is_closed = False
 
     def check_room(self) -> None:
-        """Busy when the queue is full: for requests whose body should not be read in vain."""
+        """Busy if the queue is full: for requests whose body should not be read in vain."""
         if self._room == 0:
             raise Busy
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of a function of a module, from a worker.
 
-        Busy if the queue is full or the worker dies, DeadlinePassed if it takes too long, with the time in the queue.
+        Busy if the queue is full or the worker dies. DeadlinePassed if it takes too long, queue included.
         """
+        result: T = await self._run(_Task((function, args, kwargs)))
+        return result
+
+    def begin(self, function: Callable[P, Generator[F, None, T]], *args: P.args, **kwargs: P.kwargs) -> Steps[F, T]:
+        """Start a generator of a module in a worker. It yields some facts, and returns its result if it may go on."""
+        steps: Steps[F, T] = Steps()
+        steps.follow(self._run(_Task((function, args, kwargs), steps.ask)))
+        return steps
+
+    async def _run(self, task: _Task) -> Any:
         self.check_room()
         self._room -= 1
-        task = _Task((function, args, kwargs))
         future = asyncio.get_running_loop().run_in_executor(self._threads, self._perform, task)
         try:
             await asyncio.wait({future}, timeout=self._seconds)
             if not future.done():
                 raise DeadlinePassed(self._seconds)
-            result: T = _outcome(future)
-            return result
+            return _outcome(future)
         finally:
             task.abandon()
             future.cancel()
             self._room += 1
-            del task, future, args, kwargs  # an exception's frames would keep them
+            del task, future  # an exception's frames would keep them
 
     def close(self) -> None:
-        """End every worker, whatever it does."""
+        """End every worker, also in the middle of a task."""
         self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         while self._idle:
             self._idle.pop().end()
 
     def _perform(self, task: _Task) -> tuple[bool, Any]:
-        """In a thread: the outcome of a task. An exception is returned, for raised here it would keep this frame."""
+        """In a thread: the outcome of a task. An exception is returned: raised here, it would keep this frame."""
         try:
             worker = self._take()
         except OSError:  # no room for another process, or no folder for temporary files
@@ -112,7 +124,7 @@ class WorkerPool:
             self._give_back(worker)
             return False, Busy()
         try:
-            outcome = worker.do(*task.call)
+            outcome = worker.do(*task.call, task.goes_on)
         except (EOFError, OSError):  # it was killed, perhaps because memory ran out
             outcome = False, Busy()
             task.abandon()

@@ -45,13 +45,13 @@ class Guarded(Bank):
         key, kept = new_key(frozenset(scopes), frozenset(budgets), "", "2026-11-16T12:00:00Z")
         ledger_pool = self.app.state.services.ledger_pool
         ledger_pool._work(lambda ledger: ledger.keys.add(kept))
-        self.app.state.services.gate._loaded_at = float("-inf")  # as if a second had passed
+        self.app.state.services.authorizer._keys._loaded_at = float("-inf")  # as if a second had passed
         return key
 
     def revoke(self, key: str) -> None:
         name = key.split("_")[1]
         self.app.state.services.ledger_pool._work(lambda ledger: ledger.keys.revoke(name, "2026-11-16T12:00:00Z"))
-        self.app.state.services.gate._loaded_at = float("-inf")
+        self.app.state.services.authorizer._keys._loaded_at = float("-inf")
 
     def ask(self, method: str, path: str, key: str | None, body: Json | None = None, **headers: str) -> httpx.Response:
         sent = headers if key is None else headers | {"authorization": f"Bearer {key}"}
@@ -373,10 +373,10 @@ def test_attempts_may_be_fewer_and_slower() -> None:
 
 
 def access_from(address: str, guarded: Guarded, **headers: str) -> Access:
-    """What the gate says of a request that reads budgets."""
+    """What the authorizer says of a request that reads budgets."""
     encoded = [(name.encode(), value.encode()) for name, value in ({"host": "localhost"} | headers).items()]
     scope = {"type": "http", "client": (address, 1234), "headers": encoded}
-    return guarded.together(lambda _http: guarded.app.state.services.gate.admit(scope, READS_BUDGETS))
+    return guarded.together(lambda _http: guarded.app.state.services.authorizer.admit(scope, READS_BUDGETS))
 
 
 def test_access_says_who_asks_and_what_for(guarded: Guarded) -> None:
@@ -386,7 +386,7 @@ def test_access_says_who_asks_and_what_for(guarded: Guarded) -> None:
 
     with_key = access_from("192.0.2.1", guarded, authorization=f"Bearer {key}")
     assert with_key == Access(frozenset({"web"}), key.split("_")[1], frozenset({"release", "account"}))
-    with pytest.raises(KeyError):  # what the gate has not seen may do nothing
+    with pytest.raises(KeyError):  # what the authorizer has not seen may do nothing
         access_of({"type": "http", "client": ("127.0.0.1", 1)})
 
 
@@ -548,11 +548,11 @@ def test_keys_that_the_service_did_not_seal_are_not_accepted_but_logged_and_coun
             execute(f"UPDATE access_keys SET scopes = 'admin' WHERE id = '{altered.split('_')[1]}'")
 
     services.ledger_pool._work(tamper)
-    services.gate._loaded_at = float("-inf")
+    services.authorizer._keys._loaded_at = float("-inf")
 
     for key in (altered, mine, mine):
         problem_errors(guarded.ask("GET", "/budgets", key), 401, "key-required")
-        services.gate._loaded_at = float("-inf")
+        services.authorizer._keys._loaded_at = float("-inf")
     assert guarded.ask("GET", "/budgets", honest).status_code == 200
     assert [message for message in caplog.messages if "sealed" in message] == [
         "access keys are not as they were sealed, and not accepted: run python -m app.verify"
@@ -569,7 +569,7 @@ def test_keys_that_are_deleted_from_the_database_do_not_open_the_service(guarded
             execute("DELETE FROM access_keys")
 
     services.ledger_pool._work(tamper)
-    services.gate._loaded_at = float("-inf")
+    services.authorizer._keys._loaded_at = float("-inf")
 
     problem_errors(guarded.ask("GET", "/budgets", None), 401, "key-required")
 

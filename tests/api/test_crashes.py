@@ -201,7 +201,7 @@ def test_when_the_disk_is_full_nothing_is_released_and_then_it_goes_on(tmp_path:
 
 
 def test_a_database_that_may_only_be_read_is_503_and_nothing_is_released(ledger_url: str) -> None:
-    """Balances can still be read. What was paid for waits too: guesses at it could not be counted."""
+    """Budgets can still be read. Stored answers cannot be had either, because guesses could not be counted."""
     make_budget(ledger_url)
     bank = Bank(ledger_url)
     paid_before = bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "before"})

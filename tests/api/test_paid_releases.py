@@ -10,7 +10,8 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from app.api.endpoints import release as release_module
+from app.service.steps import StepsHere
+from app.service.worker_pool import WorkerPool
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 from tests.api.test_budgets import LIMIT, SECRET, Bank
 from tests.release.uploads import as_parquet, as_stream, from_bytes
@@ -106,10 +107,9 @@ def _without_budget(bank: Bank, post: Post, groups: Json) -> httpx.Response:
 def test_what_does_not_fit_is_refused_before_any_noise(bank: Bank, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     bank.put("web", LIMIT | {"delta": 1e-6})
     drawn = []
-    monkeypatch.setattr(release_module, "operating_system", drawn.append)
-    monkeypatch.setattr(
-        "app.service.worker_pool.WorkerPool.run", _only_if(bank, lambda function: "_payment" in function.__name__)
-    )
+    monkeypatch.setattr("app.service.releases.operating_system", drawn.append)
+    monkeypatch.setattr(WorkerPool, "begin", lambda _pool, function, *args: StepsHere(function(*args)))
+    monkeypatch.setattr(WorkerPool, "run", None)
 
     refused = post(bank, "first")
 
@@ -117,16 +117,6 @@ def test_what_does_not_fit_is_refused_before_any_noise(bank: Bank, post: Post, m
     assert refused.json()["spent"]["releases"] == 0
     assert refused.json()["asked"]["releases"] == 1
     assert drawn == []
-
-
-def _only_if(bank: Bank, allowed: Callable[[Any], bool]) -> Any:
-    """A worker is asked what the request would cost, and for nothing else."""
-
-    async def run(_pool: Any, function: Any, *args: Any, **_kwargs: Any) -> Any:
-        assert allowed(function)
-        return function(*args)
-
-    return run
 
 
 @each_kind
@@ -184,3 +174,36 @@ def test_a_secret_that_is_too_short_is_refused() -> None:
     assert len(SECRET) >= 32
     with pytest.raises(ValueError, match="at least 32 characters"):
         Client(ledger_secret="short")
+
+
+def test_a_large_request_is_read_once_and_by_one_worker(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker keeps it while the ledger is asked. The service itself never reads it."""
+    begun: list[str] = []
+    original = WorkerPool.begin
+
+    def recorded(pool: WorkerPool, function: Any, *args: Any) -> Any:
+        begun.append(function.__name__)
+        return original(pool, function, *args)
+
+    monkeypatch.setattr(WorkerPool, "begin", recorded)
+    monkeypatch.setattr(WorkerPool, "run", None)
+    monkeypatch.setattr("app.api.endpoints.release.parsed", None)
+
+    first, again = large(bank, "first"), large(bank, "first")
+
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert begun == ["_release_content"] * 2
+
+
+def test_a_worker_that_is_not_needed_any_more_serves_the_next_request(bank: Bank) -> None:
+    """After a repeated request, or one that does not fit: the worker is told to stop, and not killed."""
+    pool = bank.app.state.services.releases
+    assert large(bank, "first").status_code == 200
+    (worker,) = pool._idle
+    assert large(bank, "first").status_code == 200
+    assert large(bank, "second", budget="none").status_code == 404
+    assert large(bank, "second", mechanism=CASE_STUDY | {"sigma": 1}).status_code == 409
+
+    assert list(pool._idle) == [worker]
+    assert large(bank, "second").status_code == 200
+    assert list(pool._idle) == [worker]

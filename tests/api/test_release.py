@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.api.endpoints import release
-from app.api.json_route import parsed
+from app.api.json_route import SHORT_BYTES, parsed
 from app.api.problems import InvalidBody
+from app.api.schemas.release import ReleaseRequest
 from app.main import create_app
 from app.settings import Settings
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
@@ -188,7 +188,7 @@ def large() -> Json:
     """More than is done at once: another process answers."""
     counts = {f"https://example.org/{number:06}": 10**6 if number % 2 else 1 for number in range(200_000)}
     body = {"mechanism": COUNTS_ONLY, "epsilon": 1, "groups": grouped(counts)}
-    assert len(json.dumps(body)) > release._SMALL_BYTES
+    assert len(json.dumps(body)) > SHORT_BYTES
     return body
 
 
@@ -260,5 +260,5 @@ def test_a_thousand_faults_are_told_as_one() -> None:
     ]
     for body in bodies:
         with pytest.raises(InvalidBody) as refused:
-            parsed(release.ReleaseRequest, json.dumps(body).encode())
+            parsed(ReleaseRequest, json.dumps(body).encode())
         assert refused.value.count < 20

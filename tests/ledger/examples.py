@@ -1,6 +1,8 @@
 """Releases, requests and answers to fill ledgers with."""
 
-from app.ledger.store import Answer, Ledger, Paid
+from app.ledger.answers import Answer
+from app.ledger.charges import Charge
+from app.ledger.store import Ledger
 from gsh.accounting.composition import Release, cost_of
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
 
@@ -14,14 +16,14 @@ GAUSSIAN = PlainGaussian(1, 50.0)
 
 def paid(
     budget: str = "web", key: str = "first", request: str = "r1", release: Release = URLS, client: str = "owner"
-) -> Paid:
-    return Paid(budget, key, request, client, release, cost_of(release))
+) -> Charge:
+    return Charge(budget, key, request, client, release, cost_of(release))
 
 
 def answer(content: bytes = b"42") -> Answer:
     return Answer("application/json", lambda: [content])
 
 
-def charge(ledger: Ledger, asked: Paid, content: bytes = b"42", at: str = AT) -> bytes:
+def charge(ledger: Ledger, asked: Charge, content: bytes = b"42", at: str = AT) -> bytes:
     """What a client would see."""
     return b"".join(ledger.content(ledger.charge(asked, at, lambda _budget, _number: answer(content))))

@@ -5,10 +5,11 @@ from contextlib import closing
 
 import pytest
 
+from app.ledger.charges import Charge
 from app.ledger.comparisons import BURST, SECONDS
 from app.ledger.errors import KeyReused, TooManyComparisons
 from app.ledger.opening import open_ledger
-from app.ledger.store import Ledger, Paid
+from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from tests.ledger.examples import AT, charge, paid
 
@@ -23,7 +24,7 @@ def web(ledger: Ledger) -> None:
     charge(ledger, paid(), b"the stored answer")
 
 
-def outcome(ledger: Ledger, asked: Paid, at: str = AT, *, charging: bool = False) -> object:
+def outcome(ledger: Ledger, asked: Charge, at: str = AT, *, charging: bool = False) -> object:
     """What a client is told: the bytes, or the kind of refusal."""
     try:
         if charging:

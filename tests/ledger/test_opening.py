@@ -199,7 +199,6 @@ def test_a_file_that_is_no_ledger_is_unavailable(tmp_path: Path) -> None:
 def test_fingerprints_depend_on_the_secret_and_on_where_parts_end() -> None:
     mine, other = Secret(b"a"), Secret(b"b")
 
-    assert mine.fingerprint(b"xy", b"z") == mine.fingerprint([b"x", b"y"], b"z")
     assert len({mine.fingerprint(b"xy", b"z"), mine.fingerprint(b"x", b"yz"), other.fingerprint(b"xy", b"z")}) == 3
 
 

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.ledger.answers import PART_BYTES, SMALL_BYTES, Answer
+from app.ledger.budget_rows import add_entry, find_budget, set_budget
 from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget
 from app.ledger.opening import connections_of, is_postgres, open_ledger
 from app.ledger.state import Budget, Fault, check_history
-from app.ledger.store import PART_BYTES, SMALL_BYTES, Answer, Ledger, _columns
+from app.ledger.store import Ledger
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING, Part, cost_of, delta_at
@@ -194,12 +196,13 @@ def test_an_entry_of_an_earlier_version_is_compared_by_what_it_records(ledger: L
     """Neither the request nor the type and size of the answer were in the payload."""
     cost, digest = cost_of(URLS), hashlib.sha256(b"42").hexdigest()
     with ledger._connections.transaction() as execute:
-        budget = ledger._budget(execute, "web")
+        budget = find_budget(execute, ledger._sql, "web")
         assert budget is not None
         after = budget.spent.plus(URLS, cost)
         charged, entry = budget.charged(after, URLS, cost, AT, {"key": "old", "answer": digest})
-        execute(ledger._sql.set_budget, (*_columns(charged), "web"))
-        ledger._append(execute, entry, (cost.mu_squared, cost.hazard, "old", "r1", None, "application/json", 2, b"42"))
+        set_budget(execute, ledger._sql, charged)
+        stored = (cost.mu_squared, cost.hazard, "old", "r1", None, "application/json", 2, b"42")
+        add_entry(execute, ledger._sql, entry, stored)
     assert ledger.verify("web")[1] is None
     assert charge(ledger, paid(key="old")) == b"42"
 
@@ -341,8 +344,8 @@ def test_any_history_of_requests_is_charged_once_each(ledger: Ledger, requests: 
     for number, (key, request, release) in enumerate(requests):
         at = f"2026-11-16T12:{number:02}:00Z"  # a minute later, so that each may be compared
         asked = paid(name, f"{name}-{key}", f"{request}", release)  # type: ignore[arg-type]
-        if model.setdefault(asked.key, asked.request) == asked.request:
-            assert charge(ledger, asked, asked.key.encode(), at) == asked.key.encode()
+        if model.setdefault(asked.idempotency_key, asked.request) == asked.request:
+            assert charge(ledger, asked, asked.idempotency_key.encode(), at) == asked.idempotency_key.encode()
         else:
             with pytest.raises(KeyReused):
                 charge(ledger, asked, at=at)

@@ -3,10 +3,36 @@
 import asyncio
 import mmap
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Meeting", "Refused", "exit_at_once", "fail_with_a_mapped_file", "length_and_reverse", "pid"]
+__all__ = [
+    "Meeting",
+    "Refused",
+    "exit_at_once",
+    "fail_with_a_mapped_file",
+    "failing_at",
+    "in_two_steps",
+    "length_and_reverse",
+    "meeting_in_two_steps",
+    "pid",
+]
+
+
+def in_two_steps(content: bytes) -> Generator[int, None, tuple[int, bytes]]:
+    """Its process first, then its process again and the content."""
+    yield os.getpid()
+    return os.getpid(), content
+
+
+def failing_at(step: int) -> Generator[int, None, int]:
+    if step == 0:
+        raise Refused(step)
+    yield os.getpid()
+    if step == 1:
+        raise Refused(step)
+    os._exit(7)
 
 
 class Refused(Exception):
@@ -63,3 +89,9 @@ def fail_with_a_mapped_file(path: str) -> None:
     except KeyError as error:
         kept.append(error)
         raise Refused from None
+
+
+def meeting_in_two_steps(first: Meeting, last: Meeting) -> Generator[int, None, int]:
+    """One meeting in each step."""
+    yield first.attend()
+    return last.attend()

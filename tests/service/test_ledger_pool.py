@@ -101,9 +101,9 @@ def test_a_charge_and_a_reader_do_not_wait_for_verifications(bank: Bank, monkeyp
     async def scenario(http: httpx.AsyncClient) -> list[int]:
         monkeypatch.setattr(Ledger, "verify", slow)
         audits = [asyncio.create_task(http.get("/budgets/web/verify")) for _ in range(5)]
-        desk = bank.app.state.services.ledger_pool._auditing
+        audit_threads = bank.app.state.services.ledger_pool._auditing
         async with asyncio.timeout(PATIENCE):
-            while desk._room > module._MOST_WAITING - len(audits):
+            while audit_threads._room > module._MOST_WAITING - len(audits):
                 await asyncio.sleep(0)  # until all of them run or wait
         try:
             charged = await http.post(

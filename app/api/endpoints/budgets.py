@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.api.auth import access_of, needs
 from app.api.dependencies import AT_ONCE, Services, services_of
+from app.api.idempotency import KEY_HEADER, idempotency_key
 from app.api.json_route import DeclaredRoute, JsonRoute, parsed_body
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS, InvalidQuery
 from app.api.schemas.account import FEWER_COLUMNS
@@ -29,11 +30,11 @@ from app.api.schemas.budgets import (
 )
 from app.api.schemas.costs import CostOut, RemainingOut
 from app.api.schemas.mechanism import GaussianIn, MechanismIn
-from app.api.spending import KEY_HEADER, charged, idempotency_key, paying
 from app.api.workload import in_pool, in_slices
 from app.ledger.records import BUDGET_ID, now
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
+from app.service.payments import payment_of
 from app.service.work_bounds import check_work
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING, Cost, Release, cost_of
@@ -189,7 +190,7 @@ async def charge(
     The same idempotency key and body get the same answer, and are charged once.
     """
     services = services_of(request)
-    payment = paying(id, idempotency_key(request), access_of(request.scope).client)
+    payment = payment_of(id, idempotency_key(request), access_of(request.scope).client)
     assert payment is not None
     release = await _release(request, services, body.mechanism)
     cost = cost_of(release)
@@ -199,7 +200,7 @@ async def charge(
         shown = ChargeOut(budget=id, number=number, at=at, mu_squared=cost.mu_squared, hazard=cost.hazard, spent=spent)
         return shown.model_dump_json().encode()
 
-    return await charged(services, payment, release, request.state.content, answer)  # type: ignore[return-value]
+    return await services.payments.charge(payment, release, request.state.content, answer)  # type: ignore[return-value]
 
 
 @router.get(

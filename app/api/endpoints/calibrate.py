@@ -58,7 +58,7 @@ async def calibrate_mechanism(
     """
     services, schema = services_of(request), body.mechanism
     if body.budget is not None:
-        await services.gate.admit(request.scope, READS_BUDGETS, body.budget)
+        await services.authorizer.admit(request.scope, READS_BUDGETS, body.budget)
         return await _remaining(request, services, body, body.budget)
     if isinstance(schema.sigma, list):
         return await _frontier(request, services, body, schema.sigma)  # type: ignore[return-value]

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Mount
 
 from app.api.assets import Assets, Content, package_folder
-from app.api.auth import PUBLIC, Needs
+from app.api.auth import PUBLIC, Requirement
 from app.api.json_route import DeclaredRoute
 from app.web.pages import PAGES, html
 
@@ -78,7 +78,7 @@ def _encoded_openapi(app: FastAPI, prefix: str) -> bytes:
 
 
 class _PublicMount(Mount):
-    needs = Needs(frozenset())
+    needs = Requirement(frozenset())
 
 
 router.routes.extend(_PublicMount(path, assets) for path, assets in _ASSETS.items())

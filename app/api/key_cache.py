@@ -1,0 +1,57 @@
+"""The access keys of the ledger, read again when they are a second old: a revoked key is good for no longer."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+
+from app.ledger.access_keys import AccessKey, SealedKeys
+from app.service.ledger_pool import LedgerPool
+
+__all__ = ["AccessKeyCache"]
+
+_FRESH_SECONDS = 1.0
+_NO_KEYS = SealedKeys((), {}, "")
+
+logger = logging.getLogger("app.access")
+
+
+class AccessKeyCache:
+    """Usable access keys, by the hash of each."""
+
+    def __init__(self, ledger_pool: LedgerPool) -> None:
+        self._ledger_pool = ledger_pool
+        self._usable: Mapping[str, AccessKey] = {}
+        self._unsealed: frozenset[str] = frozenset()
+        self._loaded_at = float("-inf")
+        self._loading: asyncio.Future[None] | None = None
+        self.any_made = False
+        """Whether an access key was ever made, as far as is known."""
+
+    def find(self, digest: str) -> AccessKey | None:
+        return self._usable.get(digest)
+
+    def is_unsealed(self, digest: str) -> bool:
+        """Whether the row of this access key is not as it was sealed."""
+        return digest in self._unsealed
+
+    async def refresh(self) -> None:
+        """Read the ledger if the keys are old. One reading serves all requests that came meanwhile."""
+        if time.monotonic() - self._loaded_at > _FRESH_SECONDS:
+            if self._loading is None or self._loading.done():
+                self._loading = asyncio.ensure_future(self._load())
+                self._loading.add_done_callback(lambda done: done.cancelled() or done.exception())
+            await asyncio.shield(self._loading)
+
+    async def _load(self) -> None:
+        started = time.monotonic()
+        found = (
+            await self._ledger_pool.admit(lambda ledger: ledger.keys.read()) if self._ledger_pool.exists else _NO_KEYS
+        )
+        unsealed = frozenset(key.hash for key in found.every if not found.is_sealed(key))
+        if unsealed - self._unsealed:
+            logger.warning("access keys are not as they were sealed, and not accepted: run python -m app.verify")
+        self._usable = {key.hash: key for key in found.usable}
+        self._unsealed = unsealed
+        self.any_made = found.any_made
+        self._loaded_at = started

@@ -1,0 +1,31 @@
+"""While no access key exists: is this request from this machine, and for no one else?"""
+
+from starlette.datastructures import Headers
+
+from app.api.problems import NotAdmitted
+from app.loopback import is_loopback, names_loopback
+
+__all__ = ["check_local"]
+
+_OF_PROXIES = ("forwarded", "via", "x-forwarded-host", "cf-connecting-ip", "true-client-ip")
+
+
+def check_local(address: str, headers: Headers) -> None:
+    """Refuse requests of other machines, of a proxy's clients, and of pages of other sites.
+
+    A page can let its own host name resolve to 127.0.0.1, but its browser then sends that name as Host.
+    """
+    if not is_loopback(address) or _is_forwarded(headers):
+        raise NotAdmitted(403, "no-keys")
+    hosts, origins = headers.getlist("host"), headers.getlist("origin")
+    if len(hosts) != 1 or not names_loopback(hosts[0]):
+        raise NotAdmitted(403, "host")
+    if any(origin.partition("://")[2].lower() != hosts[0].lower() for origin in origins):
+        raise NotAdmitted(403, "origin")
+
+
+def _is_forwarded(headers: Headers) -> bool:
+    """Whether a proxy says that it asks for another machine. A client gains nothing if it says so falsely."""
+    named = ",".join(value for name in ("x-forwarded-for", "x-real-ip") for value in headers.getlist(name))
+    is_named = any(not is_loopback(each.strip()) for each in named.split(",") if named)
+    return is_named or any(name in headers for name in _OF_PROXIES)

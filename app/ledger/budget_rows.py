@@ -1,0 +1,63 @@
+"""Budgets and the entries of their histories, as rows of the database."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from app.ledger.connections import Execute
+from app.ledger.errors import UnknownBudget
+from app.ledger.state import Budget, Entry, fraction_of, release_of, text_of
+from app.ledger.state import json_of as release_json
+from app.ledger.statements import Statements
+from gsh.accounting.budget_limits import Caps, Limit
+from gsh.accounting.composition import Cost, Spent
+
+__all__ = ["add_budget", "add_entry", "all_budgets", "find_budget", "known_budget", "set_budget"]
+
+
+def all_budgets(execute: Execute, sql: Statements) -> list[Budget]:
+    return [_budget_of(row) for row in execute(sql.budgets)]
+
+
+def find_budget(execute: Execute, sql: Statements, name: str, *, lock: bool = False) -> Budget | None:
+    rows = execute(sql.locked_budget if lock else sql.budget, (name,))
+    return _budget_of(rows[0]) if rows else None
+
+
+def known_budget(execute: Execute, sql: Statements, name: str) -> Budget:
+    budget = find_budget(execute, sql, name)
+    if budget is None:
+        raise UnknownBudget
+    return budget
+
+
+def add_budget(execute: Execute, sql: Statements, budget: Budget) -> None:
+    execute(sql.add_budget, (budget.id, *_columns(budget)))
+
+
+def set_budget(execute: Execute, sql: Statements, budget: Budget) -> None:
+    execute(sql.set_budget, (*_columns(budget), budget.id))
+
+
+def add_entry(execute: Execute, sql: Statements, entry: Entry, charge: tuple[Any, ...] = (None,) * 8) -> None:
+    """``charge`` is the cost of a charge and its answer."""
+    values = (entry.budget, entry.number, entry.kind, entry.at, entry.payload, entry.hash)
+    execute(sql.add_entry, (*values, *charge))
+
+
+def _columns(budget: Budget) -> tuple[Any, ...]:
+    limit, spent = budget.limit, budget.spent
+    proportion = (None, None) if limit.proportion is None else (limit.proportion.mu_squared, limit.proportion.hazard)
+    only = None if spent.only is None else json.dumps(release_json(spent.only))
+    sums = (text_of(spent.mu_squared), text_of(spent.hazard), spent.releases, only)
+    hull = (None, None) if budget.hull is None else (text_of(budget.hull.mu_squared), text_of(budget.hull.hazard))
+    return (limit.epsilon, limit.delta, *proportion, budget.description, *sums, budget.entries, budget.head, *hull)
+
+
+def _budget_of(row: Sequence[Any]) -> Budget:
+    name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head, *hull = row
+    limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d))
+    release = None if only is None else release_of(json.loads(only))
+    spent = Spent(fraction_of(s), fraction_of(d), charges, release)
+    caps = None if None in hull else Caps(*map(fraction_of, hull))
+    return Budget(name, limit, description, spent, entries, head, caps)

@@ -1,0 +1,87 @@
+"""Make a release, free or charged to a budget, from groups or from a table."""
+
+import mmap
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.ledger.answers import Answer
+from app.ledger.charges import Charge
+from app.service.payments import Collect, Payments
+from app.service.spool import SharedFile
+from gsh.release.apply import ReleasedGroups, apply_mechanism
+from gsh.release.entropy import operating_system
+from gsh.release.errors import InvalidGroups, TooManyGroups
+from gsh.release.keys.json_keys import columns_of
+from gsh.release.keys.order import unique_order
+from gsh.release.noise import Noise
+from gsh.release.numbers import checked_counts, checked_values
+from gsh.release.tables import Format, Limits, Roles, read_table, release_table, write_table
+
+__all__ = ["make_release", "release_file", "release_groups"]
+
+
+async def make_release(
+    payments: Payments,
+    charge: Charge | None,
+    draw: Callable[[], Awaitable[Answer]],
+    drop: Callable[[], Awaitable[None]],
+    collect: Collect,
+) -> Answer:
+    """The answer of a release, which may now be shown.
+
+    ``draw`` makes a new answer. ``drop`` is called instead if an earlier request has paid, before the stored answer is
+    read: a worker that waits to draw is then free.
+    """
+    if charge is None:
+        return await draw()
+    if await payments.is_answered(charge):
+        await drop()
+        return await payments.recall(charge, collect)
+    return await payments.pay(charge, await draw(), collect)
+
+
+def release_groups(
+    noise: Noise,
+    names: Sequence[str],
+    keys: Sequence[Any],
+    counts: Sequence[int],
+    values: Mapping[str, Sequence[float]],
+) -> ReleasedGroups:
+    """The kept groups, by position; ``names`` are the further columns of the mechanism."""
+    true_counts = checked_counts(pa.array(counts, pa.int64()), "/groups/counts")
+    if values.keys() != set(names):
+        raise InvalidGroups("/groups/values", "must have a column for each of aggregates/names, and no others")
+    true_values: list[NDArray[np.float64]] = [
+        checked_values(pa.array(values[name], pa.float64()), grid, "/groups/values")
+        for name, grid in zip(names, noise.value_grids, strict=True)
+    ]
+    if any(len(column) != len(keys) for column in (true_counts, *true_values)):
+        raise InvalidGroups("/groups", "must have columns of equal length")
+    order = unique_order(columns_of(keys, "/groups/keys"), len(keys), "/groups/keys")
+    return apply_mechanism(noise, true_counts, true_values, order, operating_system)
+
+
+def release_file(
+    noise: Noise, roles: Roles, limits: Limits, certificate: str, table: SharedFile, answer: SharedFile
+) -> Format:
+    """In a worker: from a table in one file to the kept rows in another, of the same format."""
+    with table as source, answer as sink:
+        try:
+            kind: Format | None
+            kind, read = read_table(_mapped(source), limits)
+            write_table(kind, release_table(noise, read, roles, operating_system), certificate, sink)
+        except MemoryError:
+            kind = None
+    if kind is None:  # outside of the handler, whose exception would keep the memory
+        raise TooManyGroups("/table", "must be smaller: the service has no memory for it")
+    return kind
+
+
+def _mapped(file: IO[bytes]) -> pa.Buffer:
+    """The file as memory that the operating system fills as it is read."""
+    is_empty = file.seek(0, 2) == 0
+    return pa.py_buffer(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
