@@ -1,27 +1,21 @@
 """Make a release, free or charged to a budget, from groups or from a table."""
 
 import mmap
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import IO, Any
+from collections.abc import Awaitable, Callable
+from typing import IO
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.service.payments import Collect, Payments
 from app.service.spool import SharedFile
-from gsh.release.apply import ReleasedGroups, apply_mechanism
 from gsh.release.entropy import operating_system
-from gsh.release.errors import InvalidGroups, TooManyGroups
-from gsh.release.keys.json_keys import columns_of
-from gsh.release.keys.order import unique_order
+from gsh.release.errors import TooManyGroups
 from gsh.release.noise import Noise
-from gsh.release.numbers import checked_counts, checked_values
 from gsh.release.tables import Format, Limits, Roles, read_table, release_table, write_table
 
-__all__ = ["make_release", "release_file", "release_groups"]
+__all__ = ["make_release", "release_file"]
 
 
 async def make_release(
@@ -42,27 +36,6 @@ async def make_release(
         await drop()
         return await payments.recall(charge, collect)
     return await payments.pay(charge, await draw(), collect)
-
-
-def release_groups(
-    noise: Noise,
-    names: Sequence[str],
-    keys: Sequence[Any],
-    counts: Sequence[int],
-    values: Mapping[str, Sequence[float]],
-) -> ReleasedGroups:
-    """The kept groups, by position; ``names`` are the further columns of the mechanism."""
-    true_counts = checked_counts(pa.array(counts, pa.int64()), "/groups/counts")
-    if values.keys() != set(names):
-        raise InvalidGroups("/groups/values", "must have a column for each of aggregates/names, and no others")
-    true_values: list[NDArray[np.float64]] = [
-        checked_values(pa.array(values[name], pa.float64()), grid, "/groups/values")
-        for name, grid in zip(names, noise.value_grids, strict=True)
-    ]
-    if any(len(column) != len(keys) for column in (true_counts, *true_values)):
-        raise InvalidGroups("/groups", "must have columns of equal length")
-    order = unique_order(columns_of(keys, "/groups/keys"), len(keys), "/groups/keys")
-    return apply_mechanism(noise, true_counts, true_values, order, operating_system)
 
 
 def release_file(

@@ -98,6 +98,11 @@ class Mechanism(_GaussianNoise):
             raise InvalidParameter("aggregates/mu_0", "must be at least 0 and finite")
 
     @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the columns that are released with the count."""
+        return () if self.aggregates is None else self.aggregates.names
+
+    @property
     def bare(self) -> "Mechanism":
         """The same privacy with μ₀ instead of its columns: a small value that compares fast."""
         if self.aggregates is None:

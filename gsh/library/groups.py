@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 from gsh.accounting import mechanism as core
 from gsh.library.arguments import texts
 from gsh.library.parameters import as_mechanism
-from gsh.release.apply import apply_mechanism
-from gsh.release.entropy import Entropy, operating_system
+from gsh.release.entropy import operating_system
 from gsh.release.errors import InvalidGroups, TooManyGroups
-from gsh.release.keys.json_keys import columns_of, written
-from gsh.release.keys.order import unique_order
+from gsh.release.groups import release_groups
+from gsh.release.keys.json_keys import written
 from gsh.release.noise import Noise
-from gsh.release.numbers import checked_counts, checked_values
 from gsh.release.tables import Roles, release_table
 
-__all__ = ["ArrowTable", "GroupKey", "Groups", "Numbers", "release", "release_groups"]
+__all__ = ["ArrowTable", "GroupKey", "Groups", "Numbers", "release"]
 
 GroupKey: TypeAlias = str | float | tuple[str | float, ...]
 Numbers: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
@@ -107,39 +105,21 @@ def release(
     mechanism = as_mechanism(mechanism)
     if table is None:
         _refuse_given(key_columns=key_columns, count_column=count_column)
-        columns = _column(counts, "counts"), _columns(values)
-        return release_groups(mechanism, _keys(keys), *columns, operating_system)
+        return _release_columns(mechanism, _keys(keys), _column(counts, "counts"), _columns(values))
     _refuse_given(keys=keys, counts=counts, values=values)
     return _release_arrow(mechanism, table, key_columns, count_column)
 
 
-def release_groups(
-    mechanism: core.Mechanism,
-    keys: Sequence[Any],
-    counts: pa.Array,
-    values: Mapping[str, pa.Array],
-    entropy: Entropy,
-    at: str = "",
+def _release_columns(
+    mechanism: core.Mechanism, keys: Sequence[Any], counts: pa.Array, values: Mapping[str, pa.Array]
 ) -> Groups:
-    """The kept groups of these columns. ``at`` starts the pointers of errors. Checks come before any noise."""
     if len(keys) > _MOST_GROUPS:
-        raise TooManyGroups(f"{at}keys", "must have fewer than 2^31 groups")
-    noise = Noise(mechanism)
-    names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
+        raise TooManyGroups("keys", "must have fewer than 2^31 groups")
     if values and mechanism.aggregates is None and mechanism.mu_0:
         detail = "must have a covariance: mu_0 alone is not enough to draw noise"
         raise InvalidGroups("mechanism/aggregates", detail)
-    if values.keys() != set(names):
-        raise InvalidGroups(f"{at}values", "must have a column for each of aggregates/names, and no others")
-    true_counts = checked_counts(counts, f"{at}counts")
-    true_values = [
-        checked_values(values[name], grid, f"{at}values/{name}")
-        for name, grid in zip(names, noise.value_grids, strict=True)
-    ]
-    if any(len(column) != len(keys) for column in (true_counts, *true_values)):
-        raise InvalidGroups(f"{at}counts", "must have as many items as keys, and so must every column of values")
-    order = unique_order(columns_of(keys, f"{at}keys"), len(keys), f"{at}keys")
-    released = apply_mechanism(noise, true_counts, true_values, order, entropy)
+    names = mechanism.column_names
+    released = release_groups(Noise(mechanism), names, keys, counts, values, operating_system)
     return Groups(
         keys=[_answered(keys[row]) for row in released.rows],
         # Copies: the core's arrays are views of memory with a place for every group, dropped ones included.
@@ -161,8 +141,9 @@ def _release_arrow(
     keys = texts("key_columns", key_columns)
     if not keys:
         raise InvalidGroups("key_columns", "must name at least one column")
-    names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
-    return release_table(Noise(mechanism), arrow, Roles(keys, count_column, names), operating_system).read_all()
+    return release_table(
+        Noise(mechanism), arrow, Roles(keys, count_column, mechanism.column_names), operating_system
+    ).read_all()
 
 
 def _refuse_given(**arguments: object) -> None:

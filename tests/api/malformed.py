@@ -262,7 +262,7 @@ SHAPES = [
     ),
 ]
 
-KEYS, COUNTS, COLUMN = "/groups/keys", "/groups/counts", "/groups/values"
+KEYS, COUNTS, COLUMNS = "/groups/keys", "/groups/counts", "/groups/values"
 RELEASES = [
     *(
         release(f"{name} for a key", {f"{KEYS}/0": value}, KEYS)
@@ -295,7 +295,7 @@ RELEASES = [
         }.items()
     ),
     *(
-        release(f"{name} for a value", {f"{COLUMN}/{WORD}/1": value}, COLUMN)
+        release(f"{name} for a value", {f"{COLUMNS}/{WORD}/1": value}, COLUMNS)
         for name, value in {
             "null": None,
             "true": True,
@@ -305,13 +305,13 @@ RELEASES = [
             "1e400": f"{RAW}1e400",
         }.items()
     ),
-    release("more keys than counts", {KEYS: [WORD, "b", "c"]}, "/groups"),
-    release("more counts than keys", {COUNTS: [1, 2, 3]}, "/groups"),
-    release("more values than keys", {f"{COLUMN}/b": [1, 2, NUMBER]}, "/groups"),
-    release("an aggregate missing", {f"{COLUMN}/b": REMOVED}, COLUMN),
-    release("an unknown aggregate", {f"{COLUMN}/c": [1, 2]}, COLUMN),
-    release("no values", {COLUMN: REMOVED}, COLUMN),
-    release("values of counts only", {AGGREGATES: REMOVED}, COLUMN),
+    release("more keys than counts", {KEYS: [WORD, "b", "c"]}, COUNTS),
+    release("more counts than keys", {COUNTS: [1, 2, 3]}, COUNTS),
+    release("more values than keys", {f"{COLUMNS}/b": [1, 2, NUMBER]}, f"{COLUMNS}/b"),
+    release("an aggregate missing", {f"{COLUMNS}/b": REMOVED}, COLUMNS),
+    release("an unknown aggregate", {f"{COLUMNS}/c": [1, 2]}, COLUMNS),
+    release("no values", {COLUMNS: REMOVED}, COLUMNS),
+    release("values of counts only", {AGGREGATES: REMOVED}, COLUMNS),
     release("mu_0 alone", {AGGREGATES: {"mu_0": 0.5}}, AGGREGATES),
     release("no keys", {KEYS: REMOVED}, KEYS),
     release("no counts", {COUNTS: REMOVED}, COUNTS),

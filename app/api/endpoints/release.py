@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterable
 from typing import Annotated, Any
 
+import pyarrow as pa
 from fastapi import APIRouter, Body, Request
 from pydantic import GetPydanticSchema
 
@@ -19,10 +20,11 @@ from app.api.workload import StepsInPool
 from app.ledger.answers import Answer
 from app.service.payments import payment_of
 from app.service.releases import make_release
-from app.service.releases import release_groups as keep
 from app.service.steps import StepsHere
 from gsh.accounting.mechanism import Mechanism
+from gsh.release.entropy import operating_system
 from gsh.release.errors import InvalidGroups, TooManyGroups
+from gsh.release.groups import release_groups
 from gsh.release.keys.json_keys import written
 from gsh.release.noise import Noise
 
@@ -93,7 +95,7 @@ _Content = Annotated[
     response_model=ReleaseAnswer,
     openapi_extra={"parameters": [KEY_HEADER]},
 )
-async def release_groups(request: Request, body: _Content) -> bytes:
+async def post_release(request: Request, body: _Content) -> bytes:
     """Groups with fewer than τ users are dropped, Gaussian noise is added, and groups below τ\\* are dropped.
 
     The numbers are the ideal real-valued mechanism's, rounded to a grid that depends on σ and Σ alone. Each call draws
@@ -151,8 +153,10 @@ def _release(body: ReleaseRequest, most_groups: int) -> Generator[_Facts, None, 
         raise InvalidGroups("/mechanism/aggregates", "must have a covariance: mu_0 alone is not enough to draw noise")
     noise = Noise(mechanism)
     certificate = Certificate.of(body, mechanism, noise)
-    names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
-    kept = keep(noise, names, groups.keys, groups.counts, groups.values)
+    names = mechanism.column_names
+    counts = pa.array(groups.counts, pa.int64())
+    values = {name: pa.array(column, pa.float64()) for name, column in groups.values.items()}
+    kept = release_groups(noise, names, groups.keys, counts, values, operating_system, at="/groups/")
     released = GroupsOut(
         keys=[written(groups.keys[row]) for row in kept.rows],
         counts=kept.counts.tolist(),

@@ -176,6 +176,5 @@ def _drawn(request: _Request, limits: Limits, table: SharedFile, answer: SharedF
     body, mechanism = request.open()
     noise = Noise(mechanism)
     certificate = Certificate.of(body, mechanism, noise).model_dump_json()
-    names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
-    roles = Roles(tuple(body.key_columns), body.count_column, names)
+    roles = Roles(tuple(body.key_columns), body.count_column, mechanism.column_names)
     return release_file(noise, roles, limits, certificate, table, answer)

@@ -99,7 +99,7 @@ class Certificate(Strict):
     def of(cls, asked: Certified, mechanism: Mechanism, noise: Noise) -> Self:
         point = _point(asked, mechanism)
         nothing_asked = asked.epsilon is None and asked.delta is None
-        names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
+        names = mechanism.column_names
         return cls(
             release_id=str(uuid.uuid4()),
             released_at=datetime.now(UTC).replace(microsecond=0),
