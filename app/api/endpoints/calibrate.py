@@ -17,7 +17,7 @@ from app.api.schemas.calibrate import (
     CalibrateRequest,
     FrontierAnswer,
     FrontierPoint,
-    RemainderAnswer,
+    RemainingAnswer,
     Solution,
 )
 from app.api.schemas.mechanism import DraftIn
@@ -35,7 +35,7 @@ router = APIRouter(
     tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS | {404: BUDGET_PROBLEMS[404]}, route_class=JsonRoute
 )
 
-_Answer = Annotated[CalibrateAnswer | FrontierAnswer | RemainderAnswer, Field(discriminator="kind")]
+_Answer = Annotated[CalibrateAnswer | FrontierAnswer | RemainingAnswer, Field(discriminator="kind")]
 
 
 @router.post(
@@ -53,8 +53,8 @@ async def calibrate_mechanism(
     largest σ, the next integer above it for C_u). A target that cannot be met is a problem of type
     /problems/infeasible-target, which says what would make it possible.
 
-    With a budget instead of epsilon and delta, one release or several equal releases fit the rest of the budget.
-    Then σ and τ\\* share the rest: if both are omitted, the answer has the smallest τ\\*.
+    With a budget instead of epsilon and delta, one release or several equal releases fit the remaining budget.
+    Then σ and τ\\* share it: if both are omitted, the answer has the smallest τ\\*.
     """
     services, schema = services_of(request), body.mechanism
     if body.budget is not None:
@@ -94,7 +94,7 @@ def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateAns
     )
 
 
-async def _remainder(request: Request, services: Services, body: CalibrateRequest, name: str) -> RemainderAnswer:
+async def _remainder(request: Request, services: Services, body: CalibrateRequest, name: str) -> RemainingAnswer:
     schema = body.mechanism
     if isinstance(schema.sigma, list):
         raise InvalidParameter("sigma", "may not be a list if a budget is given")
@@ -103,8 +103,8 @@ async def _remainder(request: Request, services: Services, body: CalibrateReques
     budget = await services.ledger_pool.read(lambda ledger: ledger.standing(name))
     pool = services.accounting
     found = await in_pool(request, pool, calibrate_remainder, budget.spent, draft, body.releases, budget.limit)
-    return RemainderAnswer(
-        kind="remainder",
+    return RemainingAnswer(
+        kind="remaining",
         accounting="composition",
         budget=name,
         releases=body.releases,
