@@ -58,6 +58,7 @@ def test_every_log_line_is_json_and_holds_nothing_posted(tmp_path: Path, access_
         service.post("/account/exact", {"mechanism": CASE_STUDY | {"sigma": WORD}, WORD: NUMBER})
         service.post(f"/{WORD}?{WORD}={NUMBER}", {WORD: NUMBER})
         service.get(f"/healthz?{WORD}={NUMBER}")
+        service.get("/healthz")
         service.stop()
 
     assert WORD not in service.output + service.errors
@@ -65,7 +66,7 @@ def test_every_log_line_is_json_and_holds_nothing_posted(tmp_path: Path, access_
     assert all({"time", "level", "logger", "message"} <= set(line) for line in service.log)
     requests = [line for line in service.log if "route" in line]
     expected = [("POST", "/account/exact", 200), ("POST", "/account/exact", 422), ("POST", "none", 404)]
-    expected += [("GET", "/healthz", 200)]
+    expected += [("GET", "/healthz", 422), ("GET", "/healthz", 200)]
     assert [(line["method"], line["route"], line["status"]) for line in requests] == (
         expected if access_log == "true" else []
     )

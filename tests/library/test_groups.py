@@ -183,7 +183,7 @@ TABLE: dict[str, Any] = {
         (GROUPS | {"values": [1]}, "values: must map each name to a column"),
         (GROUPS | {"values": VALUES | {"views": [1] * 5}}, "values: must have a column for each"),
         (GROUPS | {"values": VALUES | {"likes": [np.nan] * 5}}, "values/likes: must be finite"),
-        (GROUPS | {"values": VALUES | {"likes": [1]}}, "counts: must have as many items as keys, and so must every"),
+        (GROUPS | {"values": VALUES | {"likes": [1]}}, "values/likes: must have as many items as keys"),
         (GROUPS | {"key_columns": ["key"]}, "key_columns: must be omitted"),
         (TABLE | {"counts": COUNTS}, "counts: must be omitted"),
         (TABLE | {"table": {"key": KEYS}}, "table: must have the Arrow stream interface, which dict has not"),

@@ -53,8 +53,8 @@ async def calibrate_mechanism(
     largest σ, the next integer above it for C_u). A target that cannot be met is a problem of type
     /problems/infeasible-target, which says what would make it possible.
 
-    With a budget instead of epsilon and delta, one release or several equal releases fit the rest of the budget.
-    Then σ and τ\\* share the rest: if both are omitted, the answer has the smallest τ\\*.
+    With a budget instead of epsilon and delta, one release or several equal releases fit the remaining budget.
+    Then σ and τ\\* share it: if both are omitted, the answer has the smallest τ\\*.
     """
     services, schema = services_of(request), body.mechanism
     if body.budget is not None:

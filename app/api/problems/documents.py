@@ -84,7 +84,7 @@ class Problem(BaseModel):
 
 
 class BudgetProblem(Problem):
-    """A release that does not fit the rest of a budget. Nothing was charged, and no noise was drawn."""
+    """A release that does not fit the remaining part of a budget. Nothing was charged, and no noise was drawn."""
 
     type: Literal["/problems/budget-exceeded"] = Field(
         title="Type",

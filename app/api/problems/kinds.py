@@ -105,7 +105,7 @@ BUDGET_EXCEEDED = Kind(
     "budget-exceeded",
     409,
     "Budget exceeded",
-    "The release does not fit the rest of the budget.",
+    "The release does not fit the remaining budget.",
     "The release would cost more privacy than the budget has remaining. Nothing was released, nothing was charged and "
     "no noise was drawn. The members limit, spent and asked of the problem show the numbers.",
     "Ask for less: more noise, a higher threshold, or fewer columns. POST /calibrate with the name of the budget finds "
@@ -160,7 +160,7 @@ INFEASIBLE_TARGET = Kind(
     422,
     "Infeasible target",
     "Nothing meets the target.",
-    "No value of the fields to solve for reaches this epsilon and delta, or fits the rest of the budget. The "
+    "No value of the fields to solve for reaches this epsilon and delta, or fits the remaining budget. The "
     "request is valid, and the answer is certain.",
     "The list errors of the problem says which value would make the target possible: change that value, or ask for a "
     "larger epsilon or delta.",

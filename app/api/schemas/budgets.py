@@ -176,7 +176,7 @@ def _at(place: int, function: Callable[[MechanismIn | GaussianIn], T], mechanism
 class PreviewOut(Strict):
     """Whether a plan fits, and what would remain. Nothing is charged."""
 
-    fits: bool = Field(title="Fits", description="Whether the whole plan fits the rest of the budget.", examples=[True])
+    fits: bool = Field(title="Fits", description="Whether the whole plan fits the remaining budget.", examples=[True])
     fitting: int = Field(title="Fitting", description="How many of the releases fit, in order.", examples=[1])
     asked: CostOut = Field(
         title="Asked",

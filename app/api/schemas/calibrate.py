@@ -28,7 +28,7 @@ Parameter = TypeAliasType("Parameter", draft.Parameter)
 
 
 class CalibrateRequest(Strict):
-    """A mechanism without the fields to solve for, and its target: an (ε, δ), or the rest of a budget."""
+    """A mechanism without the fields to solve for, and its target: an (ε, δ), or the remaining part of a budget."""
 
     mechanism: DraftIn = Field(
         title="Mechanism",
@@ -45,7 +45,7 @@ class CalibrateRequest(Strict):
     budget: BudgetName | None = Field(
         default=None,
         title="Budget",
-        description="Instead of epsilon and delta: fit the rest of this budget.",
+        description="Instead of epsilon and delta: fit the remaining part of this budget.",
         examples=["web"],
     )
     releases: int = Field(
@@ -146,10 +146,10 @@ class FrontierAnswer(Strict):
 
 
 class RemainingAnswer(Strict):
-    """A mechanism whose releases fit the rest of the budget."""
+    """A mechanism whose releases fit the remaining budget."""
 
     kind: Literal["remaining"] = Field(
-        title="Kind", description="A solution for what remains of a budget.", examples=["remaining"]
+        title="Kind", description="A solution for the remaining part of a budget.", examples=["remaining"]
     )
     accounting: Literal["composition"] = Field(**_ACCOUNTING | {"examples": ["composition"]})
     budget: str = Field(title="Budget", description="The budget that the releases fit.", examples=["web"])
