@@ -27,7 +27,7 @@ from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 from app.version import VERSION
 from gsh.accounting.curve_cache import CurveCache
-from gsh.release import quantiles
+from gsh.histogram import quantiles
 
 __all__ = ["create_app"]
 

@@ -20,8 +20,8 @@ from benchmarks.setting import C_U, DELTA, EPSILON, TAU, best
 from benchmarks.timing import duration, medians
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import L2Norm
-from gsh.release.entropy import operating_system
-from gsh.release.noise import Noise, Noisy
+from gsh.histogram.entropy import operating_system
+from gsh.histogram.noise import Noise, Noisy
 
 SIZES = (10**4, 10**5, 10**6)
 COLUMNS = (0, 1, 3)

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
     from gsh.accounting.sensitivity import Sensitivity
     from gsh.errors import Error
+    from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
     from gsh.library.groups import Groups, release
     from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
-    from gsh.release.errors import InvalidGroups, ReleaseError, TooManyGroups
 
     __version__: str
 
@@ -61,14 +61,9 @@ _NAMES = {
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
-    "gsh.release.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
+    "gsh.histogram.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-
-# Python binds a subpackage to its parent once, when it is first imported. That happens here, so that ``gsh.release``
-# can be the function from now on. ``from gsh.release.noise import …`` works as ever.
-importlib.import_module("gsh.release")
-del globals()["release"]
 
 
 def __getattr__(name: str) -> Any:

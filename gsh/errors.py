@@ -4,7 +4,7 @@ Error
 ├── AccountingError          gsh/accounting/errors.py
 │   ├── InvalidParameter     a value outside the theorem's hypotheses
 │   └── InfeasibleTarget     no value of the free parameter meets the target
-└── ReleaseError             gsh/release/errors.py
+└── ReleaseError             gsh/histogram/errors.py
     ├── InvalidGroups        group keys, counts or values that the mechanism is not defined for
     └── TooManyGroups        more groups than the limits allow
 """

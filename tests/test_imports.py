@@ -35,8 +35,8 @@ ALLOWED_IN_ACCOUNTING = PURE_STANDARD_LIBRARY | {
 ALLOWED = {
     "gsh/accounting/numerics": {"gsh.accounting.numerics", "gsh.accounting.errors"},
     "gsh/accounting": {"gsh.accounting", "gsh.errors"},
-    "gsh/release": {"gsh.accounting", "gsh.release", "gsh.errors"},
-    "gsh/library": {"gsh.accounting", "gsh.release", "gsh.library"},
+    "gsh/histogram": {"gsh.accounting", "gsh.histogram", "gsh.errors"},
+    "gsh/library": {"gsh.accounting", "gsh.histogram", "gsh.library"},
     "gsh/errors.py": set(),
     "gsh": {"gsh"},
     "app/ledger": {"gsh.accounting", "app.ledger"},

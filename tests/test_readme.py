@@ -14,7 +14,7 @@ import pytest
 from app.api.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
-from gsh.release import quantiles
+from gsh.histogram import quantiles
 from tests.api.process import PATIENCE, Service
 from tests.documents import (
     README,
@@ -27,8 +27,8 @@ from tests.documents import (
     shown_settings_table,
     transcripts,
 )
+from tests.histogram.uploads import as_parquet, from_bytes
 from tests.import_picture import FIGURE, drawn
-from tests.release.uploads import as_parquet, from_bytes
 
 TRANSCRIPTS = {document.name: transcripts(document) for document in (README, TOUR)}
 PLACES = [(name, place) for name, found in TRANSCRIPTS.items() for place in range(len(found))]

@@ -16,7 +16,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from tests.release.uploads import as_stream, from_bytes
+from tests.histogram.uploads import as_stream, from_bytes
 
 pytestmark = pytest.mark.wheel
 

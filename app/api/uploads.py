@@ -11,7 +11,7 @@ from starlette.types import Scope
 from app.api.json_route import content_type
 from app.api.problems import Busy, InvalidMultipart
 from app.service.spool import SharedFile, in_file_thread, spool, write_all
-from gsh.release.errors import InvalidGroups, TooManyGroups
+from gsh.histogram.errors import InvalidGroups, TooManyGroups
 
 __all__ = ["Upload", "receive_upload"]
 

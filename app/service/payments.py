@@ -16,7 +16,7 @@ from app.ledger.store import Ledger
 from app.service.errors import MissingIdempotencyKey
 from app.service.ledger_pool import LedgerPool
 from gsh.accounting.composition import Release, cost_of
-from gsh.release.errors import InvalidGroups
+from gsh.histogram.errors import InvalidGroups
 
 __all__ = ["Collect", "Payment", "Payments", "payment_of"]
 

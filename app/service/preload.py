@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gsh.release import quantiles
+from gsh.histogram import quantiles
 
 __all__: list[str] = []
 

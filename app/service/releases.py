@@ -10,10 +10,10 @@ from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.service.payments import Collect, Payments
 from app.service.spool import SharedFile
-from gsh.release.entropy import operating_system
-from gsh.release.errors import TooManyGroups
-from gsh.release.noise import Noise
-from gsh.release.tables import Format, Limits, Roles, read_table, release_table, write_table
+from gsh.histogram.entropy import operating_system
+from gsh.histogram.errors import TooManyGroups
+from gsh.histogram.noise import Noise
+from gsh.histogram.tables import Format, Limits, Roles, read_table, release_table, write_table
 
 __all__ = ["make_release", "release_file"]
 

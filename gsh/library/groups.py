@@ -12,14 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gsh.accounting import mechanism as core
+from gsh.histogram.entropy import operating_system
+from gsh.histogram.errors import InvalidGroups, TooManyGroups
+from gsh.histogram.groups import release_groups
+from gsh.histogram.keys.json_keys import written
+from gsh.histogram.noise import Noise
+from gsh.histogram.tables import Roles, release_table
 from gsh.library.arguments import texts
 from gsh.library.parameters import as_mechanism
-from gsh.release.entropy import operating_system
-from gsh.release.errors import InvalidGroups, TooManyGroups
-from gsh.release.groups import release_groups
-from gsh.release.keys.json_keys import written
-from gsh.release.noise import Noise
-from gsh.release.tables import Roles, release_table
 
 __all__ = ["ArrowTable", "GroupKey", "Groups", "Numbers", "release"]
 

@@ -16,7 +16,7 @@ import app.ledger.postgres  # noqa: F401 - likewise
 from app.http_protocol import BoundedProtocol
 from app.logs import log_config
 from app.main import create_app
-from gsh.release import quantiles
+from gsh.histogram import quantiles
 
 __all__: list[str] = []
 

@@ -16,8 +16,8 @@ from gsh.accounting.budget_limits import Limit
 from tests.api.client import CASE_STUDY, Json
 from tests.api.process import PATIENCE, Service, held_by
 from tests.api.test_budgets import SECRET
+from tests.histogram.uploads import as_stream
 from tests.ledger.examples import AT
-from tests.release.uploads import as_stream
 
 pytestmark = pytest.mark.slow
 

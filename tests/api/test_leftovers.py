@@ -17,7 +17,7 @@ import pytest
 
 from tests.api.process import PATIENCE, ROOT, Service, environment, held_by, wait_for_end, worker_of
 from tests.api.test_release_table import REQUEST, STREAM, form
-from tests.release.uploads import as_stream
+from tests.histogram.uploads import as_stream
 
 pytestmark = pytest.mark.slow
 

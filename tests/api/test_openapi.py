@@ -18,7 +18,7 @@ from app.api.schemas.mechanism import Strict
 from app.main import create_app
 from app.settings import Settings
 from tests.api.client import Client, Json
-from tests.release.uploads import as_stream, from_bytes
+from tests.histogram.uploads import as_stream, from_bytes
 
 DOCUMENT: Json = create_app(Settings()).openapi()
 COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"

@@ -14,7 +14,7 @@ from app.service.steps import StepsHere
 from app.service.worker_pool import WorkerPool
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 from tests.api.test_budgets import LIMIT, SECRET, Bank
-from tests.release.uploads import as_parquet, as_stream, from_bytes
+from tests.histogram.uploads import as_parquet, as_stream, from_bytes
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from app.settings import Settings
 from tests.api.client import CASE_STUDY, Client, Json
 from tests.api.test_access import Guarded
 from tests.api.test_budgets import SECRET
-from tests.release.uploads import as_bytes
+from tests.histogram.uploads import as_bytes
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 from tests.api.client import Client, Json
 from tests.api.process import Service
 from tests.api.test_release_table import form
-from tests.release.uploads import FORMATS, as_bytes, from_bytes
+from tests.histogram.uploads import FORMATS, as_bytes, from_bytes
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ import pytest
 
 from tests.api.client import Client, Json, problem_errors
 from tests.api.process import PATIENCE, Service, forkserver_of, wait_for_end, worker_of
-from tests.release.uploads import FORMATS, as_bytes, as_parquet, as_stream, from_bytes
+from tests.histogram.uploads import FORMATS, as_bytes, as_parquet, as_stream, from_bytes
 
 pytestmark = pytest.mark.slow
 

@@ -60,23 +60,6 @@ def test_no_module_of_the_library_loads_the_service() -> None:
     assert loaded_by(imports).isdisjoint(SERVICE - {"sqlite3"})
 
 
-def test_release_is_the_function_whatever_is_imported_first() -> None:
-    """The subpackage of the same name stays importable."""
-    for first in (
-        "import gsh.release.tables",
-        "from gsh.release import noise",
-        "from gsh.release.apply import apply_mechanism",
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", f"{first}\nimport gsh\nprint(gsh.release.__module__)"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.strip() == "gsh.library.groups"
-
-
 def test_people_and_type_checkers_see_the_same_names() -> None:
     """``dir``, ``__all__``, the lazy names, and the imports that only type checkers run."""
     tree = ast.parse((ROOT / "gsh" / "__init__.py").read_text())

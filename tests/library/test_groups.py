@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 import gsh
+from gsh.histogram.apply import apply_mechanism
+from gsh.histogram.noise import Noise
+from gsh.histogram.tables import Roles, release_table
 from gsh.library import groups as front_door
-from gsh.release.apply import apply_mechanism
-from gsh.release.noise import Noise
-from gsh.release.tables import Roles, release_table
+from tests.histogram.recorded import Recorded
 from tests.library.examples import COLUMNS
-from tests.release.recorded import Recorded
 
 COUNTS_ONLY = gsh.Mechanism(c_u=3, tau=2, tau_star=40, sigma=10)
 WITH_COLUMNS = gsh.Mechanism(c_u=3, tau=2, tau_star=40, sigma=10, aggregates=COLUMNS)

@@ -22,11 +22,11 @@ from app.service.payments import payment_of
 from app.service.releases import make_release
 from app.service.steps import StepsHere
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.entropy import operating_system
-from gsh.release.errors import InvalidGroups, TooManyGroups
-from gsh.release.groups import release_groups
-from gsh.release.keys.json_keys import written
-from gsh.release.noise import Noise
+from gsh.histogram.entropy import operating_system
+from gsh.histogram.errors import InvalidGroups, TooManyGroups
+from gsh.histogram.groups import release_groups
+from gsh.histogram.keys.json_keys import written
+from gsh.histogram.noise import Noise
 
 __all__ = ["router"]
 

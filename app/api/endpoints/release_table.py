@@ -27,8 +27,8 @@ from app.service.payments import payment_of
 from app.service.releases import make_release, release_file
 from app.service.spool import SharedFile, chunks_of, digest_of, in_file_thread, overwrite, read_file, spool
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.noise import Noise
-from gsh.release.tables import Format, Limits, Roles
+from gsh.histogram.noise import Noise
+from gsh.histogram.tables import Format, Limits, Roles
 
 __all__ = ["router"]
 

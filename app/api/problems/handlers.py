@@ -59,7 +59,7 @@ from app.ledger.errors import (
 )
 from app.service.errors import Busy, DeadlinePassed, LimitExceeded, MissingIdempotencyKey
 from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
-from gsh.release.errors import InvalidGroups, ReleaseError, TooManyGroups
+from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
 
 __all__ = ["install"]
 

@@ -15,7 +15,7 @@ from app.version import VERSION
 from gsh.accounting.accountings import EXACT, Point, at_delta, at_epsilon
 from gsh.accounting.errors import InfeasibleTarget
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.noise import Noise
+from gsh.histogram.noise import Noise
 
 __all__ = ["CASE_STUDY", "Certificate", "Certified"]
 

@@ -7,7 +7,7 @@ from pydantic import Field, WithJsonSchema
 from app.api.schemas.certificate import CASE_STUDY, Certificate, Certified
 from app.api.schemas.mechanism import MOST_COLUMNS, Name, Strict
 from app.ledger.records import BUDGET_ID
-from gsh.release.apply import MOST_COUNT
+from gsh.histogram.apply import MOST_COUNT
 
 __all__ = ["GroupsIn", "GroupsOut", "Payable", "ReleaseAnswer", "ReleaseRequest", "TableRequest"]
 

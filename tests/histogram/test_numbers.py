@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gsh.release.errors import InvalidGroups
-from gsh.release.numbers import checked_counts, checked_values
+from gsh.histogram.errors import InvalidGroups
+from gsh.histogram.numbers import checked_counts, checked_values
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64()], ids=str)

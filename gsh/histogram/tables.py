@@ -12,14 +12,14 @@ from typing import IO, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gsh.release.apply import apply_mechanism
-from gsh.release.arrays import Positions
-from gsh.release.entropy import Entropy
-from gsh.release.errors import InvalidGroups, TooManyGroups
-from gsh.release.keys.columns import Key, batches, key_of, plain
-from gsh.release.keys.order import unique_order
-from gsh.release.noise import Noise
-from gsh.release.numbers import checked_counts, checked_values
+from gsh.histogram.apply import apply_mechanism
+from gsh.histogram.arrays import Positions
+from gsh.histogram.entropy import Entropy
+from gsh.histogram.errors import InvalidGroups, TooManyGroups
+from gsh.histogram.keys.columns import Key, batches, key_of, plain
+from gsh.histogram.keys.order import unique_order
+from gsh.histogram.noise import Noise
+from gsh.histogram.numbers import checked_counts, checked_values
 
 __all__ = ["CERTIFICATE", "Format", "Limits", "Roles", "read_table", "release_table", "write_table"]
 

@@ -8,9 +8,9 @@ import pytest
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import L2Norm
-from gsh.release.entropy import operating_system
-from gsh.release.noise import Noise
-from tests.release.recorded import Recorded, awkward_words
+from gsh.histogram.entropy import operating_system
+from gsh.histogram.noise import Noise
+from tests.histogram.recorded import Recorded, awkward_words
 
 pytestmark = pytest.mark.slow
 

@@ -7,10 +7,10 @@ import pytest
 
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
-from gsh.release import apply
-from gsh.release.apply import apply_mechanism
-from gsh.release.noise import Noise
-from tests.release.recorded import Recorded
+from gsh.histogram import apply
+from gsh.histogram.apply import apply_mechanism
+from gsh.histogram.noise import Noise
+from tests.histogram.recorded import Recorded
 
 COLUMNS = Aggregates(("a", "b"), ((4.0, 1.0), (1.0, 2.0**40)), Box((0.0, 0.0), (1.0, 1.0)))
 MECHANISM = Mechanism(3, 5, 40.0, 10.0, aggregates=COLUMNS)

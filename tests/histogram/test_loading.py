@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-ABOUT_ARROW = ("gsh.release.tables", "gsh.release.numbers", "gsh.release.keys.")
+ABOUT_ARROW = ("gsh.histogram.tables", "gsh.histogram.numbers", "gsh.histogram.keys.")
 ABOUT_SCIPY = "gsh.accounting.theorem"
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.doubles import next_below
-from gsh.release.noise import Noise, Noisy
-from tests.release.ideal import assert_as_judged, tail
-from tests.release.recorded import Recorded
+from gsh.histogram.noise import Noise, Noisy
+from tests.histogram.ideal import assert_as_judged, tail
+from tests.histogram.recorded import Recorded
 
 pytestmark = pytest.mark.slow
 

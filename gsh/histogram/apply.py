@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsh.release.arrays import Doubles, Integers, Numbers, Positions
-from gsh.release.entropy import Entropy
-from gsh.release.noise import Noise
+from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
+from gsh.histogram.entropy import Entropy
+from gsh.histogram.noise import Noise
 
 __all__ = ["MOST_COUNT", "ReleasedGroups", "apply_mechanism"]
 

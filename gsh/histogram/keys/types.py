@@ -13,7 +13,7 @@ sorted by value, and the flag means another order.
 
 import pyarrow as pa
 
-from gsh.release.errors import InvalidGroups
+from gsh.histogram.errors import InvalidGroups
 
 __all__ = ["answer_type", "is_text", "is_unicode"]
 

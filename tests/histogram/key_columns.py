@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gsh.release.keys.types import is_text, is_unicode
+from gsh.histogram.keys.types import is_text, is_unicode
 
 __all__ = ["ENCODINGS", "EXTENSIONS", "SCALARS", "encoded", "value", "with_garbage_under_nulls"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gsh.release.errors import InvalidGroups
+from gsh.histogram.errors import InvalidGroups
 
 __all__ = ["columns_of", "written"]
 

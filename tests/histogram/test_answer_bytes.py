@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.keys import columns
-from gsh.release.keys import order as keys
-from gsh.release.keys.canonical import canonical
-from gsh.release.keys.columns import plain
-from gsh.release.noise import Noise
-from gsh.release.tables import Limits, Roles, read_table, release_table, write_table
-from tests.release.key_columns import ENCODINGS, EXTENSIONS, SCALARS, encoded, value
-from tests.release.uploads import FORMATS, as_bytes, from_bytes
+from gsh.histogram.keys import columns
+from gsh.histogram.keys import order as keys
+from gsh.histogram.keys.canonical import canonical
+from gsh.histogram.keys.columns import plain
+from gsh.histogram.noise import Noise
+from gsh.histogram.tables import Limits, Roles, read_table, release_table, write_table
+from tests.histogram.key_columns import ENCODINGS, EXTENSIONS, SCALARS, encoded, value
+from tests.histogram.uploads import FORMATS, as_bytes, from_bytes
 
 NOISE = Noise(Mechanism(3, 1, 100.0, 5.0))
 CERTAIN, HOPELESS = 10**6, 1

@@ -19,7 +19,7 @@ from flint import arb
 from gsh.accounting.gaussian import quantile
 from gsh.accounting.numerics import balls
 from gsh.accounting.numerics.balls import upper_double
-from gsh.release.arrays import Doubles, Integers
+from gsh.histogram.arrays import Doubles, Integers
 
 __all__ = ["MAGNITUDE", "Table", "normals", "table"]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gsh.release.errors import InvalidGroups
-from gsh.release.keys.json_keys import columns_of, written
-from gsh.release.keys.order import unique_order
+from gsh.histogram.errors import InvalidGroups
+from gsh.histogram.keys.json_keys import columns_of, written
+from gsh.histogram.keys.order import unique_order
 
 ASCENDING: list[Any] = [
     *(

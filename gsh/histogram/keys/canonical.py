@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gsh.release.arrays import Flags
-from gsh.release.keys.order import comparable, equal_to_previous, unify_floats
-from gsh.release.keys.types import is_text, is_unicode
+from gsh.histogram.arrays import Flags
+from gsh.histogram.keys.order import comparable, equal_to_previous, unify_floats
+from gsh.histogram.keys.types import is_text, is_unicode
 
 __all__ = ["canonical", "with_dictionary", "with_runs"]
 

@@ -17,10 +17,10 @@ from scipy.stats import beta
 
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.apply import apply_mechanism
-from gsh.release.noise import Noise
+from gsh.histogram.apply import apply_mechanism
+from gsh.histogram.noise import Noise
 from tests import reference
-from tests.release.recorded import Recorded
+from tests.histogram.recorded import Recorded
 
 pytestmark = pytest.mark.slow
 

@@ -14,12 +14,12 @@ from gsh.accounting.covariance import Matrix
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import L2Norm
-from gsh.release import noise as noise_of_release
-from gsh.release.noise import Noise
-from gsh.release.quantiles import normals, table
+from gsh.histogram import noise as noise_of_release
+from gsh.histogram.noise import Noise
+from gsh.histogram.quantiles import normals, table
 from tests.accounting.draws import examples
-from tests.release.ideal import UNIT, Judge, assert_as_judged, quantiles
-from tests.release.recorded import Recorded, awkward_words
+from tests.histogram.ideal import UNIT, Judge, assert_as_judged, quantiles
+from tests.histogram.recorded import Recorded, awkward_words
 
 pytestmark = pytest.mark.slow
 

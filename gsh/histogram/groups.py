@@ -5,13 +5,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from gsh.release.apply import ReleasedGroups, apply_mechanism
-from gsh.release.entropy import Entropy
-from gsh.release.errors import InvalidGroups
-from gsh.release.keys.json_keys import columns_of
-from gsh.release.keys.order import unique_order
-from gsh.release.noise import Noise
-from gsh.release.numbers import checked_counts, checked_values
+from gsh.histogram.apply import ReleasedGroups, apply_mechanism
+from gsh.histogram.entropy import Entropy
+from gsh.histogram.errors import InvalidGroups
+from gsh.histogram.keys.json_keys import columns_of
+from gsh.histogram.keys.order import unique_order
+from gsh.histogram.noise import Noise
+from gsh.histogram.numbers import checked_counts, checked_values
 
 __all__ = ["release_groups"]
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.noise import Noise, Noisy
-from tests.release.recorded import Recorded
+from gsh.histogram.noise import Noise, Noisy
+from tests.histogram.recorded import Recorded
 
 __all__ = ["UNIT", "Judge", "assert_as_judged", "quantiles", "tail"]
 

@@ -8,8 +8,8 @@ from scipy.stats import binom, chi2, kstwo
 
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
-from gsh.release.noise import Noise
-from tests.release.recorded import Recorded
+from gsh.histogram.noise import Noise
+from tests.histogram.recorded import Recorded
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.noise import Noise
-from tests.release.exact import ideal_is_at_least, ideal_is_within
-from tests.release.recorded import Recorded, awkward_words
+from gsh.histogram.noise import Noise
+from tests.histogram.exact import ideal_is_at_least, ideal_is_within
+from tests.histogram.recorded import Recorded, awkward_words
 
 pytestmark = pytest.mark.slow
 

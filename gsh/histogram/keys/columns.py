@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gsh.release.arrays import Positions
-from gsh.release.errors import InvalidGroups
-from gsh.release.keys.canonical import canonical, with_dictionary, with_runs
-from gsh.release.keys.order import comparable, ranked
-from gsh.release.keys.types import answer_type, is_text, is_unicode
+from gsh.histogram.arrays import Positions
+from gsh.histogram.errors import InvalidGroups
+from gsh.histogram.keys.canonical import canonical, with_dictionary, with_runs
+from gsh.histogram.keys.order import comparable, ranked
+from gsh.histogram.keys.types import answer_type, is_text, is_unicode
 
 __all__ = ["Key", "batches", "key_of", "plain"]
 

@@ -21,9 +21,9 @@ from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics import balls
 from gsh.accounting.numerics.balls import ball_of
 from gsh.accounting.numerics.doubles import next_above
-from gsh.release.arrays import Doubles, Flags, Integers
-from gsh.release.entropy import Entropy
-from gsh.release.quantiles import MAGNITUDE, normals, table
+from gsh.histogram.arrays import Doubles, Flags, Integers
+from gsh.histogram.entropy import Entropy
+from gsh.histogram.quantiles import MAGNITUDE, normals, table
 
 __all__ = ["Noise", "Noisy"]
 

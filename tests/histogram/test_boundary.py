@@ -6,8 +6,8 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from gsh.accounting.mechanism import Mechanism
-from gsh.release.noise import Noise, Noisy
-from tests.release.recorded import Recorded
+from gsh.histogram.noise import Noise, Noisy
+from tests.histogram.recorded import Recorded
 
 TRIALS = 400_000
 UNLIKELY = 1e-6

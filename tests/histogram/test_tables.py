@@ -14,14 +14,14 @@ import pytest
 
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
-from gsh.release.errors import InvalidGroups, TooManyGroups
-from gsh.release.keys import columns
-from gsh.release.keys.types import answer_type
-from gsh.release.noise import Noise
-from gsh.release.tables import Limits, Roles, read_table, release_table, write_table
-from tests.release.recorded import Recorded
-from tests.release.test_keys import ASCENDING
-from tests.release.uploads import FORMATS, as_bytes, as_parquet, as_stream, from_bytes
+from gsh.histogram.errors import InvalidGroups, TooManyGroups
+from gsh.histogram.keys import columns
+from gsh.histogram.keys.types import answer_type
+from gsh.histogram.noise import Noise
+from gsh.histogram.tables import Limits, Roles, read_table, release_table, write_table
+from tests.histogram.recorded import Recorded
+from tests.histogram.test_keys import ASCENDING
+from tests.histogram.uploads import FORMATS, as_bytes, as_parquet, as_stream, from_bytes
 
 AMPLE = Limits(10**6, 10**9)
 NOISE = Noise(Mechanism(3, 1, 100.0, 5.0))
@@ -381,9 +381,9 @@ def test_what_is_no_table_is_refused(content: bytes) -> None:
 DAMAGE = """
 import random, sys
 import pyarrow as pa
-from tests.release.test_tables import as_bytes, counted, released
-from gsh.release.keys import columns
-from gsh.release.errors import ReleaseError
+from tests.histogram.test_tables import as_bytes, counted, released
+from gsh.histogram.keys import columns
+from gsh.histogram.errors import ReleaseError
 draw = random.Random(int(sys.argv[2]))
 table = counted(pa.array(["a", "bb", None, "dddd"]).dictionary_encode()).append_column("more", pa.array(list("wxyz")))
 content = as_bytes(sys.argv[1], table, 2)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gsh.release.errors import InvalidGroups
-from gsh.release.keys import order as keys
-from gsh.release.keys.columns import key_of
-from gsh.release.keys.order import unique_order
+from gsh.histogram.errors import InvalidGroups
+from gsh.histogram.keys import order as keys
+from gsh.histogram.keys.columns import key_of
+from gsh.histogram.keys.order import unique_order
 
 DAY = datetime.date(2026, 11, 16)
 NOON = datetime.datetime(2026, 11, 16, 12)

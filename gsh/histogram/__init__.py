@@ -1,0 +1,1 @@
+"""The mechanism applied: true groups in, private groups out. Noise, thresholds, group keys and tables."""
