@@ -11,7 +11,7 @@ from fastapi import Depends
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from app.api.key_cache import AccessKeyCache
+from app.api.access_key_cache import AccessKeyCache
 from app.api.local_only import check_local
 from app.api.problems import NotAdmitted
 from app.api.rate_limit import Attempts, network_of

@@ -27,7 +27,7 @@ def test_exact_accounting_comes_first_and_is_what_calibrate_says(client: Client)
 
 
 def test_the_other_routes_ask_for_more(client: Client) -> None:
-    """The figures of docs/case-study.md."""
+    """The figures of docs/math/case-study.md."""
     found = asks(client, BODY)
 
     ratios = {route: (round(ask["sigma_ratio"], 4), round(ask["tau_star_ratio"], 4)) for route, ask in found.items()}

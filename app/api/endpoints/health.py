@@ -11,7 +11,7 @@ from app.api.auth import PUBLIC
 from app.api.dependencies import services_of
 from app.api.json_route import DeclaredRoute
 from app.api.problems import PROBLEMS, Problem
-from app.api.schemas.service import Health, Version
+from app.api.schemas.health import Health, Version
 from app.version import VERSION
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.mechanism import Mechanism

@@ -16,7 +16,7 @@ from app.api.auth import PUBLIC
 from app.api.json_route import DeclaredRoute
 from app.api.problems import KINDS, PROBLEMS, Problem
 from app.api.problems.kinds import NOT_FOUND, Kind
-from app.api.schemas.service import ProblemType, ProblemTypes
+from app.api.schemas.health import ProblemType, ProblemTypes
 
 __all__ = ["router"]
 
