@@ -82,8 +82,11 @@ def _levels(graph: Graph) -> list[list[str]]:
 
     rooms = {*graph, *(each for others in graph.values() for each in others)}
     top = max(height(room) for room in rooms)
-    by_name = sorted(rooms, key=lambda room: (not room.endswith("base"), room))
-    return [[room for room in by_name if height(room) == level] for level in range(top, -1, -1)]
+    for room in rooms:
+        if not graph.get(room):  # it could be at the bottom, but is easier to find below its lowest importer
+            heights[room] = min(height(other) for other, others in graph.items() if room in others) - 1
+    by_name = sorted(rooms, key=lambda room: (not room.endswith("base"), bool(graph.get(room)), room))
+    return [[room for room in by_name if heights[room] == level] for level in range(top, -1, -1)]
 
 
 def _middles(levels: list[list[str]]) -> tuple[dict[str, tuple[float, float]], float]:
@@ -111,8 +114,10 @@ def _arrow(room: str, other: str, middles: dict[str, tuple[float, float]]) -> st
         return f"M{x1 + _WIDTH / 2:g} {y1:g} C{x2:g} {y1:g} {x2 - 2 * _GAP_X:g} {y2:g} {x2:g} {y2:g}"
     if y2 - y1 > _HEIGHT + _GAP_Y:
         outward = -1 if room.startswith("app") else 1
-        x1, x2, y2 = x1 + outward * _WIDTH / 2, x2 + outward * _WIDTH / 4, y2 - _HEIGHT / 2 - 2
-        return f"M{x1:g} {y1:g} C{x2:g} {y1:g} {x2:g} {y1:g} {x2:g} {y2:g}"
+        xs = [x * outward for name, (x, _) in middles.items() if name[:3] == room[:3]]
+        edge = outward * (max(xs) + _WIDTH / 2 + _GAP_X)
+        x1, x2 = x1 + outward * _WIDTH / 2, x2 + outward * (_WIDTH / 2 + 2)
+        return f"M{x1:g} {y1:g} C{edge:g} {y1:g} {edge:g} {y2:g} {x2:g} {y2:g}"
     return f"M{x1:g} {y1 + _HEIGHT / 2:g} L{x2:g} {y2 - _HEIGHT / 2 - 2:g}"
 
 
