@@ -15,6 +15,7 @@ from starlette.routing import Mount
 from app.api.assets import Assets, Content, package_folder
 from app.api.auth import PUBLIC, Requirement
 from app.api.json_route import DeclaredRoute
+from app.api.page_headers import page_headers
 from app.web.pages import PAGES, html
 
 __all__ = ["router"]
@@ -23,28 +24,12 @@ router = APIRouter(include_in_schema=False, route_class=DeclaredRoute)
 
 # Plotly inserts an empty <style> and fills it by script. This is the hash of the empty text.
 _EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
-_POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        f"style-src 'self' {_EMPTY}",
-        "img-src 'self' data: blob:",  # downloads of plots, and the icons of Swagger UI
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    ]
+_HEADERS = page_headers(
+    script_src="'self'",
+    style_src=f"'self' {_EMPTY}",
+    img_src="'self' data: blob:",  # downloads of plots, and the icons of Swagger UI
+    connect_src="'self'",
 )
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",  # the URL contains the parameters
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-cache",  # browsers ask whether it changed, so a new version shows at once
-}
 _ASSETS = {
     "/web": Assets(package_folder("app.web"), (".css", ".js", ".svg"), _HEADERS),
     "/plotly": Assets(package_folder("plotly", "package_data"), ("plotly.min.js",), _HEADERS),

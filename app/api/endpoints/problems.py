@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from app.api.auth import PUBLIC
 from app.api.json_route import DeclaredRoute
+from app.api.page_headers import page_headers
 from app.api.problems import KINDS, PROBLEMS, Problem
 from app.api.problems.kinds import NOT_FOUND, Kind
 from app.api.schemas.health import ProblemType, ProblemTypes
@@ -27,26 +28,8 @@ h1 { font-size: 1.6rem; line-height: 1.25; }
 h2 { font-size: 1.1rem; margin-top: 2rem; }
 dt { margin-top: 1rem; }
 """
-_POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        f"style-src 'sha256-{base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()}'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    ]
-)
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-cache",
-    "Vary": "Accept",
-}
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_HEADERS = {**page_headers(style_src=f"'sha256-{_STYLE_HASH}'"), "Vary": "Accept"}
 _BY_NAME = {kind.name: kind for kind in KINDS}
 _PAGE: dict[int | str, dict[str, Any]] = {
     200: {"description": "A page for a browser.", "content": {"text/html": {"schema": {"type": "string"}}}}
