@@ -9,7 +9,6 @@ and the budget has the last hash. To change, remove or insert an entry changes a
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -19,6 +18,7 @@ from gsh.accounting.budget_limits import Caps, Limit, promised_delta
 from gsh.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
 from gsh.accounting.errors import AccountingError
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.numerics.doubles import next_below
 
 __all__ = [
     "GENESIS",
@@ -183,7 +183,7 @@ def _replayed(budget: Budget, entry: Entry) -> Budget:
     release, cost = release_of(details["release"]), _cost_in(details)
     least = cost_of(release)
     # The last bit may differ between versions of the arithmetic, if a real number is itself a double.
-    if cost.mu_squared < math.nextafter(least.mu_squared, 0) or cost.hazard < math.nextafter(least.hazard, 0):
+    if cost.mu_squared < next_below(least.mu_squared) or cost.hazard < next_below(least.hazard):
         raise ValueError
     limit = budget.limit.settled_by(cost)
     spent = budget.spent.plus(release, cost)

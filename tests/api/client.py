@@ -10,14 +10,15 @@ from fastapi import FastAPI
 
 from app.main import create_app
 from app.settings import Settings
+from gsh.accounting.case_study import PRINTED
 
 __all__ = ["CASE_STUDY", "Client", "Json", "problem_errors"]
 
 Json = dict[str, Any]
 T = TypeVar("T")
 
-CASE_STUDY: Json = {"c_u": 51914, "tau": 1, "tau_star": 13948, "sigma": 2228}
-"""The paper's URL case study, as api.md has it."""
+CASE_STUDY: Json = {name: int(getattr(PRINTED, name)) for name in ("c_u", "tau", "tau_star", "sigma")}
+"""The paper's URL case study."""
 
 
 class Client:

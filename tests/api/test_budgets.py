@@ -7,12 +7,13 @@ import httpx
 import pytest
 
 from gsh.accounting.budget_limits import Limit
+from gsh.accounting.case_study import PRINTED
 from gsh.accounting.composition import NOTHING, Spent, cost_of, delta_at
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.mechanism import PlainGaussian
 from gsh.accounting.numerics.doubles import double_below
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 
-URLS = Mechanism(51914, 1, 13948.0, 2228.0)
+URLS = PRINTED
 SETTLED = Limit(1.0, 1e-4).settled_by(cost_of(URLS))
 LIMIT = {"epsilon": 1.0, "delta": 1e-4, "description": "page views"}
 SECRET = "thirty-two characters at least, or more"

@@ -7,11 +7,12 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from gsh.accounting.case_study import WHOLE
 from tests.api.process import ROOT, Service
 from tests.browser.chromium import launch
 
 FIGURES = ROOT / "docs" / "figures"
-WEEKLY = {"c_u": 51914, "tau": 1, "tau_star": 13952, "sigma": 2229}
+WEEKLY = {name: int(getattr(WHOLE, name)) for name in ("c_u", "tau", "tau_star", "sigma")}
 VISITS = 9
 
 

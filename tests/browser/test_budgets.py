@@ -12,12 +12,13 @@ from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 from app.ledger.access_keys import new_key
 from app.ledger.opening import open_ledger
 from gsh.accounting.budget_limits import Limit
+from gsh.accounting.case_study import WHOLE
 from tests.api.client import Json
 from tests.api.process import Service
 from tests.browser.test_accessibility import LOOKS, faults
 from tests.browser.visits import Visit
 
-WEEKLY = {"c_u": 51914, "tau": 1, "tau_star": 13952, "sigma": 2229}
+WEEKLY = {name: int(getattr(WHOLE, name)) for name in ("c_u", "tau", "tau_star", "sigma")}
 GAUSSIAN = {"c_u": 1, "sigma": 50}
 LIMIT = {"epsilon": 1, "delta": 1e-4, "description": "page views"}
 

@@ -3,13 +3,14 @@
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.ledger.store import Ledger
+from gsh.accounting.case_study import PRINTED
 from gsh.accounting.composition import Release, cost_of
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
 
 __all__ = ["AT", "GAUSSIAN", "SMALL", "URLS", "answer", "charge", "paid"]
 
 AT = "2026-11-16T12:00:00Z"
-URLS = Mechanism(51914, 1, 13948.0, 2228.0)
+URLS = PRINTED
 SMALL = Mechanism(3, 1, 120.0, 20.0, 0.01)
 GAUSSIAN = PlainGaussian(1, 50.0)
 

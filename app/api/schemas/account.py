@@ -11,7 +11,7 @@ from app.api.schemas.mechanism import MechanismIn, MechanismOut
 from app.api.schemas.scalars import Delta, Deltas, Epsilon, Epsilons
 from app.api.schemas.strict import OneOrMany, Strict
 from app.service.work_bounds import check_work
-from gsh.accounting import accountings
+from gsh.accounting import accountings, case_study
 from gsh.accounting.curve_cache import Variable
 
 __all__ = [
@@ -87,11 +87,11 @@ class TermOut(Strict):
     model_config = ConfigDict(from_attributes=True)
 
     value: float = Field(title="T", description="The term, rounded up.", examples=[1.003103848512688e-05])
-    a_plus: int = Field(title="a₊", description="Groups above τ in the worst case.", examples=[51914])
+    a_plus: int = Field(title="a₊", description="Groups above τ in the worst case.", examples=[case_study.C_U])
     a_equal: int = Field(title="a₌", description="Groups exactly at τ in the worst case.", examples=[0])
 
 
-_TERM = {"value": 1.003103848512688e-05, "a_plus": 51914, "a_equal": 0}
+_TERM = {"value": 1.003103848512688e-05, "a_plus": case_study.C_U, "a_equal": 0}
 
 
 class TheoremOut(Strict):

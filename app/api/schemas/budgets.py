@@ -6,7 +6,7 @@ from typing import Any, Self, TypeVar
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from app.api.schemas.case_study import CASE_STUDY
+from app.api.schemas.case_study import CASE_STUDY, WHOLE
 from app.api.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, SpentOut
 from app.api.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, Mechanisms
 from app.api.schemas.strict import OneOrMany, Strict
@@ -238,7 +238,7 @@ class EntryOut(Strict):
     details: dict[str, Any] = Field(
         title="Details",
         description="The new limit; or the release, its cost, its idempotency key and the hash of its answer.",
-        examples=[{"release": {"c_u": 51914, "tau": 1, "tau_star": 13952.0, "sigma": 2229.0, "mu_0": 0.0}}],
+        examples=[{"release": WHOLE | {"mu_0": 0.0}}],
     )
     hash: str = Field(title="Hash", description="The hash of this entry and of the hash before it.", examples=["9f2c…"])
 

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from app.api.schemas.account import Accounting
-from app.api.schemas.case_study import CASE_STUDY
+from app.api.schemas.case_study import CASE_STUDY, OUTLINE
 from app.api.schemas.mechanism import DraftIn, MechanismIn
 from app.api.schemas.scalars import BudgetName, Delta, Epsilon
 from app.api.schemas.strict import Strict
@@ -34,7 +34,7 @@ class CalibrateRequest(Strict):
         title="Mechanism",
         description="Omit the fields to solve for: sigma and tau_star, one of them, or c_u. A list of sigma without "
         "tau_star gives a frontier. Give relative_covariance for noise on columns that scales with sigma.",
-        examples=[{"c_u": 51914, "tau": 1}],
+        examples=[OUTLINE],
     )
     epsilon: Epsilon | None = Field(
         default=None, title="ε", description="The ε to meet; omit it if a budget is given.", examples=[0.349]
@@ -167,24 +167,24 @@ class RemainingAnswer(Strict):
 CALIBRATE_EXAMPLES: dict[str, Any] = {
     "both": {
         "summary": "The smallest σ, then the smallest τ*",
-        "value": {"mechanism": {"c_u": 51914, "tau": 1}, "epsilon": 0.349, "delta": 1e-05},
+        "value": {"mechanism": OUTLINE, "epsilon": 0.349, "delta": 1e-05},
     },
     "tau_star": {
         "summary": "The smallest τ* at a σ",
-        "value": {"mechanism": {"c_u": 51914, "tau": 1, "sigma": 2396}, "epsilon": 0.349, "delta": 1e-05},
+        "value": {"mechanism": OUTLINE | {"sigma": 2396}, "epsilon": 0.349, "delta": 1e-05},
     },
     "frontier": {
         "summary": "The frontier over several σ",
         "description": "Nothing meets the target at the first σ. At the others exact accounting needs a smaller τ*.",
         "value": {
-            "mechanism": {"c_u": 51914, "tau": 1, "sigma": [2228, 2240, 2300]},
+            "mechanism": OUTLINE | {"sigma": [2228, 2240, 2300]},
             "epsilon": 0.349,
             "delta": 1e-05,
         },
     },
     "sigma": {
         "summary": "The smallest σ at a τ*",
-        "value": {"mechanism": {"c_u": 51914, "tau": 1, "tau_star": 14900}, "epsilon": 0.349, "delta": 1e-05},
+        "value": {"mechanism": OUTLINE | {"tau_star": 14900}, "epsilon": 0.349, "delta": 1e-05},
     },
     "c_u": {
         "summary": "The largest C_u",
@@ -193,9 +193,8 @@ CALIBRATE_EXAMPLES: dict[str, Any] = {
     "columns": {
         "summary": "With further columns, whose noise scales with σ",
         "value": {
-            "mechanism": {
-                "c_u": 51914,
-                "tau": 1,
+            "mechanism": OUTLINE
+            | {
                 "aggregates": {
                     "names": ["likes", "shares"],
                     "relative_covariance": [[1, 0], [0, 0.25]],

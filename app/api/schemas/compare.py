@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from app.api.schemas.case_study import OUTLINE
 from app.api.schemas.mechanism import MechanismIn, OutlineIn
 from app.api.schemas.strict import Strict
 from gsh.accounting.calibration.comparison import ComparedName
@@ -27,7 +28,7 @@ class CompareRequest(Strict):
     mechanism: OutlineIn = Field(
         title="Mechanism",
         description="The fields that do not depend on the accounting; each accounting solves for sigma and tau_star.",
-        examples=[{"c_u": 51914, "tau": 1}],
+        examples=[OUTLINE],
     )
     epsilon: float = Field(ge=0, title="ε", description="The ε to meet.", examples=[0.349])
     delta: float = Field(gt=0, lt=1, title="δ", description="The δ to meet.", examples=[1e-5])
@@ -39,7 +40,7 @@ class PriceOut(Strict):
     mechanism: MechanismIn = Field(
         title="Mechanism",
         description="Complete, with the accounting's sigma and tau_star; the next smaller double of tau_star fails.",
-        examples=[{"c_u": 51914, "tau": 1, "tau_star": 14866.52624169108, "sigma": 2334.737917977292}],
+        examples=[OUTLINE | {"tau_star": 14866.52624169108, "sigma": 2334.737917977292}],
     )
     delta: float = Field(
         title="δ",
@@ -94,7 +95,7 @@ class CompareAnswer(Strict):
 COMPARE_EXAMPLES: dict[str, Any] = {
     "case study": {
         "summary": "The URL case study of the paper",
-        "value": {"mechanism": {"c_u": 51914, "tau": 1}, "epsilon": 0.349, "delta": 1e-05},
+        "value": {"mechanism": OUTLINE, "epsilon": 0.349, "delta": 1e-05},
     },
     "small app": {
         "summary": "A user is in one group only",
