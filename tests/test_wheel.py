@@ -124,7 +124,7 @@ def test_every_operation_answers_its_examples(service: httpx.Client) -> None:
                 continue  # tried below
             for example in content.get("examples", {"none": {"value": None}}).values():
                 headers = {"idempotency-key": str(uuid.uuid4())} if path.endswith("/charges") else {}
-                named = path.replace("{id}", "web")
+                named = path.replace("{id}", "web").replace("{name}", "busy")
                 response = service.request(method, named, json=example["value"], headers=headers)
                 assert response.status_code == 200, (method, path, response.text)
 

@@ -178,7 +178,7 @@ def test_while_postgres_is_down_nothing_is_released_and_then_it_goes_on(
         swarm.stop()
 
     assert set(notebook.statuses) == {200, 503}
-    assert notebook.problems == {"ledger-unavailable"}
+    assert notebook.problems == {"/problems/ledger-unavailable"}
     assert check_ledger(place, notebook) == len(notebook.answers)
 
 
@@ -196,7 +196,7 @@ def test_when_the_disk_is_full_nothing_is_released_and_then_it_goes_on(tmp_path:
             notebook.note(f"during-{number}", release(service.url, f"during-{number}"))
 
     assert notebook.statuses == {200: 6, 503: 5}
-    assert notebook.problems == {"ledger-unavailable"}
+    assert notebook.problems == {"/problems/ledger-unavailable"}
     assert check_ledger(place, notebook) == 6
 
 

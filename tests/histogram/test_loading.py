@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-ABOUT_ARROW = ("gsh.histogram.tables", "gsh.histogram.numbers", "gsh.histogram.keys.")
+ABOUT_ARROW = ("gsh.histogram.tables", "gsh.histogram.numbers", "gsh.histogram.groups", "gsh.histogram.keys.")
 ABOUT_SCIPY = "gsh.accounting.theorem"
 
 
@@ -24,7 +24,7 @@ def loaded_by(modules: list[str]) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("package", ["accounting", "release"])
+@pytest.mark.parametrize("package", ["accounting", "histogram"])
 def test_accounting_and_noise_need_neither_scipy_nor_pyarrow(package: str) -> None:
     modules = [name for name in modules_of(package) if name != ABOUT_SCIPY and not name.startswith(ABOUT_ARROW)]
     loaded = loaded_by(modules)
@@ -34,7 +34,7 @@ def test_accounting_and_noise_need_neither_scipy_nor_pyarrow(package: str) -> No
 
 
 def test_only_the_theorem_loads_scipy() -> None:
-    everything = [name for package in ("accounting", "release") for name in modules_of(package)]
+    everything = [name for package in ("accounting", "histogram") for name in modules_of(package)]
 
     assert "scipy" not in loaded_by([name for name in everything if name != ABOUT_SCIPY])
     assert "scipy" in loaded_by([ABOUT_SCIPY])

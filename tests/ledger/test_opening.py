@@ -83,7 +83,7 @@ def test_a_ledger_is_given_another_secret_as_the_page_on_backups_says(ledger_url
     ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
     charge(ledger, paid(request=ledger.secret.fingerprint(b"body")))
     ledger.close()
-    page = (Path(__file__).parents[2] / "docs" / "backup.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     (statement,) = re.findall(r"`(DELETE FROM [^`]+)`", page)
     connections = connections_of(ledger_url)
     with connections.transaction() as execute:
