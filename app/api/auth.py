@@ -17,6 +17,7 @@ from app.api.problems import NotAdmitted
 from app.api.rate_limit import Attempts, network_of
 from app.ledger.access_keys import SCOPES, hash_of
 from app.service.ledger_pool import LedgerPool
+from app.service.payments import Payment, payment_of
 
 __all__ = ["PUBLIC", "READS_BUDGETS", "Access", "Authorizer", "Requirement", "access_of", "needs"]
 
@@ -62,6 +63,11 @@ class Access:
         """A bound access key may name its own budgets only, and must name one for a release."""
         if self.budgets and budget not in self.budgets:
             raise NotAdmitted(403, "budget")
+
+    def payment(self, budget: str | None, idempotency_key: str | None) -> Payment | None:
+        """The payment that this client may make for a release; None if no budget pays for it."""
+        self.check(budget)
+        return payment_of(budget, idempotency_key, self.client)
 
     def may_see(self, budget: str) -> bool:
         return not self.budgets or budget in self.budgets

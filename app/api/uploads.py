@@ -1,4 +1,4 @@
-"""Forms with a table: the part ``request`` is checked as soon as it has arrived, the part ``table`` goes to a file."""
+"""Forms with a table: the part ``request`` comes first and is checked, then the part ``table`` goes to a file."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -34,10 +34,9 @@ class Upload(Generic[T]):
 async def receive_upload(
     scope: Scope, chunks: AsyncIterator[bytes], max_request_bytes: int, check: Callable[[bytes], Awaitable[T]]
 ) -> Upload[T]:
-    """The two parts of a form, in either order, and no others. The caller closes the table.
+    """The part ``request``, then the part ``table``, and no others. The caller closes the table.
 
-    ``check`` gets the part ``request``. If that part comes first, an error of ``check`` ends the upload before the
-    table is read.
+    ``check`` gets the request. Its error ends the upload before the table is read.
     """
     if content_type(scope) != b"multipart/form-data":
         raise HTTPException(415)
@@ -86,6 +85,8 @@ class _Form(Generic[T]):
     def _begin(self, name: str) -> None:
         if name not in (_REQUEST, _TABLE) or name in self._seen:
             raise InvalidGroups("", "must be a form of one part called request and one called table")
+        if name == _TABLE and not self._seen:  # up to 4 GiB, for a request that may be refused
+            raise InvalidGroups("/request", "must be the first part of the form")
         self._seen.append(name)
 
     async def _take(self, content: bytes | bytearray) -> None:

@@ -1,41 +1,44 @@
 """Make a release, free or charged to a budget, from groups or from a table."""
 
 import mmap
-from collections.abc import Awaitable, Callable
-from typing import IO
+from collections.abc import Iterable
+from typing import IO, Protocol
 
 import pyarrow as pa
 
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
-from app.service.payments import Collect, Payments
+from app.service.payments import Payments
 from app.service.spool import SharedFile
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.noise import Noise
 from gsh.histogram.tables import Format, Limits, Roles, read_table, release_table, write_table
 
-__all__ = ["make_release", "release_file"]
+__all__ = ["Making", "make_release", "release_file"]
 
 
-async def make_release(
-    payments: Payments,
-    charge: Charge | None,
-    draw: Callable[[], Awaitable[Answer]],
-    drop: Callable[[], Awaitable[None]],
-    collect: Collect,
-) -> Answer:
-    """The answer of a release, which may now be shown.
+class Making(Protocol):
+    """One release that is being made."""
 
-    ``draw`` makes a new answer. ``drop`` is called instead if an earlier request has paid, before the stored answer is
-    read: a worker that waits to draw is then free.
-    """
+    async def draw(self) -> Answer:
+        """Draw noise, and make the answer. Nobody sees it before it is paid for."""
+
+    async def drop(self) -> None:
+        """Draw nothing: an earlier request has paid. A worker that waits to draw is then free."""
+
+    def collect(self, media_type: str, content: Iterable[bytes]) -> Answer:
+        """An answer with these stored bytes, in place of what was drawn. Runs in a thread."""
+
+
+async def make_release(payments: Payments, charge: Charge | None, making: Making) -> Answer:
+    """The answer of a release, which may now be shown. A charge comes before the answer; None is a free release."""
     if charge is None:
-        return await draw()
+        return await making.draw()
     if await payments.is_answered(charge):
-        await drop()
-        return await payments.recall(charge, collect)
-    return await payments.pay(charge, await draw(), collect)
+        await making.drop()
+        return await payments.recall(charge, making.collect)
+    return await payments.pay(charge, await making.draw(), making.collect)
 
 
 def release_file(

@@ -18,7 +18,6 @@ from app.api.schemas.mechanism import MuZeroIn
 from app.api.schemas.release import GroupsOut, ReleaseAnswer, ReleaseRequest
 from app.api.workload import StepsInPool
 from app.ledger.answers import Answer
-from app.service.payments import payment_of
 from app.service.releases import make_release
 from app.service.steps import StepsHere
 from gsh.accounting.mechanism import Mechanism
@@ -32,6 +31,7 @@ __all__ = ["router"]
 
 _Facts = tuple[str | None, Mechanism]
 """The budget, and the mechanism without its columns: μ₀ is all that a cost needs of them."""
+_Steps = StepsHere[_Facts, bytes] | StepsInPool[_Facts, bytes]
 
 
 class _ReleaseRoute(JsonRoute):
@@ -108,25 +108,30 @@ async def post_release(request: Request, body: _Content) -> bytes:
     steps = _steps(request, body)
     try:
         budget, mechanism = await steps.facts()
-        access.check(budget)
-        payment = payment_of(budget, key, access.client)
+        payment = access.payment(budget, key)
         charge = None if payment is None else payment.charge(mechanism, fingerprint)
-
-        async def draw() -> Answer:
-            return _answer("application/json", [await steps.finish()])
-
-        answer = await make_release(services.payments, charge, draw, steps.stop, _answer)
+        answer = await make_release(services.payments, charge, _InMemory(steps))
     finally:
         await steps.stop()
     return b"".join(answer.chunks())
 
 
-def _answer(media_type: str, content: Iterable[bytes]) -> Answer:
-    joined = b"".join(content)
-    return Answer(media_type, lambda: [joined])
+class _InMemory:
+    """A release whose answer is kept in memory."""
+
+    def __init__(self, steps: _Steps) -> None:
+        self._steps = steps
+        self.drop = steps.stop
+
+    async def draw(self) -> Answer:
+        return self.collect("application/json", [await self._steps.finish()])
+
+    def collect(self, media_type: str, content: Iterable[bytes]) -> Answer:
+        joined = b"".join(content)
+        return Answer(media_type, lambda: [joined])
 
 
-def _steps(request: Request, content: bytes) -> "StepsHere[_Facts, bytes] | StepsInPool[_Facts, bytes]":
+def _steps(request: Request, content: bytes) -> _Steps:
     """The release, on the event loop if it is small, else in a worker."""
     services = services_of(request)
     most_groups = services.settings.max_release_groups

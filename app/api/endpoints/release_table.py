@@ -23,7 +23,6 @@ from app.api.workload import in_pool
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.service.parcels import Parcel
-from app.service.payments import payment_of
 from app.service.releases import make_release, release_file
 from app.service.spool import SharedFile, chunks_of, digest_of, in_file_thread, overwrite, read_file, spool
 from gsh.accounting.mechanism import Mechanism
@@ -92,22 +91,21 @@ _REQUEST["examples"] = [_EXAMPLE]  # without it Swagger fills in both ε and δ
 async def release_uploaded_table(request: Request) -> StreamingResponse:
     """The same for an Arrow IPC stream or a Parquet file, in the part `table` of a form; the part `request` is JSON.
 
-    Send `request` first: it is then checked, also against the budget, before the table is read. The answer has the
+    The part `request` comes first: permission and budget are checked before the table is read. The answer has the
     format of the table. Key columns keep their types, in one canonical form, and may have nulls. Rows are sorted by
-    them. Numbers come back as float64, or as int64 where the grid is 1. The certificate is in the metadata of the
-    schema. A request comes again if its Idempotency-Key and both parts are the same.
+    them. Numbers come back as float64, or as int64 if the grid is 1. The certificate is in the metadata of the schema.
+    A retry has the same Idempotency-Key and the same two parts.
     """
     services, access, key = services_of(request), access_of(request.scope), idempotency_key(request)
     services.releases.check_room()  # before a table is read that no worker has room for
 
     async def check(content: bytes) -> tuple[_Request, Charge | None]:
+        """Before the table is read. ``make_release`` asks the ledger again: an upload may take hours."""
         budget, mechanism, read = await _read(services, content)
-        access.check(budget)
-        payment = payment_of(budget, key, access.client)
-        if payment is None:
-            return read, None
-        charge = payment.charge(mechanism)
-        await services.payments.is_answered(charge)
+        payment = access.payment(budget, key)
+        charge = None if payment is None else payment.charge(mechanism)
+        if charge is not None:
+            await services.payments.is_answered(charge)
         return read, charge
 
     upload = await receive_upload(request.scope, received(request.receive), services.settings.max_body_bytes, check)
@@ -127,28 +125,40 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
 async def _answer_into(answer: SharedFile, request: Request, upload: Upload[tuple[_Request, Charge | None]]) -> str:
     """The media type of the answer, which is written to a file: drawn now, or stored before."""
     services, (read, charge) = services_of(request), upload.checked
-    limits = Limits(services.settings.max_table_groups, services.settings.max_table_bytes)
-
-    async def draw() -> Answer:
-        kind = await in_pool(request, services.releases, _drawn, read, limits, upload.table, answer)
-        return Answer(_MEDIA_TYPES[kind], lambda: read_file(answer.file))
-
-    async def drop() -> None:
-        """No worker waits: the upload may take hours."""
-
-    def collect(media_type: str, content: Iterable[bytes]) -> Answer:
-        overwrite(answer.file, content)  # what was drawn, if anything, is forgotten
-        return Answer(media_type, lambda: read_file(answer.file))
-
     try:
         if charge is not None:
             digest = await in_file_thread(digest_of, upload.table.file)
             fingerprint = await services.payments.fingerprint(b"release/table", upload.request, digest)
             charge = replace(charge, request=fingerprint)
-        return (await make_release(services.payments, charge, draw, drop, collect)).media_type
+        making = _InFile(request, read, upload.table, answer)
+        return (await make_release(services.payments, charge, making)).media_type
     except OSError:  # most likely the disk has no room for the answer
         pass
     raise Busy  # outside of the handler, whose exception would keep the answer
+
+
+class _InFile:
+    """A release from one file to another."""
+
+    def __init__(self, request: Request, read: _Request, table: SharedFile, answer: SharedFile) -> None:
+        self._request = request
+        self._read = read
+        self._table = table
+        self._answer = answer
+
+    async def draw(self) -> Answer:
+        services = services_of(self._request)
+        limits = Limits(services.settings.max_table_groups, services.settings.max_table_bytes)
+        pool, files = services.releases, (self._table, self._answer)
+        kind = await in_pool(self._request, pool, _drawn, self._read, limits, *files)
+        return Answer(_MEDIA_TYPES[kind], lambda: read_file(self._answer.file))
+
+    async def drop(self) -> None:
+        """No worker waits: the upload may take hours."""
+
+    def collect(self, media_type: str, content: Iterable[bytes]) -> Answer:
+        overwrite(self._answer.file, content)  # what was drawn, if anything, is forgotten
+        return Answer(media_type, lambda: read_file(self._answer.file))
 
 
 async def _read(services: Services, content: bytes) -> tuple[str | None, Mechanism, _Request]:
