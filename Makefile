@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Two environments with the built wheel and what it declares, and nothing else: the library's and the service's.
 LIBRARY_ENV := build/library-env
@@ -14,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest --dist=worksteal --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl node verify-ledger clean
+.PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
@@ -33,7 +34,7 @@ check: $(VENV)/test.stamp node_modules/stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
-	node_modules/.bin/biome check --error-on-warnings
+	$(NODE) node_modules/.bin/biome check --error-on-warnings
 
 bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
 	$(BIN)/python -m benchmarks
@@ -78,14 +79,9 @@ curl:
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes curl > /dev/null; } \
 		|| { echo "The tests run the pages' commands with curl: apt-get install curl"; exit 1; }
 
-# The linter of the pages' scripts and styles runs on Node.js.
-node:
-	@command -v npm > /dev/null \
-		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes --no-install-recommends nodejs npm > /dev/null; } \
-		|| { echo "The checks of the pages need Node.js: apt-get install nodejs npm"; exit 1; }
-
-node_modules/stamp: package.json | node
-	npm install --no-package-lock --no-audit --no-fund --silent
+# Node.js comes with the Python packages for tests. No lock file: package.json has exact versions.
+node_modules/stamp: package.json $(VENV)/test.stamp
+	$(NODE) npm install --no-package-lock --no-audit --no-fund --silent
 	touch $@
 
 clean:

@@ -236,7 +236,7 @@ def test_another_media_type_is_415(client: Client) -> None:
         (b"", "multipart/form-data"),
         (b"--x\r\n", "multipart/form-data; boundary=x"),
         (b"s3ntinel", "multipart/form-data; boundary=x"),
-        (b'--x\r\nContent-Disposition: form-data; name="table"\r\n\r\ns3ntinel', "multipart/form-data; boundary=x"),
+        (b'--x\r\nContent-Disposition: form-data; name="request"\r\n\r\ns3ntinel', "multipart/form-data; boundary=x"),
         (b"--x\r\nContent-Type: text/plain\r\n\r\ns3ntinel\r\n--x--\r\n", "multipart/form-data; boundary=x"),
     ],
     ids=["no boundary", "cut off", "no form", "a part cut off", "a part without a name"],

@@ -8,6 +8,8 @@ from pathlib import Path
 __all__ = ["DOCUMENT", "HERE", "check_types", "run"]
 
 HERE = Path(__file__).parent
+BIN = Path(sys.executable).parent
+"""Node.js is installed here, as a Python package."""
 DOCUMENT = HERE.parents[1] / "openapi" / "openapi.json"
 
 
@@ -16,7 +18,7 @@ def run(*command: str | Path, **environment: str) -> str:
     done = subprocess.run(
         [*map(str, command)],
         cwd=DOCUMENT.parents[1],
-        env=os.environ | environment,
+        env=os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}"} | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
