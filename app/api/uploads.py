@@ -1,8 +1,10 @@
 """Forms with a table: the part ``request`` comes first and is checked, then the part ``table`` goes to a file."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
 from starlette.exceptions import HTTPException
@@ -32,7 +34,7 @@ class Upload(Generic[T]):
 
 
 async def receive_upload(
-    scope: Scope, chunks: AsyncIterator[bytes], max_request_bytes: int, check: Callable[[bytes], Awaitable[T]]
+    scope: Scope, chunks: AsyncIterator[bytes], max_request_bytes: int, check: Callable[[bytes], Coroutine[Any, Any, T]]
 ) -> Upload[T]:
     """The part ``request``, then the part ``table``, and no others. The caller closes the table.
 
@@ -40,9 +42,10 @@ async def receive_upload(
     """
     if content_type(scope) != b"multipart/form-data":
         raise HTTPException(415)
-    form = _Form(spool(), max_request_bytes, check)
+    ahead = _Chunks(chunks)
+    form = _Form(spool(), max_request_bytes, lambda content: ahead.during(check(content)))
     try:
-        return await form.receive(_boundary(scope), chunks)
+        return await form.receive(_boundary(scope), ahead)
     except MultipartError:
         refusal: Exception = InvalidMultipart()
     except OSError:  # most likely the disk has no room for the table
@@ -50,8 +53,62 @@ async def receive_upload(
     except BaseException:
         await form.table.close()
         raise
+    finally:
+        ahead.stop()
     await form.table.close()
     raise refusal  # outside of the handlers: there it would keep their exception, and that the bytes received
+
+
+class _Chunks:
+    """A body as it arrives. While a request is checked, the body is read ahead, to notice a client that hangs up."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self._ahead: deque[bytes] = deque()
+        self._next: asyncio.Task[bytes] | None = None
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._ahead:
+            return self._ahead.popleft()
+        return await self._following()
+
+    async def during(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of ``work``. It is cancelled if the body breaks off before."""
+        task = asyncio.create_task(work)
+        try:
+            while not task.done() and sum(map(len, self._ahead)) < _BUFFER:
+                following = self._begin()
+                await asyncio.wait({task, following}, return_when=asyncio.FIRST_COMPLETED)
+                if not following.done():
+                    break
+                if isinstance(following.exception(), StopAsyncIteration):
+                    break
+                self._ahead.append(await self._following())
+            return await task
+        finally:
+            task.cancel()
+
+    def stop(self) -> None:
+        """Read no more."""
+        if self._next is not None and not self._next.cancel():
+            self._next.exception()  # nothing awaits it
+
+    def _begin(self) -> "asyncio.Task[bytes]":
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._read())
+        return self._next
+
+    async def _following(self) -> bytes:
+        following = self._begin()
+        chunk = await following
+        self._next = None
+        return chunk
+
+    async def _read(self) -> bytes:
+        return await anext(self._chunks)
 
 
 class _Form(Generic[T]):

@@ -56,6 +56,7 @@ class LedgerPool:
         self._reading = _Threads(_READERS, "ledger-reading")
         self._fetching = _Threads(_READERS, "ledger-fetching")
         self._admitting = _Threads(1, "ledger-admitting")
+        self._deciding = _Threads(1, "ledger-deciding")
         self._auditing = _Threads(1, "ledger-auditing")
         self._opening = threading.Lock()
         self._ledger: Ledger | None = None
@@ -88,12 +89,17 @@ class LedgerPool:
         """The result of ``work``, which reads access keys. Admission never waits for the work of admitted requests."""
         return await self._admitting.run(lambda: self._work(work))
 
+    async def decide(self, work: Callable[[Ledger], T]) -> T:
+        """The result of ``work``, which reads two rows. A worker waits for it, so it never waits for other readers."""
+        return await self._deciding.run(lambda: self._work(work))
+
     async def audit(self, work: Callable[[Ledger], T]) -> T:
         """The result of ``work``, which reads a whole history: one at a time, so that other readers find a thread."""
         return await self._auditing.run(lambda: self._work(work))
 
     def close(self) -> None:
-        for threads in (self._writing, self._reading, self._fetching, self._admitting, self._auditing):
+        reading = (self._reading, self._fetching, self._admitting, self._deciding, self._auditing)
+        for threads in (self._writing, *reading):
             threads.close()
         self._connections.close()
 

@@ -60,7 +60,7 @@ class Payments:
 
     async def is_answered(self, charge: Charge) -> bool:
         """Whether the idempotency key is used. If it is not, an error unless the budget can pay now."""
-        return await self._ledger.read(lambda ledger: ledger.check(charge, now()))
+        return await self._ledger.decide(lambda ledger: ledger.check(charge, now()))
 
     async def recall(self, charge: Charge, collect: Collect) -> Answer:
         """The stored answer, if this request is the one that paid for it."""

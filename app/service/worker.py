@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from app.service.parcels import receive, send
+from app.service.pipe import receive, send
 
 __all__ = ["Worker"]
 

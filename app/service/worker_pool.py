@@ -83,23 +83,28 @@ class WorkerPool:
 
         Busy if the queue is full or the worker dies. DeadlinePassed if it takes too long, queue included.
         """
-        result: T = await self._run(_Task((function, args, kwargs)))
+        result: T = await self._run(_Task((function, args, kwargs)), self._seconds)
+        return result
+
+    async def run_within(self, seconds: float, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same with a deadline of its own."""
+        result: T = await self._run(_Task((function, args, kwargs)), seconds)
         return result
 
     def begin(self, function: Callable[P, Generator[F, None, T]], *args: P.args, **kwargs: P.kwargs) -> Steps[F, T]:
         """Start a generator of a module in a worker. It yields some facts, and returns its result if it may go on."""
         steps: Steps[F, T] = Steps()
-        steps.follow(self._run(_Task((function, args, kwargs), steps.ask)))
+        steps.follow(self._run(_Task((function, args, kwargs), steps.ask), self._seconds))
         return steps
 
-    async def _run(self, task: _Task) -> Any:
+    async def _run(self, task: _Task, seconds: float) -> Any:
         self.check_room()
         self._room -= 1
         future = asyncio.get_running_loop().run_in_executor(self._threads, self._perform, task)
         try:
-            await asyncio.wait({future}, timeout=self._seconds)
+            await asyncio.wait({future}, timeout=seconds)
             if not future.done():
-                raise DeadlinePassed(self._seconds)
+                raise DeadlinePassed(seconds)
             return _outcome(future)
         finally:
             task.abandon()

@@ -207,3 +207,14 @@ def test_a_worker_that_is_not_needed_any_more_serves_the_next_request(bank: Bank
     assert list(pool._idle) == [worker]
     assert large(bank, "second").status_code == 200
     assert list(pool._idle) == [worker]
+
+
+@each_kind
+def test_a_paid_release_does_not_wait_for_readers_of_budgets(
+    bank: Bank, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker waits for the ledger's decision. How long others read histories must not hold it."""
+    monkeypatch.setattr(bank.app.state.services.ledger_pool._reading, "_room", 0)
+
+    assert bank.get("/budgets/web").status_code == 503
+    assert post(bank, "first").status_code == 200

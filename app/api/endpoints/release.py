@@ -103,6 +103,8 @@ async def post_release(request: Request, body: _Content) -> bytes:
     same answer for ever, and are charged once. For larger tables there is /release/table.
     """
     services, access, key = services_of(request), access_of(request.scope), idempotency_key(request)
+    if key is None:
+        access.check(None)  # before a worker reads the body of a client that must name a budget
     # Before a worker begins: it would wait for this.
     fingerprint = "" if key is None else await services.payments.fingerprint(b"release", body)
     steps = _steps(request, body)

@@ -22,7 +22,6 @@ from app.api.uploads import Upload, receive_upload
 from app.api.workload import in_pool
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
-from app.service.parcels import Parcel
 from app.service.releases import make_release, release_file
 from app.service.spool import SharedFile, chunks_of, digest_of, in_file_thread, overwrite, read_file, spool
 from gsh.accounting.mechanism import Mechanism
@@ -31,8 +30,8 @@ from gsh.histogram.tables import Format, Limits, Roles
 
 __all__ = ["router"]
 
-_Request = Parcel[tuple[TableRequest, Mechanism]]
-"""The part ``request``, and its mechanism: built once, for cost and noise."""
+_Facts = tuple[str | None, Mechanism]
+"""The budget, and the mechanism without its columns."""
 
 
 class _TableRoute(DeclaredRoute):
@@ -99,14 +98,14 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
     services, access, key = services_of(request), access_of(request.scope), idempotency_key(request)
     services.releases.check_room()  # before a table is read that no worker has room for
 
-    async def check(content: bytes) -> tuple[_Request, Charge | None]:
+    async def check(content: bytes) -> Charge | None:
         """Before the table is read. ``make_release`` asks the ledger again: an upload may take hours."""
-        budget, mechanism, read = await _read(services, content)
+        budget, mechanism = await _facts(services, content)
         payment = access.payment(budget, key)
         charge = None if payment is None else payment.charge(mechanism)
         if charge is not None:
             await services.payments.is_answered(charge)
-        return read, charge
+        return charge
 
     upload = await receive_upload(request.scope, received(request.receive), services.settings.max_body_bytes, check)
     try:
@@ -122,15 +121,15 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
     return StreamingResponse(chunks_of(answer), media_type=media_type, headers={"Content-Length": str(size)})
 
 
-async def _answer_into(answer: SharedFile, request: Request, upload: Upload[tuple[_Request, Charge | None]]) -> str:
+async def _answer_into(answer: SharedFile, request: Request, upload: Upload[Charge | None]) -> str:
     """The media type of the answer, which is written to a file: drawn now, or stored before."""
-    services, (read, charge) = services_of(request), upload.checked
+    services, charge = services_of(request), upload.checked
     try:
         if charge is not None:
             digest = await in_file_thread(digest_of, upload.table.file)
             fingerprint = await services.payments.fingerprint(b"release/table", upload.request, digest)
             charge = replace(charge, request=fingerprint)
-        making = _InFile(request, read, upload.table, answer)
+        making = _InFile(request, upload, answer)
         return (await make_release(services.payments, charge, making)).media_type
     except OSError:  # most likely the disk has no room for the answer
         pass
@@ -140,17 +139,16 @@ async def _answer_into(answer: SharedFile, request: Request, upload: Upload[tupl
 class _InFile:
     """A release from one file to another."""
 
-    def __init__(self, request: Request, read: _Request, table: SharedFile, answer: SharedFile) -> None:
+    def __init__(self, request: Request, upload: Upload[Charge | None], answer: SharedFile) -> None:
         self._request = request
-        self._read = read
-        self._table = table
+        self._upload = upload
         self._answer = answer
 
     async def draw(self) -> Answer:
         services = services_of(self._request)
         limits = Limits(services.settings.max_table_groups, services.settings.max_table_bytes)
-        pool, files = services.releases, (self._table, self._answer)
-        kind = await in_pool(self._request, pool, _drawn, self._read, limits, *files)
+        content, files = self._upload.request, (self._upload.table, self._answer)
+        kind = await in_pool(self._request, services.releases, _drawn, content, limits, *files)
         return Answer(_MEDIA_TYPES[kind], lambda: read_file(self._answer.file))
 
     async def drop(self) -> None:
@@ -161,29 +159,27 @@ class _InFile:
         return Answer(media_type, lambda: read_file(self._answer.file))
 
 
-async def _read(services: Services, content: bytes) -> tuple[str | None, Mechanism, _Request]:
-    """The budget, the mechanism without its columns, and the whole request for the worker that draws.
-
-    Not ``in_pool``: while it waits it reads from the client, and would lose a part of the table.
-    """
+async def _facts(services: Services, content: bytes) -> _Facts:
+    """Only these are kept while the table arrives: a parsed request can take many times the memory of its bytes."""
+    pool, seconds = services.releases, services.settings.heavy_seconds
     if len(content) > SHORT_BYTES:
-        return await services.releases.run(_read_content, content)
+        return await pool.run_within(seconds, _facts_of_content, content)
     body = parsed(TableRequest, content)
-    return await services.releases.run(_built, body) if body.mechanism.work > AT_ONCE else _built(body)
+    return await pool.run_within(seconds, _facts_of, body) if body.mechanism.work > AT_ONCE else _facts_of(body)
 
 
-def _read_content(content: bytes) -> tuple[str | None, Mechanism, _Request]:
-    return _built(parsed(TableRequest, content))
+def _facts_of_content(content: bytes) -> _Facts:
+    return _facts_of(parsed(TableRequest, content))
 
 
-def _built(body: TableRequest) -> tuple[str | None, Mechanism, _Request]:
-    mechanism = body.mechanism.to_domain()
-    return body.budget, mechanism.bare, Parcel((body, mechanism))
+def _facts_of(body: TableRequest) -> _Facts:
+    return body.budget, body.mechanism.to_domain().bare
 
 
-def _drawn(request: _Request, limits: Limits, table: SharedFile, answer: SharedFile) -> Format:
+def _drawn(content: bytes, limits: Limits, table: SharedFile, answer: SharedFile) -> Format:
     """In a worker: the kept rows, written to a file."""
-    body, mechanism = request.open()
+    body = parsed(TableRequest, content)
+    mechanism = body.mechanism.to_domain()
     noise = Noise(mechanism)
     certificate = Certificate.of(body, mechanism, noise).model_dump_json()
     roles = Roles(tuple(body.key_columns), body.count_column, mechanism.column_names)

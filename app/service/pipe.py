@@ -1,40 +1,12 @@
 """Objects over the pipe between the service and a worker."""
 
 import pickle
-from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-__all__ = ["Parcel", "receive", "send"]
-
-T = TypeVar("T")
+__all__ = ["receive", "send"]
 
 _LONG = 64 * 1024
-
-
-class Parcel(Generic[T]):
-    """A value that goes from one worker to another through the service, which passes it on unopened.
-
-    To build a million objects in the service would hold the interpreter's lock and stall all other requests.
-    """
-
-    def __init__(self, value: T) -> None:
-        self._open: Callable[[], T] = lambda: value
-        self._pack: Callable[[], bytes] = lambda: pickle.dumps(value, protocol=5)
-
-    @classmethod
-    def packed(cls, content: bytes) -> "Parcel[T]":
-        parcel = cls.__new__(cls)
-        parcel._open = lambda: pickle.loads(content)  # noqa: S301 - packed by a process of our own
-        parcel._pack = lambda: content
-        return parcel
-
-    def open(self) -> T:
-        """The value: in a worker, or in the process that made the parcel."""
-        return self._open()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).packed, (pickle.PickleBuffer(self._pack()),)
 
 
 def send(connection: Connection, *items: Any) -> None:
