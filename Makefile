@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-# Two environments with the built wheel and what it declares, and nothing else: the library's and the service's.
+# Two environments with only the wheel and its dependencies: one for the library, one for the service.
 LIBRARY_ENV := build/library-env
 SERVICE_ENV := build/service-env
 

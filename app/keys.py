@@ -37,7 +37,7 @@ def _create(ledger: Ledger, asked: argparse.Namespace) -> int:
     key, kept = new_key(frozenset(asked.scope), frozenset(asked.budget), asked.note, now())
     ledger.keys.add(kept)
     sys.stdout.write(f"{key}\n")
-    sys.stderr.write(f"Made key {kept.id}. It is not shown again.\n")
+    sys.stderr.write(f"Created access key {kept.id}. It is not shown again.\n")
     return 0
 
 
@@ -54,7 +54,7 @@ def _list(ledger: Ledger, _asked: argparse.Namespace) -> int:
 def _revoke(ledger: Ledger, asked: argparse.Namespace) -> int:
     if ledger.keys.revoke(asked.id, now()):
         return 0
-    sys.stderr.write("There is no active key of that id.\n")
+    sys.stderr.write("No active access key has this id.\n")
     return 1
 
 

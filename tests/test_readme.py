@@ -147,7 +147,6 @@ def test_the_table_of_endpoints_is_what_the_service_serves() -> None:
         (method, route.path)
         for route in create_app(Settings()).routes
         for method in getattr(route, "methods", None) or ()
-        if not route.path.startswith("/static")
     }
 
     assert sorted(shown) == sorted(served - {("HEAD", path) for _, path in served})

@@ -52,7 +52,7 @@ def test_every_budget_is_checked_and_a_fault_is_an_exit_code(tmp_path: Path) -> 
     assert clean.stdout.splitlines() == [
         f"ads: intact; 1 entries; head {heads['ads']}",
         f"web: intact; 2 entries; head {heads['web']}",
-        f"access keys: intact; 1 keys; seal {seal}",
+        f"access keys: intact; 1 access keys; seal {seal}",
         "Checked budgets: 2; entries: 3; budgets at fault: 0",
     ]
     assert damaged.returncode == 1
@@ -91,7 +91,7 @@ def test_a_key_that_was_put_into_the_database_is_a_fault_and_an_exit_code(tmp_pa
 
     assert (found.returncode, found.stderr) == (1, "")
     keys, total = found.stdout.splitlines()
-    assert keys.startswith("access keys: FAULT: mine was not made by this service; 1 keys; seal ")
+    assert keys.startswith("access keys: FAULT: mine was not made by this service; 1 access keys; seal ")
     assert total == "Checked budgets: 0; entries: 0; budgets at fault: 0"
 
 

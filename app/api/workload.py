@@ -86,7 +86,7 @@ async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise HTTPException(400)  # the client has gone; the metrics shall not count a fault of the service
+            raise HTTPException(400)  # the client has gone, so this is not a 5xx in the metrics
         return task.result()
     finally:
         task.cancel()

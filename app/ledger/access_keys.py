@@ -3,7 +3,7 @@
 An access key has 256 random bits that nobody can guess, so its plain SHA-256 can be stored.
 
 The ledger's secret seals the list of access keys. A writer to the database without the secret cannot add, change or
-remove one unnoticed. He can put back an earlier state of the whole list: only a seal noted elsewhere reveals that.
+remove one unnoticed. A writer can restore an earlier list; only a seal noted elsewhere shows it.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Bodies that the contract refuses, each with something in it that must not come back.
+"""Bodies that the service refuses, each with a value that must not be in the answer.
 
 Every body carries NUMBER as its τ* (or σ) and WORD wherever a string fits, mostly as the offending value itself.
 """

@@ -134,7 +134,7 @@ def test_every_operation_has_an_id_of_its_own_a_summary_and_a_description() -> N
     assert all(operation["summary"] and operation["description"] for operation in OPERATIONS.values())
 
 
-def test_the_document_has_every_route_of_the_contract() -> None:
+def test_the_document_has_every_endpoint() -> None:
     posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate", "POST /compare"}
     posts |= {"POST /release", "POST /release/table"}
     budgets = {"GET /budgets", "GET /budgets/{id}", "PUT /budgets/{id}", "GET /budgets/{id}/charges"}
