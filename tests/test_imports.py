@@ -85,7 +85,7 @@ def allowed_for(module: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("module", sorted((ROOT / "gsh/accounting").rglob("*.py")), ids=lambda path: path.name)
-def test_the_accounting_core_imports_only_what_is_pure(module: Path) -> None:
+def test_the_accounting_core_imports_only_pure_modules(module: Path) -> None:
     """No clock, randomness, files, network, logging or web framework."""
     assert [name for name in imported(module) if not within(name, ALLOWED_IN_ACCOUNTING)] == []
 
@@ -103,11 +103,11 @@ OF_HTTP = {"fastapi", "starlette", "uvicorn", "http", "httptools", "multipart"}
 
 
 @pytest.mark.parametrize("module", BELOW_HTTP, ids=lambda path: str(path.relative_to(ROOT)))
-def test_use_cases_and_the_ledger_know_nothing_of_http(module: Path) -> None:
+def test_use_cases_and_the_ledger_import_no_http(module: Path) -> None:
     assert [name for name in imported(module) if within(name, OF_HTTP)] == []
 
 
-def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
+def test_no_module_has_a_catch_all_name() -> None:
     """A file is one idea, and its name says which."""
     assert {path.stem for path in MODULES}.isdisjoint({"utils", "util", "helpers", "common", "misc"})
 
@@ -141,7 +141,7 @@ def test_every_third_party_import_is_a_declared_dependency(package: str, extras:
     assert undeclared - FOR_ONE_CHECK == set()
 
 
-def test_an_executor_installs_no_service() -> None:
+def test_the_library_does_not_depend_on_the_service() -> None:
     """What only the service needs is no dependency of the library."""
     base, service = (
         distributions(requirements)

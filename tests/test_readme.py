@@ -92,7 +92,7 @@ def test_the_tour_has_every_endpoint_with_a_body() -> None:
     assert shown | {"/release/table"} == with_body
 
 
-def test_the_readme_is_short_and_begins_with_the_two_commands_that_do_everything() -> None:
+def test_the_readme_is_short_and_begins_with_the_two_main_commands() -> None:
     readme = README.read_text()
     first = re.search(r"```console\n(.*?)```", readme, re.DOTALL)
     assert first is not None
@@ -129,7 +129,7 @@ def test_every_file_that_is_mentioned_exists(document: Path) -> None:
     assert [path for path, exists in zip([*paths, *modules], found, strict=True) if not exists] == []
 
 
-def test_the_settings_table_is_the_settings() -> None:
+def test_the_settings_table_lists_every_setting() -> None:
     """Every variable, its default and its meaning, in the code's order and words."""
     assert shown_settings_table() == settings_table()
 
@@ -141,7 +141,7 @@ def test_the_table_of_errors_has_every_type_of_problem() -> None:
     assert set(re.findall(r"^\| \d+ \| `([a-z-]+)` \|", table, re.MULTILINE)) == kinds
 
 
-def test_the_table_of_endpoints_is_what_the_service_serves() -> None:
+def test_the_table_of_endpoints_lists_the_served_routes() -> None:
     shown = re.findall(r"^\| `([A-Z]+) (/\S*)` \|", HTTP_API, re.MULTILINE)
     served = {
         (method, route.path)
@@ -152,7 +152,7 @@ def test_the_table_of_endpoints_is_what_the_service_serves() -> None:
     assert sorted(shown) == sorted(served - {("HEAD", path) for _, path in served})
 
 
-def test_the_table_of_metrics_is_what_the_service_exposes(service: Service) -> None:
+def test_the_table_of_metrics_lists_the_exposed_metrics(service: Service) -> None:
     operations = (ROOT / "docs" / "operations.md").read_text()
     shown = set(re.findall(r"^\| `(gsh_\w+)` \|", operations, re.MULTILINE))
     metrics = httpx.get(f"{service.url}/metrics", timeout=PATIENCE).text
@@ -161,12 +161,12 @@ def test_the_table_of_metrics_is_what_the_service_exposes(service: Service) -> N
     assert shown == set(exposed)
 
 
-def test_the_picture_of_the_imports_is_that_of_the_code() -> None:
+def test_the_picture_of_the_imports_matches_the_code() -> None:
     """``python -m tests.documents`` draws it again."""
     assert FIGURE.read_text() == drawn()
 
 
-def test_the_errors_in_the_note_on_noise_are_those_of_the_table_in_use() -> None:
+def test_the_errors_in_the_note_on_noise_match_the_table_in_use() -> None:
     note, table = (ROOT / "docs" / "math" / "noise.md").read_text(), quantiles.table()
     rows = re.findall(r"^\| ([\d.e-]+) \| ([\d.]+) \| .* \| ([\d.e-]+) \|$", note, re.MULTILINE)
     words = np.array([int(float(q) * 2**64) for q, _, _ in rows], np.int64)

@@ -47,7 +47,7 @@ def test_ordinary_tests_run_together(door: dict[str, Path]) -> None:
         each.leave()
 
 
-def test_no_test_runs_beside_one_that_is_alone(door: dict[str, Path]) -> None:
+def test_no_test_runs_at_the_same_time_as_one_marked_alone(door: dict[str, Path]) -> None:
     """Many of both kinds, over and over; whoever is inside writes down whom it met."""
     inside: list[bool] = []
     met: list[tuple[bool, list[bool]]] = []
@@ -72,7 +72,7 @@ def test_no_test_runs_beside_one_that_is_alone(door: dict[str, Path]) -> None:
     assert [others for alone, others in met if (alone or True in others) and len(others) > 1] == []
 
 
-def test_one_that_waits_to_be_alone_is_let_in_before_those_after_it(door: dict[str, Path]) -> None:
+def test_a_waiting_alone_test_runs_before_later_tests(door: dict[str, Path]) -> None:
     """Else a stream of ordinary tests would keep it waiting to the end."""
     first = Test(door, alone=False)
     assert first.entered.wait(PATIENCE)

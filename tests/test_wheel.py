@@ -75,7 +75,7 @@ def test_the_wheel_is_typed_licensed_and_of_this_version(python: Path) -> None:
     assert printed(python, SAYS_WHAT_IT_IS) == f"{VERSION} True Apache-2.0 ['LICENSE']"
 
 
-def test_the_service_says_the_same_version() -> None:
+def test_the_service_has_the_version_of_the_wheel() -> None:
     assert printed(PYTHON, "import app.version; print(app.version.VERSION)") == VERSION
 
 
@@ -106,7 +106,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.parametrize(("python", "package"), [(LIBRARY, "gsh"), (PYTHON, "gsh"), (PYTHON, "app")])
-def test_the_wheel_is_what_runs(python: Path, package: str) -> None:
+def test_the_service_runs_from_the_wheel(python: Path, package: str) -> None:
     """Not the checkout: the package is found in the environment."""
     found = printed(python, f"import {package}; print({package}.__file__)")
 

@@ -79,7 +79,7 @@ def with_budget(place: Path, **settings: Any) -> Client:
 
 
 @pytest.mark.parametrize(("path", "body"), LONG_REQUESTS.values(), ids=LONG_REQUESTS)
-def test_a_long_request_lets_a_short_one_pass(path: str, body: Json, tmp_path: Path) -> None:
+def test_a_short_request_is_answered_before_a_long_one(path: str, body: Json, tmp_path: Path) -> None:
     """Both run in one event loop, the long one first; the order in which they are answered tells."""
     answered: list[str] = []
 
@@ -100,7 +100,7 @@ def test_a_long_request_lets_a_short_one_pass(path: str, body: Json, tmp_path: P
     assert answered == ["short", "short", "long"]
 
 
-def test_503_when_all_workers_are_taken_and_none_may_wait(tmp_path: Path) -> None:
+def test_a_request_is_503_if_all_workers_are_busy_and_the_queue_is_full(tmp_path: Path) -> None:
     """The refused request is told when to come back, others are served, and afterwards there is room again."""
     client, meeting = Client(heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
 
@@ -121,7 +121,7 @@ def test_503_when_all_workers_are_taken_and_none_may_wait(tmp_path: Path) -> Non
     client.together(scenario)
 
 
-def test_no_accounting_waits_behind_a_release(tmp_path: Path) -> None:
+def test_accounting_does_not_wait_for_releases(tmp_path: Path) -> None:
     """All workers for releases are taken, and none may wait for one; how long one takes is nobody else's to know."""
     client, meeting = with_budget(tmp_path, heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
 
@@ -208,7 +208,7 @@ def request_scope(path: str, length: int) -> Json:
     }
 
 
-def test_many_at_once_get_what_each_alone_gets() -> None:
+def test_concurrent_requests_get_the_same_answers_as_single_ones() -> None:
     """Sixty concurrent requests of all kinds, workers and event loop together."""
     bodies = [
         {"mechanism": CASE_STUDY | {"c_u": 100 * (k + 1)}, "epsilon": 0.1 + k / 100, "theorem": k % 2 == 0}

@@ -50,7 +50,7 @@ def test_a_client_that_hangs_up_is_no_server_error() -> None:
     assert client.metrics()['gsh_requests_total{method="POST",route="/account/exact",status="400"}'] == 1
 
 
-def test_a_request_cut_off_by_a_shutdown_is_told_503(tmp_path: Path) -> None:
+def test_a_request_cut_off_by_a_shutdown_is_503(tmp_path: Path) -> None:
     """Not a bare 500 from the server. The request waits for a worker, and all are taken."""
     client, meeting = Client(), Meeting(tmp_path)
     pool = client.app.state.services.accounting

@@ -21,13 +21,13 @@ GETS += ["/problems", "/problems/busy"]
 
 
 @pytest.mark.parametrize("path", POSTS)
-def test_400_for_what_is_not_json(client: Client, path: str) -> None:
+def test_a_body_that_is_not_json_is_400(client: Client, path: str) -> None:
     assert problem_errors(client.post(path, b'{"mechanism": '), 400, "invalid-json") == {}
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 @pytest.mark.parametrize("path", ["/nothing", "/account", "/account/exactly", "/swagger/nothing", f"/{SECRET}"])
-def test_404_for_what_does_not_exist(client: Client, method: str, path: str) -> None:
+def test_an_unknown_path_is_404(client: Client, method: str, path: str) -> None:
     """Whatever the method."""
     response = client.request(method, path)
 
@@ -43,7 +43,7 @@ def test_404_for_what_does_not_exist(client: Client, method: str, path: str) -> 
         ("POST", "/swagger/swagger-ui.css", "GET"),
     ],
 )
-def test_405_says_what_is_allowed(client: Client, method: str, path: str, allowed: str) -> None:
+def test_405_lists_the_allowed_methods(client: Client, method: str, path: str, allowed: str) -> None:
     response = client.request(method, path)
 
     problem_errors(response, 405, "method-not-allowed")
@@ -126,7 +126,7 @@ def test_415_for_a_body_of_another_media_type(client: Client, path: str, media_t
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
-def test_json_is_json_however_the_media_type_is_written(client: Client, media_type: str) -> None:
+def test_every_spelling_of_the_json_media_type_is_accepted(client: Client, media_type: str) -> None:
     response = client.request("POST", "/account/exact", content=BODY, headers={"content-type": media_type})
 
     assert response.status_code == 200
@@ -146,7 +146,7 @@ def test_422_has_a_type_for_each_of_its_three_reasons(client: Client) -> None:
     assert set(problem_errors(beyond, 422, "limit-exceeded")) == {"/theorem"}
 
 
-def test_500_tells_nothing_of_what_went_wrong() -> None:
+def test_500_does_not_reveal_the_exception() -> None:
     app = create_app(Settings())
 
     @app.get("/broken", dependencies=[PUBLIC])
@@ -160,7 +160,7 @@ def test_500_tells_nothing_of_what_went_wrong() -> None:
     assert "Traceback" not in response.text
 
 
-def test_the_log_line_of_an_exception_says_where_and_not_what() -> None:
+def test_the_log_line_of_an_exception_has_its_place_and_not_its_message() -> None:
     """Exception messages may hold what was posted, and so may the exceptions they were raised from."""
     try:
         try:

@@ -103,7 +103,7 @@ def told(answers: list[httpx.Response]) -> Counter[tuple[int, str]]:
     return Counter(zip((answer.status_code for answer in answers), kinds, strict=True))
 
 
-def test_of_300_altered_replays_at_once_at_most_ten_are_compared_and_the_owner_is_let_in_soon(guarded: Guarded) -> None:
+def test_of_300_simultaneous_guesses_at_most_ten_are_compared_and_the_owner_is_answered_soon(guarded: Guarded) -> None:
     """By the client that paid and by another, half each; none of them hits the true count."""
     first = guarded.release(guarded.owner, "altered")
     keys = (guarded.owner, guarded.stranger)
@@ -120,7 +120,7 @@ def test_of_300_altered_replays_at_once_at_most_ten_are_compared_and_the_owner_i
     assert guarded.release(guarded.owner, "altered") == first
 
 
-def test_300_guesses_of_another_client_do_not_keep_the_owner_out(guarded: Guarded) -> None:
+def test_300_guesses_of_another_client_do_not_block_the_owner(guarded: Guarded) -> None:
     """One of the guesses is right, and is told only if it is among the first few."""
     first = guarded.release(guarded.owner, "guessed")
     guesses = [(guarded.stranger, body(TRUE_COUNT - 150 + number)) for number in range(300)]
@@ -133,7 +133,7 @@ def test_300_guesses_of_another_client_do_not_keep_the_owner_out(guarded: Guarde
     assert guarded.release(guarded.owner, "guessed") == first
 
 
-def test_guesses_at_a_charge_are_counted_alike(guarded: Guarded) -> None:
+def test_guesses_at_a_charge_are_counted_too(guarded: Guarded) -> None:
     guarded.release(guarded.owner, "charged")
     guesses = [(guarded.stranger, {"mechanism": CASE_STUDY | {"sigma": 2000 + number}}) for number in range(60)]
 

@@ -49,7 +49,7 @@ def test_the_advice_of_an_impossible_target_makes_it_possible(client: Client, dr
     assert response.status_code == 200, response.text
 
 
-def test_advice_never_speaks_of_columns_where_there_are_none(client: Client) -> None:
+def test_advice_without_columns_never_mentions_columns(client: Client) -> None:
     """At ε = 0 and the smallest δ, σ would have to exceed the largest double; no μ₀ can be made smaller."""
     response = client.post("/calibrate", {"mechanism": {"c_u": 10**18, "tau": 1}, "epsilon": 0, "delta": 5e-324})
 

@@ -111,7 +111,7 @@ runpy.run_module("app", run_name="__main__", alter_sys=True)
 """
 
 
-def test_a_full_spool_is_503_and_frees_what_it_took(tmp_path: Path) -> None:
+def test_a_full_spool_is_503_and_is_freed(tmp_path: Path) -> None:
     """No file may grow past two megabytes: neither the upload of the first nor the answer of the second fits."""
     with Service("-c", FULL_DISK, temporary=tmp_path) as service:
         for _ in range(3):

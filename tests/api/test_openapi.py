@@ -66,7 +66,7 @@ def test_the_committed_document_is_the_generated_one() -> None:
 
 
 @pytest.mark.parametrize(("label", "operation", "body"), EXAMPLES.values(), ids=EXAMPLES)
-def test_every_example_of_a_request_works_as_it_stands(client: Client, label: str, operation: Json, body: Json) -> None:
+def test_every_example_of_a_request_works_unchanged(client: Client, label: str, operation: Json, body: Json) -> None:
     """It is valid by the document's own schema, is answered, and the answer is valid by its schema."""
     validator(json_content(operation)["schema"]).validate(body)
     method, path = label.replace("{id}", "examples").split(" ")
@@ -87,7 +87,7 @@ def test_every_operation_with_a_json_body_has_named_examples(label: str) -> None
     assert all(example["summary"] for example in examples.values())
 
 
-def test_the_example_of_a_form_works_as_it_stands(client: Client) -> None:
+def test_the_example_of_a_form_works_unchanged(client: Client) -> None:
     """With a table of the columns that it names."""
     described = OPERATIONS["POST /release/table"]["requestBody"]["content"]["multipart/form-data"]
     request = described["example"]["request"]
@@ -118,7 +118,7 @@ def test_every_property_is_described_for_people(described: Json) -> None:
 
 
 @pytest.mark.parametrize("model", [Problem, ProblemError, BudgetProblem, *models()], ids=lambda model: model.__name__)
-def test_no_title_is_left_to_be_made_from_a_name(model: type[BaseModel]) -> None:
+def test_every_field_has_its_own_title(model: type[BaseModel]) -> None:
     """pydantic would print tau_star as «Tau Star»."""
     for field in model.model_fields.values():
         assert field.title

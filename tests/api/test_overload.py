@@ -126,7 +126,7 @@ def test_a_second_head_has_as_much_time_as_the_first(service: Service) -> None:
 
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 1000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n5\r\n"])
-def test_a_body_that_does_not_go_on_ends_its_connection(service: Service, framing: bytes) -> None:
+def test_a_body_that_stops_arriving_ends_its_connection(service: Service, framing: bytes) -> None:
     assert problem(told(service, HEAD + framing + b'{"me')) == (408, "request-timeout")
 
 
@@ -141,7 +141,7 @@ def test_a_body_that_does_not_go_on_ends_its_connection(service: Service, framin
     ],
     ids=["no HTTP", "another version", "an endless chunk extension", "no length", "two thousand requests at once"],
 )
-def test_what_cannot_be_read_is_refused_and_leaves_nothing_in_the_log(service: Service, sent: bytes) -> None:
+def test_invalid_http_is_refused_and_not_logged(service: Service, sent: bytes) -> None:
     before = len(service.log)
     answers = told(service, sent)
 
@@ -150,7 +150,7 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing_in_the_log(service: S
     assert service.log[before:] == []
 
 
-def test_a_flood_of_requests_at_once_is_neither_kept_nor_done(tmp_path: Path) -> None:
+def test_a_flood_of_pipelined_requests_takes_bounded_work_and_memory(tmp_path: Path) -> None:
     """Fourteen thousand requests fit into what is read at once."""
     flood = b"GET /version HTTP/1.1\r\n\r\n" * 10_000
     with Service(temporary=tmp_path) as service, ExitStack() as stack:
@@ -184,7 +184,7 @@ def test_an_upgrade_to_websocket_gets_a_problem_document_and_leaves_nothing_in_t
     assert service.log[before:] == []
 
 
-def test_other_upgrades_are_not_taken_up(service: Service) -> None:
+def test_other_upgrades_are_ignored(service: Service) -> None:
     """As curl asks when it would like HTTP/2."""
     headers = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAMAAABkAAQAAP__"}
 
@@ -275,7 +275,7 @@ def unfinished(service: Service, size: int, path: str = "/release") -> socket.so
     return connection
 
 
-def test_unfinished_bodies_take_no_more_than_was_set_aside_for_them(tmp_path: Path) -> None:
+def test_unfinished_bodies_take_bounded_memory(tmp_path: Path) -> None:
     """Of three large bodies, where there is room for two, one is refused; small ones are let in all the same."""
     with Service(temporary=tmp_path, max_release_bytes=str(MIB)) as service, ExitStack() as stack:
         held = [stack.enter_context(closing(unfinished(service, MIB))) for _ in range(3)]

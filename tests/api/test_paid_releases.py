@@ -104,7 +104,9 @@ def _without_budget(bank: Bank, post: Post, groups: Json) -> httpx.Response:
 
 
 @each_kind
-def test_what_does_not_fit_is_refused_before_any_noise(bank: Bank, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_over_budget_is_refused_before_any_noise(
+    bank: Bank, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bank.put("web", LIMIT | {"delta": 1e-6})
     drawn = []
     monkeypatch.setattr("app.service.releases.operating_system", drawn.append)
@@ -135,7 +137,7 @@ def test_an_unknown_budget_is_404(bank: Bank, post: Post) -> None:
     problem_errors(post(bank, "first", budget="none"), 404, "unknown-budget")
 
 
-def test_two_at_once_share_one_answer(bank: Bank) -> None:
+def test_simultaneous_requests_share_one_answer(bank: Bank) -> None:
     body = {"mechanism": CASE_STUDY, "budget": "web", "groups": GROUPS}
 
     async def scenario(http: httpx.AsyncClient) -> list[httpx.Response]:
@@ -149,7 +151,7 @@ def test_two_at_once_share_one_answer(bank: Bank) -> None:
     assert bank.budget()["spent"]["releases"] == 1
 
 
-def test_nothing_of_the_groups_is_in_the_ledger_but_the_answer(tmp_path: Path) -> None:
+def test_the_ledger_stores_the_answer_and_no_other_part_of_the_groups(tmp_path: Path) -> None:
     """Neither the group that is dropped, nor a true count, nor a hash that could be tried without the secret."""
     bank = Bank(str(tmp_path / "ledger.sqlite3"))
     dropped = {"keys": ["kept", "s3ntinel"], "counts": [918273645, 3]}

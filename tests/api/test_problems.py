@@ -37,7 +37,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_every_kind_that_the_code_has_is_listed() -> None:
+def test_every_kind_in_the_code_is_listed() -> None:
     """A kind that is written but not in the list would have no page."""
     written = [value for value in vars(kinds).values() if isinstance(value, kinds.Kind)]
 
@@ -47,7 +47,7 @@ def test_every_kind_that_the_code_has_is_listed() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_type_leads_to_what_happened_and_what_to_do(client: Client, name: str) -> None:
+def test_every_problem_type_has_an_explanation_and_advice(client: Client, name: str) -> None:
     (kind,) = (each for each in KINDS if each.name == name)
 
     response = client.get(kind.type)
@@ -116,7 +116,7 @@ def test_the_list_links_to_every_page_and_every_page_back_with_relative_links(cl
         ("application/problem+json", False),
     ],
 )
-def test_html_is_for_those_who_prefer_it(client: Client, accept: str, is_html: bool) -> None:
+def test_a_client_that_prefers_html_gets_html(client: Client, accept: str, is_html: bool) -> None:
     response = client.request("GET", "/problems/busy", headers={"accept": accept})
 
     assert response.headers["content-type"].startswith("text/html" if is_html else "application/json")
@@ -124,14 +124,14 @@ def test_html_is_for_those_who_prefer_it(client: Client, accept: str, is_html: b
 
 @pytest.mark.parametrize("name", ["nothing", "Busy", "busy.html", "%3Cscript%3E"])
 @pytest.mark.parametrize("accept", ["*/*", BROWSER])
-def test_there_is_no_page_for_what_is_no_problem(client: Client, name: str, accept: str) -> None:
+def test_an_unknown_problem_is_404(client: Client, name: str, accept: str) -> None:
     response = client.request("GET", f"/problems/{name}", headers={"accept": accept})
 
     problem_errors(response, 404, "not-found")
     assert "script" not in response.text
 
 
-def test_a_status_without_a_kind_has_the_type_that_the_standard_has_for_it() -> None:
+def test_a_status_without_a_kind_has_the_type_about_blank() -> None:
     """RFC 9457, section 4.2.1: about:blank, and the title is the phrase of the status."""
     app: FastAPI = create_app(Settings())
 

@@ -88,7 +88,7 @@ uvicorn.run(app, port=0, access_log=False, log_config=log_config("info"))
 """
 
 
-def test_the_log_of_a_failure_says_where_and_not_what(tmp_path: Path) -> None:
+def test_the_log_of_a_failure_has_the_place_and_not_the_message(tmp_path: Path) -> None:
     with Service("-c", BROKEN, temporary=tmp_path) as service:
         response = service.get("/broken")
         failure = service.wait_for(lambda line: line["level"] == "error")
@@ -103,7 +103,7 @@ def test_the_log_of_a_failure_says_where_and_not_what(tmp_path: Path) -> None:
 COMPARE = {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6}
 
 
-def test_two_workers_serve_and_either_of_them_tells_of_both(tmp_path: Path) -> None:
+def test_each_of_two_workers_exposes_the_metrics_of_both(tmp_path: Path) -> None:
     with Service(temporary=tmp_path, workers="2") as service:
         for _ in range(2):
             service.wait_for_message("Application startup complete")

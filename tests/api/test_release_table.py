@@ -84,7 +84,7 @@ def test_the_certificate_is_that_of_release(client: Client, kind: str) -> None:
         assert certificate[name] == expected[name]
 
 
-def test_pyarrow_reads_what_it_wrote(client: Client) -> None:
+def test_pyarrow_writes_and_reads(client: Client) -> None:
     table = pq.read_table(io.BytesIO(answer(client, as_parquet(TABLE)).content))
 
     assert list(zip(table["url"].to_pylist(), table["country"].to_pylist(), strict=True)) == SORTED_KEYS
@@ -194,7 +194,7 @@ STREAM = as_stream(TABLE)
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_is_no_release_is_refused_and_not_echoed(
+def test_an_invalid_request_or_table_is_refused_and_not_echoed(
     client: Client, files: Any, status: int, kind: str, pointer: str | None
 ) -> None:
     response = post(client, files)
@@ -211,7 +211,7 @@ def test_what_is_no_release_is_refused_and_not_echoed(
     [([1, -2], "from 0 to 2^53"), ([1, None], "missing"), ([1.5, 2], "integer type"), ([1, 2**53 + 1], "2^53")],
     ids=str,
 )
-def test_counts_that_are_none_are_refused(client: Client, kind: str, counts: list[Any], detail: str) -> None:
+def test_invalid_counts_are_refused(client: Client, kind: str, counts: list[Any], detail: str) -> None:
     table = pa.table({"url": ["s3ntinel", "b"], "country": ["US", "FR"], "users": counts})
 
     response = post(client, form(as_bytes(kind, table)))
@@ -240,7 +240,7 @@ def test_another_media_type_is_415(client: Client) -> None:
     ],
     ids=["no boundary", "cut off", "no form", "a part cut off", "a part without a name"],
 )
-def test_what_is_no_form_is_400(client: Client, body: bytes, media_type: str) -> None:
+def test_an_invalid_form_is_400(client: Client, body: bytes, media_type: str) -> None:
     response = raw(client, body, media_type)
 
     assert problem_errors(response, 400, "invalid-multipart") == {}
@@ -292,7 +292,7 @@ def spooled(pid: int) -> list[str]:
     return [name for name in names if "deleted" in name]
 
 
-def test_a_release_whose_process_is_killed_is_told_to_come_back(tmp_path: Path) -> None:
+def test_a_release_whose_worker_is_killed_is_503(tmp_path: Path) -> None:
     """Nothing of the table stays behind, and the next release starts a new process."""
     with Service(temporary=tmp_path) as service:
         assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
@@ -314,7 +314,7 @@ def test_a_release_whose_process_is_killed_is_told_to_come_back(tmp_path: Path) 
         assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
 
 
-def test_the_process_that_releases_ends_with_the_service_even_when_that_is_killed(tmp_path: Path) -> None:
+def test_the_release_worker_ends_with_a_killed_service(tmp_path: Path) -> None:
     with Service(temporary=tmp_path) as service:
         assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
         compare = {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6}
@@ -328,7 +328,7 @@ def test_the_process_that_releases_ends_with_the_service_even_when_that_is_kille
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_small_file_that_unpacks_to_more_than_there_is_room_for_is_413() -> None:
+def test_a_small_file_that_unpacks_to_too_much_memory_is_413() -> None:
     """Ten gigabytes from a few kilobytes, of which few are ever there: the process may not take so much."""
     length = 10**5
     texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), pa.array(["x" * length]))

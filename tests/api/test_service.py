@@ -30,7 +30,7 @@ def test_a_service_whose_arithmetic_is_off_by_one_bit_is_alive_but_not_ready(
     assert client.get("/healthz").status_code == 200
 
 
-def test_the_version_names_what_a_number_rests_on(client: Client) -> None:
+def test_the_version_names_the_service_python_and_flint(client: Client) -> None:
     version = client.get("/version").json()
 
     assert set(version) == {"service", "python", "flint"}

@@ -192,7 +192,7 @@ def test_equal_floating_point_keys_have_equal_bytes(kind: pa.DataType, encoding:
 @pytest.mark.parametrize(
     "kind", [pa.int64(), pa.decimal128(20), pa.float64(), pa.timestamp("us"), pa.binary(3)], ids=str
 )
-def test_what_lies_under_a_null_is_overwritten(kind: pa.DataType) -> None:
+def test_bytes_under_a_null_are_overwritten(kind: pa.DataType) -> None:
     """Arrow itself leaves old contents of memory there. The test puts a mark there."""
     width = kind.bit_width // 8
     validity = pa.py_buffer(bytes([0b101]))

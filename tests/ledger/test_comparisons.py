@@ -44,7 +44,7 @@ def test_five_guesses_are_compared_and_the_rest_are_not_even_if_right(ledger: Le
     assert outcome(ledger, paid(client=STRANGER), charging=charging) is TooManyComparisons
 
 
-def test_the_client_that_paid_is_let_in_while_another_guesses(ledger: Ledger) -> None:
+def test_the_client_that_paid_is_answered_while_another_guesses(ledger: Ledger) -> None:
     for number in range(50):
         outcome(ledger, paid(request=f"guess {number}", client=STRANGER))
 
@@ -77,7 +77,7 @@ def test_each_idempotency_key_has_counts_of_its_own(ledger: Ledger) -> None:
     assert outcome(ledger, paid(key="second", client=STRANGER)) == b"another answer"
 
 
-def test_a_clock_that_is_set_back_keeps_nobody_out_for_longer(ledger: Ledger) -> None:
+def test_a_clock_that_is_set_back_makes_no_wait_longer(ledger: Ledger) -> None:
     for number in range(20):
         outcome(ledger, paid(request=f"guess {number}"), MUCH_LATER)
 

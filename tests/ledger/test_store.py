@@ -37,7 +37,7 @@ def test_a_budget_is_made_once_and_changed_by_a_recorded_act(ledger: Ledger) -> 
     assert ledger.verify("web")[1] is None
 
 
-def test_one_charge_is_what_exact_accounting_says(ledger: Ledger) -> None:
+def test_one_charge_costs_the_exact_delta(ledger: Ledger) -> None:
     charge(ledger, paid())
     budget, parts = ledger.budget("web")
 
@@ -180,7 +180,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("tampering", TAMPERING)
-def test_the_chain_shows_whatever_is_changed_behind_its_back(ledger: Ledger, ledger_url: str, tampering: str) -> None:
+def test_the_chain_shows_every_change_made_in_the_database(ledger: Ledger, ledger_url: str, tampering: str) -> None:
     charge(ledger, paid(key="a"), bytes(SMALL_BYTES + 1))
     charge(ledger, paid(key="b"))
     assert ledger.verify("web")[1] is None
@@ -192,7 +192,7 @@ def test_the_chain_shows_whatever_is_changed_behind_its_back(ledger: Ledger, led
     assert ledger.verify("web")[1] is not None
 
 
-def test_an_entry_of_an_earlier_version_is_compared_by_what_it_records(ledger: Ledger) -> None:
+def test_an_entry_of_an_earlier_version_is_verified_by_its_recorded_fields(ledger: Ledger) -> None:
     """Neither the request nor the type and size of the answer were in the payload."""
     cost, digest = cost_of(URLS), hashlib.sha256(b"42").hexdigest()
     with ledger._connections.transaction() as execute:
@@ -211,7 +211,7 @@ def test_an_entry_of_an_earlier_version_is_compared_by_what_it_records(ledger: L
     assert ledger.verify("web")[1] == Fault(2, "has another answer than the one that was paid for")
 
 
-def test_a_history_whose_budget_is_gone_is_found(ledger: Ledger, ledger_url: str) -> None:
+def test_a_history_without_its_budget_is_found(ledger: Ledger, ledger_url: str) -> None:
     charge(ledger, paid())
     with ledger._connections.transaction() as execute:
         for statement in ("DELETE FROM answer_parts", "DELETE FROM entries", "DELETE FROM budgets"):
@@ -235,7 +235,7 @@ def test_a_history_whose_budget_is_gone_is_found(ledger: Ledger, ledger_url: str
     assert fault == Fault(0, "is gone, though there are entries of its history")
 
 
-def test_bytes_where_text_should_be_are_a_fault(tmp_path: Path) -> None:
+def test_bytes_in_a_text_column_are_a_fault(tmp_path: Path) -> None:
     """SQLite keeps whatever it is given."""
     ledger = open_ledger(str(tmp_path / "other.sqlite3"), "a secret for tests")
     ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
@@ -261,7 +261,7 @@ def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None
     assert set(entry.shown) == {"release", "mu_squared", "hazard", "key", "answer", "media_type", "size"}
 
 
-def test_a_charge_below_its_cost_is_found_though_the_chain_is_made_anew(ledger: Ledger) -> None:
+def test_a_charge_below_its_cost_is_found_even_with_recomputed_hashes(ledger: Ledger) -> None:
     """Whoever can write to the database can hash as well, but not make a release cheaper than it is."""
     limit = Limit(1.0, 1e-4)
     budget = Budget("web", limit, "").with_limit(limit, "", AT)

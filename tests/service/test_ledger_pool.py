@@ -118,7 +118,7 @@ def test_a_charge_and_a_reader_do_not_wait_for_verifications(bank: Bank, monkeyp
     assert bank.together(scenario) == [200] * 7
 
 
-def test_many_who_ask_at_once_open_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simultaneous_calls_open_the_ledger_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
     def counting(place: str, *arguments: Any) -> Ledger:
@@ -137,7 +137,7 @@ def test_many_who_ask_at_once_open_it_once(tmp_path: Path, monkeypatch: pytest.M
     ledger_pool.close()
 
 
-def test_too_many_who_write_leave_room_for_those_who_read(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_are_served_while_the_queue_of_writers_is_full(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bank.app.state.services.ledger_pool._writing, "_room", 0)
 
     assert bank.put("web", LIMIT).status_code == 503

@@ -46,7 +46,7 @@ def test_a_parcel_is_built_when_it_is_opened_and_not_on_its_way() -> None:
     assert built == [1]
 
 
-def test_a_parcel_is_open_to_who_made_it() -> None:
+def test_the_process_that_made_a_parcel_can_open_it() -> None:
     value = object()
 
     assert Parcel(value).open() is value
@@ -60,7 +60,7 @@ def test_bytes_of_any_length_arrive(length: int) -> None:
     assert bare == parcel.open() == nested["parcel"].open() == content
 
 
-def test_what_cannot_be_packed_is_an_error_of_the_sender() -> None:
+def test_a_value_that_cannot_be_pickled_is_an_error_in_the_sender() -> None:
     here, there = Pipe()
     with pytest.raises((pickle.PicklingError, AttributeError)):
         send(here, Parcel(lambda: None))
