@@ -1,4 +1,4 @@
-"""Links between the documents lead somewhere: files, and headings inside them."""
+"""Links between the documents lead to existing files and headings."""
 
 import re
 from pathlib import Path

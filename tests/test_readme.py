@@ -44,13 +44,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def said(service: Service) -> dict[str, list[Any]]:
-    """What the service answers to the commands of each document, in their order."""
+    """The service's answers to the commands of each document, in order."""
     return {name: answers(service.url, found) for name, found in TRANSCRIPTS.items()}
 
 
 @pytest.mark.parametrize(("document", "place"), PLACES, ids=[f"{name}-{place}" for name, place in PLACES])
 def test_each_curl_command_gives_the_answer_shown(said: dict[str, list[Any]], document: str, place: int) -> None:
-    """To the last digit, except for what is random."""
+    """To the last digit, except for random numbers."""
     transcript = TRANSCRIPTS[document][place]
     assert transcript.headers["Content-Type"] == "application/json"
 
@@ -84,7 +84,7 @@ def test_the_curl_command_for_a_table_works(service: Service) -> None:
 
 
 def test_the_tour_has_every_endpoint_with_a_body() -> None:
-    """Someone who has only curl can begin."""
+    """A reader needs only curl."""
     paths = create_app(Settings()).openapi()["paths"]
     with_body = {path for path, item in paths.items() if item.keys() & {"post", "put"}}
 

@@ -1,7 +1,7 @@
-"""The wheel is all there is to install: the base is the library, and the extra ``service`` is the service.
+"""The wheel is all that is installed: the base is the library, and the extra ``service`` is the service.
 
-``make test`` builds the wheel and two environments, which hold it with what it declares and nothing else. They are used
-outside the checkout: as near to an executor and to the container as one can get without them.
+``make test`` builds the wheel and two environments, which have only the wheel and its dependencies. The tests use
+them outside of the checkout, like an executor or the container.
 """
 
 import json
@@ -27,7 +27,7 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["versi
 
 
 def printed(python: Path, program: str) -> str:
-    """What a program prints in one of the environments, far from the checkout."""
+    """The output of a program in one of the environments, outside of the checkout."""
     assert python.exists(), "run `make test`, which builds the environments of the wheel"
     done = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True, check=True, cwd="/")
     return done.stdout.strip()

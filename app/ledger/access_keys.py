@@ -29,7 +29,7 @@ _SEALS = "access_keys"
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """What is stored of an access key. ``budgets`` is empty if it is bound to none."""
+    """The stored part of an access key. ``budgets`` is empty if it is bound to none."""
 
     id: str
     hash: str
@@ -70,7 +70,7 @@ class SealedKeys:
 
 
 def new_key(scopes: frozenset[str], budgets: frozenset[str], note: str, at: str) -> tuple[str, AccessKey]:
-    """A new access key, which is shown only once, and what is stored of it."""
+    """A new access key, which is shown only once, and its stored part."""
     name = secrets.token_hex(4)
     key = f"gsh_{name}_{secrets.token_urlsafe(32)}"
     return key, AccessKey(name, hash_of(key), scopes, budgets, note, at)

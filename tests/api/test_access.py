@@ -1,4 +1,4 @@
-"""Access: keys with scopes, bound to budgets; loopback alone without them; failures counted and slowed down."""
+"""Access control: access keys with scopes and budgets; only loopback without them; a limit on failures."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ OPEN = [("POST", path) for path in ("/account/exact", "/account/add-deltas", "/c
 
 
 class Guarded(Bank):
-    """A service with a budget and keys."""
+    """A service with a budget and access keys."""
 
     def make_key(self, *scopes: str, budgets: tuple[str, ...] = ()) -> str:
         key, kept = new_key(frozenset(scopes), frozenset(budgets), "", "2026-11-16T12:00:00Z")
@@ -156,7 +156,7 @@ def test_a_revoked_key_is_refused_and_others_are_not(guarded: Guarded) -> None:
 
 
 def test_after_the_last_access_key_is_revoked_an_access_key_is_still_needed(guarded: Guarded) -> None:
-    """Not even to this machine: who revokes a key wants fewer to come in, not more."""
+    """Also on this machine: to revoke an access key must never open the service."""
     key = guarded.make_key("release")
     guarded.revoke(key)
 
@@ -212,7 +212,7 @@ def test_without_access_keys_a_loopback_host_name_is_accepted(guarded: Guarded, 
     ],
 )
 def test_without_access_keys_a_foreign_host_name_is_refused(guarded: Guarded, host: str) -> None:
-    """DNS rebinding: a page's own name resolves to 127.0.0.1, and its script asks as from this machine."""
+    """DNS rebinding: the name of a page resolves to 127.0.0.1, so its script sends requests from this machine."""
     refused = ask_from("127.0.0.1", guarded, "/budgets", host=host)
 
     problem_errors(refused, 403, "not-allowed")
@@ -229,7 +229,7 @@ def test_without_access_keys_a_foreign_host_name_is_refused(guarded: Guarded, ho
     ],
 )
 def test_without_access_keys_a_page_of_another_site_is_refused(guarded: Guarded, origin: str, status: int) -> None:
-    """A browser on this machine sends what any page asks it to, and says which page in Origin."""
+    """A browser on this machine sends requests for any page, and names the page in Origin."""
     answer = ask_from("127.0.0.1", guarded, "/budgets", host="localhost:8000", origin=origin)
 
     assert answer.status_code == status
@@ -239,7 +239,7 @@ def test_without_access_keys_a_page_of_another_site_is_refused(guarded: Guarded,
 
 
 def test_with_an_access_key_host_and_origin_do_not_matter(guarded: Guarded) -> None:
-    """No browser adds a key by itself."""
+    """No browser adds an access key by itself."""
     headers = {"authorization": f"Bearer {guarded.make_key('release')}", "host": "a.example", "origin": "http://b"}
 
     assert ask_from("192.0.2.1", guarded, "/budgets", **headers).status_code == 200
@@ -268,7 +268,7 @@ def test_wrong_keys_are_counted_and_slowed_down_by_address(guarded: Guarded) -> 
 
 
 def test_wrong_keys_do_not_lock_out_a_right_one_from_the_same_address(guarded: Guarded) -> None:
-    """Behind one proxy all have one address; nobody there can shut the others out."""
+    """Clients behind one proxy share an address, and must not lock each other out."""
     right = {"authorization": f"Bearer {guarded.make_key('release')}"}
     wrong = {"authorization": "Bearer gsh_00000000_wrong"}
     for _ in range(20):
@@ -279,7 +279,7 @@ def test_wrong_keys_do_not_lock_out_a_right_one_from_the_same_address(guarded: G
 
 
 def test_forwarded_addresses_do_not_evade_the_limit_on_wrong_keys(tmp_path: Path) -> None:
-    """Anyone can write any address into a header; the connection's own cannot be chosen."""
+    """A client can write any address into a header, but cannot choose the address of its connection."""
     place = tmp_path / "ledger.sqlite3"
     assert keys_command(place, "create", "--scope", "release").returncode == 0
     with Service(temporary=tmp_path, ledger=str(place)) as service:
@@ -303,7 +303,7 @@ def test_without_access_keys_a_proxy_that_names_its_client_is_refused(guarded: G
 
 
 def test_a_full_admission_queue_is_503(guarded: Guarded) -> None:
-    """Access keys are read from the ledger, and there may be no room to ask it."""
+    """Access keys are read from the ledger, and its queue may be full."""
     guarded.make_key("release")
     guarded.app.state.services.ledger_pool._admitting._room = 0
 
@@ -314,7 +314,7 @@ def test_a_full_admission_queue_is_503(guarded: Guarded) -> None:
 
 
 def test_two_access_keys_in_one_request_are_refused(guarded: Guarded) -> None:
-    """A proxy in front may have checked the other one."""
+    """A proxy may have checked the other one."""
     key = f"Bearer {guarded.make_key('release')}"
     headers = [("authorization", key), ("authorization", "Bearer wrong")]
 
@@ -325,7 +325,7 @@ def test_two_access_keys_in_one_request_are_refused(guarded: Guarded) -> None:
 
 
 def test_a_network_of_ipv6_shares_its_attempts(guarded: Guarded) -> None:
-    """One machine has as many addresses of its /64 as it likes."""
+    """One machine can use all addresses of its /64."""
     guarded.make_key("release")
     wrong = {"authorization": "Bearer gsh_00000000_wrong"}
     statuses = [ask_from(f"2001:db8::{n:x}", guarded, "/budgets", **wrong).status_code for n in range(1, 13)]
@@ -373,20 +373,20 @@ def test_attempts_may_be_fewer_and_slower() -> None:
 
 
 def access_from(address: str, guarded: Guarded, **headers: str) -> Access:
-    """What the authorizer says of a request that reads budgets."""
+    """The access that the authorizer gives to a request that reads budgets."""
     encoded = [(name.encode(), value.encode()) for name, value in ({"host": "localhost"} | headers).items()]
     scope = {"type": "http", "client": (address, 1234), "headers": encoded}
     return guarded.together(lambda _http: guarded.app.state.services.authorizer.admit(scope, READS_BUDGETS))
 
 
 def test_access_has_the_client_its_scopes_and_its_budgets(guarded: Guarded) -> None:
-    """The client is the key where there is one, and else the address; without keys everything may be asked."""
+    """The client is the access key's id, or the address. Without access keys it has all scopes."""
     assert access_from("127.0.0.1", guarded) == Access(frozenset(), "127.0.0.1", frozenset(SCOPES))
     key = guarded.make_key("release", "account", budgets=("web",))
 
     with_key = access_from("192.0.2.1", guarded, authorization=f"Bearer {key}")
     assert with_key == Access(frozenset({"web"}), key.split("_")[1], frozenset({"release", "account"}))
-    with pytest.raises(KeyError):  # what the authorizer has not seen may do nothing
+    with pytest.raises(KeyError):  # a request that the authorizer has not seen has no access
         access_of({"type": "http", "client": ("127.0.0.1", 1)})
 
 
@@ -483,7 +483,9 @@ def test_the_reason_for_an_unavailable_ledger_is_logged_and_not_in_answers(tmp_p
     problem_errors(answer, 503, "ledger-unavailable")
     assert "secret" not in answer.text
     reasons = [line["message"] for line in service.log if line["logger"] == "app.ledger"]
-    assert reasons == ["the ledger is unavailable: the ledger was made with another secret"] * 2  # at start, and asked
+    assert (
+        reasons == ["the ledger is unavailable: the ledger was made with another secret"] * 2
+    )  # at start, and at the request
     assert SECRET not in service.output
 
 
@@ -516,7 +518,7 @@ def test_other_addresses_are_refused_at_start_until_a_key_exists(tmp_path: Path)
 
 
 def test_guesses_at_the_request_of_another_client_are_slowed_down(guarded: Guarded) -> None:
-    """The same request gets the stored answer and another 409, so who knows the key could try every count."""
+    """The same request gets the stored answer, another 409: with the idempotency key, a client could try counts."""
     owner, guesser = guarded.make_key("release"), guarded.make_key("release")
     key = {"idempotency-key": "weekly-46"}
     first = guarded.ask("POST", "/release", owner, PAID, **key)
@@ -537,7 +539,7 @@ def test_guesses_at_the_request_of_another_client_are_slowed_down(guarded: Guard
 def test_keys_that_the_service_did_not_seal_are_not_accepted_but_logged_and_counted(
     guarded: Guarded, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Put into the database, or given another scope there."""
+    """They were inserted into the database, or their scope was changed there."""
     honest, altered, mine = guarded.make_key("admin"), guarded.make_key("release"), "gsh_mine_of_my_own_making"
     services = guarded.app.state.services
 

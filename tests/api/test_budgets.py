@@ -1,4 +1,4 @@
-"""/budgets over HTTP, on both databases: limits, balances from both sides, previews, charges, histories."""
+"""/budgets over HTTP, on both databases: limits, remaining and spent amounts, previews, charges, histories."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ SECRET = "thirty-two characters at least, or more"
 
 
 class Bank(Client):
-    """A client with a ledger of its own and a budget in it."""
+    """A client with its own ledger and a budget in it."""
 
     def __init__(self, ledger_url: str) -> None:
         super().__init__(ledger=ledger_url, ledger_secret=SECRET)
@@ -147,7 +147,7 @@ def test_budgets_and_previews_have_the_used_share(bank: Bank) -> None:
     ],
 )
 def test_an_error_in_the_query_names_its_parameter(bank: Bank, query: str, parameter: str) -> None:
-    """There is no body that a pointer could point into."""
+    """There is no body for a pointer."""
     response = bank.get(f"/budgets/web{query}")
 
     errors = problem_errors(response, 422, "invalid-request")
@@ -223,7 +223,7 @@ def test_changes_of_the_limit_are_recorded_and_hold_at_once(bank: Bank) -> None:
 
 
 def test_a_typical_release_divides_a_budget_before_the_first(bank: Bank) -> None:
-    """Else the first one would: here plain Gaussian noise, which leaves thresholds an eighth of δ."""
+    """Otherwise the first release would: here plain Gaussian noise, which leaves an eighth of δ for thresholds."""
     s, d = double_below(SETTLED.caps.mu_squared), double_below(SETTLED.caps.hazard)
     for name in ("divided", "undivided"):
         bank.put(name, LIMIT | ({"mechanism": CASE_STUDY} if name == "divided" else {}))
@@ -255,7 +255,7 @@ def test_after_the_first_charge_a_budget_is_not_divided_again(bank: Bank) -> Non
     assert "at a time" in crossed["/delta"]
     assert bank.budget()["entries"] == 3
     assert bank.put("web", LIMIT | {"mechanism": gaussian, "epsilon": 2.0}).status_code == 200
-    assert bank.put("web", LIMIT | {"delta": 1e-6}).json()["promise"]["delta"] > 1e-4  # what was allowed before
+    assert bank.put("web", LIMIT | {"delta": 1e-6}).json()["promise"]["delta"] > 1e-4  # the limit before
 
 
 def test_a_history_comes_in_pages(bank: Bank) -> None:
@@ -325,7 +325,7 @@ def test_a_charge_needs_a_valid_idempotency_key(bank: Bank, key: str | None) -> 
 
 @pytest.mark.parametrize("releases", [1, 4])
 def test_calibrate_uses_exactly_the_remaining_budget(bank: Bank, releases: int) -> None:
-    """The answer can be charged that often, and not once more."""
+    """The answer can be charged exactly ``releases`` times."""
     bank.charge("a")
     solved = bank.answer("/calibrate", {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web", "releases": releases})
 

@@ -1,4 +1,4 @@
-"""POST /compare: what it answers pastes into the next request, and is what exact accounting is compared with."""
+"""POST /compare: each accounting's answer works in the next request, and exact accounting needs the least."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One heavy request must not stall the others; and when too many wait already, the next is told 503."""
+"""One heavy request must not stall the others. If the queue is full, the next request gets 503."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ def with_budget(place: Path, **settings: Any) -> Client:
 
 @pytest.mark.parametrize(("path", "body"), LONG_REQUESTS.values(), ids=LONG_REQUESTS)
 def test_a_short_request_is_answered_before_a_long_one(path: str, body: Json, tmp_path: Path) -> None:
-    """Both run in one event loop, the long one first; the order in which they are answered tells."""
+    """Both run in one event loop, and the long one starts first. The order of the answers decides."""
     answered: list[str] = []
 
     async def ask(name: str, request: Any) -> None:
@@ -101,7 +101,7 @@ def test_a_short_request_is_answered_before_a_long_one(path: str, body: Json, tm
 
 
 def test_a_request_is_503_if_all_workers_are_busy_and_the_queue_is_full(tmp_path: Path) -> None:
-    """The refused request is told when to come back, others are served, and afterwards there is room again."""
+    """The refused request gets Retry-After, light requests are served, and later the queue is free again."""
     client, meeting = Client(heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
 
     async def scenario(http: httpx.AsyncClient) -> None:
@@ -122,7 +122,7 @@ def test_a_request_is_503_if_all_workers_are_busy_and_the_queue_is_full(tmp_path
 
 
 def test_accounting_does_not_wait_for_releases(tmp_path: Path) -> None:
-    """All workers for releases are taken, and none may wait for one; how long one takes is nobody else's to know."""
+    """All release workers are busy and their queue is full. Its duration must not affect other requests."""
     client, meeting = with_budget(tmp_path, heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
 
     async def scenario(http: httpx.AsyncClient) -> None:
@@ -150,7 +150,7 @@ def test_a_request_past_its_deadline_is_503_and_says_so() -> None:
 
 
 def is_computing(process: int) -> bool:
-    """Whether the kernel says that it runs; a worker without a task waits."""
+    """Whether the kernel reports it as running. A worker without a task waits."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "R"
 
 

@@ -1,6 +1,6 @@
 """Any double is an answer or a 422, never a 500 and never NaN or infinity.
 
-Well-formed requests from the ends of the range of doubles, where arithmetic overflows, underflows and cancels.
+Well-formed requests from the ends of the range of doubles, which make arithmetic overflow, underflow and cancel.
 """
 
 import math
@@ -145,7 +145,7 @@ def test_a_covariance_too_large_for_doubles_is_no_server_error(client: Client, m
 
 
 def test_a_double_is_unchanged_in_the_answer(client: Client) -> None:
-    """Shortest decimal digits, so that an answer pasted into the next request is the same number."""
+    """Shortest decimal digits, so an answer is the same number in the next request."""
     sigma = next_above(2228.0)
 
     answer = client.answer("/account/exact", {"mechanism": CASE_STUDY | {"sigma": sigma}, "epsilon": 0.1 + 0.2})

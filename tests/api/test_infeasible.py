@@ -1,4 +1,4 @@
-"""An impossible target is 422 of type infeasible-target, and following what it says makes it possible."""
+"""An impossible target is 422 of type infeasible-target, and its advice makes it possible."""
 
 import re
 
@@ -34,7 +34,7 @@ def followed(draft: Json, pointer: str, detail: str) -> Json:
 @pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
 @pytest.mark.parametrize("draft", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_the_advice_of_an_impossible_target_makes_it_possible(client: Client, draft: Json, accounting: str) -> None:
-    """A mechanism wrong in several ways may be told of them one after the other, but never sent in circles."""
+    """A mechanism with several faults may get them one after the other, but never in circles."""
     for _ in range(MOST_STEPS):
         response = client.post("/calibrate", {"mechanism": draft, **TARGET, "accounting": accounting})
         if response.status_code == 200:

@@ -1,4 +1,4 @@
-"""The OpenAPI document: committed as generated, complete, and every example in it works as it stands."""
+"""The OpenAPI document: committed as generated, complete, and every example in it works unchanged."""
 
 import json
 import re
@@ -31,7 +31,7 @@ OPERATIONS = {
 
 
 def json_content(operation: Json) -> Json:
-    """What an operation says of its JSON body, if it has one."""
+    """The description of an operation's JSON body, if it has one."""
     content: Json = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     return content
 
@@ -50,7 +50,7 @@ PROPERTIES = {
 
 
 def validator(schema: Json) -> jsonschema_rs.Validator:
-    """For a schema of the document, with what it refers to."""
+    """For a schema of the document, with the schemas that it refers to."""
     return jsonschema_rs.validator_for(schema | {"components": DOCUMENT["components"]})
 
 

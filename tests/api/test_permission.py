@@ -68,7 +68,7 @@ BOUNDARY = "------form"
 
 
 def body_of(method: str, path: str) -> bytes:
-    """What the route would answer if it were asked by a client that may."""
+    """A body that the route accepts from a client with access."""
     if path != "/release/table":
         return json.dumps(BODIES.get((method, path), {})).encode()
     table = as_bytes("arrow", pa.table({"url": ["a"], "users": [70000]}))
@@ -94,7 +94,7 @@ class Vault(Guarded):
         self.app = create_app(Settings(ledger=place, ledger_secret=SECRET, account_keys=True))
 
     def ask_raw(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> Answer:
-        """What the server would hand over for this request line, without a client that tidies it up."""
+        """Send this request line as it is. An HTTP client would normalise it."""
         sent: list[dict[str, Any]] = []
         is_form = body.startswith(f"--{BOUNDARY}".encode())
         kind = f"multipart/form-data; boundary={BOUNDARY}" if is_form else "application/json"

@@ -1,4 +1,4 @@
-"""The pages that the types of problems lead to, and the place that each error names."""
+"""The page of each problem type, and the place in each error."""
 
 import re
 from html.parser import HTMLParser
@@ -91,7 +91,7 @@ def test_the_pages_have_the_security_headers_of_all_pages(client: Client, path: 
 
 
 def test_the_list_links_to_every_page_and_every_page_back_with_relative_links(client: Client) -> None:
-    """So that they work behind a path prefix."""
+    """They work behind a path prefix."""
     listed = Page(client.request("GET", "/problems", headers={"accept": BROWSER}).text)
     one = Page(client.request("GET", "/problems/busy", headers={"accept": BROWSER}).text)
 
@@ -158,7 +158,7 @@ def test_a_status_without_a_kind_has_the_type_about_blank() -> None:
 def test_an_unknown_parameter_is_refused_and_its_value_not_echoed(
     client: Client, path: str, query: str, place: str
 ) -> None:
-    """It is named if its name is short and an identifier: it may be anything."""
+    """It is named only if its name is a short identifier, because a name can contain anything."""
     response = client.get(f"{path}?{query}")
 
     assert set(problem_errors(response, 422, "invalid-request")) == {place}

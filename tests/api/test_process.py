@@ -1,4 +1,4 @@
-"""`python -m app`: it starts, answers, logs JSON without what was posted, adds its workers up, and stops when told."""
+"""`python -m app`: it starts, answers, logs JSON without posted data, adds up metrics, and stops at a signal."""
 
 import socket
 import subprocess
@@ -114,7 +114,7 @@ def test_each_of_two_workers_exposes_the_metrics_of_both(tmp_path: Path) -> None
             with stopped(worker):
                 assert service.post("/account/exact", BODY).status_code == 200
                 assert service.post("/compare", COMPARE).status_code == 200  # by a process of its own
-                assert service.get("/healthz").status_code == 200  # by now the first is counted
+                assert service.get("/healthz").status_code == 200  # the first request is counted by now
         for worker in workers:
             with stopped(worker):
                 metrics = service.get("/metrics").text.splitlines()
@@ -164,7 +164,7 @@ def test_the_health_check_asks_the_service_of_the_same_settings(tmp_path: Path) 
 
 
 def test_workers_draw_noise_of_their_own(tmp_path: Path) -> None:
-    """Each worker, and each process that it starts, asks the operating system: nothing is copied when they are made."""
+    """Each worker, and each process that it starts, asks the operating system. Forking copies no random state."""
     mechanism = {"c_u": 1, "tau": 1, "tau_star": 50.0, "sigma": 5.0}
     keys = [f"{'k' * 60}{number}" for number in range(2000)]
     small = {"mechanism": mechanism, "groups": {"keys": ["a", "b"], "counts": [1000, 1000]}}

@@ -1,4 +1,4 @@
-"""POST /release: what comes back is private, sorted, certified, and new each time."""
+"""POST /release: the answer is private, sorted, certified, and new each time."""
 
 import json
 import uuid
@@ -87,7 +87,7 @@ def test_an_empty_table_is_a_valid_release_of_nothing(client: Client) -> None:
 
 
 def test_zero_users_are_never_released(client: Client) -> None:
-    """Even where τ is 0, which acts as 1, and the noise alone would often lift a group above τ*."""
+    """Even if τ is 0, which acts as 1, and the noise alone would often lift a group above τ*."""
     mechanism = {"c_u": 1, "tau": 0, "tau_star": 1.5, "sigma": 1000}
     zeros = {f"k{number}": 0 for number in range(1000)}
     answer = client.answer("/release", {"mechanism": mechanism, "groups": grouped(zeros | {"one": 10**6})})
@@ -185,7 +185,7 @@ def test_too_many_bytes_are_413_with_the_endpoint_for_large_tables() -> None:
 
 @pytest.fixture(scope="module")
 def large() -> Json:
-    """More than is done at once: another process answers."""
+    """Too large for the event loop: a worker answers."""
     counts = {f"https://example.org/{number:06}": 10**6 if number % 2 else 1 for number in range(200_000)}
     body = {"mechanism": COUNTS_ONLY, "epsilon": 1, "groups": grouped(counts)}
     assert len(json.dumps(body)) > SHORT_BYTES
@@ -251,7 +251,7 @@ def test_a_client_cannot_choose_the_noise(client: Client, content: Json, query: 
 
 
 def test_a_thousand_faults_are_one_error() -> None:
-    """Errors are not collected one by one, which took gigabytes; and where they are does not show."""
+    """Errors are not collected one by one, which took gigabytes. The answer does not show their places."""
     bodies = [
         {"groups": {"keys": [], "counts": [-1] * 1000}},
         {"groups": {"keys": [], "counts": [], "values": {"a": ["x"] * 1000}}},

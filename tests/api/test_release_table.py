@@ -1,4 +1,4 @@
-"""POST /release/table: real clients send and read it, in both formats; what is no form, or no table, is refused."""
+"""POST /release/table: real clients use it in both formats; an invalid form or table is refused."""
 
 import io
 import json
@@ -104,7 +104,7 @@ def test_polars_writes_and_reads(client: Client, kind: str) -> None:
 
 
 def test_pandas_writes_and_reads(client: Client) -> None:
-    """Its index, and the metadata that counts the rows, stay behind."""
+    """Its index, and its metadata with the number of rows, are not in the answer."""
     sink = io.BytesIO()
     TABLE.to_pandas().to_parquet(sink)
 
@@ -293,7 +293,7 @@ def spooled(pid: int) -> list[str]:
 
 
 def test_a_release_whose_worker_is_killed_is_503(tmp_path: Path) -> None:
-    """Nothing of the table stays behind, and the next release starts a new process."""
+    """No data of the table remains, and the next release starts a new worker."""
     with Service(temporary=tmp_path) as service:
         assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
         worker = worker_of(service.pid)
@@ -329,12 +329,12 @@ def test_the_release_worker_ends_with_a_killed_service(tmp_path: Path) -> None:
 
 
 def test_a_small_file_that_unpacks_to_too_much_memory_is_413() -> None:
-    """Ten gigabytes from a few kilobytes, of which few are ever there: the process may not take so much."""
+    """Ten gigabytes from a few kilobytes. The worker's memory is bounded."""
     length = 10**5
     texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), pa.array(["x" * length]))
     bomb = pa.table({"url": texts, "country": ["US"] * length, "users": [1] * length})
     sink = io.BytesIO()
-    pq.write_table(bomb, sink, store_schema=False)  # so that it is read as plain strings
+    pq.write_table(bomb, sink, store_schema=False)  # so it is read as plain strings
     small = Client(max_table_bytes=10**7)
 
     assert len(sink.getvalue()) < 10**6

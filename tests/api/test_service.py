@@ -1,4 +1,4 @@
-"""GET /healthz, /readyz, /version; and that the settings are honoured."""
+"""GET /healthz, /readyz and /version, and the effect of settings."""
 
 import asyncio
 import platform
@@ -40,7 +40,7 @@ def test_the_version_names_the_service_python_and_flint(client: Client) -> None:
 
 
 def test_behind_a_proxy_the_document_names_the_prefix(client: Client) -> None:
-    """The server tells the prefix; what a page asks for relative to /docs is then right too."""
+    """The document names the prefix, so relative URLs of pages are right too."""
 
     async def document() -> Json:
         transport = httpx.ASGITransport(client.app, root_path="/privacy")
@@ -92,7 +92,7 @@ def test_the_most_evaluations_of_the_theorem_are_as_set() -> None:
 
 
 def test_the_theorem_is_not_attempted_beyond_its_limit(client: Client) -> None:
-    """10¹⁸ evaluations would never end: that this test does is the proof."""
+    """10¹⁸ evaluations would never end, but this test does."""
     body = {"mechanism": CASE_STUDY | {"c_u": 10**18}, "epsilon": 0.349, "theorem": True}
 
     assert set(problem_errors(client.post("/account/exact", body), 422, "limit-exceeded")) == {"/theorem"}

@@ -1,4 +1,4 @@
-"""Where there is no Chromium, and none may be installed, one line says what to do."""
+"""If Chromium is missing and cannot be installed, one line names the package."""
 
 import subprocess
 from pathlib import Path

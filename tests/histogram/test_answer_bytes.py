@@ -70,7 +70,7 @@ def posted(
 
 
 def fill_free_memory(byte: int) -> None:
-    """Memory that was used and freed, as that of other requests is, in every allocator."""
+    """Memory that was used and freed, like memory of other requests, in every allocator."""
     pools = [pa.system_memory_pool(), pa.default_memory_pool()]
     used = [pa.allocate_buffer(1 << n, memory_pool=pool) for pool in pools for n in range(3, 17) for _ in range(4)]
     for buffer in used:
@@ -120,7 +120,7 @@ def test_only_the_kept_rows_and_the_types_show_in_the_bytes(kind: pa.DataType, e
 
 
 def test_parquet_is_tested_with_most_types_and_with_dictionaries() -> None:
-    """So that the test above cannot quietly test nothing."""
+    """Otherwise the test above could test nothing."""
     tested = {
         (str(kind), encoding)
         for kind, encoding in CASES

@@ -1,9 +1,9 @@
-"""Could an attacker tell that the certified δ is too small?
+"""An audit: can an attacker show that the certified δ is too small?
 
 Neighbouring tables are released many times: one user more, or fewer, in a₌ groups that then sit exactly at τ and in a₊
-groups far above the thresholds. The event that tells the two best apart bounds δ from below, with confidence. An
-honest mechanism stays under its certified δ, and reaches most of what the theorem says of these neighbours; one whose
-σ is 10 % off is found out.
+groups far above the thresholds. The event that best distinguishes the two bounds δ from below, with confidence. An
+honest mechanism stays under its certified δ, and reaches most of the theorem's δ for these neighbours; one whose
+σ is 10 % off is detected.
 """
 
 import math

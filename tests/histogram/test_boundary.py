@@ -1,4 +1,4 @@
-"""Who is kept, and how often. (That the real number decides is judged draw by draw, in test_judged_counts.)"""
+"""How often a group is kept. (test_judged_counts checks draw by draw that the real number decides.)"""
 
 import numpy as np
 import pytest

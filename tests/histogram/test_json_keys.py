@@ -1,4 +1,4 @@
-"""Keys of JSON, mixed or not: sorted as documented, the same number is the same key, and anything else is refused."""
+"""Group keys in JSON: sorted as documented, equal numbers are the same group key, and invalid ones are refused."""
 
 import itertools
 import json

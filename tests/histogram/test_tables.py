@@ -104,7 +104,7 @@ def test_numbers_are_integers_on_a_grid_of_integers_and_doubles_otherwise(kind: 
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_the_only_metadata_is_the_certificate(kind: str) -> None:
-    """pandas, for one, notes the number of rows."""
+    """pandas writes the number of rows into the metadata."""
     noted = pa.schema([pa.field("key", pa.string(), metadata={"s3cret": "1"}), ("count", pa.int64())], {"s3cret": "2"})
     content = as_bytes(kind, counted(pa.array(["a", "b"])).cast(noted))
     assert b"s3cret" in content
@@ -143,7 +143,7 @@ def test_bytes_under_a_null_are_not_in_the_answer() -> None:
 
 @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
 def test_streams_may_be_compressed_and_in_batches(compression: str | None) -> None:
-    """The same bits give the same answer, however the table is cut up."""
+    """The same bits give the same answer, for any division into batches."""
     table = counted(pa.array(np.random.default_rng(1).permutation(1000)), 105)
     whole, pieces = released(as_stream(table)), released(as_stream(table, 7, compression))
 
@@ -219,7 +219,7 @@ def test_key_columns_are_nullable_in_the_answer(kind: str) -> None:
 def test_an_unknown_type_is_refused_with_the_position_of_its_column(
     kind: pa.DataType, metadata: dict[str, str] | None
 ) -> None:
-    """Before any noise is drawn, and without a word of the metadata."""
+    """Before any noise is drawn. The error does not quote the metadata."""
     entropy = Recorded("refused")
     schema = pa.schema([("other", pa.int8()), pa.field("key", kind, metadata=metadata), ("count", pa.int64())])
     table = schema.empty_table()
@@ -298,7 +298,7 @@ CERTAINLY = {("dictionary", "string"), ("dictionary", "string view"), ("dictiona
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("wrapper", ["dictionary", "run-end", "run-end of dictionary"])
 def test_types_within_types_are_released_or_refused_but_never_an_error(wrapper: str, value: str) -> None:
-    """What Arrow itself cannot decode or write is refused before any noise is drawn."""
+    """Types that Arrow cannot decode or write are refused before any noise is drawn."""
     key = VALUES[value]
     if "dictionary" in wrapper:
         key = pa.DictionaryArray.from_arrays(pa.array([2, 0, 1]), key)
@@ -403,7 +403,7 @@ print(sorted(outcomes))
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_damaged_table_is_refused_or_read_but_never_crashes_the_process(kind: str) -> None:
-    """Offsets that lead out of their buffers would end the process, so it is one of its own."""
+    """Invalid offsets could crash the process, so the test runs in a separate one."""
     found = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", DAMAGE, kind, "5"], capture_output=True, text=True, check=False
     )
@@ -470,7 +470,7 @@ def test_more_groups_or_bytes_than_allowed_are_too_many(kind: str) -> None:
 
 
 def test_a_small_file_that_unpacks_to_a_large_table_is_too_many() -> None:
-    """A hundred times its size."""
+    """The table is a hundred times as large as the file."""
     content = as_parquet(counted(pa.array(["x" * 1000] * 100_000)), 1000)
     assert len(content) < 10**6
 

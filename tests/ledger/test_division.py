@@ -1,4 +1,4 @@
-"""The first charge settles how a budget is divided: no change of the limit lets an analyst choose after looking."""
+"""The first charge settles how a budget is divided, so an analyst cannot choose after looking at a release."""
 
 import shutil
 from collections.abc import Iterator
@@ -35,9 +35,10 @@ def room(ledger: Ledger, name: str) -> Cost:
 
 @pytest.mark.parametrize("announced", [1.0, 0.75], ids=["the same limit", "a raise that was announced"])
 def test_a_typical_mechanism_named_after_a_release_spends_no_more_than_delta(on_file: Ledger, announced: float) -> None:
-    """Two budgets stand for two paths: one is divided for noise after the first release, the other for thresholds.
+    """Two budgets represent two paths: one is divided for noise after the first release, the other for thresholds.
 
-    Each path alone keeps δ = 10⁻⁴ at ε = 1. The analyst who takes the path by what was seen reached 1.77 · 10⁻⁴.
+    Each path alone keeps δ = 10⁻⁴ at ε = 1. An analyst who chose the path after the first release could
+    reach 1.77 · 10⁻⁴.
     """
     share = 0.6 if announced == 1.0 else 0.999
     first = PlainGaussian(1, (share * Limit(announced, 1e-4, NOISE).remaining(NOTHING).mu_squared) ** -0.5)

@@ -1,4 +1,4 @@
-"""Access keys are sealed by the ledger's secret: who can write to the database alone cannot change who is let in."""
+"""Access keys are sealed by the ledger's secret: a database writer without the secret cannot change access."""
 
 import shutil
 from contextlib import closing, suppress
@@ -75,7 +75,7 @@ def test_an_access_key_changed_in_the_database_is_found_and_not_accepted(ledger:
 
 
 def test_a_revoked_access_key_restored_with_its_old_seal_is_found(ledger: Ledger) -> None:
-    """The seals are sealed together: a copy of one from before does not fit."""
+    """All seals are sealed together, so an earlier copy of one does not fit."""
     with ledger._connections.reading() as execute:
         ((before,),) = execute(ledger._sql.fact, ("access_keys",))
     ledger.keys.revoke("active", AT)
@@ -145,7 +145,7 @@ def test_keys_of_an_earlier_version_are_sealed_when_it_is_migrated(tmp_path: Pat
 
 
 def test_bytes_in_a_text_column_are_a_fault(tmp_path: Path) -> None:
-    """SQLite keeps whatever it is given, a key without an id too."""
+    """SQLite stores values of any type, and even an access key without an id."""
     place = str(tmp_path / "other.sqlite3")
     with closing(open_ledger(place, "a secret for tests")) as ledger:
         ledger.keys.add(key("active"))
@@ -161,7 +161,7 @@ def test_bytes_in_a_text_column_are_a_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize("forged", ["", "DELETE FROM ledger WHERE name = 'access_keys'", "DELETE FROM ledger"])
 @pytest.mark.parametrize("version", range(6))
 def test_setting_the_version_back_seals_nothing(ledger: Ledger, ledger_url: str, version: int, forged: str) -> None:
-    """Migrations would run again; a key that was put in must not be taken for one of an earlier version."""
+    """Migrations would run again. An inserted access key must not count as one of an earlier version."""
     with ledger._connections.transaction() as execute:
         execute(TAMPERING["inserted"][0])
         execute(f"UPDATE schema_version SET version = {version}")

@@ -1,4 +1,4 @@
-"""Opening a ledger: made and migrated at start, forward only, with the secret that it was made with."""
+"""Opening a ledger: it is created or migrated at start, forward only, and needs its own secret."""
 
 import os
 import re
@@ -78,7 +78,7 @@ def test_another_secret_is_refused(ledger_url: str) -> None:
 
 
 def test_a_ledger_gets_another_secret_by_the_steps_in_the_operations_page(ledger_url: str) -> None:
-    """What was paid for before is neither recognised nor drawn again, and all else is as it was."""
+    """Earlier paid requests are neither recognised nor released again. Everything else is unchanged."""
     ledger = open_ledger(ledger_url, SECRET)
     ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
     charge(ledger, paid(request=ledger.secret.fingerprint(b"body")))
@@ -114,7 +114,7 @@ def test_the_secret_file_is_created_once_and_only_the_service_can_read_it(tmp_pa
 
 
 def test_a_lost_secret_is_not_replaced(tmp_path: Path) -> None:
-    """A fresh one would not be the ledger's, and would stand where the right one is to be put back."""
+    """A new secret would be wrong, and would take the place of the right one."""
     place, secret = tmp_path / "ledger.sqlite3", tmp_path / "ledger.sqlite3.secret"
     open_ledger(str(place), "").close()
     right = secret.read_bytes()
@@ -139,7 +139,7 @@ def test_a_secret_that_was_given_once_must_be_given_again(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("size", [0, 1, 31])
 def test_a_secret_that_is_cut_off_is_refused(tmp_path: Path, size: int) -> None:
-    """A guess at so few bytes could be tested; none at all would be known to everyone."""
+    """A short secret can be guessed, and everyone knows an empty one."""
     secret = tmp_path / "ledger.sqlite3.secret"
     secret.write_bytes(b"s" * size)
 

@@ -1,6 +1,6 @@
-"""Where the ledger's file cannot be, and who may read it where it is: one line at start, 503 at run time, never a 500.
+"""Invalid ledger paths, and file permissions.
 
-These tests may run as root, whom no permission stops; the paths below fail for everybody.
+An invalid path is one line at start and 503 at run time, never a 500. The paths below fail for root too.
 """
 
 import os
@@ -164,7 +164,7 @@ def locks_on(path: Path) -> int:
 
 
 def test_another_thread_that_opens_the_ledger_takes_no_lock_from_the_first(tmp_path: Path) -> None:
-    """To close any descriptor of a file ends the locks of the whole process on it; another process could write then."""
+    """A process that closes any descriptor of a file loses all its locks on it. Another process could then write."""
     path = tmp_path / "ledger.sqlite3"
     connections = SqliteConnections(path)
     with connections.transaction() as execute:

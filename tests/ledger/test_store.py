@@ -1,4 +1,4 @@
-"""The ledger, on SQLite and on PostgreSQL alike: charged once, answered for ever, never overspent, tamper-evident."""
+"""The ledger on SQLite and on PostgreSQL: a request is charged once, budgets are never overspent, changes are found."""
 
 import hashlib
 import threading
@@ -80,7 +80,7 @@ def test_as_many_fit_as_composition_says_and_not_one_more(ledger: Ledger) -> Non
     assert drawn == []
     assert refused.value.budget.spent.releases == many == 7
     assert refused.value.asked == URLS
-    assert ledger.check(paid(key="0"), AT)  # what was paid for is still to be had
+    assert ledger.check(paid(key="0"), AT)  # the stored answer is still available
 
 
 def test_a_lowered_limit_holds_at_once_and_a_raised_one_lets_through_again(ledger: Ledger) -> None:
@@ -236,7 +236,7 @@ def test_a_history_without_its_budget_is_found(ledger: Ledger, ledger_url: str) 
 
 
 def test_bytes_in_a_text_column_are_a_fault(tmp_path: Path) -> None:
-    """SQLite keeps whatever it is given."""
+    """SQLite stores values of any type."""
     ledger = open_ledger(str(tmp_path / "other.sqlite3"), "a secret for tests")
     ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
     charge(ledger, paid())
@@ -262,7 +262,7 @@ def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None
 
 
 def test_a_charge_below_its_cost_is_found_even_with_recomputed_hashes(ledger: Ledger) -> None:
-    """Whoever can write to the database can hash as well, but not make a release cheaper than it is."""
+    """A database writer can recompute hashes, but cannot lower a cost."""
     limit = Limit(1.0, 1e-4)
     budget = Budget("web", limit, "").with_limit(limit, "", AT)
     cheap = cost_of(GAUSSIAN)
@@ -274,7 +274,7 @@ def test_a_charge_below_its_cost_is_found_even_with_recomputed_hashes(ledger: Le
 
 
 def race(count: int, attempt: object) -> list[object]:
-    """The outcomes of as many threads that start together."""
+    """The outcomes of ``count`` threads that start together."""
     outcomes: list[object] = []
     gate = threading.Barrier(count)
 
@@ -337,12 +337,12 @@ def test_a_budget_made_by_several_at_once_is_made_once(ledger: Ledger, ledger_ur
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.sampled_from([URLS, SMALL, GAUSSIAN])), max_size=12))
 def test_any_history_of_requests_is_charged_once_each(ledger: Ledger, requests: list[tuple[int, int, object]]) -> None:
-    """Against a dictionary: the first request of a key is charged, its repetitions are answered, others refused."""
+    """Compared with a dictionary: the first request is charged, its repetitions are answered, others are refused."""
     name = f"b{ledger.put_budget('web', Limit(1.0, 1e-4), '', AT).entries}-{len(ledger.budgets())}"
     ledger.put_budget(name, Limit(50.0, 0.5), "", AT)
     model: dict[str, str] = {}
     for number, (key, request, release) in enumerate(requests):
-        at = f"2026-11-16T12:{number:02}:00Z"  # a minute later, so that each may be compared
+        at = f"2026-11-16T12:{number:02}:00Z"  # a minute later, so each may be compared
         asked = paid(name, f"{name}-{key}", f"{request}", release)  # type: ignore[arg-type]
         if model.setdefault(asked.idempotency_key, asked.request) == asked.request:
             assert charge(ledger, asked, asked.idempotency_key.encode(), at) == asked.idempotency_key.encode()

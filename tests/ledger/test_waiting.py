@@ -1,4 +1,4 @@
-"""Waiting for a database: as long as it takes within a bound, and never for one that has stopped to answer."""
+"""Waiting for a database: up to a limit, and never for one that has stopped answering."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ from tests.postgres import Postgres
 
 
 def test_a_new_file_that_another_process_creates_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite refuses at once to turn a file to WAL where another holds a lock; the lock is let go once it has."""
+    """SQLite refuses at once to change a locked file to WAL. The test releases the lock after that refusal."""
     place, refused = tmp_path / "ledger.sqlite3", threading.Event()
 
     class Watched(sqlite3.Connection):

@@ -116,7 +116,7 @@ def test_a_full_queue_is_busy(make_pool: MakePool) -> None:
 
 
 def test_a_worker_does_not_wait_long_for_a_decision(make_pool: MakePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the ledger did not answer: other tasks get the worker, and this one is told to come again."""
+    """As if the ledger did not answer: other tasks get the worker, and this one is Busy."""
     monkeypatch.setattr(module, "_DECISION_SECONDS", 0.0)
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Worker pools: tasks run beside each other up to a bound, can be stopped, and leave nothing in the worker."""
+"""Worker pools: tasks run in parallel up to a limit, can be stopped, and leave nothing in the worker."""
 
 import asyncio
 import gc
@@ -160,7 +160,7 @@ def test_closing_a_pool_ends_its_workers(make_pool: MakePool) -> None:
 def test_a_failure_is_returned_without_traceback_and_leaves_nothing_in_memory(
     make_pool: MakePool, tmp_path: Path
 ) -> None:
-    """In the worker no file stays open or mapped, here no exception in memory: frames and cycles would keep them."""
+    """Frames and cycles could keep a file open in the worker, or an exception in memory here."""
     path = tmp_path / "upload"
     path.write_bytes(b"x" * 5000)
 
