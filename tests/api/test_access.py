@@ -349,7 +349,7 @@ def test_networks(address: str, network: str) -> None:
     assert network_of(address) == network
 
 
-def test_attempts_come_back_with_time_and_identities_are_bounded() -> None:
+def test_attempts_are_allowed_again_with_time_and_memory_is_bounded() -> None:
     clock = [0.0]
     attempts = Attempts(clock=lambda: clock[0])
     for _ in range(10):

@@ -60,7 +60,7 @@ def test_an_answer_passes_at_the_target_and_its_neighbour_does_not(
 
 @pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
 @pytest.mark.parametrize(("draft", "solved"), ROWS.values(), ids=ROWS)
-def test_a_mechanism_comes_back_complete_and_otherwise_unchanged(
+def test_the_answer_completes_the_mechanism_and_keeps_the_given_values(
     client: Client, draft: Json, solved: list[str], accounting: str
 ) -> None:
     """The given values are unchanged, and Σ/σ² has become Σ. There are no other fields."""

@@ -137,7 +137,7 @@ def test_accounting_does_not_wait_for_releases(tmp_path: Path) -> None:
     client.together(scenario)
 
 
-def test_a_request_past_its_deadline_is_503_and_says_so() -> None:
+def test_a_request_past_its_deadline_is_503() -> None:
     wide = {"mechanism": CASE_STUDY | {"aggregates": BOX}, "epsilon": 1}
     client = Client(heavy_seconds=0.001)
 

@@ -107,7 +107,7 @@ def test_a_path_that_is_not_quite_right_is_404(path: str) -> None:
     assert Client().post(path, {}).status_code == 404
 
 
-def test_errors_of_wide_requests_come_back_from_the_other_process() -> None:
+def test_errors_of_wide_requests_are_returned_by_the_worker() -> None:
     """A problem document for nine columns with an infeasible target."""
     names = [f"c{k}" for k in range(9)]
     columns = {

@@ -50,7 +50,7 @@ def test_405_lists_the_allowed_methods(client: Client, method: str, path: str, a
     assert allowed in response.headers["allow"].replace(" ", "").split(",")
 
 
-def test_413_by_the_length_that_is_declared_and_only_above_the_limit() -> None:
+def test_a_declared_length_above_the_limit_is_413() -> None:
     client = Client(max_body_bytes=1024)
     padded = BODY + b" " * (1024 - len(BODY))
 
@@ -60,7 +60,7 @@ def test_413_by_the_length_that_is_declared_and_only_above_the_limit() -> None:
 
 @pytest.mark.parametrize("declared", ["918273645", "9" * 30, "1025"])
 @pytest.mark.parametrize("path", POSTS)
-def test_413_before_a_body_that_is_declared_too_long_is_read(path: str, declared: str) -> None:
+def test_a_body_declared_too_long_is_413_before_it_is_read(path: str, declared: str) -> None:
     """On every route, and for a Content-Length of any number of digits."""
     headers = {"content-type": "application/json", "content-length": declared}
 
@@ -71,7 +71,7 @@ def test_413_before_a_body_that_is_declared_too_long_is_read(path: str, declared
 
 
 @pytest.mark.parametrize("path", POSTS)
-def test_413_for_a_body_that_turns_out_too_long(path: str) -> None:
+def test_a_chunked_body_above_the_limit_is_413(path: str) -> None:
     """A chunked body declares no length. Bytes after the limit are not read."""
     chunks_read = 0
 
@@ -102,7 +102,7 @@ def test_a_chunked_body_within_the_limit_is_read() -> None:
 
 
 @pytest.mark.parametrize("declared", ["", "abc", "-1", "1e3", "0x10", "٣"])
-def test_a_length_that_is_no_number_is_the_clients_fault(client: Client, declared: str) -> None:
+def test_an_invalid_content_length_is_no_server_error(client: Client, declared: str) -> None:
     """A proxy may let it through. It must not become a 500."""
     headers = [(b"content-type", b"application/json"), (b"content-length", declared.encode())]
 
@@ -115,7 +115,7 @@ def test_a_length_that_is_no_number_is_the_clients_fault(client: Client, declare
 @pytest.mark.parametrize(
     "media_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", SECRET]
 )
-def test_415_for_a_body_of_another_media_type(client: Client, path: str, media_type: str | None) -> None:
+def test_a_body_of_another_media_type_is_415(client: Client, path: str, media_type: str | None) -> None:
     """Even if the body is valid JSON: browsers send these media types without a preflight request."""
     headers = {} if media_type is None else {"content-type": media_type}
 

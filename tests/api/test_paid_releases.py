@@ -54,7 +54,7 @@ each_kind = pytest.mark.parametrize("post", KINDS.values(), ids=KINDS)
 
 
 @each_kind
-def test_the_same_key_and_request_get_the_same_bytes_and_are_charged_once(bank: Bank, post: Post) -> None:
+def test_a_repeated_request_gets_the_same_bytes_and_is_charged_once(bank: Bank, post: Post) -> None:
     """Never new noise, not even from another process with the same ledger."""
     first, again = post(bank, "first"), post(bank, "first")
 
@@ -90,7 +90,7 @@ def test_tables_are_compared_by_content_and_not_by_how_the_form_is_cut(bank: Ban
 
 
 @each_kind
-def test_a_budget_needs_a_key_and_a_key_a_budget(bank: Bank, post: Post) -> None:
+def test_a_budget_and_an_idempotency_key_need_each_other(bank: Bank, post: Post) -> None:
     assert set(problem_errors(post(bank, None), 422, "invalid-request")) == {"header Idempotency-Key"}
     without = {"budget": None} if post is table else {"groups": GROUPS if post is small else MANY}
     response = post(bank, "first", budget=None) if post is table else _without_budget(bank, post, without)

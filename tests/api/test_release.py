@@ -32,7 +32,7 @@ def grouped(counts: dict[Any, int]) -> Json:
     return {"keys": list(counts), "counts": list(counts.values())}
 
 
-def test_kept_groups_come_back_in_the_shape_in_which_they_were_posted(client: Client) -> None:
+def test_kept_groups_have_the_shape_of_the_posted_groups(client: Client) -> None:
     """Sorted by key; dropped ones leave no trace."""
     answer = client.answer("/release", {"mechanism": SMALL, "epsilon": 1, "groups": GROUPS})
 

@@ -346,7 +346,7 @@ def test_a_small_file_that_unpacks_to_too_much_memory_is_413() -> None:
 @pytest.mark.parametrize(
     "category", [pl.Categorical, pl.Enum(["b.org", "a.org", "c.org"])], ids=["categorical", "enum"]
 )
-def test_categories_of_polars_come_back(client: Client, kind: str, category: Any) -> None:
+def test_categories_of_polars_are_released(client: Client, kind: str, category: Any) -> None:
     frame = pl.from_arrow(TABLE)
     assert isinstance(frame, pl.DataFrame)
     frame = frame.with_columns(pl.col("url").cast(category))
@@ -359,7 +359,7 @@ def test_categories_of_polars_come_back(client: Client, kind: str, category: Any
     assert back["url"].cast(pl.String).to_list() == ["a.org", "b.org", None]
 
 
-def test_categories_of_pandas_come_back_sorted_and_without_their_order(client: Client) -> None:
+def test_categories_of_pandas_are_released_sorted_and_unordered(client: Client) -> None:
     """The posted order may be that of the true counts. How many categories there were does not show either."""
     frame = TABLE.to_pandas()
     frame["url"] = pd.Categorical(frame.url, ["c.org", "b.org", "a.org"], ordered=True)

@@ -14,7 +14,7 @@ from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_a_healthy_service_says_ok(client: Client, path: str) -> None:
+def test_a_healthy_service_answers_ok(client: Client, path: str) -> None:
     response = client.get(path)
 
     assert (response.status_code, response.json()) == (200, {"status": "ok"})

@@ -133,7 +133,7 @@ def test_a_budget_is_chosen_from_the_list_and_kept_in_the_link(visit: Visit, pla
     expect(page.locator("#budget-title")).to_have_text(second)
 
 
-def test_as_many_fit_as_the_page_says_and_not_one_more(visit: Visit, platform: Platform) -> None:
+def test_exactly_the_number_shown_on_the_page_fits(visit: Visit, platform: Platform) -> None:
     name = platform.budget(charges=3)
     page = look(visit, name)
     expect(page.locator("#verdict")).to_contain_text("4 more releases like this fit.")

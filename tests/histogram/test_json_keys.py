@@ -65,7 +65,7 @@ def test_the_same_key_twice_is_refused(keys: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("keys", [["1", 1], ["a", ["a"]], [["a"], ["a", "a"]], [2**53, 2**53 + 1, 0.5]], ids=str)
-def test_keys_that_only_look_alike_are_not_the_same(keys: list[Any]) -> None:
+def test_similar_group_keys_are_different(keys: list[Any]) -> None:
     assert sorted(order_of(keys)) == list(range(len(keys)))
 
 

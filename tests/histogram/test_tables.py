@@ -185,7 +185,7 @@ def test_keys_that_are_long_together_are_cut_into_several_batches(monkeypatch: p
     assert all(len("".join(chunk.to_pylist())) <= 20 or len(chunk) == 1 for chunk in cut["key"].chunks)
 
 
-def test_a_dictionary_comes_back_with_the_same_values_and_is_never_ordered() -> None:
+def test_a_dictionary_keeps_its_values_and_is_never_ordered() -> None:
     """Engines choose the width of its indices by the number of entries, dropped ones included."""
     for index_type in (pa.int8(), pa.uint32(), pa.int64()):
         posted = pa.dictionary(index_type, pa.large_string(), ordered=True)

@@ -211,7 +211,7 @@ def test_sqlite_waits_for_the_disk(tmp_path: Path) -> None:
     connections.close()
 
 
-def test_every_statement_says_the_same_in_both_databases() -> None:
+def test_every_statement_is_the_same_for_both_databases() -> None:
     ours, theirs = statements.Statements(statements.SQLITE), statements.Statements(statements.POSTGRES)
 
     for name, statement in vars(ours).items():

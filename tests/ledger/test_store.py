@@ -67,7 +67,7 @@ def test_the_same_key_with_another_request_is_refused(ledger: Ledger) -> None:
     assert ledger.budget("ads")[0].spent.releases == 0
 
 
-def test_as_many_fit_as_composition_says_and_not_one_more(ledger: Ledger) -> None:
+def test_exactly_the_number_allowed_by_composition_fits(ledger: Ledger) -> None:
     many = Limit(1.0, 1e-4).how_many_fit(NOTHING, URLS, cost_of(URLS))
     for number in range(many):
         charge(ledger, paid(key=str(number)))
@@ -117,7 +117,7 @@ def test_sums_are_exact_across_the_database(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, SMALL_BYTES, SMALL_BYTES + 1, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 17])
-def test_answers_of_any_size_come_back_byte_for_byte(ledger: Ledger, size: int) -> None:
+def test_answers_of_any_size_are_stored_byte_for_byte(ledger: Ledger, size: int) -> None:
     content = bytes(range(256)) * (size // 256 + 1)
     stored = ledger.charge(
         paid(), AT, lambda _budget, _number: Answer("x/y", lambda: [content[: size // 2], content[size // 2 : size]])

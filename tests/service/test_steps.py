@@ -75,7 +75,7 @@ def test_cancelled_in_its_last_step_it_is_killed(make_pool: MakePool, tmp_path: 
 
 
 @pytest.mark.parametrize("step", [0, 1])
-def test_a_failure_of_either_step_comes_back(make_pool: MakePool, step: int) -> None:
+def test_a_failure_of_either_step_is_raised(make_pool: MakePool, step: int) -> None:
     async def scenario() -> None:
         steps = make_pool().begin(failing_at, step)
         if step == 1:
