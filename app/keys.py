@@ -1,4 +1,4 @@
-"""python -m app.keys: make, list and revoke access keys for releases and budgets.
+"""python -m app.keys: create, list and revoke access keys for releases and budgets.
 
 python -m app.keys create --scope release --budget web --note "weekly job"
 python -m app.keys list
@@ -66,7 +66,7 @@ def _seal(ledger: Ledger, asked: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m app.keys", description="Access keys for releases and budgets.")
     commands = parser.add_subparsers(required=True)
-    create = commands.add_parser("create", help="make an access key, and print it once")
+    create = commands.add_parser("create", help="create an access key, and print it once")
     create.add_argument("--scope", action="append", choices=SCOPES, required=True, help="what it may do; repeatable")
     create.add_argument("--budget", action="append", type=_budget, default=[], help="bind it to a budget; repeatable")
     create.add_argument("--note", default="", help="for people")
