@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-# Two environments with the built wheel and what it declares, and nothing else: the library's and the service's.
+# Two environments with only the wheel and its dependencies: one for the library, one for the service.
 LIBRARY_ENV := build/library-env
 SERVICE_ENV := build/service-env
 

@@ -1,4 +1,4 @@
-"""python -m app.keys: make, list and revoke access keys for releases and budgets.
+"""python -m app.keys: create, list and revoke access keys for releases and budgets.
 
 python -m app.keys create --scope release --budget web --note "weekly job"
 python -m app.keys list
@@ -37,7 +37,7 @@ def _create(ledger: Ledger, asked: argparse.Namespace) -> int:
     key, kept = new_key(frozenset(asked.scope), frozenset(asked.budget), asked.note, now())
     ledger.keys.add(kept)
     sys.stdout.write(f"{key}\n")
-    sys.stderr.write(f"Made key {kept.id}. It is not shown again.\n")
+    sys.stderr.write(f"Created access key {kept.id}. It is not shown again.\n")
     return 0
 
 
@@ -54,7 +54,7 @@ def _list(ledger: Ledger, _asked: argparse.Namespace) -> int:
 def _revoke(ledger: Ledger, asked: argparse.Namespace) -> int:
     if ledger.keys.revoke(asked.id, now()):
         return 0
-    sys.stderr.write("There is no active key of that id.\n")
+    sys.stderr.write("No active access key has this id.\n")
     return 1
 
 
@@ -66,7 +66,7 @@ def _seal(ledger: Ledger, asked: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m app.keys", description="Access keys for releases and budgets.")
     commands = parser.add_subparsers(required=True)
-    create = commands.add_parser("create", help="make an access key, and print it once")
+    create = commands.add_parser("create", help="create an access key, and print it once")
     create.add_argument("--scope", action="append", choices=SCOPES, required=True, help="what it may do; repeatable")
     create.add_argument("--budget", action="append", type=_budget, default=[], help="bind it to a budget; repeatable")
     create.add_argument("--note", default="", help="for people")

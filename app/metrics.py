@@ -36,10 +36,12 @@ class Metrics:
         )
         self._hits = Counter("gsh_cache_hits", "Curve points found in the cache", registry=self._registry)
         self._misses = Counter("gsh_cache_misses", "Curve points evaluated", registry=self._registry)
-        self._refusals = Counter("gsh_access_refusals", "Requests not let in", ["reason"], registry=self._registry)
+        self._refusals = Counter(
+            "gsh_access_refusals", "Requests refused by access control", ["reason"], registry=self._registry
+        )
         self._connections = Counter(
             "gsh_connection_refusals",
-            "Connections ended without a request",
+            "Connections closed before a complete request",
             ["status"],
             registry=self._registry,
         )
@@ -59,11 +61,11 @@ class Metrics:
             self._observe_cache()
 
     def refuse(self, reason: str) -> None:
-        """One request that was not let in."""
+        """One request that access control refused."""
         self._refusals.labels(reason).inc()
 
     def refuse_connection(self, status: int) -> None:
-        """One connection that was ended before a request reached a route."""
+        """One connection that was closed before a complete request."""
         self._connections.labels(status).inc()
 
     def exposition(self) -> bytes:

@@ -18,7 +18,9 @@ class Settings(BaseSettings):
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
     workers: int = Field(default=1, ge=1, le=256, description="worker processes")
     root_path: str = Field(default="", description="path prefix that a proxy strips")
-    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="lowest level that is logged"
+    )
     access_log: bool = Field(
         default=False, description="log a line per request: method, route, status and seconds (no seconds for releases)"
     )
@@ -26,16 +28,16 @@ class Settings(BaseSettings):
     max_connections: int = Field(
         default=1000,
         ge=1,
-        description="open connections per worker; one more ends the longest silent one",
+        description="open connections per worker; one more closes the one that is silent longest",
     )
     max_head_bytes: int = Field(default=64 * 1024, ge=1024, description="largest URL and headers; more is 431")
     head_seconds: float = Field(default=10, gt=0, description="how long URL and headers may take to arrive; else 408")
     body_seconds: float = Field(
-        default=20, gt=0, description="how long a body may take, and a second more for each 16 KiB of it; else 408"
+        default=20, gt=0, description="how long a body may take to arrive, plus a second for each 16 KiB; else 408"
     )
     max_body_bytes: int = Field(default=2 * 1024**2, ge=1024, description="largest request body; more is 413")
     max_release_bytes: int = Field(
-        default=64 * 1024**2, ge=1024, description="the same for `/release`, which takes groups as JSON"
+        default=64 * 1024**2, ge=1024, description="largest body of `/release`, which takes groups as JSON; more is 413"
     )
     max_release_groups: int = Field(
         default=200_000, ge=1, description="most groups in one `/release`; more is 413, and goes to `/release/table`"
@@ -57,7 +59,7 @@ class Settings(BaseSettings):
         default=1, ge=1, le=64, description="worker processes for heavy accounting, and as many more for releases"
     )
     heavy_queue: int = Field(
-        default=16, ge=0, description="heavy requests that may wait for a worker, of either kind; more is 503"
+        default=16, ge=0, description="heavy requests that may wait in each of the two worker pools; more is 503"
     )
     heavy_seconds: float = Field(
         default=60,
@@ -66,26 +68,29 @@ class Settings(BaseSettings):
         description="longest time for heavy accounting, waiting included; then 503",
     )
     release_seconds: float = Field(
-        default=600, gt=0, allow_inf_nan=False, description="the same for a release, from when its body has arrived"
+        default=600,
+        gt=0,
+        allow_inf_nan=False,
+        description="longest time for a release, after its body has arrived; then 503",
     )
     max_work: int = Field(
         default=20_000,
         ge=1,
-        description="most work of an accounting request, in milliseconds by estimate; more is 422",
+        description="most work of an accounting request, in estimated milliseconds; more is 422",
     )
     ledger: str = Field(
         default="ledger.sqlite3", min_length=1, description="the ledger of budgets: a file, or a `postgresql://` URL"
     )
     ledger_secret: SecretStr = Field(
         default=SecretStr(""),
-        description="at least 32 characters, to compare requests with; if empty, a file next to SQLite's has it",
+        description="at least 32 characters, for keyed hashes; if empty, it is in a file next to the SQLite database",
     )
     open_access: bool = Field(
         default=False,
         description="until an access key is made: serve releases and budgets to everyone, not only to this machine",
     )
     account_keys: bool = Field(
-        default=False, description="accounting too needs an access key, with the scope `account`"
+        default=False, description="accounting also needs an access key, with the scope `account`"
     )
 
     @field_validator("ledger_secret")

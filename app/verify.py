@@ -42,7 +42,7 @@ def _verify(ledger: Ledger) -> int:
     if keys.faults:
         named = (f"{name or 'the list'} {detail}" for name, detail in sorted(keys.faults.items()))
         said = f"FAULT: {', '.join(named)}"
-    sys.stdout.write(f"access keys: {said}; {len(keys.every)} keys; seal {keys.seal or 'none'}\n")
+    sys.stdout.write(f"access keys: {said}; {len(keys.every)} access keys; seal {keys.seal or 'none'}\n")
     sys.stdout.write(f"Checked budgets: {len(names)}; entries: {entries}; budgets at fault: {faults}\n")
     return 1 if faults or keys.faults else 0
 

@@ -1,6 +1,6 @@
 """How long the accounting takes, in process: ``python -m benchmarks.accounting``.
 
-Goals are printed beside what was measured, never asserted. Ratios compare times of one run that took turns.
+Goals are printed next to the measured times, never asserted. Ratios compare times of one run that took turns.
 """
 
 import functools
@@ -97,7 +97,7 @@ def calibrations() -> str:
 
 
 def imports() -> str:
-    """What a start costs: the interpreter, the accounting core, the whole service."""
+    """The time of a start: the interpreter, the accounting core, the whole service."""
     rows = []
     for name, statement, goal in (
         ("the interpreter alone", "pass", ""),
@@ -111,7 +111,7 @@ def imports() -> str:
 
 
 def start(statement: str) -> float | None:
-    """Seconds from launching an interpreter to its end, or None where it fails."""
+    """Seconds from launching an interpreter to its end, or None if it fails."""
     begun = perf_counter()
     done = subprocess.run([sys.executable, "-c", statement], capture_output=True, check=False, timeout=60)
     return perf_counter() - begun if done.returncode == 0 else None

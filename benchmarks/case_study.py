@@ -155,7 +155,7 @@ def ratio_claims() -> list[Row]:
 
 
 def scan_sentence() -> str:
-    """The theorem evaluated literally, beside the closed form."""
+    """The theorem evaluated literally, compared with the closed form."""
     mechanism = Mechanism(C_U, TAU, PAPER_TAU_STAR, PAPER_SIGMA)
     scanned, closed = theorem.evaluate(mechanism, EPSILON), at_epsilon(EXACT, mechanism, EPSILON)
     same = "the same double as" if scanned.delta == closed.delta else "DIFFERENT FROM"

@@ -44,7 +44,7 @@ STYLE = {
 
 def draw_gaps(path: Path, best: Mechanism, add_best: Price, marked: Mapping[int, Sequence[int]]) -> None:
     """Figure 1(a): the smallest gap τ* − τ against σ, exact and add-the-deltas; the paper's points marked."""
-    # Close together at first, where adding the deltas asks for an ever higher threshold.
+    # Close together at first: there the threshold of adding the deltas rises steeply.
     sigmas = [float(best.sigma + 7e-3 + 490 * t**3) for t in np.linspace(0, 1, 300)]
     exact = [smallest_tau_star(EXACT, sigma) - TAU for sigma in sigmas]
     added = [smallest_tau_star(ADD_DELTAS, sigma) - TAU for sigma in sigmas]
@@ -153,7 +153,7 @@ def _mark(
 def _note(
     axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], colour: str, bold: bool = False
 ) -> None:
-    """Text beside a point, ``offset`` in printer's points; to the left of it where that is negative."""
+    """Text next to a point, at ``offset`` in printer's points. A negative one puts it to the left."""
     side, weight = "right" if offset[0] < 0 else "left", "bold" if bold else "normal"
     axes.annotate(
         text,

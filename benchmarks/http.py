@@ -40,9 +40,7 @@ def main() -> None:
     print("## HTTP: one worker, 16 keep-alive connections, the client on the other core\n")
     print(table(("request", "no-op, 1/s", "service, 1/s", "of the no-op", "goal"), rows))
     print(f"\n{'; '.join(hits_and_misses)}")
-    print(
-        "The no-op goes through FastAPI's general handler, which the service replaces by its own (app/api/route.py).\n"
-    )
+    print("The no-op uses FastAPI's general handler. The service replaces it by its own (app/api/json_route.py).\n")
 
 
 def pair(noop_port: int, service_port: int, bodies: list[Any]) -> tuple[float, float]:

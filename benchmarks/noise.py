@@ -1,4 +1,6 @@
-"""How fast noise is drawn, and beside whom: ``python -m benchmarks.noise``, with the ``bench`` extra installed.
+"""How fast is noise drawn, compared with other libraries?
+
+Run ``python -m benchmarks.noise`` with the ``bench`` extra installed.
 
 The mechanism is the case study's; the counts are spread so that about one group in ten is kept.
 """
@@ -44,7 +46,7 @@ def main() -> None:
 
 
 def speed() -> None:
-    """Groups per second, beside noise that anyone would write and nobody should publish."""
+    """Groups per second, compared with simple floating-point noise, which is fast and not private."""
     rows = []
     for columns in COLUMNS:
         mechanism = with_columns(columns)

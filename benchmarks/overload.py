@@ -1,4 +1,4 @@
-"""How long do others wait, and how much memory is taken, while someone attacks?
+"""How long do other clients wait, and how much memory does the service use, during an attack?
 
 Each attack runs in a process of its own against a fresh service. Meanwhile another client asks `/account/exact`, one
 request after the other, each with numbers that were not asked before. A folder may be named to measure the service of
@@ -131,7 +131,7 @@ def ask(port: int, path: str, body: object, method: str = "POST", key: str | Non
 
 
 def nothing(_port: int, stop: Event) -> None:
-    """Nobody else asks."""
+    """No attack."""
     stop.wait(SECONDS)
 
 

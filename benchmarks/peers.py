@@ -1,7 +1,7 @@
 """Other libraries on the case study: ``python -m benchmarks.peers``, with the ``bench`` extra installed.
 
-Each is asked through its public interface for what it charges and what it needs; nothing of ours helps it except where
-a note says so. Bisection stands in for a calibration that a library does not offer.
+Each is called through its public interface for its δ, its noise and its threshold. It uses none of our code, unless a
+note says so. If a library has no calibration, bisection replaces it.
 """
 
 import math
@@ -30,7 +30,7 @@ FINE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What a library answers, one evaluation to be timed, and where its question differs from ours."""
+    """The answers of a library, one evaluation to be timed, and how its question differs from ours."""
 
     price: Price
     evaluate: Callable[[], object]

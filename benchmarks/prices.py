@@ -21,7 +21,7 @@ _ACCOUNTINGS: dict[ComparedName, tuple[str, Accounting]] = {
 class Price:
     """What one accounting needs for the target, and what it charges for the mechanism that exact accounting finds.
 
-    ``least_sigma`` satisfies the noise alone; where the two parts share δ, it would take an infinite threshold.
+    ``least_sigma`` is enough for the noise alone; if the two parts share δ, it would need an infinite threshold.
     ``tau_star`` is the smallest at any σ, reached at ``sigma``.
     """
 

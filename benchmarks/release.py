@@ -1,7 +1,7 @@
 """How fast are releases over HTTP, how much memory do they take, and do other requests notice?
 
 ``python -m benchmarks.release``. Requests go over loopback, from this process to one worker, each over a connection of
-its own; every group is kept, so that all that is posted comes back.
+its own; every group is kept, so the answer is as long as the request.
 """
 
 import http.client
@@ -74,13 +74,13 @@ def responsiveness(port: int) -> None:
     load.join()
     rows = [
         (name, f"{len(times):,}", *(duration(quantile(times, q)) for q in (0.5, 0.99)), duration(max(times)))
-        for name, times in (("alone", alone), ("beside a million groups", meanwhile))
+        for name, times in (("alone", alone), ("with a million groups", meanwhile))
     ]
     print(markdown(("/account/exact", "requests", "median", "p99", "slowest"), rows))
 
 
 def memory() -> None:
-    """The peak for ten million groups, beside four times the table and 200 MB."""
+    """The peak for ten million groups, compared with four times the table and 200 MB."""
     rows = []
     for key in ("integer", "URL and country"):
         groups = histogram(10**7, key, 0)

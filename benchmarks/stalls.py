@@ -3,7 +3,7 @@
     python -m benchmarks.stalls
 
 Each row is a request that could hold up the loop, the largest gap while it was answered, and the ratio to the gap of
-an idle loop. Below 50 ms nobody notices.
+an idle loop. A gap below 50 ms is not noticeable.
 """
 
 import asyncio

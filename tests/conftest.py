@@ -1,4 +1,4 @@
-"""What tests of every room share: markers by folder, turns, a place for ledgers, and a PostgreSQL server."""
+"""Shared by all tests: markers by folder, turns, a folder for ledgers, and a PostgreSQL server."""
 
 import os
 import tempfile
@@ -14,7 +14,7 @@ from tests.turns import turn
 for _name in list(os.environ):
     if _name.startswith(("GSH_", "PROMETHEUS_")) or _name.lower().endswith("_proxy"):
         del os.environ[_name]
-# Services that are made without a word about their ledger get one that is gone afterwards.
+# Services without a configured ledger get a temporary one.
 _FOLDER = tempfile.TemporaryDirectory(prefix="gsh-ledger-")
 os.environ["GSH_LEDGER"] = str(Path(_FOLDER.name) / "ledger.sqlite3")
 
@@ -24,7 +24,7 @@ CLIENTS = Path(__file__).parent / "clients"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What a test needs follows from where it is and from its fixtures."""
+    """Mark each test by its folder and its fixtures."""
     for item in items:
         if BROWSER in item.path.parents:
             item.add_marker("browser")
@@ -50,7 +50,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where to keep a new ledger: the same tests run on both databases."""
+    """The place of a new ledger, once for each database."""
     if request.param == "sqlite":
         return str(tmp_path / "ledger.sqlite3")
     server: Postgres = request.getfixturevalue("postgres")

@@ -60,7 +60,7 @@ def transcripts(document: Path) -> list[Transcript]:
 
 
 def answers(url: str, asked: list[Transcript]) -> list[Any]:
-    """What a service answers to each command, in the order of the document."""
+    """A service's answer to each command, in the order of the document."""
     with httpx.Client(base_url=url, timeout=PATIENCE) as client:
         return [
             client.request(each.method, each.path, content=each.body, headers=each.headers).json() for each in asked
@@ -68,7 +68,7 @@ def answers(url: str, asked: list[Transcript]) -> list[Any]:
 
 
 def matches(shown: Any, said: Any) -> bool:
-    """Whether an answer is the one shown, except for what is random."""
+    """Whether an answer is the one shown, except for random numbers."""
     if isinstance(shown, dict):
         names = shown.keys() - {_OMITTED}
         is_complete = _OMITTED in shown or names == said.keys()

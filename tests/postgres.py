@@ -1,4 +1,4 @@
-"""A real PostgreSQL server, from the system's own programs, in a folder that is gone afterwards."""
+"""A real PostgreSQL server, from the system's own programs, in a temporary folder."""
 
 import os
 import pwd
@@ -25,7 +25,7 @@ def program(name: str) -> str:
 
 
 def unprivileged() -> str | None:
-    """Whom to run the server as: it refuses to be root."""
+    """The user of the server, which refuses to run as root."""
     if os.getuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall()}

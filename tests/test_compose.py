@@ -1,4 +1,4 @@
-"""compose.yaml, read: there is no engine to run it on here, but what it sets are settings of the service."""
+"""compose.yaml is read and not run: its variables are settings of the service."""
 
 from pathlib import Path
 

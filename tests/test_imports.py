@@ -1,4 +1,4 @@
-"""Who may import whom. The accounting core stays pure, and nothing below the API knows of HTTP."""
+"""Allowed imports. The accounting core is pure, and only the API uses HTTP."""
 
 import ast
 import importlib.metadata
@@ -61,7 +61,7 @@ ALLOWED = {
     "app/version.py": set(),
     "app/__init__.py": set(),
 }
-"""Which of our own modules may be imported by a room, or by a file of its own. The longest entry decides."""
+"""The modules of ours that a package, or a single file, may import. The longest matching entry decides."""
 
 
 def imported(module: Path) -> Iterator[str]:
@@ -85,14 +85,14 @@ def allowed_for(module: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("module", sorted((ROOT / "gsh/accounting").rglob("*.py")), ids=lambda path: path.name)
-def test_the_accounting_core_imports_only_what_is_pure(module: Path) -> None:
+def test_the_accounting_core_imports_only_pure_modules(module: Path) -> None:
     """No clock, randomness, files, network, logging or web framework."""
     assert [name for name in imported(module) if not within(name, ALLOWED_IN_ACCOUNTING)] == []
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_point_one_way(module: Path) -> None:
-    """app → gsh, and within each as the table says; a new room of the house needs a line there."""
+    """app → gsh, and within each as the table says. A new package needs a line in the table."""
     ours = [name for name in imported(module) if within(name, {"app", "gsh"})]
 
     assert [name for name in ours if not within(name, allowed_for(module))] == []
@@ -103,12 +103,12 @@ OF_HTTP = {"fastapi", "starlette", "uvicorn", "http", "httptools", "multipart"}
 
 
 @pytest.mark.parametrize("module", BELOW_HTTP, ids=lambda path: str(path.relative_to(ROOT)))
-def test_use_cases_and_the_ledger_know_nothing_of_http(module: Path) -> None:
+def test_use_cases_and_the_ledger_import_no_http(module: Path) -> None:
     assert [name for name in imported(module) if within(name, OF_HTTP)] == []
 
 
-def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
-    """A file is one idea, and its name says which."""
+def test_no_module_has_a_catch_all_name() -> None:
+    """A file is one idea, and its name says so."""
     assert {path.stem for path in MODULES}.isdisjoint({"utils", "util", "helpers", "common", "misc"})
 
 
@@ -141,8 +141,8 @@ def test_every_third_party_import_is_a_declared_dependency(package: str, extras:
     assert undeclared - FOR_ONE_CHECK == set()
 
 
-def test_an_executor_installs_no_service() -> None:
-    """What only the service needs is no dependency of the library."""
+def test_the_library_does_not_depend_on_the_service() -> None:
+    """A dependency of the service alone is no dependency of the library."""
     base, service = (
         distributions(requirements)
         for requirements in (PROJECT["dependencies"], PROJECT["optional-dependencies"]["service"])
@@ -153,7 +153,7 @@ def test_an_executor_installs_no_service() -> None:
 
 
 def test_every_version_is_constrained() -> None:
-    """All that ``make run`` and ``make test`` install by name has an exact version."""
+    """Every package that ``make run`` and ``make test`` install by name has an exact version."""
     extras = PROJECT["optional-dependencies"]
     wanted = distributions(PROJECT["dependencies"]).union(
         *(distributions(extras[name]) for name in ("service", "duckdb", "test", "bench"))

@@ -44,13 +44,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def said(service: Service) -> dict[str, list[Any]]:
-    """What the service answers to the commands of each document, in their order."""
+    """The service's answers to the commands of each document, in order."""
     return {name: answers(service.url, found) for name, found in TRANSCRIPTS.items()}
 
 
 @pytest.mark.parametrize(("document", "place"), PLACES, ids=[f"{name}-{place}" for name, place in PLACES])
 def test_each_curl_command_gives_the_answer_shown(said: dict[str, list[Any]], document: str, place: int) -> None:
-    """To the last digit, except for what is random."""
+    """To the last digit, except for random numbers."""
     transcript = TRANSCRIPTS[document][place]
     assert transcript.headers["Content-Type"] == "application/json"
 
@@ -84,7 +84,7 @@ def test_the_curl_command_for_a_table_works(service: Service) -> None:
 
 
 def test_the_tour_has_every_endpoint_with_a_body() -> None:
-    """Someone who has only curl can begin."""
+    """A reader needs only curl."""
     paths = create_app(Settings()).openapi()["paths"]
     with_body = {path for path, item in paths.items() if item.keys() & {"post", "put"}}
 
@@ -92,7 +92,7 @@ def test_the_tour_has_every_endpoint_with_a_body() -> None:
     assert shown | {"/release/table"} == with_body
 
 
-def test_the_readme_is_short_and_begins_with_the_two_commands_that_do_everything() -> None:
+def test_the_readme_is_short_and_begins_with_the_two_main_commands() -> None:
     readme = README.read_text()
     first = re.search(r"```console\n(.*?)```", readme, re.DOTALL)
     assert first is not None
@@ -129,7 +129,7 @@ def test_every_file_that_is_mentioned_exists(document: Path) -> None:
     assert [path for path, exists in zip([*paths, *modules], found, strict=True) if not exists] == []
 
 
-def test_the_settings_table_is_the_settings() -> None:
+def test_the_settings_table_lists_every_setting() -> None:
     """Every variable, its default and its meaning, in the code's order and words."""
     assert shown_settings_table() == settings_table()
 
@@ -141,19 +141,18 @@ def test_the_table_of_errors_has_every_type_of_problem() -> None:
     assert set(re.findall(r"^\| \d+ \| `([a-z-]+)` \|", table, re.MULTILINE)) == kinds
 
 
-def test_the_table_of_endpoints_is_what_the_service_serves() -> None:
+def test_the_table_of_endpoints_lists_the_served_routes() -> None:
     shown = re.findall(r"^\| `([A-Z]+) (/\S*)` \|", HTTP_API, re.MULTILINE)
     served = {
         (method, route.path)
         for route in create_app(Settings()).routes
         for method in getattr(route, "methods", None) or ()
-        if not route.path.startswith("/static")
     }
 
     assert sorted(shown) == sorted(served - {("HEAD", path) for _, path in served})
 
 
-def test_the_table_of_metrics_is_what_the_service_exposes(service: Service) -> None:
+def test_the_table_of_metrics_lists_the_exposed_metrics(service: Service) -> None:
     operations = (ROOT / "docs" / "operations.md").read_text()
     shown = set(re.findall(r"^\| `(gsh_\w+)` \|", operations, re.MULTILINE))
     metrics = httpx.get(f"{service.url}/metrics", timeout=PATIENCE).text
@@ -162,12 +161,12 @@ def test_the_table_of_metrics_is_what_the_service_exposes(service: Service) -> N
     assert shown == set(exposed)
 
 
-def test_the_picture_of_the_imports_is_that_of_the_code() -> None:
+def test_the_picture_of_the_imports_matches_the_code() -> None:
     """``python -m tests.documents`` draws it again."""
     assert FIGURE.read_text() == drawn()
 
 
-def test_the_errors_in_the_note_on_noise_are_those_of_the_table_in_use() -> None:
+def test_the_errors_in_the_note_on_noise_match_the_table_in_use() -> None:
     note, table = (ROOT / "docs" / "math" / "noise.md").read_text(), quantiles.table()
     rows = re.findall(r"^\| ([\d.e-]+) \| ([\d.]+) \| .* \| ([\d.e-]+) \|$", note, re.MULTILINE)
     words = np.array([int(float(q) * 2**64) for q, _, _ in rows], np.int64)

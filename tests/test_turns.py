@@ -1,4 +1,4 @@
-"""Tests that are alone are so: nobody is in the room with them, and nobody passes them at the gate."""
+"""A test marked alone runs with no other test."""
 
 import fcntl
 import threading
@@ -12,25 +12,25 @@ PATIENCE = 60
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> dict[str, Path]:
-    paths = {"gate": tmp_path / "gate", "room": tmp_path / "room"}
+def locks(tmp_path: Path) -> dict[str, Path]:
+    paths = {"entry": tmp_path / "entry", "running": tmp_path / "running"}
     for path in paths.values():
         path.touch()
     return paths
 
 
 class Test:
-    """A thread that takes its turn, and stays until it is told to leave. A lock belongs to an open file."""
+    """A thread that runs like a test until ``leave``. Threads can compete: a lock belongs to an open file."""
 
     __test__ = False
 
-    def __init__(self, door: dict[str, Path], alone: bool) -> None:
+    def __init__(self, locks: dict[str, Path], alone: bool) -> None:
         self.entered, self._leave = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(door, alone), daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(locks, alone), daemon=True)
         self._thread.start()
 
-    def _run(self, door: dict[str, Path], alone: bool) -> None:
-        with turn(alone, **door):
+    def _run(self, locks: dict[str, Path], alone: bool) -> None:
+        with turn(alone, **locks):
             self.entered.set()
             self._leave.wait(PATIENCE)
 
@@ -39,23 +39,23 @@ class Test:
         self._thread.join(PATIENCE)
 
 
-def test_ordinary_tests_run_together(door: dict[str, Path]) -> None:
-    together = [Test(door, alone=False) for _ in range(3)]
+def test_ordinary_tests_run_together(locks: dict[str, Path]) -> None:
+    together = [Test(locks, alone=False) for _ in range(3)]
 
     assert all(each.entered.wait(PATIENCE) for each in together)
     for each in together:
         each.leave()
 
 
-def test_no_test_runs_beside_one_that_is_alone(door: dict[str, Path]) -> None:
-    """Many of both kinds, over and over; whoever is inside writes down whom it met."""
+def test_no_test_runs_at_the_same_time_as_one_marked_alone(locks: dict[str, Path]) -> None:
+    """Many tests of both kinds run repeatedly. Each records the tests that run at the same time."""
     inside: list[bool] = []
     met: list[tuple[bool, list[bool]]] = []
     writing = threading.Lock()
 
     def run(alone: bool) -> None:
         for _ in range(50):
-            with turn(alone, **door):
+            with turn(alone, **locks):
                 with writing:
                     inside.append(alone)
                     met.append((alone, list(inside)))
@@ -72,14 +72,14 @@ def test_no_test_runs_beside_one_that_is_alone(door: dict[str, Path]) -> None:
     assert [others for alone, others in met if (alone or True in others) and len(others) > 1] == []
 
 
-def test_one_that_waits_to_be_alone_is_let_in_before_those_after_it(door: dict[str, Path]) -> None:
-    """Else a stream of ordinary tests would keep it waiting to the end."""
-    first = Test(door, alone=False)
+def test_a_waiting_alone_test_runs_before_later_tests(locks: dict[str, Path]) -> None:
+    """Otherwise it would wait until all ordinary tests are done."""
+    first = Test(locks, alone=False)
     assert first.entered.wait(PATIENCE)
-    waiting = Test(door, alone=True)
-    while is_open(door["gate"]):
+    waiting = Test(locks, alone=True)
+    while is_free(locks["entry"]):
         pass
-    later = Test(door, alone=False)
+    later = Test(locks, alone=False)
 
     assert not waiting.entered.is_set()
     first.leave()
@@ -90,8 +90,8 @@ def test_one_that_waits_to_be_alone_is_let_in_before_those_after_it(door: dict[s
     later.leave()
 
 
-def is_open(gate: Path) -> bool:
-    with gate.open() as tried:
+def is_free(lock: Path) -> bool:
+    with lock.open() as tried:
         try:
             fcntl.flock(tried, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -52,14 +52,14 @@ def test_every_budget_is_checked_and_a_fault_is_an_exit_code(tmp_path: Path) -> 
     assert clean.stdout.splitlines() == [
         f"ads: intact; 1 entries; head {heads['ads']}",
         f"web: intact; 2 entries; head {heads['web']}",
-        f"access keys: intact; 1 keys; seal {seal}",
+        f"access keys: intact; 1 access keys; seal {seal}",
         "Checked budgets: 2; entries: 3; budgets at fault: 0",
     ]
     assert damaged.returncode == 1
     assert damaged.stdout.splitlines()[1].startswith("web: FAULT: entry 2 does not have the hash")
 
 
-def test_budgets_that_are_gone_or_cannot_be_read_are_faults_beside_those_that_are_intact(tmp_path: Path) -> None:
+def test_missing_and_unreadable_budgets_are_faults_and_others_are_intact(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     ledger = open_ledger(str(place), "")
     for name in ("ads", "gone", "web"):
@@ -80,7 +80,7 @@ def test_budgets_that_are_gone_or_cannot_be_read_are_faults_beside_those_that_ar
     assert total == "Checked budgets: 3; entries: 1; budgets at fault: 2"
 
 
-def test_a_key_that_was_put_into_the_database_is_a_fault_and_an_exit_code(tmp_path: Path) -> None:
+def test_an_access_key_inserted_into_the_database_is_a_fault_and_an_exit_code(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     open_ledger(str(place), "").close()
     with sqlite3.connect(place) as connection:
@@ -91,11 +91,11 @@ def test_a_key_that_was_put_into_the_database_is_a_fault_and_an_exit_code(tmp_pa
 
     assert (found.returncode, found.stderr) == (1, "")
     keys, total = found.stdout.splitlines()
-    assert keys.startswith("access keys: FAULT: mine was not made by this service; 1 keys; seal ")
+    assert keys.startswith("access keys: FAULT: mine was not made by this service; 1 access keys; seal ")
     assert total == "Checked budgets: 0; entries: 0; budgets at fault: 0"
 
 
-def test_a_budget_that_an_earlier_version_divided_anew_is_no_fault_and_its_promise_is_told(tmp_path: Path) -> None:
+def test_a_budget_divided_again_by_an_earlier_version_is_no_fault_and_its_promise_is_printed(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     shutil.copy(OLD_LEDGER, place)
     open_ledger(str(place), OLD_SECRET).close()
@@ -121,7 +121,7 @@ def refused(place: Path | str, **others: str) -> str:
     return line
 
 
-def test_where_there_is_no_ledger_none_is_made(tmp_path: Path) -> None:
+def test_a_missing_ledger_is_not_created(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
 
     assert refused(place) == f"The ledger cannot be verified: there is no file {place}"
@@ -132,7 +132,7 @@ def test_where_there_is_no_ledger_none_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"), [(b"", "there is no ledger in the database"), (b"only text" * 100, "file is not a database")]
 )
-def test_a_file_that_holds_no_ledger_is_left_as_it_is(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_without_a_ledger_is_not_changed(tmp_path: Path, content: bytes, said: str) -> None:
     place = tmp_path / "ledger.sqlite3"
     place.write_bytes(content)
 
@@ -141,7 +141,7 @@ def test_a_file_that_holds_no_ledger_is_left_as_it_is(tmp_path: Path, content: b
     assert files(tmp_path) == {"ledger.sqlite3": content}
 
 
-def test_a_database_on_a_server_that_holds_no_ledger_is_left_as_it_is(postgres: Postgres) -> None:
+def test_a_database_without_a_ledger_is_not_changed(postgres: Postgres) -> None:
     place = postgres.make_database()
 
     assert "there is no ledger in the database" in refused(place, ledger_secret=SECRET)
@@ -149,7 +149,7 @@ def test_a_database_on_a_server_that_holds_no_ledger_is_left_as_it_is(postgres: 
     assert "GSH_LEDGER_SECRET" in refused(place)
 
 
-def test_an_earlier_version_is_not_migrated_and_a_newer_one_not_read(tmp_path: Path) -> None:
+def test_an_older_ledger_is_not_migrated_and_a_newer_one_is_not_read(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     open_ledger(str(place), "").close()
     for version, said in ((1, "an earlier version"), (len(MIGRATIONS) + 1, "a newer version")):
@@ -162,7 +162,7 @@ def test_an_earlier_version_is_not_migrated_and_a_newer_one_not_read(tmp_path: P
         assert files(tmp_path)["ledger.sqlite3"] == before
 
 
-def test_the_secret_must_be_the_ledgers_own(tmp_path: Path) -> None:
+def test_a_wrong_or_short_secret_is_an_error(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     open_ledger(str(place), "").close()
 
@@ -171,7 +171,7 @@ def test_the_secret_must_be_the_ledgers_own(tmp_path: Path) -> None:
     assert "short-value" not in refused(place, ledger_secret="short-value")
 
 
-def test_a_server_that_cannot_be_reached_is_named_by_its_reason_alone() -> None:
+def test_an_unreachable_server_is_an_error_without_the_password() -> None:
     place = "postgresql://ledger:password-of-mine@127.0.0.1:1/none"
 
     line = refused(place, ledger_secret=SECRET)

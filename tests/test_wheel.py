@@ -1,7 +1,7 @@
-"""The wheel is all there is to install: the base is the library, and the extra ``service`` is the service.
+"""The wheel is all that is installed: the base is the library, and the extra ``service`` is the service.
 
-``make test`` builds the wheel and two environments, which hold it with what it declares and nothing else. They are used
-outside the checkout: as near to an executor and to the container as one can get without them.
+``make test`` builds the wheel and two environments, which have only the wheel and its dependencies. The tests use
+them outside of the checkout, like an executor or the container.
 """
 
 import json
@@ -27,7 +27,7 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["versi
 
 
 def printed(python: Path, program: str) -> str:
-    """What a program prints in one of the environments, far from the checkout."""
+    """The output of a program in one of the environments, outside of the checkout."""
     assert python.exists(), "run `make test`, which builds the environments of the wheel"
     done = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True, check=True, cwd="/")
     return done.stdout.strip()
@@ -75,7 +75,7 @@ def test_the_wheel_is_typed_licensed_and_of_this_version(python: Path) -> None:
     assert printed(python, SAYS_WHAT_IT_IS) == f"{VERSION} True Apache-2.0 ['LICENSE']"
 
 
-def test_the_service_says_the_same_version() -> None:
+def test_the_service_has_the_version_of_the_wheel() -> None:
     assert printed(PYTHON, "import app.version; print(app.version.VERSION)") == VERSION
 
 
@@ -106,7 +106,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.parametrize(("python", "package"), [(LIBRARY, "gsh"), (PYTHON, "gsh"), (PYTHON, "app")])
-def test_the_wheel_is_what_runs(python: Path, package: str) -> None:
+def test_the_service_runs_from_the_wheel(python: Path, package: str) -> None:
     """Not the checkout: the package is found in the environment."""
     found = printed(python, f"import {package}; print({package}.__file__)")
 

@@ -1,7 +1,8 @@
-"""Turns between the processes of a parallel run: ordinary tests share the machine, one that is ``alone`` has it all.
+"""Turns between the processes of a parallel run: a test marked ``alone`` runs with no other test.
 
-An ordinary test holds the room with others. A test that is alone first closes the gate, so that nobody new comes in,
-and then waits until the room is empty. Both are locks on files that are there anyway; a process that ends lets go.
+There are two file locks. Every test waits for the lock ``entry``, takes the lock ``running``, and releases ``entry``.
+Ordinary tests share ``running``; a test that is alone takes it exclusively. It keeps ``entry`` while it waits, so later
+tests wait behind it. The locks are on existing files. The kernel releases the locks of a process that ends.
 """
 
 import fcntl
@@ -11,19 +12,19 @@ from pathlib import Path
 
 __all__ = ["turn"]
 
-_GATE = Path(__file__)
-_ROOM = Path(__file__).parent / "conftest.py"
+_ENTRY = Path(__file__)
+_RUNNING = Path(__file__).parent / "conftest.py"
 
 
 @contextmanager
-def turn(alone: bool, gate: Path = _GATE, room: Path = _ROOM) -> Iterator[None]:
-    """The time of one test: after those that wait already, and with no other if it is to be alone."""
-    with room.open() as held:
-        with gate.open() as passed:
+def turn(alone: bool, entry: Path = _ENTRY, running: Path = _RUNNING) -> Iterator[None]:
+    """Run one test inside: after all tests that wait already, and with no other test if ``alone``."""
+    with running.open() as held:
+        with entry.open() as passed:
             fcntl.flock(passed, fcntl.LOCK_EX)
             fcntl.flock(held, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
             fcntl.flock(passed, fcntl.LOCK_UN)
         try:
             yield
         finally:
-            fcntl.flock(held, fcntl.LOCK_UN)  # said aloud: a process that was forked meanwhile has the file open too
+            fcntl.flock(held, fcntl.LOCK_UN)  # explicitly, because a process that the test forked has the file open too

@@ -1,4 +1,4 @@
-"""The access keys of the ledger, read again when they are a second old: a revoked key is good for no longer."""
+"""The access keys of the ledger, read again after a second, so a revoked access key stops working within a second."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ class AccessKeyCache:
         self._loaded_at = float("-inf")
         self._loading: asyncio.Future[None] | None = None
         self.any_made = False
-        """Whether an access key was ever made, as far as is known."""
+        """Whether an access key was ever made, at the last reading."""
 
     def find(self, digest: str) -> AccessKey | None:
         return self._usable.get(digest)
@@ -36,7 +36,7 @@ class AccessKeyCache:
         return digest in self._unsealed
 
     async def refresh(self) -> None:
-        """Read the ledger if the keys are old. One reading serves all requests that came meanwhile."""
+        """Read the ledger if the access keys were read more than a second ago. Requests that wait share one reading."""
         if time.monotonic() - self._loaded_at > _FRESH_SECONDS:
             if self._loading is None or self._loading.done():
                 self._loading = asyncio.ensure_future(self._load())

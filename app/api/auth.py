@@ -1,7 +1,7 @@
-"""What a client may do. Each route declares what it needs, and the authorizer checks it before the body is read.
+"""Access control. Each route declares what it needs, and the authorizer checks it before the body is read.
 
 Accounting is open unless set otherwise. Until an access key is made, releases and budgets are for this machine alone,
-unless they are explicitly open to all. From then on an access key is mandatory, even after all keys are revoked.
+unless they are explicitly open to all. From then on an access key is mandatory, even after all access keys are revoked.
 """
 
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ _EVERYTHING: frozenset[str] = frozenset(SCOPES)
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a route asks of a client. It is one of the route's dependencies, so that every reader sees it."""
+    """The scopes that a route needs. It is one of the route's dependencies, so every reader of the route sees it."""
 
     scopes: frozenset[str]
-    """An access key must have one of these. A public route asks for none."""
+    """An access key must have one of these. A public route has none."""
     budget: str | None = None
     """The path parameter that names a budget. An access key that is bound to budgets must be bound to that one."""
 
@@ -74,7 +74,7 @@ class Access:
 
 
 def access_of(scope: Scope) -> Access:
-    """What the authorizer found for this request. A public route has no access to ask for."""
+    """The access that the authorizer gave to this request. A public route has none."""
     access: Access = scope["access"]
     return access
 
@@ -89,7 +89,7 @@ class Authorizer:
         self._unknown_keys = Attempts()
 
     async def enter(self, scope: Scope, required: Requirement | None) -> None:
-        """Admit a request to a route, or raise. The endpoint finds what the client may do with ``access_of``."""
+        """Admit a request to a route, or raise. The endpoint gets the client's access from ``access_of``."""
         if required is None:
             raise NotAdmitted(403, "undeclared")
         if required.scopes and (self._account_keys or required.scopes != {"account"}):
@@ -107,7 +107,7 @@ class Authorizer:
         address: str = (scope.get("client") or ("",))[0]
         headers, client = Headers(scope=scope), network_of(address)
         token = _bearer_token(headers)
-        if token is not None or not self._keys.any_made:  # once an access key was made, one is needed for ever
+        if token is not None or not self._keys.any_made:  # after the first access key, one is always needed
             await self._keys.refresh()
         if not self._keys.any_made:
             if not self._open_access:
@@ -115,7 +115,7 @@ class Authorizer:
             return Access(frozenset(), client, _EVERYTHING)
         if token is None:
             raise NotAdmitted(401, "missing")
-        digest = hash_of(token)  # to look up a hash compares nothing of the access key itself
+        digest = hash_of(token)  # a lookup by hash does not compare the access key itself
         if self._keys.is_unsealed(digest):
             raise NotAdmitted(401, "seal")
         key = self._keys.find(digest)
@@ -126,7 +126,7 @@ class Authorizer:
         return Access(key.budgets, key.id, key.scopes)
 
     def _unknown(self, client: str) -> NotAdmitted:
-        """Slow down wrong access keys only, never a right one from the same address: 256 random bits protect keys."""
+        """Slow down wrong access keys only, never a right one from the same address: 256 random bits are enough."""
         wait = self._unknown_keys.wait(client)
         if wait > 0:
             return NotAdmitted(429, "rate", retry_after=int(wait) + 1)

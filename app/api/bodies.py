@@ -1,6 +1,6 @@
-"""Request bodies: none is longer than its route takes, and all together fit the memory or the disk set aside for them.
+"""Request bodies: each has a limit by its route, and all together have a limit of memory or disk.
 
-Until the route is known, nothing of a body may be read.
+A body is not read until its route is known.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class _Quota:
 
 
 class BodyQuotas:
-    """One quota for each kind of body: public routes cannot use up what releases need."""
+    """One quota for each kind of body, so public routes cannot use up the quota of releases."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -96,7 +96,7 @@ class Body:
         return message
 
     def release(self) -> None:
-        """Give back what it took."""
+        """Return its bytes to the quota."""
         if self._quota is not None:
             self._quota.remaining += self._taken
             self._taken = 0

@@ -1,4 +1,4 @@
-"""The only way to an endpoint: find the route, check what it declares, then enter it. No declaration, no entry."""
+"""The only way to an endpoint: find the route, check its declared scopes, call it. An undeclared route is refused."""
 
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
@@ -15,7 +15,7 @@ _NO_LIMIT_DECLARED = BodyLimit()
 
 
 class Dispatcher:
-    """Replaces the router's own search, so that no path can avoid the authorizer."""
+    """Replaces the router's own search, so no path can avoid the authorizer."""
 
     def __init__(self, router: APIRouter, authorizer: Authorizer, quotas: BodyQuotas) -> None:
         self._router = router

@@ -11,8 +11,8 @@ KEY_HEADER = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "1 to 255 visible ASCII characters, required with a budget: the same key and request get the same "
-    "stored answer and are charged once; the same key with another request is 409.",
+    "description": "1 to 255 visible ASCII characters, required with a budget: a request with the same idempotency key "
+    "and body gets the same stored answer and is charged once; the same idempotency key with another request is 409.",
     "schema": {"type": "string", "minLength": 1, "maxLength": _MOST_CHARACTERS, "pattern": "^[!-~]+$"},
 }
 """The header as the OpenAPI document describes it."""

@@ -91,7 +91,7 @@ async def received(receive: Receive) -> AsyncIterator[bytes]:
     while more:
         message: Message = await receive()
         if message["type"] == "http.disconnect":
-            raise HTTPException(400)  # the client has gone; the metrics shall not count a fault of the service
+            raise HTTPException(400)  # the client has gone, so this is not a 5xx in the metrics
         more = message.get("more_body", False)
         yield message.get("body", b"")
 

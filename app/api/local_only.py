@@ -1,4 +1,4 @@
-"""While no access key exists: is this request from this machine, and for no one else?"""
+"""While no access key exists, only requests of this machine are allowed."""
 
 from starlette.datastructures import Headers
 

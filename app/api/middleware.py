@@ -1,4 +1,4 @@
-"""The layer around every route: security headers, bodies that are counted, an answer at shutdown.
+"""The layer around every route: security headers, limits on bodies, and an answer at shutdown.
 
 One middleware does all three, because each further one takes a twentieth of the time of a cached answer.
 """
@@ -27,7 +27,7 @@ class GuardMiddleware:
 
     The service has no WebSockets: a request for one gets 404.
 
-    A refusal before the end of the body ends the connection: nobody needs the rest of the body.
+    A refusal before the end of the body closes the connection, so the rest of the body is not read.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -1,4 +1,4 @@
-"""How often a client may fail: some times at once, then once in some seconds."""
+"""How often a client may fail: a burst of failures, then one every few seconds."""
 
 import ipaddress
 import time

@@ -1,4 +1,4 @@
-"""How heavy requests share the service, so that none stalls the others.
+"""Heavy requests must not stall other requests.
 
 Long series of cheap evaluations stay on the event loop, in slices. All other heavy work goes to a worker pool. Both end
 when the client hangs up, and at their deadline. ``work_bounds`` refuses work that would never end in time.
@@ -86,7 +86,7 @@ async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise HTTPException(400)  # the client has gone; the metrics shall not count a fault of the service
+            raise HTTPException(400)  # the client has gone, so this is not a 5xx in the metrics
         return task.result()
     finally:
         task.cancel()

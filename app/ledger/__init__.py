@@ -1,1 +1,1 @@
-"""Budgets: limits, what is spent and by which releases, and the answers that were paid for."""
+"""Budgets: their limits, their charges, and the answers of paid releases."""

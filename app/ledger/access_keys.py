@@ -3,7 +3,7 @@
 An access key has 256 random bits that nobody can guess, so its plain SHA-256 can be stored.
 
 The ledger's secret seals the list of access keys. A writer to the database without the secret cannot add, change or
-remove one unnoticed. He can put back an earlier state of the whole list: only a seal noted elsewhere reveals that.
+remove one unnoticed. A writer can restore an earlier list; only a seal noted elsewhere shows it.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _SEALS = "access_keys"
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """What is stored of an access key. ``budgets`` is empty if it is bound to none."""
+    """The stored part of an access key. ``budgets`` is empty if it is bound to none."""
 
     id: str
     hash: str
@@ -70,7 +70,7 @@ class SealedKeys:
 
 
 def new_key(scopes: frozenset[str], budgets: frozenset[str], note: str, at: str) -> tuple[str, AccessKey]:
-    """A new access key, which is shown only once, and what is stored of it."""
+    """A new access key, which is shown only once, and its stored part."""
     name = secrets.token_hex(4)
     key = f"gsh_{name}_{secrets.token_urlsafe(32)}"
     return key, AccessKey(name, hash_of(key), scopes, budgets, note, at)

@@ -1,6 +1,6 @@
 """How often requests are compared with a stored one: five times at once, then once every six seconds.
 
-The answer says whether two requests are the same, so enough guesses would reveal what was posted. An attempt is
+The answer says whether two requests are the same, so enough guesses would reveal the posted data. An attempt is
 counted before its result is sent, in the transaction that compares. The client that paid has a count of its own, so
 other clients cannot lock it out. A refused attempt is not counted, so the wait does not grow.
 """

@@ -1,4 +1,4 @@
-"""What the ledger needs of a database: transactions, and the statements in its dialect."""
+"""The interface of a database to the ledger: transactions, and statements in its dialect."""
 
 from contextlib import AbstractContextManager
 from typing import Any, Protocol

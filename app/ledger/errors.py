@@ -29,7 +29,7 @@ __all__ = [
 
 
 class LedgerError(Exception):
-    """Any error of the ledger. It knows nothing of HTTP."""
+    """Any error of the ledger. It does not depend on HTTP."""
 
 
 class UnknownBudget(LedgerError):

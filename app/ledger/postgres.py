@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 # The server ends a statement, or its wait for a lock, after 30 s, and an idle transaction after 60 s.
 _OPTIONS = "-c statement_timeout=30000 -c lock_timeout=30000 -c idle_in_transaction_session_timeout=60000"
-# The client gives up after this: the machine of a server may answer although the server itself stands still.
+# The client gives up after this: the machine of a server may answer although the server itself hangs.
 _ANSWER_SECONDS = 35.0
 # If the machine does not answer at all, the kernel gives up sooner.
 _NETWORK = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 11_000}
@@ -70,7 +70,7 @@ class PostgresConnections:
 
     @contextmanager
     def transaction(self, *, migrating: bool = False) -> Iterator[Execute]:
-        """All that is executed inside, or nothing of it. Budgets are locked row by row."""
+        """Everything that is executed inside, or nothing. Budgets are locked row by row."""
         try:
             connection = self._begun("BEGIN")
             try:

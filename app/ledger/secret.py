@@ -63,7 +63,7 @@ def stored_secret(database: Path, *, make: bool = True) -> bytes:
 
 
 def _make(path: Path) -> None:
-    """Complete, or not there at all."""
+    """Create the file atomically."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -36,7 +36,7 @@ class SqliteConnections:
 
     @contextmanager
     def transaction(self, *, migrating: bool = False) -> Iterator[Execute]:  # noqa: ARG002
-        """All that is executed inside, or nothing of it."""
+        """Everything that is executed inside, or nothing."""
         try:
             connection = self._connection()
             connection.execute("BEGIN IMMEDIATE")
@@ -95,7 +95,7 @@ class SqliteConnections:
 
 
 def _address(path: Path, *, make: bool) -> str:
-    """The URI of a file, made with mode 0600 whatever the umask: SQLite gives its other files the same mode."""
+    """The URI of a file, made with mode 0600 for any umask: SQLite gives its other files the same mode."""
     try:
         if make:
             _make(path)

@@ -72,7 +72,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A limit, what is spent of it, and the length and last hash of its history."""
+    """A limit, the spent amount, and the length and last hash of its history."""
 
     id: str
     limit: Limit

@@ -25,4 +25,4 @@ class LimitExceeded(Exception):
 
 
 class MissingIdempotencyKey(Exception):
-    """A release charged to a budget needs an idempotency key, so that a retry is not charged again."""
+    """A release charged to a budget needs an idempotency key, so a retry is not charged again."""

@@ -94,7 +94,7 @@ class LedgerPool:
         return await self._deciding.run(lambda: self._work(work))
 
     async def audit(self, work: Callable[[Ledger], T]) -> T:
-        """The result of ``work``, which reads a whole history: one at a time, so that other readers find a thread."""
+        """The result of ``work``, which reads a whole history: one at a time, so other readers find a free thread."""
         return await self._auditing.run(lambda: self._work(work))
 
     def close(self) -> None:

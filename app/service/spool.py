@@ -26,7 +26,7 @@ class SharedFile:
     """An open file without a name. Pickled, it tells a worker how to open the same file.
 
     The worker opens it through /proc. Python can also hand over the descriptor itself, but that would keep the file
-    for ever if the worker died before it took the descriptor.
+    open if the worker died before it took the descriptor.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -101,7 +101,7 @@ def read_file(file: IO[bytes]) -> Iterator[bytes]:
 async def chunks_of(shared: SharedFile) -> AsyncIterator[bytes]:
     """The content of a file from its beginning, on the event loop.
 
-    The file is closed before its last chunk is given: a client that has the whole answer shall find nothing open.
+    The file is closed before its last chunk is sent, so no file is open after the answer is complete.
     """
     try:
         await in_file_thread(shared.file.seek, 0)

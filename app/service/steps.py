@@ -51,7 +51,7 @@ class Steps(Generic[F, T]):
         return self._facts.result()
 
     async def finish(self) -> T:
-        """What the generator returns. Busy if it did not wait so long."""
+        """What the generator returns. Raises Busy if the worker stopped waiting."""
         if not self._decide(True):
             raise Busy
         return await self._running
@@ -62,7 +62,7 @@ class Steps(Generic[F, T]):
             self._running.cancel()
         await asyncio.wait({self._running})
         if not self._running.cancelled():
-            self._running.exception()  # it was raised before, or nobody asked for it
+            self._running.exception()  # it was raised before, or nothing awaits it
 
     def _learn(self, facts: F) -> None:
         if not self._facts.done():

@@ -65,5 +65,5 @@ def check_work(most: int, pointer: str, work: float | Sequence[float], advice: s
     total = work if isinstance(work, float | int) else sum(work)
     if total > most:
         raise LimitExceeded(
-            pointer, f"asks for about {total:.0f} ms of work; at most {most} are allowed (GSH_MAX_WORK): {advice}"
+            pointer, f"needs about {total:.0f} ms of work; at most {most} are allowed (GSH_MAX_WORK): {advice}"
         )

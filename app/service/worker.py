@@ -1,4 +1,4 @@
-"""One worker process. It does one task at a time, and keeps nothing of it afterwards."""
+"""One worker process. It does one task at a time, and keeps no data of it afterwards."""
 
 import gc
 import logging

@@ -74,7 +74,7 @@ class WorkerPool:
         self._is_closed = False
 
     def check_room(self) -> None:
-        """Busy if the queue is full: for requests whose body should not be read in vain."""
+        """Busy if the queue is full: a request that will be refused need not read its body."""
         if self._room == 0:
             raise Busy
 

@@ -1,1 +1,1 @@
-"""The HTTP contract, held to the letter: examples, errors, the OpenAPI document, metrics, logs, and a real process."""
+"""Tests of the HTTP API: examples, errors, the OpenAPI document, metrics, logs, and a real process."""

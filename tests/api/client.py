@@ -1,4 +1,4 @@
-"""The service in this process, asked as over HTTP; and what every problem document must look like."""
+"""A client of the service in this process, and the check that every problem document must pass."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ CASE_STUDY: Json = {name: int(getattr(PRINTED, name)) for name in ("c_u", "tau",
 
 
 class Client:
-    """Each request is an event loop of its own; ``together`` is for requests that must share one."""
+    """Each request has its own event loop. ``together`` is for requests that must share one."""
 
     def __init__(self, app: FastAPI | None = None, **settings: Any) -> None:
         self.app = app or create_app(Settings(**settings))
@@ -66,7 +66,7 @@ class Client:
 
 
 def problem_errors(response: httpx.Response, status: int, kind: str) -> dict[str, str]:
-    """The details by place of a response, which must be a problem document of this status and type.
+    """The details of a response by place. It must be a problem document of this status and type.
 
     A place is a pointer into the body, or «header …» or «parameter …».
     """

@@ -1,4 +1,4 @@
-"""One service for all tests that leave nothing behind; those that count or configure make their own."""
+"""One service for all tests that do not change it. Tests that count or configure make their own."""
 
 import pytest
 

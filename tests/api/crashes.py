@@ -1,4 +1,4 @@
-"""Clients that write down what they saw, and what must be true of the ledger afterwards."""
+"""Clients that record their answers, and the check of the ledger afterwards."""
 
 import json
 import random
@@ -28,7 +28,7 @@ class Notebook:
     noted: threading.Condition = field(default_factory=threading.Condition)
 
     def wait_for(self, more: int) -> None:
-        """Until so many more answers are noted, of whatever status."""
+        """Until so many more answers are noted, of any status."""
         with self.noted:
             goal = sum(self.statuses.values()) + more
             assert self.noted.wait_for(lambda: sum(self.statuses.values()) >= goal, timeout=60)

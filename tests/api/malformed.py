@@ -1,6 +1,6 @@
-"""Bodies that the contract refuses, each with something in it that must not come back.
+"""Bodies that the service refuses, each with a value that must not be in the answer.
 
-Every body carries NUMBER as its τ* (or σ) and WORD wherever a string fits, mostly as the offending value itself.
+Every body carries NUMBER as its τ* (or σ) and WORD in every string, mostly as the offending value itself.
 """
 
 import json
@@ -25,7 +25,7 @@ RAW = "raw:"
 
 @dataclass(frozen=True)
 class Malformed:
-    """A body, where it is posted, and what the problem document must say."""
+    """A body, its path, and the expected problem document."""
 
     name: str
     path: str

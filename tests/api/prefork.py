@@ -1,6 +1,6 @@
-"""The service by workers that are forked from a parent which has loaded everything: a killed one is back at once.
+"""The service with workers forked from a parent that has loaded everything, so a killed worker is replaced at once.
 
-``python -m tests.api.prefork PORT WORKERS``. Serves as ``python -m app`` does, whose workers take a second to start.
+``python -m tests.api.prefork PORT WORKERS``. It serves like ``python -m app``, whose workers take a second to start.
 """
 
 import gc
@@ -34,7 +34,7 @@ def main() -> None:
     quantiles.table()
     pa.array([""])  # loads pandas, if it is there
     gc.collect()
-    gc.freeze()  # so that a worker has little to collect when it starts
+    gc.freeze()  # so a worker has little to collect when it starts
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))

@@ -47,7 +47,7 @@ def environment(**settings: str) -> dict[str, str]:
 
 @contextmanager
 def stopped(process: int) -> Iterator[None]:
-    """A process that does nothing, while the kernel still answers for it."""
+    """A process that is stopped: the kernel still accepts its connections."""
     os.kill(process, signal.SIGSTOP)
     try:
         yield
@@ -67,7 +67,7 @@ def worker_of(service: int, pool: str = "releases") -> int:
 
 
 def _children(process: int) -> list[int]:
-    with suppress(OSError):  # threads and processes end meanwhile
+    with suppress(OSError):  # threads and processes may end at any time
         threads = Path(f"/proc/{process}/task").iterdir()
         return [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
     return []
@@ -85,7 +85,7 @@ def proportional_memory(process: int) -> int:
 
 
 def held_by(process: int) -> list[str]:
-    """The files without a name that a process has open or mapped, but for where its output goes."""
+    """The files without a name that a process has open or mapped, except its output."""
     entries = [entry for entry in Path(f"/proc/{process}/fd").iterdir() if int(entry.name) > 2]
     opened = [os.readlink(entry) for entry in entries if os.path.lexists(entry)]
     mapped = Path(f"/proc/{process}/maps").read_text().splitlines()
@@ -102,7 +102,7 @@ def wait_for_end(process: int) -> None:
 
 
 class Service:
-    """A running service on a free port, which its log tells. Every line that it logs must be a JSON object."""
+    """A running service on a free port, which it logs. Every line that it logs must be a JSON object."""
 
     def __init__(self, *arguments: str, temporary: Path, tmpdir: str | None = None, **settings: str) -> None:
         command = [sys.executable, *(arguments or ("-m", "app"))]

@@ -1,4 +1,4 @@
-"""Access: keys with scopes, bound to budgets; loopback alone without them; failures counted and slowed down."""
+"""Access control: access keys with scopes and budgets; only loopback without them; a limit on failures."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ OPEN = [("POST", path) for path in ("/account/exact", "/account/add-deltas", "/c
 
 
 class Guarded(Bank):
-    """A service with a budget and keys."""
+    """A service with a budget and access keys."""
 
     def make_key(self, *scopes: str, budgets: tuple[str, ...] = ()) -> str:
         key, kept = new_key(frozenset(scopes), frozenset(budgets), "", "2026-11-16T12:00:00Z")
@@ -67,7 +67,7 @@ def guarded(tmp_path: Path) -> Iterator[Guarded]:
 
 
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
-def test_once_a_key_exists_releases_and_budgets_need_one(guarded: Guarded, method: str, path: str) -> None:
+def test_after_the_first_access_key_releases_and_budgets_need_one(guarded: Guarded, method: str, path: str) -> None:
     guarded.make_key("account")
 
     refused = guarded.ask(method, path, None, {})
@@ -78,7 +78,7 @@ def test_once_a_key_exists_releases_and_budgets_need_one(guarded: Guarded, metho
 
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
 @pytest.mark.parametrize("scope", SCOPES)
-def test_each_scope_opens_what_it_is_for(guarded: Guarded, method: str, path: str, scope: str) -> None:
+def test_each_scope_allows_only_its_own_operations(guarded: Guarded, method: str, path: str, scope: str) -> None:
     key = guarded.make_key(scope)
     for_admins = method in {"PUT", "GET"} or path.endswith("/preview")
     opens = {"account": False, "admin": for_admins, "release": method != "PUT"}[scope]
@@ -155,8 +155,8 @@ def test_a_revoked_key_is_refused_and_others_are_not(guarded: Guarded) -> None:
     assert guarded.ask("GET", "/budgets", other).status_code == 200
 
 
-def test_revoking_the_last_key_opens_nothing(guarded: Guarded) -> None:
-    """Not even to this machine: who revokes a key wants fewer to come in, not more."""
+def test_after_the_last_access_key_is_revoked_an_access_key_is_still_needed(guarded: Guarded) -> None:
+    """Also on this machine: to revoke an access key must never open the service."""
     key = guarded.make_key("release")
     guarded.revoke(key)
 
@@ -191,7 +191,7 @@ def ask_from(address: str, client: Client, path: str, **headers: str) -> httpx.R
         ("", 403),
     ],
 )
-def test_without_keys_only_this_machine_is_served(guarded: Guarded, address: str, status: int) -> None:
+def test_without_access_keys_only_this_machine_is_served(guarded: Guarded, address: str, status: int) -> None:
     assert ask_from(address, guarded, "/budgets").status_code == status
     assert ask_from(address, guarded, "/healthz").status_code == 200
 
@@ -200,7 +200,7 @@ def test_without_keys_only_this_machine_is_served(guarded: Guarded, address: str
     "host",
     ["localhost", "LocalHost:8000", "ledger.localhost", "127.0.0.1", "127.8.9.1:8000", "[::1]", "[::1]:8000"],
 )
-def test_without_keys_this_machine_is_asked_by_a_name_of_its_own(guarded: Guarded, host: str) -> None:
+def test_without_access_keys_a_loopback_host_name_is_accepted(guarded: Guarded, host: str) -> None:
     assert ask_from("127.0.0.1", guarded, "/budgets", host=host).status_code == 200
 
 
@@ -211,8 +211,8 @@ def test_without_keys_this_machine_is_asked_by_a_name_of_its_own(guarded: Guarde
         *("192.0.2.1:8000", "[2001:db8::1]:8000", "localhost:", "localhost:x", "::1", "[::1", "[localhost]", ""),
     ],
 )
-def test_without_keys_a_name_that_was_turned_to_this_machine_opens_nothing(guarded: Guarded, host: str) -> None:
-    """DNS rebinding: a page's own name resolves to 127.0.0.1, and its script asks as from this machine."""
+def test_without_access_keys_a_foreign_host_name_is_refused(guarded: Guarded, host: str) -> None:
+    """DNS rebinding: the name of a page resolves to 127.0.0.1, so its script sends requests from this machine."""
     refused = ask_from("127.0.0.1", guarded, "/budgets", host=host)
 
     problem_errors(refused, 403, "not-allowed")
@@ -228,8 +228,8 @@ def test_without_keys_a_name_that_was_turned_to_this_machine_opens_nothing(guard
         for other in ("http://evil.example", "http://localhost:9000", "http://127.0.0.1:8000", "null", "http://[")
     ],
 )
-def test_without_keys_a_page_of_another_site_opens_nothing(guarded: Guarded, origin: str, status: int) -> None:
-    """A browser on this machine sends what any page asks it to, and says which page in Origin."""
+def test_without_access_keys_a_page_of_another_site_is_refused(guarded: Guarded, origin: str, status: int) -> None:
+    """A browser on this machine sends requests for any page, and names the page in Origin."""
     answer = ask_from("127.0.0.1", guarded, "/budgets", host="localhost:8000", origin=origin)
 
     assert answer.status_code == status
@@ -238,14 +238,14 @@ def test_without_keys_a_page_of_another_site_opens_nothing(guarded: Guarded, ori
         assert "Origin" in answer.json()["detail"]
 
 
-def test_with_a_key_the_name_and_the_page_do_not_matter(guarded: Guarded) -> None:
-    """No browser adds a key by itself."""
+def test_with_an_access_key_host_and_origin_do_not_matter(guarded: Guarded) -> None:
+    """No browser adds an access key by itself."""
     headers = {"authorization": f"Bearer {guarded.make_key('release')}", "host": "a.example", "origin": "http://b"}
 
     assert ask_from("192.0.2.1", guarded, "/budgets", **headers).status_code == 200
 
 
-def test_without_keys_others_are_served_where_that_is_said_explicitly(tmp_path: Path) -> None:
+def test_without_access_keys_open_access_serves_other_machines(tmp_path: Path) -> None:
     client = Client(ledger=str(tmp_path / "ledger.sqlite3"), open_access=True)
 
     assert ask_from("192.0.2.1", client, "/budgets", host="service.example").status_code == 200
@@ -268,7 +268,7 @@ def test_wrong_keys_are_counted_and_slowed_down_by_address(guarded: Guarded) -> 
 
 
 def test_wrong_keys_do_not_lock_out_a_right_one_from_the_same_address(guarded: Guarded) -> None:
-    """Behind one proxy all have one address; nobody there can shut the others out."""
+    """Clients behind one proxy share an address, and must not lock each other out."""
     right = {"authorization": f"Bearer {guarded.make_key('release')}"}
     wrong = {"authorization": "Bearer gsh_00000000_wrong"}
     for _ in range(20):
@@ -279,7 +279,7 @@ def test_wrong_keys_do_not_lock_out_a_right_one_from_the_same_address(guarded: G
 
 
 def test_forwarded_addresses_do_not_evade_the_limit_on_wrong_keys(tmp_path: Path) -> None:
-    """Anyone can write any address into a header; the connection's own cannot be chosen."""
+    """A client can write any address into a header, but cannot choose the address of its connection."""
     place = tmp_path / "ledger.sqlite3"
     assert keys_command(place, "create", "--scope", "release").returncode == 0
     with Service(temporary=tmp_path, ledger=str(place)) as service:
@@ -295,15 +295,15 @@ def test_forwarded_addresses_do_not_evade_the_limit_on_wrong_keys(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["x-forwarded-for", "x-real-ip", "forwarded", "via", "x-forwarded-host"])
-def test_without_keys_a_proxy_that_names_its_client_is_refused(guarded: Guarded, name: str) -> None:
+def test_without_access_keys_a_proxy_that_names_its_client_is_refused(guarded: Guarded, name: str) -> None:
     refused = ask_from("127.0.0.1", guarded, "/budgets", **{name: "192.0.2.1"})
 
     problem_errors(refused, 403, "not-allowed")
     assert ask_from("127.0.0.1", guarded, "/budgets", **{"x-forwarded-for": "127.0.0.1, ::1"}).status_code == 200
 
 
-def test_a_full_queue_at_the_gate_is_told_503_with_all_headers(guarded: Guarded) -> None:
-    """Access keys are read from the ledger, and there may be no room to ask it."""
+def test_a_full_admission_queue_is_503(guarded: Guarded) -> None:
+    """Access keys are read from the ledger, and its queue may be full."""
     guarded.make_key("release")
     guarded.app.state.services.ledger_pool._admitting._room = 0
 
@@ -313,8 +313,8 @@ def test_a_full_queue_at_the_gate_is_told_503_with_all_headers(guarded: Guarded)
     assert busy.headers["x-content-type-options"] == "nosniff"
 
 
-def test_two_keys_at_once_are_none(guarded: Guarded) -> None:
-    """A proxy in front may have checked the other one."""
+def test_two_access_keys_in_one_request_are_refused(guarded: Guarded) -> None:
+    """A proxy may have checked the other one."""
     key = f"Bearer {guarded.make_key('release')}"
     headers = [("authorization", key), ("authorization", "Bearer wrong")]
 
@@ -325,7 +325,7 @@ def test_two_keys_at_once_are_none(guarded: Guarded) -> None:
 
 
 def test_a_network_of_ipv6_shares_its_attempts(guarded: Guarded) -> None:
-    """One machine has as many addresses of its /64 as it likes."""
+    """One machine can use all addresses of its /64."""
     guarded.make_key("release")
     wrong = {"authorization": "Bearer gsh_00000000_wrong"}
     statuses = [ask_from(f"2001:db8::{n:x}", guarded, "/budgets", **wrong).status_code for n in range(1, 13)]
@@ -349,7 +349,7 @@ def test_networks(address: str, network: str) -> None:
     assert network_of(address) == network
 
 
-def test_attempts_come_back_with_time_and_identities_are_bounded() -> None:
+def test_attempts_are_allowed_again_with_time_and_memory_is_bounded() -> None:
     clock = [0.0]
     attempts = Attempts(clock=lambda: clock[0])
     for _ in range(10):
@@ -373,24 +373,24 @@ def test_attempts_may_be_fewer_and_slower() -> None:
 
 
 def access_from(address: str, guarded: Guarded, **headers: str) -> Access:
-    """What the authorizer says of a request that reads budgets."""
+    """The access that the authorizer gives to a request that reads budgets."""
     encoded = [(name.encode(), value.encode()) for name, value in ({"host": "localhost"} | headers).items()]
     scope = {"type": "http", "client": (address, 1234), "headers": encoded}
     return guarded.together(lambda _http: guarded.app.state.services.authorizer.admit(scope, READS_BUDGETS))
 
 
-def test_access_says_who_asks_and_what_for(guarded: Guarded) -> None:
-    """The client is the key where there is one, and else the address; without keys everything may be asked."""
+def test_access_has_the_client_its_scopes_and_its_budgets(guarded: Guarded) -> None:
+    """The client is the access key's id, or the address. Without access keys it has all scopes."""
     assert access_from("127.0.0.1", guarded) == Access(frozenset(), "127.0.0.1", frozenset(SCOPES))
     key = guarded.make_key("release", "account", budgets=("web",))
 
     with_key = access_from("192.0.2.1", guarded, authorization=f"Bearer {key}")
     assert with_key == Access(frozenset({"web"}), key.split("_")[1], frozenset({"release", "account"}))
-    with pytest.raises(KeyError):  # what the authorizer has not seen may do nothing
+    with pytest.raises(KeyError):  # a request that the authorizer has not seen has no access
         access_of({"type": "http", "client": ("127.0.0.1", 1)})
 
 
-def test_a_ledger_without_a_file_is_not_made_to_see_whether_it_has_keys(tmp_path: Path) -> None:
+def test_the_search_for_access_keys_creates_no_ledger(tmp_path: Path) -> None:
     client = Client(ledger=str(tmp_path / "ledger.sqlite3"))
 
     assert client.post("/release", RELEASE).status_code == 200
@@ -412,7 +412,7 @@ def keys_command(place: Path, *arguments: str, **others: str) -> subprocess.Comp
 
 
 @pytest.mark.slow
-def test_keys_are_made_listed_and_revoked_by_a_command_and_kept_as_hashes(tmp_path: Path) -> None:
+def test_a_command_creates_lists_and_revokes_access_keys_and_stores_hashes(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     made = keys_command(place, "create", "--scope", "release", "--scope", "admin", "--budget", "web", "--note", "job")
     key = made.stdout.strip()
@@ -435,13 +435,13 @@ def test_keys_are_made_listed_and_revoked_by_a_command_and_kept_as_hashes(tmp_pa
 @pytest.mark.parametrize(
     "arguments", [["create"], ["create", "--scope", "all"], ["create", "--scope", "admin", "--budget", "a b"], []]
 )
-def test_a_wrong_command_makes_no_key(tmp_path: Path, arguments: list[str]) -> None:
+def test_a_wrong_command_creates_no_access_key(tmp_path: Path, arguments: list[str]) -> None:
     assert keys_command(tmp_path / "ledger.sqlite3", *arguments).returncode == 2
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_a_ledger_that_cannot_be_opened_makes_no_key_and_says_why(tmp_path: Path) -> None:
+def test_the_keys_command_prints_why_the_ledger_cannot_be_opened(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     assert keys_command(place, "create", "--scope", "release").returncode == 0
 
@@ -457,7 +457,7 @@ def test_a_ledger_that_cannot_be_opened_makes_no_key_and_says_why(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_ledger_that_cannot_be_opened_is_the_reason_not_to_listen_on_other_addresses(tmp_path: Path) -> None:
+def test_with_an_unavailable_ledger_the_service_does_not_listen_on_other_addresses(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     assert keys_command(place, "create", "--scope", "release").returncode == 0
     settings = environment(host="0.0.0.0", port="0", ledger=str(place), ledger_secret=SECRET)
@@ -473,7 +473,7 @@ def test_a_ledger_that_cannot_be_opened_is_the_reason_not_to_listen_on_other_add
 
 
 @pytest.mark.slow
-def test_the_log_says_why_the_ledger_is_unavailable_and_clients_are_not_told(tmp_path: Path) -> None:
+def test_the_reason_for_an_unavailable_ledger_is_logged_and_not_in_answers(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     assert keys_command(place, "create", "--scope", "release").returncode == 0
     with Service(temporary=tmp_path, ledger=str(place), ledger_secret=SECRET) as service:
@@ -483,7 +483,9 @@ def test_the_log_says_why_the_ledger_is_unavailable_and_clients_are_not_told(tmp
     problem_errors(answer, 503, "ledger-unavailable")
     assert "secret" not in answer.text
     reasons = [line["message"] for line in service.log if line["logger"] == "app.ledger"]
-    assert reasons == ["the ledger is unavailable: the ledger was made with another secret"] * 2  # at start, and asked
+    assert (
+        reasons == ["the ledger is unavailable: the ledger was made with another secret"] * 2
+    )  # at start, and at the request
     assert SECRET not in service.output
 
 
@@ -515,8 +517,8 @@ def test_other_addresses_are_refused_at_start_until_a_key_exists(tmp_path: Path)
         assert httpx.get(service.url.replace("0.0.0.0", "127.0.0.1") + "/budgets").status_code == 200
 
 
-def test_guessing_what_another_client_posted_is_slowed_down(guarded: Guarded) -> None:
-    """The same request gets the stored answer and another 409, so who knows the key could try every count."""
+def test_guesses_at_the_request_of_another_client_are_slowed_down(guarded: Guarded) -> None:
+    """The same request gets the stored answer, another 409: with the idempotency key, a client could try counts."""
     owner, guesser = guarded.make_key("release"), guarded.make_key("release")
     key = {"idempotency-key": "weekly-46"}
     first = guarded.ask("POST", "/release", owner, PAID, **key)
@@ -537,7 +539,7 @@ def test_guessing_what_another_client_posted_is_slowed_down(guarded: Guarded) ->
 def test_keys_that_the_service_did_not_seal_are_not_accepted_but_logged_and_counted(
     guarded: Guarded, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Put into the database, or given another scope there."""
+    """They were inserted into the database, or their scope was changed there."""
     honest, altered, mine = guarded.make_key("admin"), guarded.make_key("release"), "gsh_mine_of_my_own_making"
     services = guarded.app.state.services
 
@@ -560,7 +562,7 @@ def test_keys_that_the_service_did_not_seal_are_not_accepted_but_logged_and_coun
     assert 'gsh_access_refusals_total{reason="seal"} 3.0' in guarded.get("/metrics").text
 
 
-def test_keys_that_are_deleted_from_the_database_do_not_open_the_service(guarded: Guarded) -> None:
+def test_an_access_key_is_still_needed_after_all_are_deleted_from_the_database(guarded: Guarded) -> None:
     guarded.make_key("admin")
     services = guarded.app.state.services
 

@@ -1,14 +1,14 @@
-"""POST /account/exact and /account/add-deltas: every example of the contract, posted as it stands there."""
+"""POST /account/exact and /account/add-deltas: points by ε and by δ, sensitivities, and the theorem."""
 
 import math
 
 import pytest
 
+from gsh.accounting.numerics.doubles import next_below
 from tests.api.client import CASE_STUDY, Client, Json
 
 POINT_FIELDS = {"epsilon", "delta", "delta_gaussian", "delta_infinite", "binding"}
 
-# The objects of api.md, letter by letter.
 EXAMPLE = {"mechanism": {"c_u": 51914, "tau": 1, "tau_star": 13948, "sigma": 2228}, "epsilon": [0.1, 0.349]}
 MECHANISM_OBJECT = {
     "c_u": 51914,
@@ -23,8 +23,8 @@ MECHANISM_OBJECT = {
 }
 
 
-def test_the_example_is_answered_as_documented(client: Client) -> None:
-    """One point per value in the order asked, and the digits of the contract."""
+def test_an_answer_has_one_point_per_epsilon_with_fixed_digits(client: Client) -> None:
+    """One point per value in the order asked, with fixed digits."""
     answer = client.answer("/account/exact", EXAMPLE)
 
     assert set(answer) == {"accounting", "mechanism", "points"}
@@ -62,7 +62,7 @@ def test_adding_the_deltas_is_answered_in_the_same_shape(client: Client) -> None
         assert theirs["delta"] == pytest.approx(ours["delta_gaussian"] + ours["delta_infinite"], rel=1e-15)
 
 
-def test_the_mechanism_object_of_the_contract_is_accepted(client: Client) -> None:
+def test_a_mechanism_with_columns_is_accepted(client: Client) -> None:
     """μ₀² = 1²/400 + 1²/100, at the corner (1, 1) of the box."""
     for accounting in ("exact", "add-deltas"):
         mechanism = client.answer(f"/account/{accounting}", {"mechanism": MECHANISM_OBJECT, "epsilon": 0.349})[
@@ -75,7 +75,7 @@ def test_the_mechanism_object_of_the_contract_is_accepted(client: Client) -> Non
         assert mechanism["mu"] == pytest.approx(math.sqrt(51914 * (2229**-2 + 0.0125)), rel=1e-14)
 
 
-def test_mu_0_may_stand_in_the_place_of_the_columns(client: Client) -> None:
+def test_mu_0_may_replace_the_columns(client: Client) -> None:
     answer = client.answer("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": {"mu_0": 0.07}}, "epsilon": 1})
 
     assert answer["mechanism"]["mu_0"] == 0.07
@@ -112,8 +112,8 @@ def test_binding_names_the_larger_of_the_two_parts(client: Client, tau_star: flo
 
 
 @pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
-def test_asked_by_delta_each_point_has_the_smallest_epsilon_or_null(client: Client, accounting: str) -> None:
-    """The ε found passes, the next double below it does not, and where a group of one is released too often none is."""
+def test_a_point_for_a_delta_has_the_smallest_epsilon_or_null(client: Client, accounting: str) -> None:
+    """The ε found meets δ, and the next double below it does not. If δ is below δ_infinite, ε is null."""
     body = {"mechanism": CASE_STUDY, "delta": [1e-06, 3e-05, 0.999]}
 
     below, found, easy = client.answer(f"/account/{accounting}", body)["points"]
@@ -124,7 +124,7 @@ def test_asked_by_delta_each_point_has_the_smallest_epsilon_or_null(client: Clie
     assert below["delta_infinite"] > 1e-06
     assert below["binding"] == ("infinite" if accounting == "exact" else "both")
     assert client.point(CASE_STUDY, found["epsilon"], accounting)["delta"] <= 3e-05
-    assert client.point(CASE_STUDY, math.nextafter(found["epsilon"], 0), accounting)["delta"] > 3e-05
+    assert client.point(CASE_STUDY, next_below(found["epsilon"]), accounting)["delta"] > 3e-05
     assert easy["epsilon"] == 0
 
 
@@ -147,8 +147,8 @@ def test_a_curve_of_ten_thousand_points_comes_in_the_order_asked(client: Client)
 
 
 @pytest.mark.parametrize("query", [{"epsilon": [0.1, 0.349]}, {"delta": [3e-05, 1e-06]}], ids=["by ε", "by δ"])
-def test_the_theorem_is_answered_beside_the_closed_form(client: Client, query: Json) -> None:
-    """Three terms with the worst case of each, and whether they agree; nothing where no finite ε exists."""
+def test_the_theorem_is_answered_with_the_closed_form(client: Client, query: Json) -> None:
+    """Three terms with the worst case of each, and whether they agree. There is no theorem if no finite ε exists."""
     plain = client.answer("/account/exact", {"mechanism": CASE_STUDY, **query})
     literal = client.answer("/account/exact", {"mechanism": CASE_STUDY, **query, "theorem": True})
 

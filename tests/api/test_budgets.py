@@ -1,4 +1,4 @@
-"""/budgets over HTTP, on both databases: limits, balances from both sides, previews, charges, histories."""
+"""/budgets over HTTP, on both databases: limits, remaining and spent amounts, previews, charges, histories."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ SECRET = "thirty-two characters at least, or more"
 
 
 class Bank(Client):
-    """A client with a ledger of its own and a budget in it."""
+    """A client with its own ledger and a budget in it."""
 
     def __init__(self, ledger_url: str) -> None:
         super().__init__(ledger=ledger_url, ledger_secret=SECRET)
@@ -70,7 +70,7 @@ def test_a_new_budget_has_spent_nothing(bank: Bank) -> None:
     assert budget["used"] == 0
 
 
-def test_one_charge_is_what_account_exact_says_and_several_are_composed(bank: Bank) -> None:
+def test_one_charge_costs_the_exact_delta_and_several_are_composed(bank: Bank) -> None:
     assert bank.charge("a").status_code == 200
     assert bank.budget()["spent"]["delta"] == bank.point(CASE_STUDY, 1.0)["delta"]
 
@@ -83,7 +83,7 @@ def test_one_charge_is_what_account_exact_says_and_several_are_composed(bank: Ba
     assert spent["epsilon_lower"] <= spent["epsilon"]
 
 
-def test_the_same_charge_again_is_the_same_answer_and_another_is_refused(bank: Bank) -> None:
+def test_a_repeated_charge_gets_the_same_answer_and_a_changed_one_is_refused(bank: Bank) -> None:
     first, again = bank.charge("a"), bank.charge("a")
 
     assert first.content == again.content
@@ -93,7 +93,7 @@ def test_the_same_charge_again_is_the_same_answer_and_another_is_refused(bank: B
     problem_errors(bank.charge("a", name="ads"), 409, "key-reused")
 
 
-def test_what_does_not_fit_is_refused_with_spent_and_asked_apart(bank: Bank) -> None:
+def test_a_charge_over_budget_is_refused_with_the_spent_and_the_asked_cost(bank: Bank) -> None:
     fitting = SETTLED.how_many_fit(NOTHING, URLS, cost_of(URLS))
     assert [bank.charge(str(number)).status_code for number in range(fitting)] == [200] * fitting
 
@@ -111,7 +111,7 @@ def test_what_does_not_fit_is_refused_with_spent_and_asked_apart(bank: Bank) -> 
     assert bank.budget()["spent"]["releases"] == fitting
 
 
-def test_how_many_more_is_told_for_a_mechanism_in_the_query(bank: Bank) -> None:
+def test_a_mechanism_in_the_query_gets_the_number_of_further_releases(bank: Bank) -> None:
     bank.charge("a")
     query = "?c_u=51914&tau=1&tau_star=13948&sigma=2228"
 
@@ -121,7 +121,7 @@ def test_how_many_more_is_told_for_a_mechanism_in_the_query(bank: Bank) -> None:
     assert bank.budget("?c_u=1&sigma=100&mu_0=0.01")["more"] == more
 
 
-def test_what_is_used_is_told_of_each_budget_and_of_what_is_planned(bank: Bank) -> None:
+def test_budgets_and_previews_have_the_used_share(bank: Bank) -> None:
     bank.charge("a")
     bank.charge("b")
     preview = bank.answer("/budgets/web/preview", {"mechanism": CASE_STUDY})
@@ -146,8 +146,8 @@ def test_what_is_used_is_told_of_each_budget_and_of_what_is_planned(bank: Bank) 
         ("?c_u=1&sigma=3&tua=1", "tua"),
     ],
 )
-def test_a_fault_of_the_query_names_its_parameter(bank: Bank, query: str, parameter: str) -> None:
-    """There is no body that a pointer could point into."""
+def test_an_error_in_the_query_names_its_parameter(bank: Bank, query: str, parameter: str) -> None:
+    """There is no body for a pointer."""
     response = bank.get(f"/budgets/web{query}")
 
     errors = problem_errors(response, 422, "invalid-request")
@@ -166,14 +166,14 @@ def test_a_fault_of_the_query_names_its_parameter(bank: Bank, query: str, parame
         ([{"c_u": 1, "sigma": 3}, {"c_u": 0, "sigma": 3}], "/mechanism/1/c_u"),
     ],
 )
-def test_a_fault_in_a_batch_names_its_place(bank: Bank, mechanism: Json, pointer: str, padding: str) -> None:
+def test_an_error_in_a_batch_names_its_place(bank: Bank, mechanism: Json, pointer: str, padding: str) -> None:
     body = json.dumps({"mechanism": mechanism}).replace(" ", " " * (1 + len(padding))).encode()
     assert (len(body) > 16 * 1024) == bool(padding)
 
     assert set(problem_errors(bank.post("/budgets/web/preview", body), 422, "invalid-request")) == {pointer}
 
 
-def test_what_is_said_to_remain_can_be_spent_and_nothing_more(bank: Bank) -> None:
+def test_exactly_the_remaining_budget_can_be_spent(bank: Bank) -> None:
     bank.charge("a")
     room = bank.budget()["remaining"]["mu_squared"]
     fits = {"c_u": 1, "sigma": (room * (1 - 1e-9)) ** -0.5}
@@ -223,7 +223,7 @@ def test_changes_of_the_limit_are_recorded_and_hold_at_once(bank: Bank) -> None:
 
 
 def test_a_typical_release_divides_a_budget_before_the_first(bank: Bank) -> None:
-    """Else the first one would: here plain Gaussian noise, which leaves thresholds an eighth of δ."""
+    """Otherwise the first release would: here plain Gaussian noise, which leaves an eighth of δ for thresholds."""
     s, d = double_below(SETTLED.caps.mu_squared), double_below(SETTLED.caps.hazard)
     for name in ("divided", "undivided"):
         bank.put(name, LIMIT | ({"mechanism": CASE_STUDY} if name == "divided" else {}))
@@ -238,7 +238,7 @@ def test_a_typical_release_divides_a_budget_before_the_first(bank: Bank) -> None
         assert bank.get(f"/budgets/{name}/verify").json()["intact"] is True
 
 
-def test_after_the_first_charge_a_budget_is_not_divided_anew(bank: Bank) -> None:
+def test_after_the_first_charge_a_budget_is_not_divided_again(bank: Bank) -> None:
     gaussian = {"c_u": 1, "sigma": 50}
     assert bank.put("web", LIMIT | {"mechanism": gaussian}).status_code == 200
     assert bank.budget()["promise"] is None
@@ -255,7 +255,7 @@ def test_after_the_first_charge_a_budget_is_not_divided_anew(bank: Bank) -> None
     assert "at a time" in crossed["/delta"]
     assert bank.budget()["entries"] == 3
     assert bank.put("web", LIMIT | {"mechanism": gaussian, "epsilon": 2.0}).status_code == 200
-    assert bank.put("web", LIMIT | {"delta": 1e-6}).json()["promise"]["delta"] > 1e-4  # what was allowed before
+    assert bank.put("web", LIMIT | {"delta": 1e-6}).json()["promise"]["delta"] > 1e-4  # the limit before
 
 
 def test_a_history_comes_in_pages(bank: Bank) -> None:
@@ -309,12 +309,12 @@ def test_names_need_no_quoting(bank: Bank, name: str) -> None:
         ({"limit": 3}, "/limit"),
     ],
 )
-def test_a_limit_that_is_none_is_refused(bank: Bank, change: Json, pointer: str) -> None:
+def test_an_invalid_limit_is_refused(bank: Bank, change: Json, pointer: str) -> None:
     assert pointer in problem_errors(bank.put("web", LIMIT | change), 422, "invalid-request")
 
 
 @pytest.mark.parametrize("key", [None, "", "a" * 256, "a b", "ä"])
-def test_a_charge_needs_a_proper_key(bank: Bank, key: str | None) -> None:
+def test_a_charge_needs_a_valid_idempotency_key(bank: Bank, key: str | None) -> None:
     headers = {} if key is None else {"idempotency-key": key.encode()}
     response = bank.request("POST", "/budgets/web/charges", json={"mechanism": CASE_STUDY}, headers=headers)
 
@@ -324,8 +324,8 @@ def test_a_charge_needs_a_proper_key(bank: Bank, key: str | None) -> None:
 
 
 @pytest.mark.parametrize("releases", [1, 4])
-def test_calibrate_fits_what_is_left(bank: Bank, releases: int) -> None:
-    """The answer can be charged that often, and not once more."""
+def test_calibrate_uses_exactly_the_remaining_budget(bank: Bank, releases: int) -> None:
+    """The answer can be charged exactly ``releases`` times."""
     bank.charge("a")
     solved = bank.answer("/calibrate", {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web", "releases": releases})
 
@@ -346,7 +346,7 @@ def test_calibrate_takes_a_target_or_a_budget(bank: Bank, change: Json) -> None:
     problem_errors(bank.post("/calibrate", body), 422, "invalid-request")
 
 
-def test_calibrate_says_where_nothing_is_left(bank: Bank) -> None:
+def test_calibrate_is_infeasible_if_nothing_remains(bank: Bank) -> None:
     bank.charge("a")
     bank.put("web", LIMIT | {"delta": 1e-6})
     response = bank.post("/calibrate", {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web"})

@@ -1,10 +1,10 @@
-"""POST /calibrate: every row of the contract's table, and each answer checked at the target and one double below."""
+"""POST /calibrate: every choice of unknowns. Each answer meets the target, and the next double below it does not."""
 
-import math
 from fractions import Fraction
 
 import pytest
 
+from gsh.accounting.numerics.doubles import next_above, next_below
 from tests.api.client import Client, Json
 
 EPSILON, DELTA = 0.349, 1e-05
@@ -46,7 +46,7 @@ def neighbour(mechanism: Json, name: str, value: float, draft: Json) -> Json:
 def test_an_answer_passes_at_the_target_and_its_neighbour_does_not(
     client: Client, draft: Json, solved: list[str], accounting: str
 ) -> None:
-    """Pasted into /account/*, the answer meets the target; one double less (one C_u more) does not."""
+    """Posted to /account/*, the answer meets the target; one double less (one C_u more) does not."""
     answer = client.answer("/calibrate", {"mechanism": draft, **TARGET, "accounting": accounting})
 
     assert set(answer) == ANSWER_FIELDS
@@ -54,16 +54,16 @@ def test_an_answer_passes_at_the_target_and_its_neighbour_does_not(
     mechanism = answer["mechanism"]
     assert client.point(mechanism, EPSILON, accounting)["delta"] == answer["delta"] <= DELTA
     for name in solved:
-        least = mechanism[name] + 1 if name == "c_u" else math.nextafter(mechanism[name], 0)
+        least = mechanism[name] + 1 if name == "c_u" else next_below(mechanism[name])
         assert client.point(neighbour(mechanism, name, least, draft), EPSILON, accounting)["delta"] > DELTA
 
 
 @pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
 @pytest.mark.parametrize(("draft", "solved"), ROWS.values(), ids=ROWS)
-def test_a_mechanism_comes_back_complete_and_otherwise_unchanged(
+def test_the_answer_completes_the_mechanism_and_keeps_the_given_values(
     client: Client, draft: Json, solved: list[str], accounting: str
 ) -> None:
-    """What was given is given back; Σ/σ² has become Σ; only c_u, tau, tau_star, sigma and aggregates are there."""
+    """The given values are unchanged, and Σ/σ² has become Σ. There are no other fields."""
     answer = client.answer("/calibrate", {"mechanism": draft, **TARGET, "accounting": accounting})
 
     mechanism = answer["mechanism"]
@@ -102,7 +102,7 @@ def test_exact_accounting_is_the_default_and_has_the_papers_numbers(client: Clie
 
 
 @pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
-def test_beside_the_smallest_sigma_stands_the_largest_that_works(client: Client, accounting: str) -> None:
+def test_the_answer_has_the_smallest_and_largest_sigma(client: Client, accounting: str) -> None:
     draft = {"c_u": 51914, "tau": 1, "tau_star": 14900}
     answer = client.answer("/calibrate", {"mechanism": draft, **TARGET, "accounting": accounting})
 
@@ -110,16 +110,16 @@ def test_beside_the_smallest_sigma_stands_the_largest_that_works(client: Client,
 
     assert largest > answer["mechanism"]["sigma"]
     assert client.point(draft | {"sigma": largest}, EPSILON, accounting)["delta"] <= DELTA
-    assert client.point(draft | {"sigma": math.nextafter(largest, math.inf)}, EPSILON, accounting)["delta"] > DELTA
+    assert client.point(draft | {"sigma": next_above(largest)}, EPSILON, accounting)["delta"] > DELTA
 
 
 @pytest.mark.parametrize("row", ["sigma and tau_star", "tau_star", "c_u"])
-def test_there_is_no_largest_sigma_where_sigma_alone_is_not_solved(client: Client, row: str) -> None:
+def test_largest_sigma_is_null_unless_only_sigma_is_solved(client: Client, row: str) -> None:
     assert client.answer("/calibrate", {"mechanism": ROWS[row][0], **TARGET})["largest_sigma"] is None
 
 
-def test_the_comparison_is_null_where_the_other_accounting_cannot_meet_the_target(client: Client) -> None:
-    """τ* a hair above what exact accounting needs leaves nothing for the sum of the two deltas."""
+def test_the_comparison_is_null_if_the_other_accounting_cannot_meet_the_target(client: Client) -> None:
+    """τ* is slightly above the smallest one for exact accounting, so adding the deltas has no solution."""
     draft = {"c_u": 51914, "tau": 1, "tau_star": 13952}
 
     assert client.answer("/calibrate", {"mechanism": draft, **TARGET})["comparison"] is None
@@ -128,7 +128,7 @@ def test_the_comparison_is_null_where_the_other_accounting_cannot_meet_the_targe
 @pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
 @pytest.mark.parametrize("columns", [{}, {"aggregates": RELATIVE}], ids=["counts only", "relative columns"])
 def test_a_list_of_sigma_gives_the_frontier(client: Client, columns: Json, accounting: str) -> None:
-    """One entry per σ in the order asked, each what that σ alone would give; null where no τ* meets the target."""
+    """One entry per σ in the order asked, each equal to the answer for that σ alone; null if no τ* meets the target."""
     draft, sigmas = {"c_u": 51914, "tau": 1, **columns}, [9000, 100, 8000.5]
     body = {"mechanism": draft | {"sigma": sigmas}, **TARGET, "accounting": accounting}
 

@@ -1,4 +1,4 @@
-"""POST /compare: what it answers pastes into the next request, and is what exact accounting is compared with."""
+"""POST /compare: each accounting's answer works in the next request, and exact accounting needs the least."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def asks(client: Client, body: Json) -> dict[str, Json]:
     return {each["accounting"]: each["price"] for each in client.answer("/compare", body)["accountings"]}
 
 
-def test_exact_accounting_comes_first_and_is_what_calibrate_says(client: Client) -> None:
+def test_exact_accounting_comes_first_and_equals_calibrate(client: Client) -> None:
     answer = client.answer("/compare", BODY)
     first = answer["accountings"][0]
 
@@ -26,7 +26,7 @@ def test_exact_accounting_comes_first_and_is_what_calibrate_says(client: Client)
     assert (first["price"]["sigma_ratio"], first["price"]["tau_star_ratio"]) == (1, 1)
 
 
-def test_the_other_routes_ask_for_more(client: Client) -> None:
+def test_the_other_accountings_need_more_noise_and_a_higher_threshold(client: Client) -> None:
     """The figures of docs/math/case-study.md."""
     found = asks(client, BODY)
 
@@ -42,7 +42,7 @@ def test_the_other_routes_ask_for_more(client: Client) -> None:
 
 @pytest.mark.parametrize("aggregates", [None, {"mu_0": 0.0001}, RELATIVE], ids=["counts", "mu_0", "relative"])
 @pytest.mark.parametrize("route", ["exact", "add-deltas"])
-def test_an_answer_passes_the_account_of_its_route(client: Client, route: str, aggregates: Json | None) -> None:
+def test_an_answer_meets_the_target_by_its_own_accounting(client: Client, route: str, aggregates: Json | None) -> None:
     outline = {"c_u": 500, "tau": 3} | ({} if aggregates is None else {"aggregates": aggregates})
     ask = asks(client, BODY | {"mechanism": outline})[route]
 
@@ -52,12 +52,12 @@ def test_an_answer_passes_the_account_of_its_route(client: Client, route: str, a
     assert (point["delta_gaussian"], point["delta_infinite"]) == (ask["delta_gaussian"], ask["delta_infinite"])
 
 
-def test_every_route_says_what_it_optimises(client: Client) -> None:
+def test_every_accounting_explains_its_optimum(client: Client) -> None:
     for route in client.answer("/compare", BODY)["accountings"]:
         assert "smallest" in route["explanation"]
 
 
-def test_a_route_that_cannot_meet_the_target_has_no_answer(client: Client) -> None:
+def test_an_accounting_that_cannot_meet_the_target_has_no_price(client: Client) -> None:
     outline = {"c_u": 100, "tau": 1, "aggregates": {"mu_0": 0.0236}}
     found = asks(client, {"mechanism": outline, "epsilon": 1, "delta": 1e-06})
 
@@ -82,11 +82,11 @@ def test_a_target_that_not_even_exact_accounting_meets_is_infeasible(client: Cli
         ({"accounting": "exact"}, "/accounting"),
     ],
 )
-def test_what_is_wrong_is_named(client: Client, change: Json, pointer: str) -> None:
+def test_an_invalid_field_is_named(client: Client, change: Json, pointer: str) -> None:
     assert set(problem_errors(client.post("/compare", BODY | change), 422, "invalid-request")) == {pointer}
 
 
-def test_columns_too_many_for_the_event_loop_are_compared_elsewhere(client: Client) -> None:
+def test_a_worker_compares_many_columns(client: Client) -> None:
     """Five columns go to another process; the answer has Σ absolute."""
     size = 5
     wide = {

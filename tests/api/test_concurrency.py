@@ -1,4 +1,4 @@
-"""One heavy request must not stall the others; and when too many wait already, the next is told 503."""
+"""One heavy request must not stall the others. If the queue is full, the next request gets 503."""
 
 import asyncio
 import json
@@ -79,8 +79,8 @@ def with_budget(place: Path, **settings: Any) -> Client:
 
 
 @pytest.mark.parametrize(("path", "body"), LONG_REQUESTS.values(), ids=LONG_REQUESTS)
-def test_a_long_request_lets_a_short_one_pass(path: str, body: Json, tmp_path: Path) -> None:
-    """Both run in one event loop, the long one first; the order in which they are answered tells."""
+def test_a_short_request_is_answered_before_a_long_one(path: str, body: Json, tmp_path: Path) -> None:
+    """Both run in one event loop, and the long one starts first. The order of the answers decides."""
     answered: list[str] = []
 
     async def ask(name: str, request: Any) -> None:
@@ -100,8 +100,8 @@ def test_a_long_request_lets_a_short_one_pass(path: str, body: Json, tmp_path: P
     assert answered == ["short", "short", "long"]
 
 
-def test_503_when_all_workers_are_taken_and_none_may_wait(tmp_path: Path) -> None:
-    """The refused request is told when to come back, others are served, and afterwards there is room again."""
+def test_a_request_is_503_if_all_workers_are_busy_and_the_queue_is_full(tmp_path: Path) -> None:
+    """The refused request gets Retry-After, light requests are served, and later the queue is free again."""
     client, meeting = Client(heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
 
     async def scenario(http: httpx.AsyncClient) -> None:
@@ -121,8 +121,8 @@ def test_503_when_all_workers_are_taken_and_none_may_wait(tmp_path: Path) -> Non
     client.together(scenario)
 
 
-def test_no_accounting_waits_behind_a_release(tmp_path: Path) -> None:
-    """All workers for releases are taken, and none may wait for one; how long one takes is nobody else's to know."""
+def test_accounting_does_not_wait_for_releases(tmp_path: Path) -> None:
+    """All release workers are busy and their queue is full. Its duration must not affect other requests."""
     client, meeting = with_budget(tmp_path, heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
 
     async def scenario(http: httpx.AsyncClient) -> None:
@@ -137,7 +137,7 @@ def test_no_accounting_waits_behind_a_release(tmp_path: Path) -> None:
     client.together(scenario)
 
 
-def test_a_request_past_its_deadline_is_503_and_says_so() -> None:
+def test_a_request_past_its_deadline_is_503() -> None:
     wide = {"mechanism": CASE_STUDY | {"aggregates": BOX}, "epsilon": 1}
     client = Client(heavy_seconds=0.001)
 
@@ -150,7 +150,7 @@ def test_a_request_past_its_deadline_is_503_and_says_so() -> None:
 
 
 def is_computing(process: int) -> bool:
-    """Whether the kernel says that it runs; a worker without a task waits."""
+    """Whether the kernel reports it as running. A worker without a task waits."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "R"
 
 
@@ -208,7 +208,7 @@ def request_scope(path: str, length: int) -> Json:
     }
 
 
-def test_many_at_once_get_what_each_alone_gets() -> None:
+def test_concurrent_requests_get_the_same_answers_as_single_ones() -> None:
     """Sixty concurrent requests of all kinds, workers and event loop together."""
     bodies = [
         {"mechanism": CASE_STUDY | {"c_u": 100 * (k + 1)}, "epsilon": 0.1 + k / 100, "theorem": k % 2 == 0}

@@ -1,4 +1,4 @@
-"""Races and crashes, with real processes on both databases: no charge lost or doubled, no answer seen without one."""
+"""Races and crashes on both databases: no charge is lost or doubled, and no answer is sent without a charge."""
 
 import os
 import random
@@ -51,7 +51,7 @@ def make_budget(place: str, fitting: int | None = None) -> None:
 
 @pytest.mark.alone
 def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: str, tmp_path: Path) -> None:
-    """Exactly as many succeed as fit, and what is asked again is answered the same."""
+    """Exactly the fitting number succeeds, and a repeated request gets the same answer."""
     fitting, clients = 40, 64
     make_budget(ledger_url, fitting)
     notebook = Notebook()
@@ -79,7 +79,7 @@ def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: 
 
 
 class Rebooted:
-    """A service on a fixed port that is killed, and started again from where it was."""
+    """A service on a fixed port that is killed and restarted."""
 
     def __init__(self, place: str, workers: int) -> None:
         with socket.socket() as probe:
@@ -161,7 +161,7 @@ def own_postgres() -> Iterator[Postgres]:
 def test_while_postgres_is_down_nothing_is_released_and_then_it_goes_on(
     own_postgres: Postgres, tmp_path: Path, mode: str
 ) -> None:
-    """503, at once and in words, under load; `immediate` is a crash of the server."""
+    """Under load, requests get a 503 problem document at once. `immediate` is a crash of the server."""
     place, notebook = own_postgres.make_database(), Notebook()
     make_budget(place)
     with Service(temporary=tmp_path, ledger=place, ledger_secret=SECRET) as service:
@@ -183,7 +183,7 @@ def test_while_postgres_is_down_nothing_is_released_and_then_it_goes_on(
 
 
 def test_when_the_disk_is_full_nothing_is_released_and_then_it_goes_on(tmp_path: Path) -> None:
-    """The service may not write past where its files end now, as on a full disk; then there is room again."""
+    """No file of the service may grow, as on a full disk. Later the limit is lifted."""
     place, notebook = str(tmp_path / "ledger.sqlite3"), Notebook()
     make_budget(place)
     with Service(temporary=tmp_path / "..", ledger=place, ledger_secret=SECRET) as service:
@@ -201,7 +201,7 @@ def test_when_the_disk_is_full_nothing_is_released_and_then_it_goes_on(tmp_path:
 
 
 def test_a_database_that_may_only_be_read_is_503_and_nothing_is_released(ledger_url: str) -> None:
-    """Budgets can still be read. Stored answers cannot be had either, because guesses could not be counted."""
+    """Budgets can still be read. Stored answers are not available, because guesses could not be counted."""
     make_budget(ledger_url)
     bank = Bank(ledger_url)
     paid_before = bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "before"})
@@ -221,7 +221,7 @@ def test_a_database_that_may_only_be_read_is_503_and_nothing_is_released(ledger_
 
 
 def _only_reading(connections: Connections, place: str) -> None:
-    """From now on, in the ways of each database."""
+    """From now on, for each database in its own way."""
     if is_postgres(place):
         with psycopg.connect(place, autocommit=True) as connection:
             name = place.rpartition("/")[2]

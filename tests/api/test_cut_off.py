@@ -30,7 +30,7 @@ def scope(length: int) -> dict[str, Any]:
 
 
 def test_a_client_that_hangs_up_is_no_server_error() -> None:
-    """Two of a hundred bytes, and then nobody."""
+    """The client sends two of a hundred bytes."""
     client = Client()
     messages = iter([{"type": "http.request", "body": b'{"', "more_body": True}, {"type": "http.disconnect"}])
     sent: list[dict[str, Any]] = []
@@ -50,8 +50,8 @@ def test_a_client_that_hangs_up_is_no_server_error() -> None:
     assert client.metrics()['gsh_requests_total{method="POST",route="/account/exact",status="400"}'] == 1
 
 
-def test_a_request_cut_off_by_a_shutdown_is_told_503(tmp_path: Path) -> None:
-    """Not a bare 500 from the server. The request waits for a worker, and all are taken."""
+def test_a_request_cut_off_by_a_shutdown_is_503(tmp_path: Path) -> None:
+    """Not a 500 of the server. The request waits for a worker, and all are busy."""
     client, meeting = Client(), Meeting(tmp_path)
     pool = client.app.state.services.accounting
     sent: list[dict[str, Any]] = []
@@ -63,7 +63,7 @@ def test_a_request_cut_off_by_a_shutdown_is_told_503(tmp_path: Path) -> None:
         async def receive() -> dict[str, Any]:
             for message in messages:
                 return message
-            watched.set()  # asked for more only while a worker is waited for
+            watched.set()  # called again only while the request waits for a worker
             return await asyncio.Future()
 
         async def send(message: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ def test_the_theorem_is_refused_before_anything_is_evaluated() -> None:
 
 
 def test_a_negative_zero_leaves_no_trace() -> None:
-    """−0 and 0 are one key of the cache, and are answered alike."""
+    """−0 and 0 are one key of the cache, and get the same answer."""
     client = Client()
 
     assert str(client.point(CASE_STUDY, -0.0)["epsilon"]) == "0.0"
@@ -107,8 +107,8 @@ def test_a_path_that_is_not_quite_right_is_404(path: str) -> None:
     assert Client().post(path, {}).status_code == 404
 
 
-def test_errors_of_wide_requests_come_back_from_the_other_process() -> None:
-    """A problem as clear as any, for nine columns that nothing can make private enough."""
+def test_errors_of_wide_requests_are_returned_by_the_worker() -> None:
+    """A problem document for nine columns with an infeasible target."""
     names = [f"c{k}" for k in range(9)]
     columns = {
         "names": names,

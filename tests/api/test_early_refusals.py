@@ -103,7 +103,7 @@ def test_an_access_key_of_another_budget_is_refused_before_the_table(tmp_path: P
 
 
 def test_a_stored_answer_needs_the_whole_table(service: Service) -> None:
-    """Whether the request is the stored one can only be told from its table; what is stored stays to be had."""
+    """Only the table shows whether the request is the stored one. The stored answer stays available."""
     table = as_stream(pa.table({"url": ["a"], "users": [70000]}))
     files = {"request": (None, json.dumps(REQUEST)), "table": ("t", table)}
     answers = [

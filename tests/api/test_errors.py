@@ -21,14 +21,14 @@ GETS += ["/problems", "/problems/busy"]
 
 
 @pytest.mark.parametrize("path", POSTS)
-def test_400_for_what_is_not_json(client: Client, path: str) -> None:
+def test_a_body_that_is_not_json_is_400(client: Client, path: str) -> None:
     assert problem_errors(client.post(path, b'{"mechanism": '), 400, "invalid-json") == {}
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 @pytest.mark.parametrize("path", ["/nothing", "/account", "/account/exactly", "/swagger/nothing", f"/{SECRET}"])
-def test_404_for_what_does_not_exist(client: Client, method: str, path: str) -> None:
-    """Whatever the method."""
+def test_an_unknown_path_is_404(client: Client, method: str, path: str) -> None:
+    """For any method."""
     response = client.request(method, path)
 
     problem_errors(response, 404, "not-found")
@@ -43,14 +43,14 @@ def test_404_for_what_does_not_exist(client: Client, method: str, path: str) -> 
         ("POST", "/swagger/swagger-ui.css", "GET"),
     ],
 )
-def test_405_says_what_is_allowed(client: Client, method: str, path: str, allowed: str) -> None:
+def test_405_lists_the_allowed_methods(client: Client, method: str, path: str, allowed: str) -> None:
     response = client.request(method, path)
 
     problem_errors(response, 405, "method-not-allowed")
     assert allowed in response.headers["allow"].replace(" ", "").split(",")
 
 
-def test_413_by_the_length_that_is_declared_and_only_above_the_limit() -> None:
+def test_a_declared_length_above_the_limit_is_413() -> None:
     client = Client(max_body_bytes=1024)
     padded = BODY + b" " * (1024 - len(BODY))
 
@@ -60,8 +60,8 @@ def test_413_by_the_length_that_is_declared_and_only_above_the_limit() -> None:
 
 @pytest.mark.parametrize("declared", ["918273645", "9" * 30, "1025"])
 @pytest.mark.parametrize("path", POSTS)
-def test_413_before_a_body_that_is_declared_too_long_is_read(path: str, declared: str) -> None:
-    """Of any route, and however long the declaration itself is."""
+def test_a_body_declared_too_long_is_413_before_it_is_read(path: str, declared: str) -> None:
+    """On every route, and for a Content-Length of any number of digits."""
     headers = {"content-type": "application/json", "content-length": declared}
 
     response = Client(max_body_bytes=1024, max_release_bytes=1024).request("POST", path, content=BODY, headers=headers)
@@ -71,8 +71,8 @@ def test_413_before_a_body_that_is_declared_too_long_is_read(path: str, declared
 
 
 @pytest.mark.parametrize("path", POSTS)
-def test_413_for_a_body_that_turns_out_too_long(path: str) -> None:
-    """A chunked body declares no length; what follows the limit is not read."""
+def test_a_chunked_body_above_the_limit_is_413(path: str) -> None:
+    """A chunked body declares no length. Bytes after the limit are not read."""
     chunks_read = 0
 
     async def body() -> AsyncIterator[bytes]:
@@ -102,8 +102,8 @@ def test_a_chunked_body_within_the_limit_is_read() -> None:
 
 
 @pytest.mark.parametrize("declared", ["", "abc", "-1", "1e3", "0x10", "٣"])
-def test_a_length_that_is_no_number_is_the_clients_fault(client: Client, declared: str) -> None:
-    """A server in front may let it through; it must not become a 500."""
+def test_an_invalid_content_length_is_no_server_error(client: Client, declared: str) -> None:
+    """A proxy may let it through. It must not become a 500."""
     headers = [(b"content-type", b"application/json"), (b"content-length", declared.encode())]
 
     response = client.request("POST", "/account/exact", content=BODY, headers=headers)
@@ -115,8 +115,8 @@ def test_a_length_that_is_no_number_is_the_clients_fault(client: Client, declare
 @pytest.mark.parametrize(
     "media_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", SECRET]
 )
-def test_415_for_a_body_of_another_media_type(client: Client, path: str, media_type: str | None) -> None:
-    """Even where the body, read as JSON, would do: browsers send such without asking first."""
+def test_a_body_of_another_media_type_is_415(client: Client, path: str, media_type: str | None) -> None:
+    """Even if the body is valid JSON: browsers send these media types without a preflight request."""
     headers = {} if media_type is None else {"content-type": media_type}
 
     response = client.request("POST", path, content=BODY, headers=headers)
@@ -126,14 +126,14 @@ def test_415_for_a_body_of_another_media_type(client: Client, path: str, media_t
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
-def test_json_is_json_however_the_media_type_is_written(client: Client, media_type: str) -> None:
+def test_every_spelling_of_the_json_media_type_is_accepted(client: Client, media_type: str) -> None:
     response = client.request("POST", "/account/exact", content=BODY, headers={"content-type": media_type})
 
     assert response.status_code == 200
 
 
 def test_422_has_a_type_for_each_of_its_three_reasons(client: Client) -> None:
-    """Invalid, infeasible, and beyond what the service is set up to do."""
+    """Invalid, infeasible, and above a limit of the service."""
     target = {"epsilon": 1, "delta": 1e-05}
     invalid = client.post("/calibrate", {"mechanism": {"c_u": 0, "tau": 1}, **target})
     infeasible = client.post("/calibrate", {"mechanism": {"c_u": 9, "tau": 1, "sigma": 0.1}, **target})
@@ -146,7 +146,7 @@ def test_422_has_a_type_for_each_of_its_three_reasons(client: Client) -> None:
     assert set(problem_errors(beyond, 422, "limit-exceeded")) == {"/theorem"}
 
 
-def test_500_tells_nothing_of_what_went_wrong() -> None:
+def test_500_does_not_reveal_the_exception() -> None:
     app = create_app(Settings())
 
     @app.get("/broken", dependencies=[PUBLIC])
@@ -160,8 +160,8 @@ def test_500_tells_nothing_of_what_went_wrong() -> None:
     assert "Traceback" not in response.text
 
 
-def test_the_log_line_of_an_exception_says_where_and_not_what() -> None:
-    """Exception messages may hold what was posted, and so may the exceptions they were raised from."""
+def test_the_log_line_of_an_exception_has_its_place_and_not_its_message() -> None:
+    """Messages of exceptions and of their causes may contain posted data."""
     try:
         try:
             raise ValueError(SECRET)

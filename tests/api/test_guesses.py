@@ -1,7 +1,7 @@
 """Guesses at a paid release, all at the same instant, against a live service with several workers.
 
-One attempt comes back every six seconds while guesses are answered, and is allowed for, however slow the machine is;
-tests/ledger/test_comparisons.py has the counts with a clock that stands still.
+While the service answers, one more attempt is allowed every six seconds. The tests allow for these, however slow the
+machine is. tests/ledger/test_comparisons.py tests the counts with a fixed clock.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Guarded:
     def at_once(
         self, path: str, name: str, guesses: list[tuple[dict[str, str], Json]]
     ) -> tuple[list[httpx.Response], int]:
-        """All answers, and how many attempts came back meanwhile. All connections are open before the first guess."""
+        """All answers, and how many more attempts that time allowed. All connections open before the first guess."""
 
         async def scenario() -> tuple[list[httpx.Response], int]:
             async with AsyncExitStack() as stack:
@@ -79,14 +79,14 @@ class Guarded:
         return asyncio.run(scenario())
 
     def let_time_pass(self, seconds: float) -> None:
-        """Set back what the ledger remembers, which is the same as to wait."""
+        """Set the recorded times back, which has the same effect as waiting."""
         with closing(connections_of(self._place)) as connections, connections.transaction() as execute:
             execute(f"UPDATE comparisons SET by_owner = by_owner - {seconds}, by_others = by_others - {seconds}")
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def guarded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """One service for each database: to start its workers takes longer than all the guesses."""
+    """One service for each database, because starting its workers takes longer than all the guesses."""
     folder = tmp_path_factory.mktemp("guesses")
     place = str(folder / "ledger.sqlite3")
     if request.param == "postgres":
@@ -103,8 +103,8 @@ def told(answers: list[httpx.Response]) -> Counter[tuple[int, str]]:
     return Counter(zip((answer.status_code for answer in answers), kinds, strict=True))
 
 
-def test_of_300_altered_replays_at_once_at_most_ten_are_compared_and_the_owner_is_let_in_soon(guarded: Guarded) -> None:
-    """By the client that paid and by another, half each; none of them hits the true count."""
+def test_of_300_simultaneous_guesses_at_most_ten_are_compared_and_the_owner_is_answered_soon(guarded: Guarded) -> None:
+    """Half of them are by the client that paid, half by another. No guess has the true count."""
     first = guarded.release(guarded.owner, "altered")
     keys = (guarded.owner, guarded.stranger)
     guesses = [(keys[number % 2], body(TRUE_COUNT + 1 + number)) for number in range(300)]
@@ -120,8 +120,8 @@ def test_of_300_altered_replays_at_once_at_most_ten_are_compared_and_the_owner_i
     assert guarded.release(guarded.owner, "altered") == first
 
 
-def test_300_guesses_of_another_client_do_not_keep_the_owner_out(guarded: Guarded) -> None:
-    """One of the guesses is right, and is told only if it is among the first few."""
+def test_300_guesses_of_another_client_do_not_block_the_owner(guarded: Guarded) -> None:
+    """One of the guesses is right. It is answered only if it is among the first few."""
     first = guarded.release(guarded.owner, "guessed")
     guesses = [(guarded.stranger, body(TRUE_COUNT - 150 + number)) for number in range(300)]
 
@@ -133,7 +133,7 @@ def test_300_guesses_of_another_client_do_not_keep_the_owner_out(guarded: Guarde
     assert guarded.release(guarded.owner, "guessed") == first
 
 
-def test_guesses_at_a_charge_are_counted_alike(guarded: Guarded) -> None:
+def test_guesses_at_a_charge_are_counted_too(guarded: Guarded) -> None:
     guarded.release(guarded.owner, "charged")
     guesses = [(guarded.stranger, {"mechanism": CASE_STUDY | {"sigma": 2000 + number}}) for number in range(60)]
 

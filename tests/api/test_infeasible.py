@@ -1,4 +1,4 @@
-"""An impossible target is 422 of type infeasible-target, and following what it says makes it possible."""
+"""An impossible target is 422 of type infeasible-target, and its advice makes it possible."""
 
 import re
 
@@ -34,7 +34,7 @@ def followed(draft: Json, pointer: str, detail: str) -> Json:
 @pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
 @pytest.mark.parametrize("draft", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_the_advice_of_an_impossible_target_makes_it_possible(client: Client, draft: Json, accounting: str) -> None:
-    """A mechanism wrong in several ways may be told of them one after the other, but never sent in circles."""
+    """A mechanism with several faults may get them one after the other, but never in circles."""
     for _ in range(MOST_STEPS):
         response = client.post("/calibrate", {"mechanism": draft, **TARGET, "accounting": accounting})
         if response.status_code == 200:
@@ -49,7 +49,7 @@ def test_the_advice_of_an_impossible_target_makes_it_possible(client: Client, dr
     assert response.status_code == 200, response.text
 
 
-def test_advice_never_speaks_of_columns_where_there_are_none(client: Client) -> None:
+def test_advice_without_columns_never_mentions_columns(client: Client) -> None:
     """At ε = 0 and the smallest δ, σ would have to exceed the largest double; no μ₀ can be made smaller."""
     response = client.post("/calibrate", {"mechanism": {"c_u": 10**18, "tau": 1}, "epsilon": 0, "delta": 5e-324})
 

@@ -1,4 +1,4 @@
-"""Nothing of a request is open, mapped or on disk once it is answered: seen through /proc, in a real service."""
+"""After its answer, no data of a request is open, mapped or on disk. /proc of a real service shows it."""
 
 import io
 import os
@@ -32,7 +32,7 @@ DAMAGED = LARGE[: len(LARGE) // 2]
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     temporary = tmp_path_factory.mktemp("spool")
     with Service(temporary=temporary, max_table_groups="300000") as running:
-        assert post(running, STREAM, REQUEST) == 200  # so that there is a worker to look at
+        assert post(running, STREAM, REQUEST) == 200  # so there is a worker to look at
         yield running
 
 
@@ -42,7 +42,7 @@ def post(service: Service, table: bytes, request: object) -> int:
 
 
 def check_nothing_is_held(service: Service) -> None:
-    """A moment after the answer, without another request that would make the worker forget."""
+    """Checked soon after the answer, without another request that would make the worker free its memory."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and (held_by(worker_of(service.pid)) or held_by(service.pid)):
         os.sched_yield()
@@ -111,7 +111,7 @@ runpy.run_module("app", run_name="__main__", alter_sys=True)
 """
 
 
-def test_a_full_spool_is_503_and_frees_what_it_took(tmp_path: Path) -> None:
+def test_a_full_spool_is_503_and_is_freed(tmp_path: Path) -> None:
     """No file may grow past two megabytes: neither the upload of the first nor the answer of the second fits."""
     with Service("-c", FULL_DISK, temporary=tmp_path) as service:
         for _ in range(3):
@@ -123,7 +123,7 @@ def test_a_full_spool_is_503_and_frees_what_it_took(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_folder_for_temporary_files_that_is_missing_is_one_line_at_start(tmp_path: Path, workers: str) -> None:
-    """Nothing can be written in any of the usual places: no file may be made at all."""
+    """No file can be created in any of the usual folders."""
     limited = f"""
 import runpy, sys, tempfile
 tempfile._candidate_tempdir_list = lambda: [{str(tmp_path / "missing")!r}]
@@ -160,7 +160,7 @@ COMPARE = {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6}
 
 
 def test_a_folder_for_temporary_files_with_a_long_path_serves_heavy_requests(tmp_path: Path) -> None:
-    """The path of a socket has at most 107 bytes, and workers are forked by one; they are started without it then."""
+    """The path of a socket has at most 107 bytes. With a longer one, workers start without the fork server."""
     folder = tmp_path / ("long" * 20)
     folder.mkdir()
     with Service(temporary=tmp_path, tmpdir=str(folder)) as service:
@@ -168,7 +168,7 @@ def test_a_folder_for_temporary_files_with_a_long_path_serves_heavy_requests(tmp
 
 
 def test_heavy_requests_are_served_when_a_folder_for_temporary_files_was_swept(tmp_path: Path) -> None:
-    """The socket by which workers are asked for is gone, and then a worker."""
+    """The socket of the fork server is gone, and then a worker."""
     with Service(temporary=tmp_path) as service:
         assert service.post("/compare", COMPARE).status_code == 200
         (socket,) = tmp_path.glob("pymp-*/listener-*")

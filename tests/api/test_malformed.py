@@ -27,7 +27,7 @@ def test_a_malformed_body_is_refused_at_its_fault_and_not_echoed(client: Client,
 
 
 def test_the_bodies_are_refused_for_their_faults_alone(client: Client) -> None:
-    """What they were made from is accepted, and each holds something that could be echoed."""
+    """The unchanged body is accepted, and each body has a value that could be echoed."""
     assert client.post("/account/exact", encoded(ACCOUNT)).status_code == 200
     assert client.post("/calibrate", encoded(CALIBRATE)).status_code == 200
     assert client.post("/release", encoded(RELEASE)).status_code == 200
@@ -47,8 +47,8 @@ def test_the_bodies_are_refused_for_their_faults_alone(client: Client) -> None:
     ],
     ids=["an integer of 5400 digits", "minus such an integer", "a lone surrogate in a name", "in a field", "in a kind"],
 )
-def test_what_parsers_disagree_on_is_refused_and_not_echoed(client: Client, body: bytes) -> None:
-    """Whether these are JSON that is wrong (422) or no JSON at all (400) is not for the contract to say."""
+def test_json_on_which_parsers_disagree_is_refused_and_not_echoed(client: Client, body: bytes) -> None:
+    """Parsers disagree on whether these are JSON, so both 422 and 400 are correct."""
     response = client.post("/account/exact", body)
 
     kind = {400: "invalid-json", 422: "invalid-request"}[response.status_code]
@@ -67,7 +67,7 @@ def test_ten_thousand_faults_make_a_short_answer(client: Client) -> None:
 
 
 def test_details_state_the_bound_in_words(client: Client) -> None:
-    """The contract's own example of an error, word by word."""
+    """One documented error, word by word."""
     response = client.post("/account/exact", ACCOUNT | {"mechanism": ACCOUNT["mechanism"] | {"sigma": -1}})
 
     assert problem_errors(response, 422, "invalid-request") == {"/mechanism/sigma": "must be greater than 0"}
@@ -75,7 +75,7 @@ def test_details_state_the_bound_in_words(client: Client) -> None:
 
 @pytest.mark.parametrize("malformed", [body for body in BODIES if body.pointer is not None], ids=str)
 def test_every_fault_has_words_of_its_own(client: Client, malformed: Malformed) -> None:
-    """«is not valid» tells nobody anything."""
+    """«is not valid» would not help the client."""
     errors = problem_errors(client.post(malformed.path, malformed.body), malformed.status, malformed.kind)
 
     assert "is not valid" not in errors.values()

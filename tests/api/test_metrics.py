@@ -1,4 +1,4 @@
-"""GET /metrics: what is counted is right, labels are bounded, and nothing posted is in it."""
+"""GET /metrics: the counts are right, labels are bounded, and no posted data is in it."""
 
 import random
 import re
@@ -124,8 +124,8 @@ NEIGHBOURS: list[Json] = [
 
 @pytest.mark.parametrize("query", [{"epsilon": 0.349}, {"delta": 0.349}], ids=["by ε", "by δ"])
 @pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
-def test_a_cached_answer_is_that_of_the_very_question(client: Client, accounting: str, query: Json) -> None:
-    """Requests that differ in one thing only, twice: each is answered as by a service that remembers nothing."""
+def test_requests_that_differ_never_share_a_cached_answer(client: Client, accounting: str, query: Json) -> None:
+    """Requests that differ in one value, each sent twice. The answers equal those of a service without a cache."""
     forgetful = Client(cache_size=0)
 
     for change in NEIGHBOURS * 2:
@@ -133,7 +133,7 @@ def test_a_cached_answer_is_that_of_the_very_question(client: Client, accounting
         assert client.answer(f"/account/{accounting}", body) == forgetful.answer(f"/account/{accounting}", body)
 
 
-def test_labels_are_bounded_whatever_is_asked_for() -> None:
+def test_labels_are_bounded_for_any_request() -> None:
     """A thousand unknown paths and methods add no label value beyond the known ones."""
     client = Client()
     draw = random.Random(5)

@@ -1,4 +1,4 @@
-"""The OpenAPI document: committed as generated, complete, and every example in it works as it stands."""
+"""The OpenAPI document: committed as generated, complete, and every example in it works unchanged."""
 
 import json
 import re
@@ -31,7 +31,7 @@ OPERATIONS = {
 
 
 def json_content(operation: Json) -> Json:
-    """What an operation says of its JSON body, if it has one."""
+    """The description of an operation's JSON body, if it has one."""
     content: Json = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     return content
 
@@ -50,7 +50,7 @@ PROPERTIES = {
 
 
 def validator(schema: Json) -> jsonschema_rs.Validator:
-    """For a schema of the document, with what it refers to."""
+    """For a schema of the document, with the schemas that it refers to."""
     return jsonschema_rs.validator_for(schema | {"components": DOCUMENT["components"]})
 
 
@@ -66,7 +66,7 @@ def test_the_committed_document_is_the_generated_one() -> None:
 
 
 @pytest.mark.parametrize(("label", "operation", "body"), EXAMPLES.values(), ids=EXAMPLES)
-def test_every_example_of_a_request_works_as_it_stands(client: Client, label: str, operation: Json, body: Json) -> None:
+def test_every_example_of_a_request_works_unchanged(client: Client, label: str, operation: Json, body: Json) -> None:
     """It is valid by the document's own schema, is answered, and the answer is valid by its schema."""
     validator(json_content(operation)["schema"]).validate(body)
     method, path = label.replace("{id}", "examples").split(" ")
@@ -87,7 +87,7 @@ def test_every_operation_with_a_json_body_has_named_examples(label: str) -> None
     assert all(example["summary"] for example in examples.values())
 
 
-def test_the_example_of_a_form_works_as_it_stands(client: Client) -> None:
+def test_the_example_of_a_form_works_unchanged(client: Client) -> None:
     """With a table of the columns that it names."""
     described = OPERATIONS["POST /release/table"]["requestBody"]["content"]["multipart/form-data"]
     request = described["example"]["request"]
@@ -118,7 +118,7 @@ def test_every_property_is_described_for_people(described: Json) -> None:
 
 
 @pytest.mark.parametrize("model", [Problem, ProblemError, BudgetProblem, *models()], ids=lambda model: model.__name__)
-def test_no_title_is_left_to_be_made_from_a_name(model: type[BaseModel]) -> None:
+def test_every_field_has_its_own_title(model: type[BaseModel]) -> None:
     """pydantic would print tau_star as «Tau Star»."""
     for field in model.model_fields.values():
         assert field.title
@@ -134,7 +134,7 @@ def test_every_operation_has_an_id_of_its_own_a_summary_and_a_description() -> N
     assert all(operation["summary"] and operation["description"] for operation in OPERATIONS.values())
 
 
-def test_the_document_has_every_route_of_the_contract() -> None:
+def test_the_document_has_every_endpoint() -> None:
     posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate", "POST /compare"}
     posts |= {"POST /release", "POST /release/table"}
     budgets = {"GET /budgets", "GET /budgets/{id}", "PUT /budgets/{id}", "GET /budgets/{id}/charges"}

@@ -1,4 +1,4 @@
-"""What a client may take before it is admitted: bytes, time and connections are bounded, and others are served."""
+"""Before admission, a client's bytes, time and connections are bounded, and other clients are served."""
 
 import http.client
 import json
@@ -26,7 +26,7 @@ RELEASE: Json = {"mechanism": CASE_STUDY, "groups": {"keys": ["a"], "counts": [7
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """With small bounds, so that little is needed to pass them."""
+    """With small limits, so little data exceeds them."""
     with Service(
         temporary=tmp_path_factory.mktemp("overload"),
         head_seconds="1",
@@ -44,7 +44,7 @@ def connected(service: Service) -> socket.socket:
 
 
 def everything(connection: socket.socket) -> bytes:
-    """What the service says until it ends the connection; it must not cut it off."""
+    """Everything that the service sends until it closes the connection. It must not reset it."""
     return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
@@ -126,7 +126,7 @@ def test_a_second_head_has_as_much_time_as_the_first(service: Service) -> None:
 
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 1000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n5\r\n"])
-def test_a_body_that_does_not_go_on_ends_its_connection(service: Service, framing: bytes) -> None:
+def test_a_body_that_stops_arriving_ends_its_connection(service: Service, framing: bytes) -> None:
     assert problem(told(service, HEAD + framing + b'{"me')) == (408, "request-timeout")
 
 
@@ -141,7 +141,7 @@ def test_a_body_that_does_not_go_on_ends_its_connection(service: Service, framin
     ],
     ids=["no HTTP", "another version", "an endless chunk extension", "no length", "two thousand requests at once"],
 )
-def test_what_cannot_be_read_is_refused_and_leaves_nothing_in_the_log(service: Service, sent: bytes) -> None:
+def test_invalid_http_is_refused_and_not_logged(service: Service, sent: bytes) -> None:
     before = len(service.log)
     answers = told(service, sent)
 
@@ -150,8 +150,8 @@ def test_what_cannot_be_read_is_refused_and_leaves_nothing_in_the_log(service: S
     assert service.log[before:] == []
 
 
-def test_a_flood_of_requests_at_once_is_neither_kept_nor_done(tmp_path: Path) -> None:
-    """Fourteen thousand requests fit into what is read at once."""
+def test_a_flood_of_pipelined_requests_takes_bounded_work_and_memory(tmp_path: Path) -> None:
+    """Fourteen thousand requests fit into one read."""
     flood = b"GET /version HTTP/1.1\r\n\r\n" * 10_000
     with Service(temporary=tmp_path) as service, ExitStack() as stack:
         before = proportional_memory(service.pid)
@@ -184,8 +184,8 @@ def test_an_upgrade_to_websocket_gets_a_problem_document_and_leaves_nothing_in_t
     assert service.log[before:] == []
 
 
-def test_other_upgrades_are_not_taken_up(service: Service) -> None:
-    """As curl asks when it would like HTTP/2."""
+def test_other_upgrades_are_ignored(service: Service) -> None:
+    """curl sends such a request to ask for HTTP/2."""
     headers = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAMAAABkAAQAAP__"}
 
     response = httpx.get(f"{service.url}/healthz", headers=headers)
@@ -205,7 +205,7 @@ def test_half_open_connections_make_room_for_others(service: Service) -> None:
 
 
 def test_connections_with_half_a_body_make_room_for_others(tmp_path: Path) -> None:
-    """The oldest are cut off, long before their time is over: then they would be told 408."""
+    """The oldest are closed long before their time limit, which would be a 408."""
     with Service(temporary=tmp_path, max_connections="40") as service, ExitStack() as stack:
         held = [stack.enter_context(closing(unfinished(service, 100))) for _ in range(100)]
 
@@ -225,7 +225,7 @@ def test_trailers_are_bounded_like_headers(service: Service) -> None:
 
 
 def test_a_trailer_is_no_header(service: Service) -> None:
-    """What decides about a request comes before its body."""
+    """Only headers before the body count."""
     for missing, path in ((b"Content-Type: application/json", b"/account/exact"), (b"Host: localhost", b"/release")):
         lines = TRAILED.replace(b"/account/exact", path).replace(missing + b"\r\n", b"Connection: close\r\n")
         answer = told(service, lines + missing + b"\r\n\r\n")
@@ -233,7 +233,7 @@ def test_a_trailer_is_no_header(service: Service) -> None:
 
 
 def test_a_query_that_is_too_long_is_refused(service: Service) -> None:
-    """Parameters are taken apart on the event loop."""
+    """Parameters are parsed on the event loop."""
     answer = told(service, b"GET /healthz?" + b"a=b&" * 3000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
     assert problem(answer) == (431, "headers-too-large")
@@ -268,15 +268,15 @@ def test_an_attack_leaves_the_memory_bounded_and_others_served(tmp_path: Path) -
 
 
 def unfinished(service: Service, size: int, path: str = "/release") -> socket.socket:
-    """A connection with a body of which all but a byte is sent."""
+    """A connection that has sent its body except the last byte."""
     connection = connected(service)
     connection.sendall(HEAD.replace(b"/account/exact", path.encode()) + b"Content-Length: %d\r\n\r\n" % size)
     connection.sendall(b" " * (size - 1))
     return connection
 
 
-def test_unfinished_bodies_take_no_more_than_was_set_aside_for_them(tmp_path: Path) -> None:
-    """Of three large bodies, where there is room for two, one is refused; small ones are let in all the same."""
+def test_unfinished_bodies_take_bounded_memory(tmp_path: Path) -> None:
+    """The quota fits two of three large bodies, so one is refused. Small bodies are still accepted."""
     with Service(temporary=tmp_path, max_release_bytes=str(MIB)) as service, ExitStack() as stack:
         held = [stack.enter_context(closing(unfinished(service, MIB))) for _ in range(3)]
         (refused,) = select.select(held, [], [], PATIENCE)[0]

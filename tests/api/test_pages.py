@@ -22,7 +22,7 @@ def file_id(path: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_links_to_is_there_and_relative(client: Client, page: str) -> None:
+def test_links_of_a_page_are_relative_and_lead_to_files(client: Client, page: str) -> None:
     answer = client.get(page)
 
     assert answer.status_code == 200
@@ -36,7 +36,7 @@ def test_what_a_page_links_to_is_there_and_relative(client: Client, page: str) -
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".js"], ids=file_id)
-def test_what_a_module_imports_is_there(client: Client, path: Path) -> None:
+def test_imports_of_a_module_lead_to_files(client: Client, path: Path) -> None:
     for name in IMPORTS.findall(path.read_text()):
         imported = client.get(urljoin(f"/web/{file_id(path)}", name))
         assert imported.headers.get("content-type") == "text/javascript; charset=utf-8", name
@@ -120,7 +120,7 @@ def test_nothing_else_is_served(client: Client, path: str) -> None:
     problem_errors(client.get(path), 404, "not-found")
 
 
-def test_files_are_for_reading(client: Client) -> None:
+def test_files_can_only_be_read(client: Client) -> None:
     problem_errors(client.post("/web/explorer/explorer.js", {}), 405, "method-not-allowed")
     assert client.request("HEAD", "/web/explorer/explorer.js").status_code == 200
 
@@ -136,7 +136,7 @@ def test_files_are_for_reading(client: Client) -> None:
         ("POST", "/calibrate", 415),
     ],
 )
-def test_what_is_no_page_cannot_be_made_one(client: Client, method: str, path: str, status: int) -> None:
+def test_answers_that_are_no_pages_cannot_run_as_pages(client: Client, method: str, path: str, status: int) -> None:
     """A browser must not run or frame an answer or an error, or guess its type."""
     response = client.request(method, path)
 

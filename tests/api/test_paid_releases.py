@@ -1,4 +1,4 @@
-"""Releases that a budget pays for: charged and stored before they are seen, and the same for ever after."""
+"""Releases that a budget pays for: charged and stored before they are sent, and then always the same."""
 
 import asyncio
 import json
@@ -54,8 +54,8 @@ each_kind = pytest.mark.parametrize("post", KINDS.values(), ids=KINDS)
 
 
 @each_kind
-def test_the_same_key_and_request_get_the_same_bytes_and_are_charged_once(bank: Bank, post: Post) -> None:
-    """Never fresh noise: also not from another process with the same ledger."""
+def test_a_repeated_request_gets_the_same_bytes_and_is_charged_once(bank: Bank, post: Post) -> None:
+    """Never new noise, not even from another process with the same ledger."""
     first, again = post(bank, "first"), post(bank, "first")
 
     assert first.status_code == 200, first.text
@@ -79,7 +79,7 @@ def test_another_request_with_the_same_key_is_refused(bank: Bank, post: Post) ->
 
 
 def test_tables_are_compared_by_content_and_not_by_how_the_form_is_cut(bank: Bank) -> None:
-    """httpx makes a new boundary each time; a table that differs in one row is another."""
+    """httpx makes a new boundary each time. A table that differs in one row is another request."""
     other = pa.table({"url": ["b", "a"], "users": [61000, 70001]})
     first = table(bank, "first")
 
@@ -90,7 +90,7 @@ def test_tables_are_compared_by_content_and_not_by_how_the_form_is_cut(bank: Ban
 
 
 @each_kind
-def test_a_budget_needs_a_key_and_a_key_a_budget(bank: Bank, post: Post) -> None:
+def test_a_budget_and_an_idempotency_key_need_each_other(bank: Bank, post: Post) -> None:
     assert set(problem_errors(post(bank, None), 422, "invalid-request")) == {"header Idempotency-Key"}
     without = {"budget": None} if post is table else {"groups": GROUPS if post is small else MANY}
     response = post(bank, "first", budget=None) if post is table else _without_budget(bank, post, without)
@@ -104,7 +104,9 @@ def _without_budget(bank: Bank, post: Post, groups: Json) -> httpx.Response:
 
 
 @each_kind
-def test_what_does_not_fit_is_refused_before_any_noise(bank: Bank, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_over_budget_is_refused_before_any_noise(
+    bank: Bank, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bank.put("web", LIMIT | {"delta": 1e-6})
     drawn = []
     monkeypatch.setattr("app.service.releases.operating_system", drawn.append)
@@ -127,7 +129,7 @@ def test_a_release_that_is_refused_costs_nothing(bank: Bank, post: Post) -> None
 
     assert post(bank, "first", **broken).status_code == 422
     assert bank.budget()["spent"]["releases"] == 0
-    assert post(bank, "first").status_code == 200  # the key is free still
+    assert post(bank, "first").status_code == 200  # the idempotency key is still unused
 
 
 @each_kind
@@ -135,7 +137,7 @@ def test_an_unknown_budget_is_404(bank: Bank, post: Post) -> None:
     problem_errors(post(bank, "first", budget="none"), 404, "unknown-budget")
 
 
-def test_two_at_once_share_one_answer(bank: Bank) -> None:
+def test_simultaneous_requests_share_one_answer(bank: Bank) -> None:
     body = {"mechanism": CASE_STUDY, "budget": "web", "groups": GROUPS}
 
     async def scenario(http: httpx.AsyncClient) -> list[httpx.Response]:
@@ -149,8 +151,8 @@ def test_two_at_once_share_one_answer(bank: Bank) -> None:
     assert bank.budget()["spent"]["releases"] == 1
 
 
-def test_nothing_of_the_groups_is_in_the_ledger_but_the_answer(tmp_path: Path) -> None:
-    """Neither the group that is dropped, nor a true count, nor a hash that could be tried without the secret."""
+def test_the_ledger_stores_the_answer_and_no_other_part_of_the_groups(tmp_path: Path) -> None:
+    """No dropped group, no true count, and no hash that can be tested without the secret."""
     bank = Bank(str(tmp_path / "ledger.sqlite3"))
     dropped = {"keys": ["kept", "s3ntinel"], "counts": [918273645, 3]}
     assert small(bank, "first", groups=dropped).status_code == 200
@@ -177,7 +179,7 @@ def test_a_secret_that_is_too_short_is_refused() -> None:
 
 
 def test_a_large_request_is_read_once_and_by_one_worker(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker keeps it while the ledger is asked. The service itself never reads it."""
+    """The worker keeps it while the ledger checks the budget. The service itself never reads it."""
     begun: list[str] = []
     original = WorkerPool.begin
 
@@ -196,7 +198,7 @@ def test_a_large_request_is_read_once_and_by_one_worker(bank: Bank, monkeypatch:
 
 
 def test_a_worker_that_is_not_needed_any_more_serves_the_next_request(bank: Bank) -> None:
-    """After a repeated request, or one that does not fit: the worker is told to stop, and not killed."""
+    """After a repeated request, or one that does not fit: the worker gets a signal to stop, and is not killed."""
     pool = bank.app.state.services.releases
     assert large(bank, "first").status_code == 200
     (worker,) = pool._idle

@@ -68,7 +68,7 @@ BOUNDARY = "------form"
 
 
 def body_of(method: str, path: str) -> bytes:
-    """What the route would answer if it were asked by a client that may."""
+    """A body that the route accepts from a client with access."""
     if path != "/release/table":
         return json.dumps(BODIES.get((method, path), {})).encode()
     table = as_bytes("arrow", pa.table({"url": ["a"], "users": [70000]}))
@@ -94,7 +94,7 @@ class Vault(Guarded):
         self.app = create_app(Settings(ledger=place, ledger_secret=SECRET, account_keys=True))
 
     def ask_raw(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> Answer:
-        """What the server would hand over for this request line, without a client that tidies it up."""
+        """Send this request line as it is. An HTTP client would normalise it."""
         sent: list[dict[str, Any]] = []
         is_form = body.startswith(f"--{BOUNDARY}".encode())
         kind = f"multipart/form-data; boundary={BOUNDARY}" if is_form else "application/json"
@@ -173,9 +173,7 @@ SITUATIONS: dict[str, Callable[[Vault], dict[str, str]]] = {
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
-def test_no_spelling_of_a_path_is_answered_to_a_client_that_may_not_ask(
-    vault: Vault, method: str, path: str, situation: str
-) -> None:
+def test_no_spelling_of_a_path_avoids_access_control(vault: Vault, method: str, path: str, situation: str) -> None:
     headers = SITUATIONS[situation](vault) | {"idempotency-key": "1"}
     named = path.replace("{id}", "web")
     sees_its_own = (path, situation) == ("/budgets", "other budget")
@@ -194,7 +192,7 @@ def test_no_spelling_of_a_path_is_answered_to_a_client_that_may_not_ask(
 
 
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
-def test_the_right_key_opens_each_of_them(vault: Vault, method: str, path: str) -> None:
+def test_the_right_access_key_reaches_every_route(vault: Vault, method: str, path: str) -> None:
     headers = {"authorization": f"Bearer {vault.make_key('account', 'release', 'admin')}", "idempotency-key": "1"}
     answer = vault.ask_raw(method, path.replace("{id}", "web"), body_of(method, path), headers)
 
@@ -202,7 +200,7 @@ def test_the_right_key_opens_each_of_them(vault: Vault, method: str, path: str) 
 
 
 @pytest.mark.parametrize("character", [chr(code) for code in (0, 9, 10, 11, 12, 13, 28, 127, 133, 8232, 8233)])
-def test_a_path_with_a_control_character_is_the_path_of_nothing(vault: Vault, character: str) -> None:
+def test_a_path_with_a_control_character_is_404(vault: Vault, character: str) -> None:
     for path in ("/healthz", "/budgets", "/release", "/web/main.js"):
         assert vault.ask_raw("GET", path + character, b"", {}).status == 404
 
@@ -211,7 +209,7 @@ def declares(route: BaseRoute) -> bool:
     return getattr(route, "needs", None) is not None
 
 
-def test_every_route_says_what_it_needs_or_that_it_is_public() -> None:
+def test_every_route_declares_its_scopes_or_is_public() -> None:
     routes = create_app(Settings()).routes
 
     assert [route for route in routes if not declares(route)] == []
@@ -223,7 +221,7 @@ async def undeclared() -> str:
 
 
 @pytest.mark.parametrize("dependencies", [[], [PUBLIC, needs("release")]], ids=["none", "two"])
-def test_a_route_that_does_not_say_what_it_needs_is_refused(dependencies: list[Any]) -> None:
+def test_a_route_that_declares_no_scopes_is_refused(dependencies: list[Any]) -> None:
     app = create_app(Settings())
     app.get("/new", dependencies=dependencies)(undeclared)
 

@@ -1,4 +1,4 @@
-"""The pages that the types of problems lead to, and the place that each error names."""
+"""The page of each problem type, and the place in each error."""
 
 import re
 from html.parser import HTMLParser
@@ -37,7 +37,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_every_kind_that_the_code_has_is_listed() -> None:
+def test_every_kind_in_the_code_is_listed() -> None:
     """A kind that is written but not in the list would have no page."""
     written = [value for value in vars(kinds).values() if isinstance(value, kinds.Kind)]
 
@@ -47,7 +47,7 @@ def test_every_kind_that_the_code_has_is_listed() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_type_leads_to_what_happened_and_what_to_do(client: Client, name: str) -> None:
+def test_every_problem_type_has_an_explanation_and_advice(client: Client, name: str) -> None:
     (kind,) = (each for each in KINDS if each.name == name)
 
     response = client.get(kind.type)
@@ -91,7 +91,7 @@ def test_the_pages_have_the_security_headers_of_all_pages(client: Client, path: 
 
 
 def test_the_list_links_to_every_page_and_every_page_back_with_relative_links(client: Client) -> None:
-    """So that they work behind a path prefix."""
+    """They work behind a path prefix."""
     listed = Page(client.request("GET", "/problems", headers={"accept": BROWSER}).text)
     one = Page(client.request("GET", "/problems/busy", headers={"accept": BROWSER}).text)
 
@@ -116,7 +116,7 @@ def test_the_list_links_to_every_page_and_every_page_back_with_relative_links(cl
         ("application/problem+json", False),
     ],
 )
-def test_html_is_for_those_who_prefer_it(client: Client, accept: str, is_html: bool) -> None:
+def test_a_client_that_prefers_html_gets_html(client: Client, accept: str, is_html: bool) -> None:
     response = client.request("GET", "/problems/busy", headers={"accept": accept})
 
     assert response.headers["content-type"].startswith("text/html" if is_html else "application/json")
@@ -124,14 +124,14 @@ def test_html_is_for_those_who_prefer_it(client: Client, accept: str, is_html: b
 
 @pytest.mark.parametrize("name", ["nothing", "Busy", "busy.html", "%3Cscript%3E"])
 @pytest.mark.parametrize("accept", ["*/*", BROWSER])
-def test_there_is_no_page_for_what_is_no_problem(client: Client, name: str, accept: str) -> None:
+def test_an_unknown_problem_is_404(client: Client, name: str, accept: str) -> None:
     response = client.request("GET", f"/problems/{name}", headers={"accept": accept})
 
     problem_errors(response, 404, "not-found")
     assert "script" not in response.text
 
 
-def test_a_status_without_a_kind_has_the_type_that_the_standard_has_for_it() -> None:
+def test_a_status_without_a_kind_has_the_type_about_blank() -> None:
     """RFC 9457, section 4.2.1: about:blank, and the title is the phrase of the status."""
     app: FastAPI = create_app(Settings())
 
@@ -158,7 +158,7 @@ def test_a_status_without_a_kind_has_the_type_that_the_standard_has_for_it() -> 
 def test_an_unknown_parameter_is_refused_and_its_value_not_echoed(
     client: Client, path: str, query: str, place: str
 ) -> None:
-    """It is named if its name is short and an identifier: it may be anything."""
+    """It is named only if its name is a short identifier, because a name can contain anything."""
     response = client.get(f"{path}?{query}")
 
     assert set(problem_errors(response, 422, "invalid-request")) == {place}

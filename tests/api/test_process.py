@@ -1,4 +1,4 @@
-"""`python -m app`: it starts, answers, logs JSON without what was posted, adds its workers up, and stops when told."""
+"""`python -m app`: it starts, answers, logs JSON without posted data, adds up metrics, and stops at a signal."""
 
 import socket
 import subprocess
@@ -88,7 +88,7 @@ uvicorn.run(app, port=0, access_log=False, log_config=log_config("info"))
 """
 
 
-def test_the_log_of_a_failure_says_where_and_not_what(tmp_path: Path) -> None:
+def test_the_log_of_a_failure_has_the_place_and_not_the_message(tmp_path: Path) -> None:
     with Service("-c", BROKEN, temporary=tmp_path) as service:
         response = service.get("/broken")
         failure = service.wait_for(lambda line: line["level"] == "error")
@@ -103,7 +103,7 @@ def test_the_log_of_a_failure_says_where_and_not_what(tmp_path: Path) -> None:
 COMPARE = {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6}
 
 
-def test_two_workers_serve_and_either_of_them_tells_of_both(tmp_path: Path) -> None:
+def test_each_of_two_workers_exposes_the_metrics_of_both(tmp_path: Path) -> None:
     with Service(temporary=tmp_path, workers="2") as service:
         for _ in range(2):
             service.wait_for_message("Application startup complete")
@@ -114,7 +114,7 @@ def test_two_workers_serve_and_either_of_them_tells_of_both(tmp_path: Path) -> N
             with stopped(worker):
                 assert service.post("/account/exact", BODY).status_code == 200
                 assert service.post("/compare", COMPARE).status_code == 200  # by a process of its own
-                assert service.get("/healthz").status_code == 200  # by now the first is counted
+                assert service.get("/healthz").status_code == 200  # the first request is counted by now
         for worker in workers:
             with stopped(worker):
                 metrics = service.get("/metrics").text.splitlines()
@@ -164,7 +164,7 @@ def test_the_health_check_asks_the_service_of_the_same_settings(tmp_path: Path) 
 
 
 def test_workers_draw_noise_of_their_own(tmp_path: Path) -> None:
-    """Each worker, and each process that it starts, asks the operating system: nothing is copied when they are made."""
+    """Each worker, and each process that it starts, asks the operating system. Forking copies no random state."""
     mechanism = {"c_u": 1, "tau": 1, "tau_star": 50.0, "sigma": 5.0}
     keys = [f"{'k' * 60}{number}" for number in range(2000)]
     small = {"mechanism": mechanism, "groups": {"keys": ["a", "b"], "counts": [1000, 1000]}}

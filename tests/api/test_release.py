@@ -1,4 +1,4 @@
-"""POST /release: what comes back is private, sorted, certified, and new each time."""
+"""POST /release: the answer is private, sorted, certified, and new each time."""
 
 import json
 import uuid
@@ -32,7 +32,7 @@ def grouped(counts: dict[Any, int]) -> Json:
     return {"keys": list(counts), "counts": list(counts.values())}
 
 
-def test_kept_groups_come_back_in_the_shape_in_which_they_were_posted(client: Client) -> None:
+def test_kept_groups_have_the_shape_of_the_posted_groups(client: Client) -> None:
     """Sorted by key; dropped ones leave no trace."""
     answer = client.answer("/release", {"mechanism": SMALL, "epsilon": 1, "groups": GROUPS})
 
@@ -61,7 +61,7 @@ def test_every_number_is_on_the_grid_of_the_certificate(client: Client) -> None:
         assert all((value / grid["values"][name]).is_integer() for value in column)
 
 
-def test_numbers_are_integers_where_the_grid_is_one(client: Client) -> None:
+def test_numbers_are_integers_if_the_grid_is_one(client: Client) -> None:
     mechanism = COUNTS_ONLY | {"sigma": 2**20, "tau_star": 10**7}
     answer = client.answer("/release", {"mechanism": mechanism, "groups": grouped({"a": 2**40})})
 
@@ -87,7 +87,7 @@ def test_an_empty_table_is_a_valid_release_of_nothing(client: Client) -> None:
 
 
 def test_zero_users_are_never_released(client: Client) -> None:
-    """Even where τ is 0, which acts as 1, and the noise alone would often lift a group above τ*."""
+    """Even if τ is 0, which acts as 1, and the noise alone would often lift a group above τ*."""
     mechanism = {"c_u": 1, "tau": 0, "tau_star": 1.5, "sigma": 1000}
     zeros = {f"k{number}": 0 for number in range(1000)}
     answer = client.answer("/release", {"mechanism": mechanism, "groups": grouped(zeros | {"one": 10**6})})
@@ -102,7 +102,7 @@ def test_keys_keep_their_types(client: Client) -> None:
     assert json.dumps(answer["groups"]["keys"]) == '[7, 7.5, 9007199254740993, "7", ["7", 7]]'
 
 
-def test_mu_0_alone_will_do_for_counts(client: Client) -> None:
+def test_counts_can_be_released_with_mu_0_alone(client: Client) -> None:
     """Its columns are released elsewhere; their share of μ is in the certificate."""
     mechanism = COUNTS_ONLY | {"aggregates": {"mu_0": 0.5}}
     certificate = client.answer("/release", {"mechanism": mechanism, "groups": grouped({"a": 9})})["certificate"]
@@ -125,7 +125,7 @@ def test_the_certificate_states_the_point_asked_for(client: Client) -> None:
     assert by_delta["certificate"]["delta"] == 1.1e-05
 
 
-def test_without_a_point_the_certificate_has_the_two_numbers_that_give_them_all(client: Client) -> None:
+def test_without_a_point_the_certificate_has_mu_and_delta_infinite(client: Client) -> None:
     certificate = client.answer("/release", {"mechanism": CASE_STUDY, "groups": grouped({})})["certificate"]
     account = client.answer("/account/exact", {"mechanism": CASE_STUDY, "epsilon": 0.349})
 
@@ -134,7 +134,7 @@ def test_without_a_point_the_certificate_has_the_two_numbers_that_give_them_all(
     assert certificate["delta_infinite"] == account["points"][0]["delta_infinite"]
 
 
-def test_the_certificate_says_what_was_run_by_whom_and_when(client: Client) -> None:
+def test_the_certificate_has_the_mechanism_the_version_and_the_time(client: Client) -> None:
     before = datetime.now(UTC)
     certificate = client.answer("/release", {"mechanism": SMALL, "epsilon": 1, "groups": GROUPS})["certificate"]
 
@@ -145,7 +145,7 @@ def test_the_certificate_says_what_was_run_by_whom_and_when(client: Client) -> N
     assert client.point(certificate["mechanism"], 1)["delta"] == certificate["delta"]
 
 
-def test_what_calibrate_returns_can_be_released_with(client: Client) -> None:
+def test_a_calibrated_mechanism_can_be_released(client: Client) -> None:
     columns = COLUMNS | {"relative_covariance": [[1, 0], [0, 0.25]]}
     del columns["covariance"]
     draft = {"c_u": 10, "tau": 1, "aggregates": columns}
@@ -164,7 +164,7 @@ def test_a_delta_that_no_epsilon_reaches_is_refused(client: Client) -> None:
     assert "1.0000866420901491e-05" in errors["/delta"]
 
 
-def test_too_many_groups_are_413_and_told_where_to_go() -> None:
+def test_too_many_groups_are_413_with_the_endpoint_for_large_tables() -> None:
     client = Client(max_release_groups=3)
     three = grouped({"a": 1, "b": 2, "c": 3})
 
@@ -175,7 +175,7 @@ def test_too_many_groups_are_413_and_told_where_to_go() -> None:
     assert "/release/table" in errors["/groups"]
 
 
-def test_too_many_bytes_are_413_and_told_where_to_go() -> None:
+def test_too_many_bytes_are_413_with_the_endpoint_for_large_tables() -> None:
     body = {"mechanism": COUNTS_ONLY, "groups": grouped({f"{'k' * 50}{number}": 1 for number in range(100)})}
     errors = problem_errors(Client(max_release_bytes=2048).post("/release", body), 413, "content-too-large")
 
@@ -185,21 +185,21 @@ def test_too_many_bytes_are_413_and_told_where_to_go() -> None:
 
 @pytest.fixture(scope="module")
 def large() -> Json:
-    """More than is done at once: another process answers."""
+    """Too large for the event loop: a worker answers."""
     counts = {f"https://example.org/{number:06}": 10**6 if number % 2 else 1 for number in range(200_000)}
     body = {"mechanism": COUNTS_ONLY, "epsilon": 1, "groups": grouped(counts)}
     assert len(json.dumps(body)) > SHORT_BYTES
     return body
 
 
-def test_two_hundred_thousand_groups_are_released_elsewhere(client: Client, large: Json) -> None:
+def test_a_worker_releases_two_hundred_thousand_groups(client: Client, large: Json) -> None:
     answer = client.answer("/release", large)
 
     assert answer["groups"]["keys"] == large["groups"]["keys"][1::2]
     assert len(set(answer["groups"]["counts"])) > 90_000
 
 
-def test_errors_of_a_large_release_come_back_from_there(client: Client, large: Json) -> None:
+def test_errors_of_a_large_release_are_returned_by_the_worker(client: Client, large: Json) -> None:
     keys = large["groups"]["keys"]
     twice = large | {"groups": large["groups"] | {"keys": [*keys[:-1], keys[0]]}}
     fractional = large | {"groups": large["groups"] | {"counts": [0.5] * len(keys)}}
@@ -212,7 +212,7 @@ def test_errors_of_a_large_release_come_back_from_there(client: Client, large: J
     assert problem_errors(client.post("/release", broken), 400, "invalid-json") == {}
 
 
-def test_wide_columns_are_released_elsewhere_too(client: Client) -> None:
+def test_a_worker_releases_many_columns(client: Client) -> None:
     names = [f"c{number}" for number in range(9)]
     columns = {
         "names": names,
@@ -250,8 +250,8 @@ def test_a_client_cannot_choose_the_noise(client: Client, content: Json, query: 
         assert len({str(response.json()["groups"]) for response in responses}) == 3
 
 
-def test_a_thousand_faults_are_told_as_one() -> None:
-    """Errors are not collected one by one, which took gigabytes; and where they are does not show."""
+def test_a_thousand_faults_are_one_error() -> None:
+    """Errors are not collected one by one, which took gigabytes. The answer does not show their places."""
     bodies = [
         {"groups": {"keys": [], "counts": [-1] * 1000}},
         {"groups": {"keys": [], "counts": [], "values": {"a": ["x"] * 1000}}},

@@ -45,7 +45,7 @@ ENDPOINTS = {
 
 
 def shape(response: httpx.Response) -> Any:
-    """All of a response that does not depend on the noise, the time or the release's name."""
+    """The parts of a response that do not depend on the noise, the time or the release's id."""
     assert response.status_code == 200, response.text
     if response.headers["content-type"] == "application/json":
         answer = response.json()
@@ -61,7 +61,7 @@ def shape(response: httpx.Response) -> Any:
 
 
 def exposition(client: Client) -> str:
-    """The metrics but for the moments at which their counters were made."""
+    """The metrics without the creation times of their counters."""
     return re.sub(r"(?m)^\w+_created\b.*$", "", client.get("/metrics").text)
 
 
@@ -88,7 +88,7 @@ def test_the_order_of_input_does_not_show(client: Client, endpoint: str) -> None
 
 
 def test_dropped_groups_do_not_change_the_log(tmp_path: Path) -> None:
-    """A line per request has no duration either: it would tell how many groups were posted."""
+    """A line per request has no duration either: it would reveal how many groups were posted."""
     logs = []
     with Service(temporary=tmp_path, access_log="true", log_level="debug") as service:
         for path, body in ENDPOINTS.values():
@@ -131,7 +131,7 @@ def marked_table(request: int) -> pa.Table:
 
 
 def test_no_answer_has_a_byte_string_of_another_request(client: Client) -> None:
-    """Requests one after the other reuse memory; none may publish what a request before it left there."""
+    """Requests reuse memory. None may publish bytes of an earlier request."""
     for request in range(1, 21):
         content = as_bytes("arrow", marked_table(request))
         response = client.request("POST", "/release/table", files=form(content, MARKED_REQUEST))

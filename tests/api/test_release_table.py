@@ -1,4 +1,4 @@
-"""POST /release/table: real clients send and read it, in both formats; what is no form, or no table, is refused."""
+"""POST /release/table: real clients use it in both formats; an invalid form or table is refused."""
 
 import io
 import json
@@ -84,7 +84,7 @@ def test_the_certificate_is_that_of_release(client: Client, kind: str) -> None:
         assert certificate[name] == expected[name]
 
 
-def test_pyarrow_reads_what_it_wrote(client: Client) -> None:
+def test_pyarrow_writes_and_reads(client: Client) -> None:
     table = pq.read_table(io.BytesIO(answer(client, as_parquet(TABLE)).content))
 
     assert list(zip(table["url"].to_pylist(), table["country"].to_pylist(), strict=True)) == SORTED_KEYS
@@ -104,7 +104,7 @@ def test_polars_writes_and_reads(client: Client, kind: str) -> None:
 
 
 def test_pandas_writes_and_reads(client: Client) -> None:
-    """Its index, and the metadata that counts the rows, stay behind."""
+    """Its index, and its metadata with the number of rows, are not in the answer."""
     sink = io.BytesIO()
     TABLE.to_pandas().to_parquet(sink)
 
@@ -195,7 +195,7 @@ STREAM = as_stream(TABLE)
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_is_no_release_is_refused_and_not_echoed(
+def test_an_invalid_request_or_table_is_refused_and_not_echoed(
     client: Client, files: Any, status: int, kind: str, pointer: str | None
 ) -> None:
     response = post(client, files)
@@ -212,7 +212,7 @@ def test_what_is_no_release_is_refused_and_not_echoed(
     [([1, -2], "from 0 to 2^53"), ([1, None], "missing"), ([1.5, 2], "integer type"), ([1, 2**53 + 1], "2^53")],
     ids=str,
 )
-def test_counts_that_are_none_are_refused(client: Client, kind: str, counts: list[Any], detail: str) -> None:
+def test_invalid_counts_are_refused(client: Client, kind: str, counts: list[Any], detail: str) -> None:
     table = pa.table({"url": ["s3ntinel", "b"], "country": ["US", "FR"], "users": counts})
 
     response = post(client, form(as_bytes(kind, table)))
@@ -241,7 +241,7 @@ def test_another_media_type_is_415(client: Client) -> None:
     ],
     ids=["no boundary", "cut off", "no form", "a part cut off", "a part without a name"],
 )
-def test_what_is_no_form_is_400(client: Client, body: bytes, media_type: str) -> None:
+def test_an_invalid_form_is_400(client: Client, body: bytes, media_type: str) -> None:
     response = raw(client, body, media_type)
 
     assert problem_errors(response, 400, "invalid-multipart") == {}
@@ -293,8 +293,8 @@ def spooled(pid: int) -> list[str]:
     return [name for name in names if "deleted" in name]
 
 
-def test_a_release_whose_process_is_killed_is_told_to_come_back(tmp_path: Path) -> None:
-    """Nothing of the table stays behind, and the next release starts a new process."""
+def test_a_release_whose_worker_is_killed_is_503(tmp_path: Path) -> None:
+    """No data of the table remains, and the next release starts a new worker."""
     with Service(temporary=tmp_path) as service:
         assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
         worker = worker_of(service.pid)
@@ -315,7 +315,7 @@ def test_a_release_whose_process_is_killed_is_told_to_come_back(tmp_path: Path) 
         assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
 
 
-def test_the_process_that_releases_ends_with_the_service_even_when_that_is_killed(tmp_path: Path) -> None:
+def test_the_release_worker_ends_with_a_killed_service(tmp_path: Path) -> None:
     with Service(temporary=tmp_path) as service:
         assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
         compare = {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6}
@@ -329,13 +329,13 @@ def test_the_process_that_releases_ends_with_the_service_even_when_that_is_kille
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_small_file_that_unpacks_to_more_than_there_is_room_for_is_413() -> None:
-    """Ten gigabytes from a few kilobytes, of which few are ever there: the process may not take so much."""
+def test_a_small_file_that_unpacks_to_too_much_memory_is_413() -> None:
+    """Ten gigabytes from a few kilobytes. The worker's memory is bounded."""
     length = 10**5
     texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), pa.array(["x" * length]))
     bomb = pa.table({"url": texts, "country": ["US"] * length, "users": [1] * length})
     sink = io.BytesIO()
-    pq.write_table(bomb, sink, store_schema=False)  # so that it is read as plain strings
+    pq.write_table(bomb, sink, store_schema=False)  # so it is read as plain strings
     small = Client(max_table_bytes=10**7)
 
     assert len(sink.getvalue()) < 10**6
@@ -347,7 +347,7 @@ def test_a_small_file_that_unpacks_to_more_than_there_is_room_for_is_413() -> No
 @pytest.mark.parametrize(
     "category", [pl.Categorical, pl.Enum(["b.org", "a.org", "c.org"])], ids=["categorical", "enum"]
 )
-def test_categories_of_polars_come_back(client: Client, kind: str, category: Any) -> None:
+def test_categories_of_polars_are_released(client: Client, kind: str, category: Any) -> None:
     frame = pl.from_arrow(TABLE)
     assert isinstance(frame, pl.DataFrame)
     frame = frame.with_columns(pl.col("url").cast(category))
@@ -360,7 +360,7 @@ def test_categories_of_polars_come_back(client: Client, kind: str, category: Any
     assert back["url"].cast(pl.String).to_list() == ["a.org", "b.org", None]
 
 
-def test_categories_of_pandas_come_back_sorted_and_without_their_order(client: Client) -> None:
+def test_categories_of_pandas_are_released_sorted_and_unordered(client: Client) -> None:
     """The posted order may be that of the true counts. How many categories there were does not show either."""
     frame = TABLE.to_pandas()
     frame["url"] = pd.Categorical(frame.url, ["c.org", "b.org", "a.org"], ordered=True)

@@ -13,8 +13,8 @@ from app.settings import Settings
 pytestmark = pytest.mark.slow
 
 APP = create_app(Settings())
-# Rules across fields, such as τ* > τ or a positive definite Σ, cannot be said in JSON Schema: 422 is a fair answer too.
-# So are 404, 409 and 429, where a budget of that name is not there, or a key was used before, once or often.
+# Rules across fields, such as τ* > τ or a positive definite Σ, do not fit into JSON Schema: 422 is correct too.
+# So are 404, 409 and 429: a budget may not exist, or an idempotency key may have been used before.
 CONFIG = schemathesis.Config.from_dict(
     {"checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", "404", "409", "422", "429"]}}}
 )

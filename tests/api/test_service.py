@@ -1,4 +1,4 @@
-"""GET /healthz, /readyz, /version; and that the settings are honoured."""
+"""GET /healthz, /readyz and /version, and the effect of settings."""
 
 import asyncio
 import platform
@@ -14,7 +14,7 @@ from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_a_healthy_service_says_ok(client: Client, path: str) -> None:
+def test_a_healthy_service_answers_ok(client: Client, path: str) -> None:
     response = client.get(path)
 
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
@@ -30,7 +30,7 @@ def test_a_service_whose_arithmetic_is_off_by_one_bit_is_alive_but_not_ready(
     assert client.get("/healthz").status_code == 200
 
 
-def test_the_version_names_what_a_number_rests_on(client: Client) -> None:
+def test_the_version_names_the_service_python_and_flint(client: Client) -> None:
     version = client.get("/version").json()
 
     assert set(version) == {"service", "python", "flint"}
@@ -40,7 +40,7 @@ def test_the_version_names_what_a_number_rests_on(client: Client) -> None:
 
 
 def test_behind_a_proxy_the_document_names_the_prefix(client: Client) -> None:
-    """The server tells the prefix; what a page asks for relative to /docs is then right too."""
+    """The document names the prefix, so relative URLs of pages are right too."""
 
     async def document() -> Json:
         transport = httpx.ASGITransport(client.app, root_path="/privacy")
@@ -92,7 +92,7 @@ def test_the_most_evaluations_of_the_theorem_are_as_set() -> None:
 
 
 def test_the_theorem_is_not_attempted_beyond_its_limit(client: Client) -> None:
-    """10¹⁸ evaluations would never end: that this test does is the proof."""
+    """10¹⁸ evaluations would never end, but this test does."""
     body = {"mechanism": CASE_STUDY | {"c_u": 10**18}, "epsilon": 0.349, "theorem": True}
 
     assert set(problem_errors(client.post("/account/exact", body), 422, "limit-exceeded")) == {"/theorem"}

@@ -1,4 +1,4 @@
-"""What a request may ask for is bounded by its public parameters, before any of it is done."""
+"""The work of a request is bounded by its public parameters, before it starts."""
 
 import json
 from typing import Any
@@ -66,7 +66,7 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
 
 @pytest.mark.parametrize(("path", "body", "pointer"), REFUSED.values(), ids=REFUSED)
 def test_too_much_work_is_refused_before_it_is_begun(path: str, body: Json, pointer: str) -> None:
-    """With a bound that names what would fit. The deadline is short: had the work begun, the answer would be 503."""
+    """The error names a bound that would fit. The deadline is short: had the work begun, the answer would be 503."""
     errors = problem_errors(Client(heavy_seconds=20).post(path, body), 422, "limit-exceeded")
 
     assert set(errors) == {pointer}
@@ -94,7 +94,7 @@ def test_work_grows_with_columns_and_with_extreme_points() -> None:
 
 
 def test_a_long_body_is_answered_as_a_short_one_is() -> None:
-    """A long one is read by a worker, which keeps what is not needed of it: here spaces tell them apart."""
+    """A worker reads a long body. Here only spaces make it long."""
     client = Client()
     bodies = [
         ("/account/exact", {"mechanism": CASE_STUDY | {"aggregates": columns(4, "l2")}, "epsilon": [0.1, 0.349]}),

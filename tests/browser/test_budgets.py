@@ -83,7 +83,7 @@ def plan(page: Page, **fields: object) -> Locator:
     return page.locator("#verdict")
 
 
-def test_the_gauge_shows_what_is_used_and_what_a_plan_adds(visit: Visit, platform: Platform) -> None:
+def test_the_gauge_shows_the_used_part_and_the_planned_part(visit: Visit, platform: Platform) -> None:
     name = platform.budget(charges=2)
     page = look(visit, name)
     budget = platform.look(name)
@@ -133,7 +133,7 @@ def test_a_budget_is_chosen_from_the_list_and_kept_in_the_link(visit: Visit, pla
     expect(page.locator("#budget-title")).to_have_text(second)
 
 
-def test_as_many_fit_as_the_page_says_and_not_one_more(visit: Visit, platform: Platform) -> None:
+def test_exactly_the_number_shown_on_the_page_fits(visit: Visit, platform: Platform) -> None:
     name = platform.budget(charges=3)
     page = look(visit, name)
     expect(page.locator("#verdict")).to_contain_text("4 more releases like this fit.")
@@ -187,7 +187,9 @@ def test_the_smallest_noise_for_the_remaining_budget_can_be_planned(visit: Visit
         ("times", "1001", "must have at most 1000 items"),
     ],
 )
-def test_errors_stand_next_to_their_field(visit: Visit, platform: Platform, field: str, text: str, error: str) -> None:
+def test_errors_are_shown_next_to_their_field(
+    visit: Visit, platform: Platform, field: str, text: str, error: str
+) -> None:
     page = look(visit, platform.budget())
     page.locator(f"#plan-{field}").fill(text)
 
@@ -348,7 +350,7 @@ def test_typed_text_survives_a_refresh(visit: Visit, platform: Platform) -> None
     assert put.value.post_data_json["description"] == "two\nlines"
 
 
-def test_the_command_charges_what_is_planned(visit: Visit, platform: Platform) -> None:
+def test_the_command_charges_the_planned_releases(visit: Visit, platform: Platform) -> None:
     name = platform.budget()
     page = look(visit, name)
     page.get_by_text("Charge this release").click()
@@ -401,7 +403,7 @@ def locked(window: BrowserContext, tmp_path: Path) -> Iterator[tuple[Visit, str,
         visit.page.close()
 
 
-def test_an_access_key_opens_the_budgets_and_is_stored_nowhere(locked: tuple[Visit, str, Path]) -> None:
+def test_an_access_key_gives_access_to_the_budgets_and_is_not_stored(locked: tuple[Visit, str, Path]) -> None:
     visit, key, _ = locked
     page = visit.page
     page.goto(f"{visit.url}/ledger")
@@ -469,7 +471,7 @@ def test_the_first_budget_can_be_created(window: BrowserContext, tmp_path: Path)
         page.close()
 
 
-def test_the_promise_is_shown_where_a_larger_limit_was_lowered(visit: Visit, platform: Platform) -> None:
+def test_the_promise_is_shown_after_a_limit_is_lowered(visit: Visit, platform: Platform) -> None:
     """Releases were made under the larger limit, so the lower limit alone would promise too much."""
     name = platform.budget(charges=1)
     expect(look(visit, name).locator("#promise")).to_be_empty()

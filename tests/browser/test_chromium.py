@@ -1,4 +1,4 @@
-"""Where there is no Chromium, and none may be installed, one line says what to do."""
+"""If Chromium is missing and cannot be installed, one line names the package."""
 
 import subprocess
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 SCRIPT = Path(__file__).parent / "chromium.sh"
 
 
-def test_what_to_install_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_missing_chromium_is_one_line_that_names_the_package(tmp_path: Path) -> None:
     found = subprocess.run(
         ["/bin/sh", SCRIPT], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
     )
@@ -16,7 +16,7 @@ def test_what_to_install_is_said_in_one_line(tmp_path: Path) -> None:
     assert found.stderr.splitlines() == ["The pages are tested in Chromium, which is missing: apt-get install chromium"]
 
 
-def test_a_chromium_that_is_there_is_enough(tmp_path: Path) -> None:
+def test_an_installed_chromium_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "chromium").touch(mode=0o755)
 
     assert subprocess.run(["/bin/sh", SCRIPT], env={"PATH": str(tmp_path)}, check=True).returncode == 0

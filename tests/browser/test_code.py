@@ -57,7 +57,7 @@ def test_the_query_has_the_calibrated_numbers(visit: Visit) -> None:
         assert number in sql
 
 
-def test_the_query_runs_and_keeps_what_passes_both_thresholds(visit: Visit) -> None:
+def test_the_query_runs_and_keeps_groups_above_both_thresholds(visit: Visit) -> None:
     """Pages a and b are far above τ*. Pages of one user are below τ. A NULL user is not counted."""
     sql = query(visit, COLUMNS)
     database = duckdb.connect()

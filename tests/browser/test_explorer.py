@@ -143,7 +143,7 @@ def test_a_link_restores_everything(visit: Visit) -> None:
     assert set(visit.query) == {"epsilon", "delta", "c_u", "tau", "sigma", "column", "axes", "code"}
 
 
-def test_a_column_name_may_hold_what_separates_columns(visit: Visit) -> None:
+def test_a_column_name_may_contain_the_column_separator(visit: Visit) -> None:
     visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1")
     visit.fill("column-0-name", "a~b %7E")
     visit.page.reload()
@@ -189,7 +189,7 @@ def test_a_page_that_may_not_remember_works(first_visit: Visit) -> None:
     expect(first_visit.page.locator("#theme")).to_have_text("Theme: light")
 
 
-def test_an_unreachable_service_is_said(visit: Visit) -> None:
+def test_an_unreachable_service_is_reported_in_the_explorer(visit: Visit) -> None:
     """No field is marked, and nothing can be copied or released."""
     for path in ("calibrate", "compare", "version"):
         visit.page.route(f"**/{path}", lambda route: route.abort())
@@ -202,7 +202,7 @@ def test_an_unreachable_service_is_said(visit: Visit) -> None:
     visit.complaints.clear()
 
 
-def test_the_answer_stands_without_plotly(visit: Visit) -> None:
+def test_the_answer_is_shown_without_plotly(visit: Visit) -> None:
     visit.page.route("**/plotly.min.js", lambda route: route.abort())
     visit.page.goto(visit.url)
 
@@ -245,7 +245,7 @@ def test_a_column_can_be_added_and_taken_away(visit: Visit) -> None:
         ("tau_star", "13000", "must be at least 13951.051328063842 for this epsilon and delta"),
     ],
 )
-def test_an_error_stands_next_to_its_field(case_study: Visit, field: str, text: str, detail: str) -> None:
+def test_an_error_is_shown_next_to_its_field(case_study: Visit, field: str, text: str, detail: str) -> None:
     """In the service's words. A correct value removes the error."""
     page = case_study.page
     page.evaluate("document.getElementById('more').open = true")
@@ -274,7 +274,7 @@ def test_an_error_stands_next_to_its_field(case_study: Visit, field: str, text: 
         ("likes~0~1~half", "noise", "must be a number"),
     ],
 )
-def test_an_error_in_a_column_stands_at_its_own_field(visit: Visit, column: str, field: str, detail: str) -> None:
+def test_an_error_in_a_column_is_shown_next_to_its_field(visit: Visit, column: str, field: str, detail: str) -> None:
     visit.page.goto(f"{visit.url}/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=seconds~0~1~1&column={column}")
 
     expect(visit.page.locator(f"#column-1-{field}-error")).to_contain_text(detail)
@@ -307,7 +307,7 @@ def test_axes_turn_logarithmic_and_back(visit: Visit) -> None:
 @pytest.mark.parametrize(
     ("kind", "start"), [("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", b"series,epsilon,delta,ratio\n")]
 )
-def test_a_plot_is_a_file_away(case_study: Visit, tmp_path: Path, kind: str, start: bytes) -> None:
+def test_a_plot_can_be_downloaded(case_study: Visit, tmp_path: Path, kind: str, start: bytes) -> None:
     with case_study.page.expect_download() as started:
         case_study.page.get_by_role("button", name=f"Download δ at every ε as {kind}").click()
     started.value.save_as(tmp_path / "plot")
@@ -316,7 +316,7 @@ def test_a_plot_is_a_file_away(case_study: Visit, tmp_path: Path, kind: str, sta
     assert (tmp_path / "plot").read_bytes().startswith(start)
 
 
-def test_hovering_tells_the_numbers(case_study: Visit) -> None:
+def test_hovering_shows_the_numbers(case_study: Visit) -> None:
     plot = case_study.page.locator("#plot-keep .nsewdrag")
     plot.scroll_into_view_if_needed()
     plot.hover()

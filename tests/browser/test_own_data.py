@@ -67,7 +67,7 @@ def test_a_file_of_sizes_can_be_opened(visit: Visit, tmp_path: Path) -> None:
         ("0\n-3\n4", [4]),
     ],
 )
-def test_sizes_are_found_in_what_people_paste(case_study: Visit, text: str, sizes: list[float]) -> None:
+def test_sizes_are_found_in_pasted_text(case_study: Visit, text: str, sizes: list[float]) -> None:
     assert module(case_study, "group-sizes", "it.sizesIn(argument).sizes", text) == sizes
 
 

@@ -1,4 +1,4 @@
-"""Runs generators and type checkers, and shows what they say if they fail."""
+"""Runs generators and type checkers, and shows their output if they fail."""
 
 import os
 import subprocess

@@ -70,7 +70,7 @@ def posted(
 
 
 def fill_free_memory(byte: int) -> None:
-    """Memory that was used and freed, as that of other requests is, in every allocator."""
+    """Memory that was used and freed, like memory of other requests, in every allocator."""
     pools = [pa.system_memory_pool(), pa.default_memory_pool()]
     used = [pa.allocate_buffer(1 << n, memory_pool=pool) for pool in pools for n in range(3, 17) for _ in range(4)]
     for buffer in used:
@@ -120,7 +120,7 @@ def test_only_the_kept_rows_and_the_types_show_in_the_bytes(kind: pa.DataType, e
 
 
 def test_parquet_is_tested_with_most_types_and_with_dictionaries() -> None:
-    """So that the test above cannot quietly test nothing."""
+    """Otherwise the test above could test nothing."""
     tested = {
         (str(kind), encoding)
         for kind, encoding in CASES
@@ -192,7 +192,7 @@ def test_equal_floating_point_keys_have_equal_bytes(kind: pa.DataType, encoding:
 @pytest.mark.parametrize(
     "kind", [pa.int64(), pa.decimal128(20), pa.float64(), pa.timestamp("us"), pa.binary(3)], ids=str
 )
-def test_what_lies_under_a_null_is_overwritten(kind: pa.DataType) -> None:
+def test_bytes_under_a_null_are_overwritten(kind: pa.DataType) -> None:
     """Arrow itself leaves old contents of memory there. The test puts a mark there."""
     width = kind.bit_width // 8
     validity = pa.py_buffer(bytes([0b101]))

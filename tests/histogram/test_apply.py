@@ -25,7 +25,7 @@ def table(groups: int) -> tuple[Any, list[Any], Any]:
     )
 
 
-def test_rows_are_visited_in_the_order_given_and_only_kept_ones_come_back() -> None:
+def test_rows_are_visited_in_order_and_only_kept_ones_are_returned() -> None:
     """The same bits drive the noise of the same rows, directly and through the mechanism."""
     counts, values, order = table(5000)
     noise = Noise(MECHANISM)

@@ -1,9 +1,9 @@
-"""Could an attacker tell that the certified δ is too small?
+"""An audit: can an attacker show that the certified δ is too small?
 
 Neighbouring tables are released many times: one user more, or fewer, in a₌ groups that then sit exactly at τ and in a₊
-groups far above the thresholds. The event that tells the two best apart bounds δ from below, with confidence. An
-honest mechanism stays under its certified δ, and reaches most of what the theorem says of these neighbours; one whose
-σ is 10 % off is found out.
+groups far above the thresholds. The event that best distinguishes the two bounds δ from below, with confidence. An
+honest mechanism stays under its certified δ, and reaches most of the theorem's δ for these neighbours; one whose
+σ is 10 % off is detected.
 """
 
 import math
@@ -85,7 +85,9 @@ def theory(mechanism: Mechanism, a_equal: int, epsilon: float, direction: Direct
 
 @pytest.mark.parametrize("direction", ["added", "removed"])
 @pytest.mark.parametrize("a_equal", range(NEAR.c_u))
-def test_neighbours_reveal_what_theory_says_and_no_more_than_is_certified(a_equal: int, direction: Direction) -> None:
+def test_neighbours_reveal_the_theoretical_delta_and_no_more_than_the_certified_one(
+    a_equal: int, direction: Direction
+) -> None:
     """Groups at τ and above it, in every mixture; with none at τ the event is the optimal one."""
     certified = at_epsilon(EXACT, NEAR, 0.5)
     found = audited(NEAR, NEAR, a_equal, 0.5, direction)
@@ -97,7 +99,7 @@ def test_neighbours_reveal_what_theory_says_and_no_more_than_is_certified(a_equa
         assert found > certified.delta / 2
 
 
-def test_groups_that_exist_for_one_user_alone_reveal_no_more_than_is_certified() -> None:
+def test_groups_of_a_single_user_reveal_no_more_than_the_certified_delta() -> None:
     """All C_u groups at τ: that any is released is the optimal event."""
     certified = at_epsilon(EXACT, LOW, 2.0)
     found = audited(LOW, LOW, LOW.c_u, 2.0, "added")
@@ -107,13 +109,13 @@ def test_groups_that_exist_for_one_user_alone_reveal_no_more_than_is_certified()
 
 
 @pytest.mark.parametrize("direction", ["added", "removed"])
-def test_a_sigma_that_is_ten_per_cent_too_small_is_found_out(direction: Direction) -> None:
+def test_the_audit_detects_a_sigma_ten_per_cent_too_small(direction: Direction) -> None:
     run = Mechanism(NEAR.c_u, NEAR.tau, NEAR.tau_star, 0.9 * NEAR.sigma)
 
     assert audited(NEAR, run, 0, 0.5, direction) > at_epsilon(EXACT, NEAR, 0.5).delta
 
 
-def test_a_sigma_that_is_ten_per_cent_too_large_is_found_out_at_the_threshold() -> None:
+def test_the_audit_detects_a_sigma_ten_per_cent_too_large_at_the_threshold() -> None:
     """There more noise lifts more groups over τ*."""
     run = Mechanism(LOW.c_u, LOW.tau, LOW.tau_star, 1.1 * LOW.sigma)
 

@@ -1,4 +1,4 @@
-"""Who is kept, and how often. (That the real number decides is judged draw by draw, in test_judged_counts.)"""
+"""How often a group is kept. (test_judged_counts checks draw by draw that the real number decides.)"""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def release(mechanism: Mechanism, count: int, groups: int, seed: str) -> Noisy:
 
 @pytest.mark.parametrize("tau_star", [10.0, 10.25])
 @pytest.mark.parametrize("count", [4, 5, 8, 9, 10, 11, 14])
-def test_a_group_is_kept_as_often_as_theory_says(count: int, tau_star: float) -> None:
+def test_a_group_is_kept_with_the_theoretical_probability(count: int, tau_star: float) -> None:
     """C ≥ τ and C + v ≥ τ*; a group at τ − 1 never."""
     mechanism = Mechanism(1, 5, tau_star, 2.0)
     kept = int(release(mechanism, count, TRIALS, f"boundary {count} {tau_star}").kept.sum())

@@ -94,7 +94,7 @@ def test_groups_are_independent_of_their_neighbours(standard: Doubles) -> None:
 
 
 def test_the_statistics_notice_planted_faults(standard: Doubles, columns: Doubles) -> None:
-    """A σ off by one or two per cent, tails cut at 4, a correlation lost or turned round: each is found out."""
+    """A σ off by one or two per cent, tails cut at 4, a correlation lost or with the wrong sign: each is detected."""
     assert kolmogorov_smirnov(standard * 1.02) < UNLIKELY
     assert tail_count(np.clip(standard, -4, 4), 4.0) < UNLIKELY
     assert whiteness(columns * [1, -1, 1, 1], full_covariance()) < UNLIKELY

@@ -1,4 +1,4 @@
-"""Keys of JSON, mixed or not: sorted as documented, the same number is the same key, and anything else is refused."""
+"""Group keys in JSON: sorted as documented, equal numbers are the same group key, and invalid ones are refused."""
 
 import itertools
 import json
@@ -65,7 +65,7 @@ def test_the_same_key_twice_is_refused(keys: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("keys", [["1", 1], ["a", ["a"]], [["a"], ["a", "a"]], [2**53, 2**53 + 1, 0.5]], ids=str)
-def test_keys_that_only_look_alike_are_not_the_same(keys: list[Any]) -> None:
+def test_similar_group_keys_are_different(keys: list[Any]) -> None:
     assert sorted(order_of(keys)) == list(range(len(keys)))
 
 
@@ -78,7 +78,7 @@ def test_keys_that_only_look_alike_are_not_the_same(keys: list[Any]) -> None:
     ids=lambda key: str(key)[:20],
 )
 @pytest.mark.parametrize("others", [[], ["b"], [["b", 1]], [7]], ids=str)
-def test_what_is_no_key_is_refused_whatever_stands_beside_it(key: Any, others: list[Any]) -> None:
+def test_an_invalid_group_key_is_refused_among_valid_ones(key: Any, others: list[Any]) -> None:
     with pytest.raises(InvalidGroups):
         order_of([key, *others])
 
@@ -110,7 +110,7 @@ def test_the_order_is_that_of_a_plain_sort(keys: list[Any]) -> None:
         *(("1.0", '"1.0"'), ([1.0, "a", -0.0], '[1, "a", 0]')),
     ],
 )
-def test_equal_keys_are_written_alike(posted: object, shown: str) -> None:
+def test_equal_group_keys_are_written_identically(posted: object, shown: str) -> None:
     """The sign of a zero, or a decimal point, may come from a single record."""
     assert json.dumps(written(posted)) == shown
     with pytest.raises(InvalidGroups, match="unique"):

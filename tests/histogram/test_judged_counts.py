@@ -1,7 +1,7 @@
 """The threshold is tested on the real number and counts are rounded right, with draws chosen to make both hardest.
 
 Going back from a number to the bits that give it, the words are chosen so that C + v is within a unit of the last bit
-of τ*, or of a point half-way between two of the grid; the judge of whole groups says what has to come out.
+of τ*, or of a point half-way between two of the grid; the judge of whole groups computes the expected result.
 """
 
 from fractions import Fraction

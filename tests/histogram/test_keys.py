@@ -20,7 +20,7 @@ from gsh.histogram.keys.order import unique_order
 DAY = datetime.date(2026, 11, 16)
 NOON = datetime.datetime(2026, 11, 16, 12)
 
-# Distinct values of each type in ascending order; null comes behind them all.
+# Distinct values of each type in ascending order; null comes last.
 ASCENDING: dict[str, tuple[pa.DataType, list[Any]]] = {
     "bool": (pa.bool_(), [False, True]),
     "int8": (pa.int8(), [-128, -1, 0, 127]),
@@ -179,7 +179,7 @@ KINDS = (pa.string(), pa.float64(), pa.int32())
 
 @pytest.mark.slow
 def test_a_long_table_is_sorted_and_its_one_duplicate_found() -> None:
-    """Longer than a run, so that buckets and threads do with nulls and many equal values in the first column."""
+    """Longer than a run, so buckets and threads meet nulls and many equal values in the first column."""
     draw = np.random.default_rng(7)
     length = 3 * keys._RUN
     texts = draw.integers(0, 50, length).astype(str).astype(object)

@@ -1,4 +1,4 @@
-"""Columns of counts and values: the types and ranges that are taken, and the rest refused."""
+"""Columns of counts and values: which types and ranges are accepted. All others are refused."""
 
 import numpy as np
 import pyarrow as pa

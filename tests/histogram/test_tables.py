@@ -85,7 +85,7 @@ def test_the_type_of_a_key_survives_and_rows_are_sorted(name: str, key: pa.Array
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_numbers_come_back_as_doubles_or_as_integers_where_the_grid_is_one(kind: str) -> None:
+def test_numbers_are_integers_on_a_grid_of_integers_and_doubles_otherwise(kind: str) -> None:
     columns = Aggregates(("fine", "coarse"), ((4.0, 1.0), (1.0, 2.0**40)), Box((0.0, 0.0), (1.0, 1.0)))
     noise = Noise(Mechanism(3, 1, 1e8, 1.5 * 2**20, aggregates=columns))
     table = counted(pa.array(["b", "a"]), 2**40)
@@ -103,8 +103,8 @@ def test_numbers_come_back_as_doubles_or_as_integers_where_the_grid_is_one(kind:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_the_certificate_is_all_the_metadata_there_is(kind: str) -> None:
-    """pandas, for one, notes the number of rows."""
+def test_the_only_metadata_is_the_certificate(kind: str) -> None:
+    """pandas writes the number of rows into the metadata."""
     noted = pa.schema([pa.field("key", pa.string(), metadata={"s3cret": "1"}), ("count", pa.int64())], {"s3cret": "2"})
     content = as_bytes(kind, counted(pa.array(["a", "b"])).cast(noted))
     assert b"s3cret" in content
@@ -130,7 +130,7 @@ def test_no_byte_of_a_dropped_key_is_in_the_answer(kind: str, key_type: pa.DataT
     assert from_bytes(answer)["key"].to_pylist() == sorted(key for key in keys if key.startswith("kept"))
 
 
-def test_what_is_under_a_null_is_not_in_the_answer() -> None:
+def test_bytes_under_a_null_are_not_in_the_answer() -> None:
     hidden = pa.Array.from_buffers(pa.binary(6), 2, [pa.py_buffer(b"\x01"), pa.py_buffer(b"kkkkkkS3CRET")])
     content = as_stream(counted(hidden))
     assert b"S3CRET" in content
@@ -143,7 +143,7 @@ def test_what_is_under_a_null_is_not_in_the_answer() -> None:
 
 @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
 def test_streams_may_be_compressed_and_in_batches(compression: str | None) -> None:
-    """The same bits give the same answer, however the table is cut up."""
+    """The same bits give the same answer, for any division into batches."""
     table = counted(pa.array(np.random.default_rng(1).permutation(1000)), 105)
     whole, pieces = released(as_stream(table)), released(as_stream(table, 7, compression))
 
@@ -185,7 +185,7 @@ def test_keys_that_are_long_together_are_cut_into_several_batches(monkeypatch: p
     assert all(len("".join(chunk.to_pylist())) <= 20 or len(chunk) == 1 for chunk in cut["key"].chunks)
 
 
-def test_a_dictionary_comes_back_with_the_same_values_and_is_never_ordered() -> None:
+def test_a_dictionary_keeps_its_values_and_is_never_ordered() -> None:
     """Engines choose the width of its indices by the number of entries, dropped ones included."""
     for index_type in (pa.int8(), pa.uint32(), pa.int64()):
         posted = pa.dictionary(index_type, pa.large_string(), ordered=True)
@@ -216,10 +216,10 @@ def test_key_columns_are_nullable_in_the_answer(kind: str) -> None:
     ],
     ids=str,
 )
-def test_types_that_are_not_known_are_refused_by_the_place_of_the_column(
+def test_an_unknown_type_is_refused_with_the_position_of_its_column(
     kind: pa.DataType, metadata: dict[str, str] | None
 ) -> None:
-    """Before any noise is drawn, and without a word of the metadata."""
+    """Before any noise is drawn. The error does not quote the metadata."""
     entropy = Recorded("refused")
     schema = pa.schema([("other", pa.int8()), pa.field("key", kind, metadata=metadata), ("count", pa.int64())])
     table = schema.empty_table()
@@ -232,7 +232,7 @@ def test_types_that_are_not_known_are_refused_by_the_place_of_the_column(
     assert entropy.given == []
 
 
-def test_metadata_of_an_extension_type_are_made_anew() -> None:
+def test_metadata_of_an_extension_type_is_rebuilt() -> None:
     metadata = {"ARROW:extension:name": "arrow.json", "ARROW:extension:metadata": "s3cret"}
     schema = pa.schema([pa.field("key", pa.string(), metadata=metadata), ("count", pa.int64())])
     table = pa.Table.from_arrays([pa.array(["1", "2"]), pa.array([CERTAIN] * 2)], schema=schema)
@@ -272,7 +272,7 @@ def test_pieces_with_dictionaries_of_their_own_are_one_column(entries: str) -> N
     assert answer["key"].to_pylist() == key.to_pylist()
 
 
-def test_half_precision_numbers_in_several_dictionaries_stay_what_they_are() -> None:
+def test_half_precision_numbers_in_several_dictionaries_are_unchanged() -> None:
     """Arrow's own unification of such dictionaries gives other numbers."""
     halves = np.array([1.5, 2.5, -0.5, 3.5], np.float16)
     pieces = [pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(half)) for half in (halves[:2], halves[2:])]
@@ -298,7 +298,7 @@ CERTAINLY = {("dictionary", "string"), ("dictionary", "string view"), ("dictiona
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("wrapper", ["dictionary", "run-end", "run-end of dictionary"])
 def test_types_within_types_are_released_or_refused_but_never_an_error(wrapper: str, value: str) -> None:
-    """What Arrow itself cannot decode or write is refused before any noise is drawn."""
+    """Types that Arrow cannot decode or write are refused before any noise is drawn."""
     key = VALUES[value]
     if "dictionary" in wrapper:
         key = pa.DictionaryArray.from_arrays(pa.array([2, 0, 1]), key)
@@ -366,7 +366,7 @@ def test_a_table_cut_off_anywhere_is_refused(kind: str) -> None:
         assert refused(content[:length]).pointer == "/table"
 
 
-def test_something_behind_the_end_of_a_stream_is_refused() -> None:
+def test_bytes_after_the_end_of_a_stream_are_refused() -> None:
     content = as_stream(counted(pa.array(["a"])))
 
     assert refused(content + b"more").pointer == "/table"
@@ -374,7 +374,7 @@ def test_something_behind_the_end_of_a_stream_is_refused() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"ARROW1\0\0", b"{}", b"\xff" * 64, b"\0" * 64], ids=repr)
-def test_what_is_no_table_is_refused(content: bytes) -> None:
+def test_bytes_that_are_no_table_are_refused(content: bytes) -> None:
     assert refused(content).pointer == "/table"
 
 
@@ -402,8 +402,8 @@ print(sorted(outcomes))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_damaged_table_is_refused_or_read_but_never_followed_astray(kind: str) -> None:
-    """Offsets that lead out of their buffers would end the process, so it is one of its own."""
+def test_a_damaged_table_is_refused_or_read_but_never_crashes_the_process(kind: str) -> None:
+    """Invalid offsets could crash the process, so the test runs in a separate one."""
     found = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", DAMAGE, kind, "5"], capture_output=True, text=True, check=False
     )
@@ -434,14 +434,14 @@ TWO = {"key": ["a", "b"], "count": [1, 2]}
     ],
     ids=str,
 )
-def test_what_is_wrong_is_named_by_its_place_in_the_request(
+def test_an_error_points_to_its_field_in_the_request(
     columns: dict[str, Any], keys: tuple[str, ...], values: tuple[str, ...], pointer: str
 ) -> None:
     for kind in FORMATS:
         assert refused(as_bytes(kind, pa.table(columns)), keys, values).pointer == pointer
 
 
-def test_two_columns_of_one_name_are_refused() -> None:
+def test_two_columns_with_the_same_name_are_refused() -> None:
     twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"]), pa.array([1])], ["key", "key", "count"])
 
     assert refused(as_stream(twice)).pointer == "/key_columns/0"
@@ -470,7 +470,7 @@ def test_more_groups_or_bytes_than_allowed_are_too_many(kind: str) -> None:
 
 
 def test_a_small_file_that_unpacks_to_a_large_table_is_too_many() -> None:
-    """A hundred times its size."""
+    """The table is a hundred times as large as the file."""
     content = as_parquet(counted(pa.array(["x" * 1000] * 100_000)), 1000)
     assert len(content) < 10**6
 
@@ -478,7 +478,7 @@ def test_a_small_file_that_unpacks_to_a_large_table_is_too_many() -> None:
         read_table(pa.py_buffer(content), Limits(10**6, 10**7))
 
 
-def test_the_certificate_is_json_where_it_is_found() -> None:
+def test_the_certificate_in_the_metadata_is_json() -> None:
     metadata = from_bytes(released(as_stream(counted(pa.array(["a"]))))).schema.metadata
 
     assert json.loads(metadata[b"certificate"]) == {"release": "certified"}

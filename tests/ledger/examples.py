@@ -26,5 +26,5 @@ def answer(content: bytes = b"42") -> Answer:
 
 
 def charge(ledger: Ledger, asked: Charge, content: bytes = b"42", at: str = AT) -> bytes:
-    """What a client would see."""
+    """The bytes that a client would get."""
     return b"".join(ledger.content(ledger.charge(asked, at, lambda _budget, _number: answer(content))))

@@ -1,4 +1,4 @@
-"""Guesses at a stored request are counted before they are told, and never keep the client that paid out for long."""
+"""Guesses at a stored request are counted before they are answered, and never block the client that paid for long."""
 
 import threading
 from contextlib import closing
@@ -25,7 +25,7 @@ def web(ledger: Ledger) -> None:
 
 
 def outcome(ledger: Ledger, asked: Charge, at: str = AT, *, charging: bool = False) -> object:
-    """What a client is told: the bytes, or the kind of refusal."""
+    """The outcome for a client: the bytes, or the kind of refusal."""
     try:
         if charging:
             return charge(ledger, asked, at=at)
@@ -44,7 +44,7 @@ def test_five_guesses_are_compared_and_the_rest_are_not_even_if_right(ledger: Le
     assert outcome(ledger, paid(client=STRANGER), charging=charging) is TooManyComparisons
 
 
-def test_the_client_that_paid_is_let_in_while_another_guesses(ledger: Ledger) -> None:
+def test_the_client_that_paid_is_answered_while_another_guesses(ledger: Ledger) -> None:
     for number in range(50):
         outcome(ledger, paid(request=f"guess {number}", client=STRANGER))
 
@@ -52,7 +52,7 @@ def test_the_client_that_paid_is_let_in_while_another_guesses(ledger: Ledger) ->
 
 
 def test_refusals_do_not_make_the_wait_longer(ledger: Ledger) -> None:
-    """One comes back every six seconds, however many were refused meanwhile."""
+    """One attempt is allowed again every six seconds, however many were refused."""
     for number in range(300):
         outcome(ledger, paid(request=f"guess {number}"))
 
@@ -77,7 +77,7 @@ def test_each_idempotency_key_has_counts_of_its_own(ledger: Ledger) -> None:
     assert outcome(ledger, paid(key="second", client=STRANGER)) == b"another answer"
 
 
-def test_a_clock_that_is_set_back_keeps_nobody_out_for_longer(ledger: Ledger) -> None:
+def test_a_clock_that_is_set_back_makes_no_wait_longer(ledger: Ledger) -> None:
     for number in range(20):
         outcome(ledger, paid(request=f"guess {number}"), MUCH_LATER)
 
@@ -96,7 +96,7 @@ def test_a_count_survives_the_refusal_and_the_process(ledger: Ledger, ledger_url
 
 
 def test_racing_guesses_share_one_count(ledger: Ledger, ledger_url: str) -> None:
-    """By connections of their own, as processes have."""
+    """Each has its own connection, like a process."""
     gate, told = threading.Barrier(24), []
 
     def guess(number: int) -> None:

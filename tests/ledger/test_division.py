@@ -1,4 +1,4 @@
-"""The first charge settles how a budget is divided: no change of the limit lets an analyst choose after looking."""
+"""The first charge settles how a budget is divided, so an analyst cannot choose after looking at a release."""
 
 import shutil
 from collections.abc import Iterator
@@ -34,12 +34,11 @@ def room(ledger: Ledger, name: str) -> Cost:
 
 
 @pytest.mark.parametrize("announced", [1.0, 0.75], ids=["the same limit", "a raise that was announced"])
-def test_an_analyst_who_names_a_typical_mechanism_after_looking_spends_no_more_than_delta(
-    on_file: Ledger, announced: float
-) -> None:
-    """Two budgets stand for two paths: one is divided for noise after the first release, the other for thresholds.
+def test_a_typical_mechanism_named_after_a_release_spends_no_more_than_delta(on_file: Ledger, announced: float) -> None:
+    """Two budgets represent two paths: one is divided for noise after the first release, the other for thresholds.
 
-    Each path alone keeps δ = 10⁻⁴ at ε = 1. The analyst who takes the path by what was seen reached 1.77 · 10⁻⁴.
+    Each path alone keeps δ = 10⁻⁴ at ε = 1. An analyst who chose the path after the first release could
+    reach 1.77 · 10⁻⁴.
     """
     share = 0.6 if announced == 1.0 else 0.999
     first = PlainGaussian(1, (share * Limit(announced, 1e-4, NOISE).remaining(NOTHING).mu_squared) ** -0.5)
@@ -80,7 +79,7 @@ def test_a_limit_whose_caps_cross_the_ones_before_is_refused(ledger: Ledger) -> 
     assert ledger.standing("web").limit.epsilon == 1.0
 
 
-def test_a_lowered_limit_still_promises_what_it_allowed_and_can_be_raised_back(ledger: Ledger) -> None:
+def test_a_lowered_limit_keeps_the_larger_promise_and_can_be_raised_back(ledger: Ledger) -> None:
     assert ledger.put_budget("web", LIMIT, "", AT).promise is None
     charge(ledger, paid(key="a"))
     charge(ledger, paid(key="b"))
@@ -97,7 +96,7 @@ def test_a_lowered_limit_still_promises_what_it_allowed_and_can_be_raised_back(l
 
 @pytest.mark.parametrize("column", ["hull_s", "hull_d"])
 @pytest.mark.parametrize("value", ["'1/1024'", "NULL", "'many'"])
-def test_a_hull_that_is_not_the_histories_is_found(ledger: Ledger, column: str, value: str) -> None:
+def test_a_hull_that_differs_from_the_history_is_found(ledger: Ledger, column: str, value: str) -> None:
     ledger.put_budget("web", LIMIT, "", AT)
     charge(ledger, paid())
     with ledger._connections.transaction() as execute:
@@ -106,7 +105,7 @@ def test_a_hull_that_is_not_the_histories_is_found(ledger: Ledger, column: str, 
     assert ledger.verify("web")[1] is not None
 
 
-def test_a_budget_that_an_earlier_version_divided_anew_shows_the_larger_promise(tmp_path: Path) -> None:
+def test_a_budget_divided_again_by_an_earlier_version_has_the_larger_promise(tmp_path: Path) -> None:
     """That history was legal then, so it is no fault."""
     place = tmp_path / "ledger.sqlite3"
     shutil.copy(OLD_LEDGER, place)

@@ -1,4 +1,4 @@
-"""Access keys are sealed by the ledger's secret: who can write to the database alone cannot change who is let in."""
+"""Access keys are sealed by the ledger's secret: a database writer without the secret cannot change access."""
 
 import shutil
 from contextlib import closing, suppress
@@ -50,7 +50,7 @@ def usable(ledger: Ledger) -> list[str]:
     return [each.id for each in ledger.keys.read().usable]
 
 
-def test_keys_that_were_made_and_revoked_here_are_intact(ledger: Ledger) -> None:
+def test_created_and_revoked_access_keys_are_intact(ledger: Ledger) -> None:
     found = ledger.keys.read()
 
     assert found.faults == {}
@@ -62,9 +62,7 @@ def test_keys_that_were_made_and_revoked_here_are_intact(ledger: Ledger) -> None
 
 
 @pytest.mark.parametrize("tampering", TAMPERING)
-def test_a_key_that_is_changed_behind_the_back_of_the_service_is_found_and_not_accepted(
-    ledger: Ledger, tampering: str
-) -> None:
+def test_an_access_key_changed_in_the_database_is_found_and_not_accepted(ledger: Ledger, tampering: str) -> None:
     statement, at_fault = TAMPERING[tampering]
     with ledger._connections.transaction() as execute:
         execute(statement)
@@ -76,8 +74,8 @@ def test_a_key_that_is_changed_behind_the_back_of_the_service_is_found_and_not_a
     assert [each.id for each in found.usable] == ([] if at_fault & {"active", ""} else ["active"])
 
 
-def test_an_old_row_with_its_old_seal_is_found_once_it_was_revoked(ledger: Ledger) -> None:
-    """The seals are sealed together: a copy of one from before does not fit."""
+def test_a_revoked_access_key_restored_with_its_old_seal_is_found(ledger: Ledger) -> None:
+    """All seals are sealed together, so an earlier copy of one does not fit."""
     with ledger._connections.reading() as execute:
         ((before,),) = execute(ledger._sql.fact, ("access_keys",))
     ledger.keys.revoke("active", AT)
@@ -102,7 +100,7 @@ def test_a_change_of_the_list_shows_in_its_seal(ledger: Ledger) -> None:
     assert len(set(seals)) == 3
 
 
-def test_making_and_revoking_keys_does_not_seal_what_was_changed(ledger: Ledger) -> None:
+def test_creating_and_revoking_access_keys_does_not_seal_changed_rows(ledger: Ledger) -> None:
     with ledger._connections.transaction() as execute:
         execute(TAMPERING["with another scope"][0])
         execute(TAMPERING["inserted"][0])
@@ -127,7 +125,7 @@ def test_with_another_secret_no_key_is_accepted_until_an_operator_seals_them(led
         again.keys.add(key("third"))
 
 
-def test_keys_made_by_several_at_once_are_all_sealed(ledger: Ledger, ledger_url: str) -> None:
+def test_access_keys_created_by_several_connections_are_all_sealed(ledger: Ledger, ledger_url: str) -> None:
     others = [open_ledger(ledger_url, "a secret for tests") for _ in range(3)]
     for number, other in enumerate(others):
         other.keys.add(key(f"key {number}"))
@@ -146,8 +144,8 @@ def test_keys_of_an_earlier_version_are_sealed_when_it_is_migrated(tmp_path: Pat
         assert usable(ledger) == ["00000001"]
 
 
-def test_bytes_where_text_should_be_are_a_fault(tmp_path: Path) -> None:
-    """SQLite keeps whatever it is given, a key without an id too."""
+def test_bytes_in_a_text_column_are_a_fault(tmp_path: Path) -> None:
+    """SQLite stores values of any type, and even an access key without an id."""
     place = str(tmp_path / "other.sqlite3")
     with closing(open_ledger(place, "a secret for tests")) as ledger:
         ledger.keys.add(key("active"))
@@ -163,7 +161,7 @@ def test_bytes_where_text_should_be_are_a_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize("forged", ["", "DELETE FROM ledger WHERE name = 'access_keys'", "DELETE FROM ledger"])
 @pytest.mark.parametrize("version", range(6))
 def test_setting_the_version_back_seals_nothing(ledger: Ledger, ledger_url: str, version: int, forged: str) -> None:
-    """Migrations would run again; a key that was put in must not be taken for one of an earlier version."""
+    """Migrations would run again. An inserted access key must not count as one of an earlier version."""
     with ledger._connections.transaction() as execute:
         execute(TAMPERING["inserted"][0])
         execute(f"UPDATE schema_version SET version = {version}")

@@ -1,4 +1,4 @@
-"""Opening a ledger: made and migrated at start, forward only, with the secret that it was made with."""
+"""Opening a ledger: it is created or migrated at start, forward only, and needs its own secret."""
 
 import os
 import re
@@ -30,7 +30,7 @@ OLD_ENTRY = (
 
 
 @pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))
-def test_every_earlier_version_is_brought_to_this_one_with_what_is_in_it(ledger_url: str, version: int) -> None:
+def test_every_earlier_version_is_migrated_with_its_data(ledger_url: str, version: int) -> None:
     connections = connections_of(ledger_url)
     sql, dialect = connections.statements, POSTGRES if is_postgres(ledger_url) else SQLITE
     with connections.transaction(migrating=True) as execute:
@@ -77,8 +77,8 @@ def test_another_secret_is_refused(ledger_url: str) -> None:
         open_ledger(ledger_url, "another secret")
 
 
-def test_a_ledger_is_given_another_secret_as_the_page_on_backups_says(ledger_url: str) -> None:
-    """What was paid for before is neither recognised nor drawn again, and all else is as it was."""
+def test_a_ledger_gets_another_secret_by_the_steps_in_the_operations_page(ledger_url: str) -> None:
+    """Earlier paid requests are neither recognised nor released again. Everything else is unchanged."""
     ledger = open_ledger(ledger_url, SECRET)
     ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
     charge(ledger, paid(request=ledger.secret.fingerprint(b"body")))
@@ -101,7 +101,7 @@ def test_a_ledger_is_given_another_secret_as_the_page_on_backups_says(ledger_url
         open_ledger(ledger_url, SECRET)
 
 
-def test_the_secret_beside_a_file_is_made_once_and_for_the_service_alone(tmp_path: Path) -> None:
+def test_the_secret_file_is_created_once_and_only_the_service_can_read_it(tmp_path: Path) -> None:
     place = str(tmp_path / "ledger.sqlite3")
     open_ledger(place, "").close()
     open_ledger(place, "").close()
@@ -113,8 +113,8 @@ def test_the_secret_beside_a_file_is_made_once_and_for_the_service_alone(tmp_pat
     assert {path.name for path in tmp_path.iterdir()} <= {f"ledger.sqlite3{end}" for end in ("", ".secret")}
 
 
-def test_a_secret_that_is_lost_is_not_made_anew(tmp_path: Path) -> None:
-    """A fresh one would not be the ledger's, and would stand where the right one is to be put back."""
+def test_a_lost_secret_is_not_replaced(tmp_path: Path) -> None:
+    """A new secret would be wrong, and would take the place of the right one."""
     place, secret = tmp_path / "ledger.sqlite3", tmp_path / "ledger.sqlite3.secret"
     open_ledger(str(place), "").close()
     right = secret.read_bytes()
@@ -139,7 +139,7 @@ def test_a_secret_that_was_given_once_must_be_given_again(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("size", [0, 1, 31])
 def test_a_secret_that_is_cut_off_is_refused(tmp_path: Path, size: int) -> None:
-    """A guess at so few bytes could be tested; none at all would be known to everyone."""
+    """A short secret can be guessed, and everyone knows an empty one."""
     secret = tmp_path / "ledger.sqlite3.secret"
     secret.write_bytes(b"s" * size)
 
@@ -148,7 +148,7 @@ def test_a_secret_that_is_cut_off_is_refused(tmp_path: Path, size: int) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"ledger.sqlite3.secret"}
 
 
-def test_many_who_come_first_share_one_secret(tmp_path: Path) -> None:
+def test_threads_that_create_a_ledger_together_share_one_secret(tmp_path: Path) -> None:
     place = str(tmp_path / "ledger.sqlite3")
 
     with ThreadPoolExecutor(8) as threads:
@@ -159,13 +159,13 @@ def test_many_who_come_first_share_one_secret(tmp_path: Path) -> None:
         ledger.close()
 
 
-def test_a_server_needs_a_secret_that_is_given() -> None:
+def test_postgresql_needs_a_configured_secret() -> None:
     with pytest.raises(WrongLedger):
         open_ledger("postgresql://127.0.0.1:1/none", "")
 
 
 @pytest.mark.parametrize("place", ["missing/ledger.sqlite3", "postgresql://127.0.0.1:1/none"])
-def test_what_cannot_be_reached_is_unavailable(tmp_path: Path, place: str) -> None:
+def test_an_unreachable_ledger_is_unavailable(tmp_path: Path, place: str) -> None:
     with pytest.raises(LedgerUnavailable, match=r"unable to open database file|Connection refused"):
         open_ledger(place if "//" in place else str(tmp_path / place), SECRET)
 
@@ -181,7 +181,7 @@ def test_what_cannot_be_reached_is_unavailable(tmp_path: Path, place: str) -> No
         'postgresql://127.0.0.1:1/none?sslmode="hunter2"hunter2',
     ],
 )
-def test_the_reason_says_nothing_of_a_password_wherever_it_is_mistyped(url: str) -> None:
+def test_the_reason_never_contains_the_password(url: str) -> None:
     with pytest.raises(LedgerUnavailable) as refused:
         open_ledger(url, SECRET)
 
@@ -196,7 +196,7 @@ def test_a_file_that_is_no_ledger_is_unavailable(tmp_path: Path) -> None:
         open_ledger(str(tmp_path / "noise"), SECRET)
 
 
-def test_fingerprints_depend_on_the_secret_and_on_where_parts_end() -> None:
+def test_fingerprints_depend_on_the_secret_and_on_the_boundaries_of_parts() -> None:
     mine, other = Secret(b"a"), Secret(b"b")
 
     assert len({mine.fingerprint(b"xy", b"z"), mine.fingerprint(b"x", b"yz"), other.fingerprint(b"xy", b"z")}) == 3
@@ -211,7 +211,7 @@ def test_sqlite_waits_for_the_disk(tmp_path: Path) -> None:
     connections.close()
 
 
-def test_every_statement_says_the_same_in_both_databases() -> None:
+def test_every_statement_is_the_same_for_both_databases() -> None:
     ours, theirs = statements.Statements(statements.SQLITE), statements.Statements(statements.POSTGRES)
 
     for name, statement in vars(ours).items():

@@ -1,6 +1,6 @@
-"""Where the ledger's file cannot be, and who may read it where it is: one line at start, 503 at run time, never a 500.
+"""Invalid ledger paths, and file permissions.
 
-These tests may run as root, whom no permission stops; the paths below fail for everybody.
+An invalid path is one line at start and 503 at run time, never a 500. The paths below fail for root too.
 """
 
 import os
@@ -72,7 +72,7 @@ def some_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return PLACES[request.param](tmp_path)
 
 
-def test_a_place_where_no_ledger_can_be_is_unavailable(place: str) -> None:
+def test_an_invalid_ledger_path_is_unavailable(place: str) -> None:
     for attempt in (open_ledger, open_existing):
         with pytest.raises(LedgerUnavailable) as refused:
             attempt(place, "")
@@ -104,7 +104,7 @@ def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "program", [("app.keys", "list"), ("app.keys", "create", "--scope", "admin"), ("app.verify",), ("app",)], ids=str
 )
-def test_a_program_says_it_in_one_line(some_place: str, program: tuple[str, ...]) -> None:
+def test_a_program_reports_an_invalid_ledger_path_in_one_line(some_place: str, program: tuple[str, ...]) -> None:
     finished = run(*program, ledger=some_place, host="0.0.0.0", port="0")
 
     assert (finished.returncode, finished.stdout) == (2, "")
@@ -112,7 +112,7 @@ def test_a_program_says_it_in_one_line(some_place: str, program: tuple[str, ...]
     assert "Traceback" not in line
 
 
-def test_the_service_starts_with_one_line_in_its_log_that_says_so(tmp_path: Path) -> None:
+def test_the_service_starts_and_logs_one_line_about_an_invalid_ledger_path(tmp_path: Path) -> None:
     with Service(temporary=tmp_path, ledger=_file_as_folder(tmp_path)) as service:
         service.wait_for_message("startup complete") if "startup complete" not in service.output else None
         lines = [line for line in service.log if line["level"] == "warning"]
@@ -134,7 +134,7 @@ def umask(mask: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("mask", [0, 0o022, 0o077])
-def test_every_file_of_a_ledger_is_for_the_service_alone_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+def test_every_file_of_a_ledger_has_mode_0600_with_any_umask(tmp_path: Path, mask: int) -> None:
     with umask(mask), closing(open_ledger(str(tmp_path / "ledger.sqlite3"), "")) as ledger:
         ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
         charge(ledger, paid())
@@ -143,7 +143,7 @@ def test_every_file_of_a_ledger_is_for_the_service_alone_whatever_the_umask(tmp_
     assert modes == {f"ledger.sqlite3{end}": 0o600 for end in ("", "-wal", "-shm", ".secret")}
 
 
-def test_a_file_that_was_there_keeps_its_mode_and_a_line_says_that_others_may_open_it(
+def test_an_existing_file_keeps_its_mode_and_a_line_warns_about_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     place = tmp_path / "ledger.sqlite3"
@@ -164,7 +164,7 @@ def locks_on(path: Path) -> int:
 
 
 def test_another_thread_that_opens_the_ledger_takes_no_lock_from_the_first(tmp_path: Path) -> None:
-    """To close any descriptor of a file ends the locks of the whole process on it; another process could write then."""
+    """A process that closes any descriptor of a file loses all its locks on it. Another process could then write."""
     path = tmp_path / "ledger.sqlite3"
     connections = SqliteConnections(path)
     with connections.transaction() as execute:

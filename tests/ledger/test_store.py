@@ -1,4 +1,4 @@
-"""The ledger, on SQLite and on PostgreSQL alike: charged once, answered for ever, never overspent, tamper-evident."""
+"""The ledger on SQLite and on PostgreSQL: a request is charged once, budgets are never overspent, changes are found."""
 
 import hashlib
 import threading
@@ -37,7 +37,7 @@ def test_a_budget_is_made_once_and_changed_by_a_recorded_act(ledger: Ledger) -> 
     assert ledger.verify("web")[1] is None
 
 
-def test_one_charge_is_what_exact_accounting_says(ledger: Ledger) -> None:
+def test_one_charge_costs_the_exact_delta(ledger: Ledger) -> None:
     charge(ledger, paid())
     budget, parts = ledger.budget("web")
 
@@ -67,7 +67,7 @@ def test_the_same_key_with_another_request_is_refused(ledger: Ledger) -> None:
     assert ledger.budget("ads")[0].spent.releases == 0
 
 
-def test_as_many_fit_as_composition_says_and_not_one_more(ledger: Ledger) -> None:
+def test_exactly_the_number_allowed_by_composition_fits(ledger: Ledger) -> None:
     many = Limit(1.0, 1e-4).how_many_fit(NOTHING, URLS, cost_of(URLS))
     for number in range(many):
         charge(ledger, paid(key=str(number)))
@@ -80,7 +80,7 @@ def test_as_many_fit_as_composition_says_and_not_one_more(ledger: Ledger) -> Non
     assert drawn == []
     assert refused.value.budget.spent.releases == many == 7
     assert refused.value.asked == URLS
-    assert ledger.check(paid(key="0"), AT)  # what was paid for is still to be had
+    assert ledger.check(paid(key="0"), AT)  # the stored answer is still available
 
 
 def test_a_lowered_limit_holds_at_once_and_a_raised_one_lets_through_again(ledger: Ledger) -> None:
@@ -117,7 +117,7 @@ def test_sums_are_exact_across_the_database(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, SMALL_BYTES, SMALL_BYTES + 1, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 17])
-def test_answers_of_any_size_come_back_byte_for_byte(ledger: Ledger, size: int) -> None:
+def test_answers_of_any_size_are_stored_byte_for_byte(ledger: Ledger, size: int) -> None:
     content = bytes(range(256)) * (size // 256 + 1)
     stored = ledger.charge(
         paid(), AT, lambda _budget, _number: Answer("x/y", lambda: [content[: size // 2], content[size // 2 : size]])
@@ -180,7 +180,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("tampering", TAMPERING)
-def test_the_chain_shows_whatever_is_changed_behind_its_back(ledger: Ledger, ledger_url: str, tampering: str) -> None:
+def test_the_chain_shows_every_change_made_in_the_database(ledger: Ledger, ledger_url: str, tampering: str) -> None:
     charge(ledger, paid(key="a"), bytes(SMALL_BYTES + 1))
     charge(ledger, paid(key="b"))
     assert ledger.verify("web")[1] is None
@@ -192,7 +192,7 @@ def test_the_chain_shows_whatever_is_changed_behind_its_back(ledger: Ledger, led
     assert ledger.verify("web")[1] is not None
 
 
-def test_an_entry_of_an_earlier_version_is_compared_by_what_it_records(ledger: Ledger) -> None:
+def test_an_entry_of_an_earlier_version_is_verified_by_its_recorded_fields(ledger: Ledger) -> None:
     """Neither the request nor the type and size of the answer were in the payload."""
     cost, digest = cost_of(URLS), hashlib.sha256(b"42").hexdigest()
     with ledger._connections.transaction() as execute:
@@ -211,7 +211,7 @@ def test_an_entry_of_an_earlier_version_is_compared_by_what_it_records(ledger: L
     assert ledger.verify("web")[1] == Fault(2, "has another answer than the one that was paid for")
 
 
-def test_a_history_whose_budget_is_gone_is_found(ledger: Ledger, ledger_url: str) -> None:
+def test_a_history_without_its_budget_is_found(ledger: Ledger, ledger_url: str) -> None:
     charge(ledger, paid())
     with ledger._connections.transaction() as execute:
         for statement in ("DELETE FROM answer_parts", "DELETE FROM entries", "DELETE FROM budgets"):
@@ -235,8 +235,8 @@ def test_a_history_whose_budget_is_gone_is_found(ledger: Ledger, ledger_url: str
     assert fault == Fault(0, "is gone, though there are entries of its history")
 
 
-def test_bytes_where_text_should_be_are_a_fault(tmp_path: Path) -> None:
-    """SQLite keeps whatever it is given."""
+def test_bytes_in_a_text_column_are_a_fault(tmp_path: Path) -> None:
+    """SQLite stores values of any type."""
     ledger = open_ledger(str(tmp_path / "other.sqlite3"), "a secret for tests")
     ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
     charge(ledger, paid())
@@ -261,8 +261,8 @@ def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None
     assert set(entry.shown) == {"release", "mu_squared", "hazard", "key", "answer", "media_type", "size"}
 
 
-def test_a_charge_below_its_cost_is_found_though_the_chain_is_made_anew(ledger: Ledger) -> None:
-    """Whoever can write to the database can hash as well, but not make a release cheaper than it is."""
+def test_a_charge_below_its_cost_is_found_even_with_recomputed_hashes(ledger: Ledger) -> None:
+    """A database writer can recompute hashes, but cannot lower a cost."""
     limit = Limit(1.0, 1e-4)
     budget = Budget("web", limit, "").with_limit(limit, "", AT)
     cheap = cost_of(GAUSSIAN)
@@ -274,7 +274,7 @@ def test_a_charge_below_its_cost_is_found_though_the_chain_is_made_anew(ledger: 
 
 
 def race(count: int, attempt: object) -> list[object]:
-    """The outcomes of as many threads that start together."""
+    """The outcomes of ``count`` threads that start together."""
     outcomes: list[object] = []
     gate = threading.Barrier(count)
 
@@ -337,12 +337,12 @@ def test_a_budget_made_by_several_at_once_is_made_once(ledger: Ledger, ledger_ur
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.sampled_from([URLS, SMALL, GAUSSIAN])), max_size=12))
 def test_any_history_of_requests_is_charged_once_each(ledger: Ledger, requests: list[tuple[int, int, object]]) -> None:
-    """Against a dictionary: the first request of a key is charged, its repetitions are answered, others refused."""
+    """Compared with a dictionary: the first request is charged, its repetitions are answered, others are refused."""
     name = f"b{ledger.put_budget('web', Limit(1.0, 1e-4), '', AT).entries}-{len(ledger.budgets())}"
     ledger.put_budget(name, Limit(50.0, 0.5), "", AT)
     model: dict[str, str] = {}
     for number, (key, request, release) in enumerate(requests):
-        at = f"2026-11-16T12:{number:02}:00Z"  # a minute later, so that each may be compared
+        at = f"2026-11-16T12:{number:02}:00Z"  # a minute later, so each may be compared
         asked = paid(name, f"{name}-{key}", f"{request}", release)  # type: ignore[arg-type]
         if model.setdefault(asked.idempotency_key, asked.request) == asked.request:
             assert charge(ledger, asked, asked.idempotency_key.encode(), at) == asked.idempotency_key.encode()

@@ -1,4 +1,4 @@
-"""Waiting for a database: as long as it takes within a bound, and never for one that has stopped to answer."""
+"""Waiting for a database: up to a limit, and never for one that has stopped answering."""
 
 import os
 import socket
@@ -19,8 +19,8 @@ from tests.ledger.examples import AT
 from tests.postgres import Postgres
 
 
-def test_a_new_file_that_another_is_making_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite refuses at once to turn a file to WAL where another holds a lock; the lock is let go once it has."""
+def test_a_new_file_that_another_process_creates_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite refuses at once to change a locked file to WAL. The test releases the lock after that refusal."""
     place, refused = tmp_path / "ledger.sqlite3", threading.Event()
 
     class Watched(sqlite3.Connection):
@@ -60,7 +60,7 @@ def test_a_new_file_that_stays_locked_is_unavailable_in_the_end(
     stranger.close()
 
 
-def test_a_server_process_that_stands_still_is_given_up(postgres: Postgres) -> None:
+def test_a_server_process_that_hangs_is_abandoned(postgres: Postgres) -> None:
     connections = PostgresConnections(postgres.make_database(), patience=1.0)
 
     def stand_still() -> None:
@@ -74,7 +74,7 @@ def test_a_server_process_that_stands_still_is_given_up(postgres: Postgres) -> N
     connections.close()
 
 
-def test_a_server_process_that_stood_still_since_it_was_last_asked_is_replaced(postgres: Postgres) -> None:
+def test_a_connection_whose_server_process_hangs_is_replaced(postgres: Postgres) -> None:
     connections = PostgresConnections(postgres.make_database(), patience=1.0)
     with connections.reading() as execute:
         ((process,),) = execute("SELECT pg_backend_pid()")

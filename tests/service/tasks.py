@@ -1,4 +1,4 @@
-"""Work for worker processes that tests can follow through named pipes, and so without waiting for time to pass."""
+"""Work for worker processes that tests follow through named pipes, without sleeping."""
 
 import asyncio
 import mmap
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def in_two_steps(content: bytes) -> Generator[int, None, tuple[int, bytes]]:
-    """Its process first, then its process again and the content."""
+    """Yields its process id, then returns its process id and the content."""
     yield os.getpid()
     return os.getpid(), content
 
@@ -40,7 +40,7 @@ class Refused(Exception):
 
 
 class Meeting:
-    """A task that says when it has begun, and goes on when it is told to."""
+    """A task that reports its start, and then waits for a signal to go on."""
 
     def __init__(self, folder: Path, name: str = "meeting") -> None:
         self._begun, self._go_on = str(folder / f"{name}-begun"), str(folder / f"{name}-go-on")

@@ -1,4 +1,4 @@
-"""The ledger asked from the event loop: who reads waits for nobody who writes, and it is opened once for all."""
+"""Readers do not wait for writers, and the ledger is opened once."""
 
 import asyncio
 import threading
@@ -30,7 +30,7 @@ READINGS = [
 
 
 class Announced:
-    """A method of the ledger that says when it was called, and goes on as ever."""
+    """A method of the ledger that reports its call, and then runs as usual."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         self._called = asyncio.Event()
@@ -59,7 +59,7 @@ def bank(ledger_url: str) -> Iterator[Bank]:
 def test_readers_are_answered_while_a_charge_waits_for_a_lock(
     bank: Bank, ledger_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stranger holds the lock; as many charges as there are threads wait for it."""
+    """Another connection holds the lock, and every thread for charges waits for it."""
     threads = bank.app.state.services.ledger_pool._connections.threads
 
     async def scenario(http: httpx.AsyncClient) -> tuple[list[int], bool, list[int]]:
@@ -91,7 +91,7 @@ def test_readers_are_answered_while_a_charge_waits_for_a_lock(
 
 
 def test_a_charge_and_a_reader_do_not_wait_for_verifications(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many are asked for, and however long they take: here, until the test ends them."""
+    """The verifications run until the test ends them."""
     go_on = threading.Event()
 
     def slow(_ledger: Ledger, name: str) -> tuple[Budget, Fault | None]:
@@ -118,7 +118,7 @@ def test_a_charge_and_a_reader_do_not_wait_for_verifications(bank: Bank, monkeyp
     assert bank.together(scenario) == [200] * 7
 
 
-def test_many_who_ask_at_once_open_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simultaneous_calls_open_the_ledger_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
     def counting(place: str, *arguments: Any) -> Ledger:
@@ -137,7 +137,7 @@ def test_many_who_ask_at_once_open_it_once(tmp_path: Path, monkeypatch: pytest.M
     ledger_pool.close()
 
 
-def test_too_many_who_write_leave_room_for_those_who_read(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_are_served_while_the_queue_of_writers_is_full(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bank.app.state.services.ledger_pool._writing, "_room", 0)
 
     assert bank.put("web", LIMIT).status_code == 503

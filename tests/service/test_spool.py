@@ -55,7 +55,7 @@ def test_an_answer_is_closed_before_its_last_chunk_is_sent() -> None:
     assert asyncio.run(closed_at_each_chunk()) == [False, False, True]
 
 
-def test_an_answer_that_nobody_reads_to_its_end_is_closed() -> None:
+def test_an_answer_that_is_not_read_to_its_end_is_closed() -> None:
     shared = spool()
     shared.file.write(b"x" * 10**7)
 

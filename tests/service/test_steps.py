@@ -75,7 +75,7 @@ def test_cancelled_in_its_last_step_it_is_killed(make_pool: MakePool, tmp_path: 
 
 
 @pytest.mark.parametrize("step", [0, 1])
-def test_a_failure_of_either_step_comes_back(make_pool: MakePool, step: int) -> None:
+def test_a_failure_of_either_step_is_raised(make_pool: MakePool, step: int) -> None:
     async def scenario() -> None:
         steps = make_pool().begin(failing_at, step)
         if step == 1:
@@ -116,7 +116,7 @@ def test_a_full_queue_is_busy(make_pool: MakePool) -> None:
 
 
 def test_a_worker_does_not_wait_long_for_a_decision(make_pool: MakePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the ledger did not answer: other tasks get the worker, and this one is told to come again."""
+    """As if the ledger did not answer: other tasks get the worker, and this one is Busy."""
     monkeypatch.setattr(module, "_DECISION_SECONDS", 0.0)
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Worker pools: tasks run beside each other up to a bound, can be stopped, and leave nothing in the worker."""
+"""Worker pools: tasks run in parallel up to a limit, can be stopped, and leave nothing in the worker."""
 
 import asyncio
 import gc
@@ -122,7 +122,7 @@ def test_a_task_that_waits_in_the_queue_can_be_cancelled_and_is_never_begun(
     run(scenario)
 
 
-def test_a_task_past_its_deadline_is_stopped_and_told_so(make_pool: MakePool, tmp_path: Path) -> None:
+def test_a_task_past_its_deadline_is_stopped_with_an_error(make_pool: MakePool, tmp_path: Path) -> None:
     """The task would never end by itself."""
 
     async def scenario() -> None:
@@ -157,8 +157,10 @@ def test_closing_a_pool_ends_its_workers(make_pool: MakePool) -> None:
     run(scenario)
 
 
-def test_a_failure_comes_back_bare_and_leaves_nothing_in_either_process(make_pool: MakePool, tmp_path: Path) -> None:
-    """In the worker no file stays open or mapped, here no exception in memory: frames and cycles would keep them."""
+def test_a_failure_is_returned_without_traceback_and_leaves_nothing_in_memory(
+    make_pool: MakePool, tmp_path: Path
+) -> None:
+    """Frames and cycles could keep a file open in the worker, or an exception in memory here."""
     path = tmp_path / "upload"
     path.write_bytes(b"x" * 5000)
 
