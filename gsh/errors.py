@@ -1,12 +1,12 @@
 """Errors of the library. Every error names a parameter and the bound that it must keep.
 
 Error
-├── AccountingError          gsh/accounting/errors.py
-│   ├── InvalidParameter     a value outside the theorem's hypotheses
-│   └── InfeasibleTarget     no value of the free parameter meets the target
-└── ReleaseError             gsh/histogram/errors.py
-    ├── InvalidGroups        group keys, counts or values that the mechanism is not defined for
-    └── TooManyGroups        more groups than the limits allow
+├── AccountingError
+│   ├── InvalidParameter     a value that the theorem does not allow
+│   └── InfeasibleTarget     no value of the omitted parameters meets the target
+└── ReleaseError
+    ├── InvalidGroups        group keys, counts or values that cannot be released
+    └── TooManyGroups        more groups, or more bytes of them, than the limits allow
 """
 
 __all__ = ["Error"]
@@ -15,7 +15,7 @@ __all__ = ["Error"]
 class Error(Exception):
     """The base of all errors that the library raises on purpose.
 
-    ``pointer`` names the parameter (``aggregates/covariance``) and ``detail`` states the bound. Neither contains data.
+    ``pointer`` names the parameter (``tau_star``) and ``detail`` states the bound. Neither contains data.
     """
 
     def __init__(self, pointer: str, detail: str) -> None:

@@ -59,7 +59,7 @@ def test_the_base_accounts_and_calibrates() -> None:
 
 
 def test_the_base_releases_arrow_tables_and_lists() -> None:
-    assert printed(LIBRARY, RELEASES) == "['a', 'b'] ['x']"
+    assert printed(LIBRARY, RELEASES) == "['a', 'b'] ('x',)"
 
 
 @pytest.mark.parametrize("package", ["fastapi", "starlette", "pydantic", "uvicorn", "scipy", "psycopg", "pytest"])

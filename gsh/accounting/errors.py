@@ -1,9 +1,4 @@
-"""Errors the accounting core can raise.
-
-AccountingError
-├── InvalidParameter     a value outside the theorem's hypotheses
-└── InfeasibleTarget     no value of the free parameter meets the target
-"""
+"""Errors of accounting. gsh/errors.py shows all errors of the library."""
 
 from gsh.errors import Error
 
@@ -11,12 +6,12 @@ __all__ = ["AccountingError", "InfeasibleTarget", "InvalidParameter"]
 
 
 class AccountingError(Error):
-    """Knows nothing of HTTP. ``pointer`` names the parameter (``aggregates/covariance``), ``detail`` the bound."""
+    """An error of accounting or calibration. It contains no data."""
 
 
 class InvalidParameter(AccountingError):
-    """A value outside the theorem's hypotheses; ``detail`` states the bound, never the value."""
+    """A value that the theorem does not allow. ``detail`` states the bound, never the value."""
 
 
 class InfeasibleTarget(AccountingError):
-    """No value of the free parameter meets the target; ``pointer`` and ``detail`` say what would make it possible."""
+    """No value of the omitted parameters meets the target. ``detail`` says what would make it possible."""

@@ -11,7 +11,7 @@ from gsh.accounting.gaussian import tail
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below
 from gsh.accounting.sensitivity import Sensitivity, mu_0
 
-__all__ = ["MOST_C_U", "Aggregates", "Mechanism", "PlainGaussian", "effective_tau"]
+__all__ = ["MOST_C_U", "Aggregates", "Mechanism", "PlainGaussian", "check_names", "effective_tau"]
 
 MOST_C_U = 10**18
 _REAL = (float, int)
@@ -20,6 +20,16 @@ _REAL = (float, int)
 def effective_tau(tau: int) -> int:
     """max(τ, 1): τ = 0 acts as τ = 1, because empty groups are never listed.  [KKWZ Algorithm 1]"""
     return max(tau, 1)
+
+
+def check_names(names: tuple[str, ...], covariance: Matrix, pointer: str) -> None:
+    """Refuse names of columns that are ambiguous, or not as many as the rows of Σ. ``pointer`` names Σ in errors."""
+    if len(set(names)) != len(names):
+        raise InvalidParameter("aggregates/names", "must be unique")
+    if {"key", "count"} & set(names):
+        raise InvalidParameter("aggregates/names", "must not contain key or count")
+    if len(covariance) != len(names):
+        raise InvalidParameter(pointer, "must have one row and one column per name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +45,7 @@ class Aggregates:
     mu_0: float = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        if len(set(self.names)) != len(self.names):
-            raise InvalidParameter("aggregates/names", "must be unique")
-        if {"key", "count"} & set(self.names):
-            raise InvalidParameter("aggregates/names", "must not contain key or count")
-        if len(self.covariance) != len(self.names):
-            raise InvalidParameter("aggregates/covariance", "must have one row and one column per name")
+        check_names(self.names, self.covariance, "aggregates/covariance")
         object.__setattr__(self, "mu_0", mu_0(self.covariance, self.sensitivity))
         if not math.isfinite(self.mu_0):
             raise InvalidParameter("aggregates/covariance", "must be large enough that μ₀ is a finite double")

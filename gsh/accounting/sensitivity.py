@@ -29,7 +29,7 @@ from gsh.accounting.covariance import (
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.numerics import balls
 
-__all__ = ["MOST_BOX_COLUMNS", "Box", "L1Norm", "L2Norm", "Sensitivity", "Vectors", "mu_0"]
+__all__ = ["MOST_BOX_COLUMNS", "Box", "L1Norm", "L2Norm", "Sensitivity", "Vectors", "check_sensitivity", "mu_0"]
 
 MOST_BOX_COLUMNS = 20
 _CHUNK = 1 << 14
@@ -38,33 +38,46 @@ _MOST_CONTENDERS = 1000
 _ULP = 2.0**-52
 
 
-@dataclass(frozen=True, slots=True)
+# The repr of each is the call of the library that makes it.
+@dataclass(frozen=True, slots=True, repr=False)
 class Box:
     """lower ≤ Δ ≤ upper, per column."""
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
 
+    def __repr__(self) -> str:
+        return f"box(lower={self.lower!r}, upper={self.upper!r})"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class L2Norm:
     """‖Δ‖₂ ≤ bound."""
 
     bound: float
 
+    def __repr__(self) -> str:
+        return f"l2({self.bound!r})"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class L1Norm:
     """‖Δ‖₁ ≤ bound."""
 
     bound: float
 
+    def __repr__(self) -> str:
+        return f"l1({self.bound!r})"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Vectors:
     """Δ is one of these."""
 
     vectors: tuple[tuple[float, ...], ...]
+
+    def __repr__(self) -> str:
+        return f"vectors({self.vectors!r})"
 
 
 Doubles = NDArray[np.float64]
@@ -74,7 +87,7 @@ Sensitivity = Box | L2Norm | L1Norm | Vectors
 def mu_0(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregates/covariance") -> float:
     """μ₀, rounded up, after a proof that Σ is positive definite. ``pointer`` names Σ in errors."""
     bits = prove_positive_definite(covariance, pointer)
-    _check(sensitivity, columns=len(covariance), diagonal=is_diagonal(covariance))
+    check_sensitivity(sensitivity, columns=len(covariance), diagonal=is_diagonal(covariance))
     if isinstance(sensitivity, L2Norm):
         return _l2(covariance, sensitivity.bound)
     reach = _reach(sensitivity, columns=len(covariance))
@@ -86,7 +99,8 @@ def mu_0(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregate
     return balls.round_up(lambda: [_largest_norm(covariance, contenders)])[0]
 
 
-def _check(sensitivity: Sensitivity, columns: int, diagonal: bool) -> None:
+def check_sensitivity(sensitivity: Sensitivity, columns: int, *, diagonal: bool) -> None:
+    """Refuse a sensitivity that is none, or not one for so many columns. ``diagonal``: whether Σ is."""
     match sensitivity:
         case Box(lower, upper):
             _check_row("lower", lower, columns)

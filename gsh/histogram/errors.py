@@ -1,9 +1,4 @@
-"""Errors of a release, raised before any noise is drawn or, at the latest, before anything of it is published.
-
-ReleaseError
-├── InvalidGroups     what was posted is no table of groups
-└── TooManyGroups     it has more groups than the service is set up to take
-"""
+"""Errors of a release, raised before any group is published. gsh/errors.py shows all errors of the library."""
 
 from gsh.errors import Error
 
@@ -11,11 +6,11 @@ __all__ = ["InvalidGroups", "ReleaseError", "TooManyGroups"]
 
 
 class ReleaseError(Error):
-    """Knows nothing of HTTP. ``pointer`` names the part of the request, ``detail`` the bound, neither any data."""
+    """An error of a release. It contains no data."""
 
 
 class InvalidGroups(ReleaseError):
-    """Keys, counts or values that are not what the mechanism is defined for, or cannot be read."""
+    """Group keys, counts or values that cannot be released, or cannot be read."""
 
 
 class TooManyGroups(ReleaseError):

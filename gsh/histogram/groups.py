@@ -27,6 +27,8 @@ def release_groups(
     at: str = "",
 ) -> ReleasedGroups:
     """The kept groups, by position. All checks come before any noise; ``at`` starts the pointers of errors."""
+    if values and noise.lacks_covariance:
+        raise InvalidGroups("/mechanism/aggregates", "must have a covariance: mu_0 alone is not enough to draw noise")
     if values.keys() != set(names):
         raise InvalidGroups(f"{at}values", "must have a column for each of aggregates/names, and no others")
     places = [f"{at}counts", *(f"{at}values/{_escaped(name)}" for name in names)]

@@ -63,6 +63,11 @@ class Noise:
         self._bits = prove_positive_definite(matrix, "aggregates/covariance") if matrix else 0
         self._factor, self._factor_error, self._draw_error = self._scaled_factor()
 
+    @property
+    def lacks_covariance(self) -> bool:
+        """Whether the mechanism has further columns with μ₀ alone: enough for accounting, not to draw noise."""
+        return self._mechanism.aggregates is None and self._mechanism.mu_0 > 0
+
     def add(self, counts: Integers, values: Doubles, entropy: Entropy) -> Noisy:
         """Noisy numbers for every group, kept or not: the work does not depend on the counts.
 

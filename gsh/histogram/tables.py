@@ -165,7 +165,7 @@ def _check_columns(table: pa.Table, roles: Roles) -> None:
             raise InvalidGroups(pointer, "must name exactly one column of the table")
     if len(present) != len(named):
         raise InvalidGroups(
-            "/table", "must have no columns other than its keys, its count and the columns with a covariance"
+            "/table", "must have no columns other than the key columns, the count column and the aggregates"
         )
 
 

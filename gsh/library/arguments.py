@@ -1,31 +1,56 @@
 """Arguments as people give them, as the core wants them: Python's own numbers and tuples.
 
-Numpy scalars and arrays are welcome. Strings, Booleans and None are not numbers. An error names the parameter.
+Numpy's numbers and arrays are welcome, and so are columns of pandas, polars and Arrow. Strings, Booleans and None are
+not numbers. An error names the parameter of the call.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gsh.accounting.errors import InvalidParameter
 
-__all__ = ["Integer", "Matrix", "Real", "Reals", "integer", "is_several", "matrix", "real", "reals", "texts"]
+__all__ = [
+    "Column",
+    "Integer",
+    "Matrix",
+    "Real",
+    "Reals",
+    "integer",
+    "is_several",
+    "matrix",
+    "real",
+    "reals",
+    "renamed",
+    "texts",
+]
+
+
+class Column(Protocol):
+    """A column of pandas, polars or Arrow: anything that numpy can read."""
+
+    def __array__(self) -> NDArray[Any]: ...
+    def __len__(self) -> int: ...
+
 
 Integer: TypeAlias = int | np.integer[Any]
 Real: TypeAlias = float | np.floating[Any] | np.integer[Any]
-Reals: TypeAlias = Sequence[Real] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
-Matrix: TypeAlias = Sequence[Reals] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
+Reals: TypeAlias = Sequence[Real] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]] | Column
+Matrix: TypeAlias = Sequence[Reals] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]] | Column
 
 
 def integer(pointer: str, value: object) -> int:
+    value = _without_wrapper(value)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InvalidParameter(pointer, f"must be an integer, not {_kind(value)}")
     return int(value)
 
 
 def real(pointer: str, value: object) -> float:
+    value = _without_wrapper(value)
     if isinstance(value, bool) or not isinstance(value, float | int | np.floating | np.integer):
         raise InvalidParameter(pointer, f"must be a number, not {_kind(value)}")
     try:
@@ -35,7 +60,8 @@ def real(pointer: str, value: object) -> float:
 
 
 def is_several(value: object) -> bool:
-    """Whether the value is a list, a tuple or an array, rather than one number."""
+    """Whether the value is a list, a tuple, an array or a column, rather than one number."""
+    value = _without_wrapper(value)
     return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
 
 
@@ -56,11 +82,34 @@ def texts(pointer: str, value: object) -> tuple[str, ...]:
     return tuple(map(str, items))
 
 
+@contextmanager
+def renamed(*names: tuple[str, str]) -> Iterator[None]:
+    """The core names parts of a mechanism. Inside this block its errors name the parameters of the call.
+
+    Each pair is the start of a pointer of the core, and what replaces it. The first pair that fits is used.
+    """
+    try:
+        yield
+    except InvalidParameter as error:
+        for before, after in names:
+            if error.pointer.startswith(before):
+                raise InvalidParameter(after + error.pointer.removeprefix(before), error.detail) from None
+        raise
+
+
 def _items(pointer: str, value: object, content: str) -> Iterable[object]:
-    if not is_several(value) or (isinstance(value, np.ndarray) and value.ndim == 0):
+    if not is_several(value):
         raise InvalidParameter(pointer, f"must be a list or an array of {content}, not {_kind(value)}")
-    assert isinstance(value, Iterable)
-    return value
+    items = _without_wrapper(value)
+    assert isinstance(items, Iterable)
+    return items
+
+
+def _without_wrapper(value: object) -> object:
+    """A column of pandas, polars or Arrow as an array. An array without dimensions as its number."""
+    if not isinstance(value, np.ndarray | np.generic | type) and hasattr(value, "__array__"):
+        value = np.asarray(value)
+    return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
 
 def _kind(value: object) -> str:

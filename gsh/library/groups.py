@@ -3,8 +3,10 @@
 Nothing in a result depends on a dropped group: neither the order, nor the types, nor the memory behind an array.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
@@ -12,14 +14,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gsh.accounting import mechanism as core
+from gsh.accounting.errors import InvalidParameter
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
 from gsh.histogram.groups import release_groups
-from gsh.histogram.keys.json_keys import written
+from gsh.histogram.keys.json_keys import normalised
 from gsh.histogram.noise import Noise
 from gsh.histogram.tables import Roles, release_table
 from gsh.library.arguments import texts
-from gsh.library.parameters import as_mechanism
+from gsh.library.parameters import Mechanism, core_of
 
 __all__ = ["ArrowTable", "GroupKey", "Groups", "Numbers", "release"]
 
@@ -29,6 +32,7 @@ Numbers: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
 _MOST_GROUPS = 2**31 - 1
 """Positions of groups are 32-bit integers."""
 _KEY_KINDS = "OTUfiu"
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _PREVIEW = 5
 
 
@@ -40,24 +44,40 @@ class ArrowTable(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Groups:
-    """The groups that were kept, sorted by group key, with their noisy numbers.
+    """The groups that were kept, sorted by group key, with their noisy numbers. Nothing in it can be changed.
 
-    Numbers are integers if the noise is on a grid of 1, else doubles.
+    Numbers are integers if the noise is on a grid of 1, else doubles. The rows are (group key, count, values …).
     """
 
-    keys: list[GroupKey]
+    keys: tuple[GroupKey, ...]
     counts: Numbers
     values: Mapping[str, Numbers]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
+        for column in (self.counts, *self.values.values()):
+            column.setflags(write=False)
+
+    def __reduce__(self) -> tuple[type["Groups"], tuple[object, ...]]:
+        """A copy is made anew: pickled arrays forget that they are read-only."""
+        return Groups, (self.keys, self.counts, dict(self.values))
 
     def __len__(self) -> int:
         return len(self.keys)
 
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._rows(len(self))
+
+    def _rows(self, most: int) -> Iterator[tuple[Any, ...]]:
+        columns = (column[:most].tolist() for column in (self.counts, *self.values.values()))
+        return zip(self.keys[:most], *columns, strict=True)
+
     def __repr__(self) -> str:
         """The first rows, to read."""
-        lines = ["".join(f"{name:>16}" for name in ("group key", "count", *self.values))]
-        for row, key in enumerate(self.keys[:_PREVIEW]):
-            numbers = (column[row] for column in (self.counts, *self.values.values()))
-            lines.append(f"{key!r:>16}" + "".join(f"{number:>16.8g}" for number in numbers))
+        names = ("group key", "count", *self.values)
+        rows = [(repr(key), *(f"{number:.8g}" for number in numbers)) for key, *numbers in self._rows(_PREVIEW)]
+        widths = [max(14, *map(len, column)) + 2 for column in zip(names, *rows, strict=True)]
+        lines = ["".join(map(str.rjust, row, widths)) for row in (names, *rows)]
         if len(self) > _PREVIEW:
             lines.append(f"… {len(self)} groups")
         return "\n".join(lines)
@@ -65,18 +85,16 @@ class Groups:
 
 @overload
 def release(
-    mechanism: core.Mechanism,
+    mechanism: Mechanism,
     *,
     keys: Sequence[Any] | NDArray[Any],
     counts: Sequence[int] | NDArray[np.integer[Any]],
     values: Mapping[str, Sequence[float] | NDArray[Any]] | None = None,
 ) -> Groups: ...
 @overload
+def release(mechanism: Mechanism, table: ArrowTable, *, key_columns: Sequence[str], count_column: str) -> pa.Table: ...
 def release(
-    mechanism: core.Mechanism, table: ArrowTable, *, key_columns: Sequence[str], count_column: str
-) -> pa.Table: ...
-def release(
-    mechanism: core.Mechanism,
+    mechanism: Mechanism,
     table: ArrowTable | None = None,
     *,
     keys: Any = None,
@@ -98,16 +116,18 @@ def release(
     >>> mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20)
     >>> private = gsh.release(mechanism, keys=["sport", "news", "weather"], counts=[2, 81200, 44000])
     >>> private.keys
-    ['news', 'weather']
+    ('news', 'weather')
     >>> bool(abs(private.counts[0] - 81200) < 300)
     True
     """
-    mechanism = as_mechanism(mechanism)
+    bare = core_of(mechanism)
     if table is None:
         _refuse_given(key_columns=key_columns, count_column=count_column)
-        return _release_columns(mechanism, _keys(keys), _column(counts, "counts"), _columns(values))
+        if keys is None and counts is None:
+            raise InvalidGroups("keys", "must be given with counts, or else a table with key_columns and count_column")
+        return _release_columns(bare, _keys(keys), _column(counts, "counts"), _columns(values))
     _refuse_given(keys=keys, counts=counts, values=values)
-    return _release_arrow(mechanism, table, key_columns, count_column)
+    return _release_arrow(bare, table, key_columns, count_column)
 
 
 def _release_columns(
@@ -115,13 +135,10 @@ def _release_columns(
 ) -> Groups:
     if len(keys) > _MOST_GROUPS:
         raise TooManyGroups("keys", "must have fewer than 2^31 groups")
-    if values and mechanism.aggregates is None and mechanism.mu_0:
-        detail = "must have a covariance: mu_0 alone is not enough to draw noise"
-        raise InvalidGroups("mechanism/aggregates", detail)
     names = mechanism.column_names
     released = release_groups(Noise(mechanism), names, keys, counts, values, operating_system)
     return Groups(
-        keys=[_answered(keys[row]) for row in released.rows],
+        keys=tuple(_answered(keys[row]) for row in released.rows),
         # Copies: the core's arrays are views of memory with a place for every group, dropped ones included.
         counts=released.counts.copy(),
         values={name: column.copy() for name, column in zip(names, released.values, strict=True)},
@@ -132,18 +149,29 @@ def _release_arrow(
     mechanism: core.Mechanism, table: ArrowTable, key_columns: Sequence[str] | None, count_column: str | None
 ) -> pa.Table:
     if not hasattr(table, "__arrow_c_stream__"):
-        raise InvalidGroups("table", f"must have the Arrow stream interface, which {type(table).__name__} has not")
-    arrow = pa.table(table)
+        raise InvalidGroups("table", f"must have the Arrow stream interface: {type(table).__name__} does not have it")
+    arrow = _without_unnamed_index(pa.table(table))
     if len(arrow) > _MOST_GROUPS:
         raise TooManyGroups("table", "must have fewer than 2^31 groups")
     if not isinstance(count_column, str):
         raise InvalidGroups("count_column", "must be the name of a column")
-    keys = texts("key_columns", key_columns)
+    try:
+        keys = texts("key_columns", key_columns)
+    except InvalidParameter as error:
+        raise InvalidGroups(error.pointer, error.detail) from None
     if not keys:
         raise InvalidGroups("key_columns", "must name at least one column")
     return release_table(
         Noise(mechanism), arrow, Roles(keys, count_column, mechanism.column_names), operating_system
     ).read_all()
+
+
+def _without_unnamed_index(table: pa.Table) -> pa.Table:
+    """A filtered data frame of pandas brings its row numbers as a column. They are not part of the data."""
+    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    unnamed = [name for name in index if isinstance(name, str) and _UNNAMED_INDEX.fullmatch(name)]
+    # The metadata outlives a selection of columns.
+    return table.drop_columns([name for name in unnamed if table.schema.get_field_index(name) >= 0])
 
 
 def _refuse_given(**arguments: object) -> None:
@@ -176,7 +204,7 @@ def _scalar(value: Any) -> Any:
 
 def _answered(key: Any) -> GroupKey:
     """A group key with several parts is a tuple, which can be the key of a dictionary."""
-    answer = written(key)
+    answer = normalised(key)
     return tuple(answer) if isinstance(answer, list) else answer
 
 

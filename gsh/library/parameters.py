@@ -1,24 +1,40 @@
 """The mechanism and its columns, made from Python and numpy values.
 
-These are the core's own classes with arguments that are easier to give. Their instances work everywhere in the core.
+Each object checks its arguments when it is made, and keeps the core's object for the functions of the library.
 """
 
-import dataclasses
 from collections.abc import Sequence
-from typing import TypeVar
+from dataclasses import dataclass, field
 
 from gsh.accounting import mechanism as core
 from gsh.accounting.calibration import draft
 from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
-from gsh.library.arguments import Integer, Matrix, Real, Reals, integer, matrix, real, reals, texts
+from gsh.accounting.numerics.balls import round_up
+from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, check_sensitivity
+from gsh.library.arguments import Integer, Matrix, Real, Reals, integer, matrix, real, reals, renamed, texts
 
-__all__ = ["Aggregates", "Mechanism", "RelativeAggregates", "as_mechanism", "box", "l1", "l2", "vectors"]
+__all__ = [
+    "MU_0",
+    "Aggregates",
+    "Mechanism",
+    "RelativeAggregates",
+    "box",
+    "columns_of",
+    "core_of",
+    "l1",
+    "l2",
+    "mechanism_of",
+    "vectors",
+]
 
-T = TypeVar("T")
+MU_0 = ("aggregates/mu_0", "mu_0")
+"""μ₀ is a parameter of its own here, and a part of the aggregates in the core."""
+_COLUMNS = (("aggregates/sensitivity/kind", "sensitivity"), ("aggregates/", ""))
+_SENSITIVITY = ("aggregates/sensitivity/", "")
 
 
-class Aggregates(core.Aggregates):
+@dataclass(frozen=True, init=False, repr=False)
+class Aggregates:
     """The columns released with the count, the covariance Σ of their noise, and the change Δ that one user can make.
 
         μ₀² = max over Δ of  Δᵀ Σ⁻¹ Δ                                      [KKWZ Sec. 5]
@@ -35,17 +51,39 @@ class Aggregates(core.Aggregates):
     0.1118033988749895
     """
 
-    __slots__ = ()
+    names: tuple[str, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    sensitivity: Sensitivity
+    mu_0: float = field(init=False, compare=False)
 
     def __init__(self, *, names: Sequence[str], covariance: Matrix, sensitivity: Sensitivity) -> None:
-        super().__init__(
-            names=texts("aggregates/names", names),
-            covariance=matrix("aggregates/covariance", covariance),
-            sensitivity=_checked(sensitivity),
+        rows = matrix("covariance", covariance)
+        with renamed(*_COLUMNS):
+            self._keep(core.Aggregates(texts("names", names), rows, _checked(sensitivity)))
+
+    @classmethod
+    def _of(cls, proven: core.Aggregates) -> "Aggregates":
+        """The columns of a calibrated mechanism. The proof takes long and is not repeated."""
+        columns = cls.__new__(cls)
+        columns._keep(proven)
+        return columns
+
+    def _keep(self, proven: core.Aggregates) -> None:
+        vars(self).update(
+            names=proven.names,
+            covariance=proven.covariance,
+            sensitivity=proven.sensitivity,
+            mu_0=proven.mu_0,
+            _core=proven,
         )
 
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        return f"Aggregates(names={self.names!r}, covariance={self.covariance!r}, sensitivity={self.sensitivity!r})"
 
-class RelativeAggregates(draft.RelativeAggregates):
+
+@dataclass(frozen=True, init=False)
+class RelativeAggregates:
     """Columns whose noise scales with σ: Σ = σ² · ``relative_covariance``. For ``calibrate`` and ``compare``.
 
     >>> import gsh
@@ -57,17 +95,24 @@ class RelativeAggregates(draft.RelativeAggregates):
     0.25
     """
 
-    __slots__ = ()
+    names: tuple[str, ...]
+    relative_covariance: tuple[tuple[float, ...], ...]
+    sensitivity: Sensitivity
 
     def __init__(self, *, names: Sequence[str], relative_covariance: Matrix, sensitivity: Sensitivity) -> None:
-        super().__init__(
-            names=texts("aggregates/names", names),
-            relative_covariance=matrix("aggregates/relative_covariance", relative_covariance),
-            sensitivity=_checked(sensitivity),
+        rows = matrix("relative_covariance", relative_covariance)
+        with renamed(*_COLUMNS):
+            proven = draft.RelativeAggregates(texts("names", names), rows, _checked(sensitivity))
+        vars(self).update(
+            names=proven.names,
+            relative_covariance=proven.relative_covariance,
+            sensitivity=proven.sensitivity,
+            _core=proven,
         )
 
 
-class Mechanism(core.Mechanism):
+@dataclass(frozen=True, init=False, repr=False)
+class Mechanism:
     """The Gaussian sparse histogram mechanism.  [KKWZ Algorithm 1]
 
     It drops groups with fewer than ``tau`` users, adds Gaussian noise of standard deviation ``sigma`` to the counts,
@@ -79,7 +124,13 @@ class Mechanism(core.Mechanism):
     Mechanism(c_u=51914, tau=1, tau_star=13948.0, sigma=2228.0)
     """
 
-    __slots__ = ()
+    c_u: int
+    tau: int
+    tau_star: float
+    sigma: float
+    mu_0: float | None
+    """None if there are aggregates: they have their own μ₀."""
+    aggregates: Aggregates | None
 
     def __init__(
         self,
@@ -88,21 +139,48 @@ class Mechanism(core.Mechanism):
         tau: Integer = 1,
         tau_star: Real,
         sigma: Real,
-        mu_0: Real = 0.0,
-        aggregates: core.Aggregates | None = None,
+        mu_0: Real | None = None,
+        aggregates: Aggregates | None = None,
     ) -> None:
-        if not isinstance(aggregates, core.Aggregates | None):
+        if not isinstance(aggregates, Aggregates | None):
             raise InvalidParameter("aggregates", f"must be gsh.Aggregates, not {type(aggregates).__name__}")
-        number = real("mu_0", mu_0)
-        super().__init__(
-            c_u=integer("c_u", c_u),
-            tau=integer("tau", tau),
-            tau_star=real("tau_star", tau_star),
-            sigma=real("sigma", sigma),
-            # dataclasses.replace gives both: the columns, and the μ₀ that follows from them.
-            mu_0=0.0 if aggregates is not None and number == aggregates.mu_0 else number,
+        number = 0.0 if mu_0 is None else real("mu_0", mu_0)
+        if aggregates is not None and number != 0:
+            raise InvalidParameter("mu_0", "must be omitted if aggregates are given")
+        with renamed(MU_0):
+            checked = core.Mechanism(
+                c_u=integer("c_u", c_u),
+                tau=integer("tau", tau),
+                tau_star=real("tau_star", tau_star),
+                sigma=real("sigma", sigma),
+                mu_0=number,
+                aggregates=None if aggregates is None else vars(aggregates)["_core"],
+            )
+        vars(self).update(
+            c_u=checked.c_u,
+            tau=checked.tau,
+            tau_star=checked.tau_star,
+            sigma=checked.sigma,
+            # Not the μ₀ of the columns: dataclasses.replace would carry it over to other columns.
+            mu_0=number if aggregates is None else None,
             aggregates=aggregates,
+            _core=checked,
         )
+
+    @property
+    def mu(self) -> float:
+        """μ of the equivalent Gaussian mechanism, rounded up."""
+        return round_up(lambda: [core_of(self).mu])[0]
+
+    @property
+    def mu_squared(self) -> float:
+        """μ² = C_u (1/σ² + μ₀²), rounded up: the noise cost of one release in a budget."""
+        return round_up(lambda: [core_of(self).mu_squared])[0]
+
+    @property
+    def hazard(self) -> float:
+        """−C_u ln Φ((τ* − τ)/σ), rounded up: the threshold cost of one release in a budget."""
+        return round_up(lambda: [core_of(self).hazard])[0]
 
     def __repr__(self) -> str:
         """The call that makes it."""
@@ -114,16 +192,30 @@ class Mechanism(core.Mechanism):
         return f"Mechanism({given})"
 
 
-def as_mechanism(value: core.Mechanism) -> Mechanism:
-    """The same mechanism as an object of this library. Its μ₀ is certified already and is not computed again."""
-    if isinstance(value, Mechanism):
-        return value
-    if not isinstance(value, core.Mechanism):
-        raise InvalidParameter("mechanism", f"must be a gsh.Mechanism, not {type(value).__name__}")
-    mechanism = _as(Mechanism, value)
-    if value.aggregates is not None and not isinstance(value.aggregates, Aggregates):
-        object.__setattr__(mechanism, "aggregates", _as(Aggregates, value.aggregates))
-    return mechanism
+def core_of(mechanism: Mechanism) -> core.Mechanism:
+    """The core's mechanism, for calls into the core."""
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidParameter("mechanism", f"must be a gsh.Mechanism, not {type(mechanism).__name__}")
+    found: core.Mechanism = vars(mechanism)["_core"]
+    return found
+
+
+def columns_of(aggregates: Aggregates | RelativeAggregates) -> core.Aggregates | draft.RelativeAggregates:
+    """The core's columns, for calls into the core."""
+    found: core.Aggregates | draft.RelativeAggregates = vars(aggregates)["_core"]
+    return found
+
+
+def mechanism_of(found: core.Mechanism) -> Mechanism:
+    """The mechanism that the core found, for people."""
+    return Mechanism(
+        c_u=found.c_u,
+        tau=found.tau,
+        tau_star=found.tau_star,
+        sigma=found.sigma,
+        mu_0=found.mu_0 if found.aggregates is None else None,
+        aggregates=None if found.aggregates is None else Aggregates._of(found.aggregates),
+    )
 
 
 def box(*, lower: Reals, upper: Reals) -> Box:
@@ -131,9 +223,12 @@ def box(*, lower: Reals, upper: Reals) -> Box:
 
     >>> import gsh
     >>> gsh.box(lower=[0, 0], upper=[1, 5])
-    Box(lower=(0.0, 0.0), upper=(1.0, 5.0))
+    box(lower=(0.0, 0.0), upper=(1.0, 5.0))
     """
-    return Box(reals("aggregates/sensitivity/lower", lower), reals("aggregates/sensitivity/upper", upper))
+    made = Box(reals("lower", lower), reals("upper", upper))
+    with renamed(_SENSITIVITY):
+        check_sensitivity(made, len(made.lower) or 1, diagonal=True)
+    return made
 
 
 def l1(bound: Real) -> L1Norm:
@@ -141,9 +236,12 @@ def l1(bound: Real) -> L1Norm:
 
     >>> import gsh
     >>> gsh.l1(2)
-    L1Norm(bound=2.0)
+    l1(2.0)
     """
-    return L1Norm(real("aggregates/sensitivity/bound", bound))
+    made = L1Norm(real("bound", bound))
+    with renamed(_SENSITIVITY):
+        check_sensitivity(made, 1, diagonal=True)
+    return made
 
 
 def l2(bound: Real) -> L2Norm:
@@ -151,9 +249,12 @@ def l2(bound: Real) -> L2Norm:
 
     >>> import gsh
     >>> gsh.l2(1.5)
-    L2Norm(bound=1.5)
+    l2(1.5)
     """
-    return L2Norm(real("aggregates/sensitivity/bound", bound))
+    made = L2Norm(real("bound", bound))
+    with renamed(_SENSITIVITY):
+        check_sensitivity(made, 1, diagonal=True)
+    return made
 
 
 def vectors(changes: Matrix) -> Vectors:
@@ -161,21 +262,16 @@ def vectors(changes: Matrix) -> Vectors:
 
     >>> import gsh
     >>> gsh.vectors([[1, 0], [1, 1]])
-    Vectors(vectors=((1.0, 0.0), (1.0, 1.0)))
+    vectors(((1.0, 0.0), (1.0, 1.0)))
     """
-    return Vectors(matrix("aggregates/sensitivity/vectors", changes))
+    made = Vectors(matrix("changes", changes))
+    with renamed(("aggregates/sensitivity/vectors", "changes")):
+        check_sensitivity(made, len(made.vectors[0]) or 1 if made.vectors else 1, diagonal=True)
+    return made
 
 
 def _checked(sensitivity: Sensitivity) -> Sensitivity:
     if not isinstance(sensitivity, Sensitivity):
         detail = f"must come from gsh.box, gsh.l1, gsh.l2 or gsh.vectors, not {type(sensitivity).__name__}"
-        raise InvalidParameter("aggregates/sensitivity", detail)
+        raise InvalidParameter("sensitivity", detail)
     return sensitivity
-
-
-def _as(kind: type[T], value: core.Mechanism | core.Aggregates) -> T:
-    """The fields of the value, in an object of a subclass."""
-    made = object.__new__(kind)
-    for field in dataclasses.fields(value):
-        object.__setattr__(made, field.name, getattr(value, field.name))
-    return made

@@ -3,20 +3,20 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gsh.accounting import mechanism as core
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, Binding, Point, at_delta, at_epsilon
+from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.errors import InvalidParameter
 from gsh.library.arguments import Real, Reals, is_several, real, reals
-from gsh.library.parameters import as_mechanism
+from gsh.library.parameters import Mechanism, core_of
 
-__all__ = ["AccountingName", "Curve", "Privacy", "add_deltas", "exact", "privacy_of"]
+__all__ = ["Curve", "Privacy", "add_deltas", "exact", "privacy_of"]
 
-AccountingName: TypeAlias = Literal["exact", "add-deltas", "half-split", "zcdp"]
 Doubles: TypeAlias = NDArray[np.float64]
 
 
@@ -37,12 +37,12 @@ class Privacy:
     """Which of the two decides δ: ``gaussian``, ``infinite``, or ``both`` if they are added."""
     mu: float
     """μ of the equivalent Gaussian mechanism."""
-    accounting: AccountingName
+    accounting: ComparedName
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Curve(Sequence[Privacy]):
-    """Points of a privacy curve, in the order asked for; each variable is a numpy array as well.
+    """Points of a privacy curve, in the order asked for. Each variable of the points is a numpy array as well.
 
     >>> import gsh
     >>> mechanism = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
@@ -80,6 +80,18 @@ class Curve(Sequence[Privacy]):
     def delta_gaussian(self) -> Doubles:
         return np.array([point.delta_gaussian for point in self.points])
 
+    @property
+    def delta_infinite(self) -> Doubles:
+        return np.array([point.delta_infinite for point in self.points])
+
+    @property
+    def binding(self) -> NDArray[np.str_]:
+        return np.array([point.binding for point in self.points], np.str_)
+
+    @property
+    def mu(self) -> Doubles:
+        return np.array([point.mu for point in self.points])
+
     def __repr__(self) -> str:
         if not self.points:
             return "<Curve of 0 points>"
@@ -91,15 +103,15 @@ class Curve(Sequence[Privacy]):
 
 
 @overload
-def exact(mechanism: core.Mechanism, *, epsilon: Real) -> Privacy: ...
+def exact(mechanism: Mechanism, *, epsilon: Real) -> Privacy: ...
 @overload
-def exact(mechanism: core.Mechanism, *, delta: Real) -> Privacy: ...
+def exact(mechanism: Mechanism, *, delta: Real) -> Privacy: ...
 @overload
-def exact(mechanism: core.Mechanism, *, epsilon: Reals) -> Curve: ...
+def exact(mechanism: Mechanism, *, epsilon: Reals) -> Curve: ...
 @overload
-def exact(mechanism: core.Mechanism, *, delta: Reals) -> Curve: ...
+def exact(mechanism: Mechanism, *, delta: Reals) -> Curve: ...
 def exact(
-    mechanism: core.Mechanism, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
+    mechanism: Mechanism, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
 ) -> Privacy | Curve:
     """The smallest δ at ε, or the smallest ε at δ, that the mechanism has.  [KKWZ Thm. 5.4; docs/math/closed-form.md]
 
@@ -118,15 +130,15 @@ def exact(
 
 
 @overload
-def add_deltas(mechanism: core.Mechanism, *, epsilon: Real) -> Privacy: ...
+def add_deltas(mechanism: Mechanism, *, epsilon: Real) -> Privacy: ...
 @overload
-def add_deltas(mechanism: core.Mechanism, *, delta: Real) -> Privacy: ...
+def add_deltas(mechanism: Mechanism, *, delta: Real) -> Privacy: ...
 @overload
-def add_deltas(mechanism: core.Mechanism, *, epsilon: Reals) -> Curve: ...
+def add_deltas(mechanism: Mechanism, *, epsilon: Reals) -> Curve: ...
 @overload
-def add_deltas(mechanism: core.Mechanism, *, delta: Reals) -> Curve: ...
+def add_deltas(mechanism: Mechanism, *, delta: Reals) -> Curve: ...
 def add_deltas(
-    mechanism: core.Mechanism, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
+    mechanism: Mechanism, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
 ) -> Privacy | Curve:
     """The over-estimate of earlier work, which adds the two δ.  [KKWZ Thm. 4.1, Cor. 5.4.1]
 
@@ -140,7 +152,7 @@ def add_deltas(
     return _account(ADD_DELTAS, mechanism, epsilon, delta)
 
 
-def privacy_of(accounting: AccountingName, point: Point) -> Privacy:
+def privacy_of(accounting: ComparedName, point: Point) -> Privacy:
     """A point of the core. It has None for an ε that is not finite; the noise costs nothing there."""
     return Privacy(
         epsilon=math.inf if point.epsilon is None else point.epsilon,
@@ -154,11 +166,11 @@ def privacy_of(accounting: AccountingName, point: Point) -> Privacy:
 
 
 def _account(
-    accounting: Accounting, mechanism: core.Mechanism, epsilon: Real | Reals | None, delta: Real | Reals | None
+    accounting: Accounting, mechanism: Mechanism, epsilon: Real | Reals | None, delta: Real | Reals | None
 ) -> Privacy | Curve:
-    bare = as_mechanism(mechanism).bare
+    bare = core_of(mechanism).bare
     if (epsilon is None) == (delta is None):
-        raise InvalidParameter("epsilon", "must be given, or delta, but not both")
+        raise InvalidParameter("epsilon", "give exactly one of epsilon and delta")
     name, asked, evaluate = ("epsilon", epsilon, at_epsilon) if delta is None else ("delta", delta, at_delta)
     if is_several(asked):
         return Curve(tuple(_point(evaluate, accounting, bare, value) for value in reals(name, asked)))

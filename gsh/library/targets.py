@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
-from gsh.accounting import mechanism as core
 from gsh.accounting.accountings import ADD_DELTAS, EXACT
 from gsh.accounting.calibration import comparison, draft, target
+from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.calibration.draft import Parameter
 from gsh.accounting.errors import InvalidParameter
-from gsh.library.arguments import Integer, Real, integer, real
-from gsh.library.parameters import Mechanism, as_mechanism
-from gsh.library.privacy import AccountingName, Privacy, privacy_of
+from gsh.library.arguments import Integer, Real, integer, real, renamed
+from gsh.library.parameters import MU_0, Aggregates, Mechanism, RelativeAggregates, columns_of, mechanism_of
+from gsh.library.privacy import Privacy, privacy_of
 
-__all__ = ["Calibration", "Comparison", "Price", "calibrate", "compare", "draft_of", "target_of"]
+__all__ = ["Calibration", "Comparison", "Price", "calibrate", "compare"]
 
 _ACCOUNTINGS = {accounting.name: accounting for accounting in (EXACT, ADD_DELTAS)}
 
@@ -46,18 +45,19 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison(Mapping[AccountingName, Price | None]):
+class Comparison(Mapping[ComparedName, Price | None]):
     """The price of each accounting at one target, cheapest first. None: that accounting cannot meet the target."""
 
     epsilon: float
     delta: float
-    prices: Mapping[AccountingName, Price | None]
+    prices: tuple[tuple[ComparedName, Price | None], ...]
+    """Pairs and not a dictionary: a comparison is hashable and can be pickled."""
 
-    def __getitem__(self, accounting: AccountingName) -> Price | None:
-        return self.prices[accounting]
+    def __getitem__(self, accounting: ComparedName) -> Price | None:
+        return dict(self.prices)[accounting]
 
-    def __iter__(self) -> Iterator[AccountingName]:
-        return iter(self.prices)
+    def __iter__(self) -> Iterator[ComparedName]:
+        return iter(dict(self.prices))
 
     def __len__(self) -> int:
         return len(self.prices)
@@ -65,7 +65,7 @@ class Comparison(Mapping[AccountingName, Price | None]):
     def __repr__(self) -> str:
         """A table to read."""
         lines = [f"{'accounting':<12}{'sigma':>14}{'tau_star':>14}{'sigma ratio':>14}{'tau_star ratio':>16}"]
-        for accounting, price in self.prices.items():
+        for accounting, price in self.prices:
             if price is None:
                 lines.append(f"{accounting:<12}{'cannot meet the target':>28}")
                 continue
@@ -83,7 +83,7 @@ def calibrate(
     tau_star: Real | None = None,
     sigma: Real | None = None,
     mu_0: Real = 0.0,
-    aggregates: core.Aggregates | draft.RelativeAggregates | None = None,
+    aggregates: Aggregates | RelativeAggregates | None = None,
     accounting: Literal["exact", "add-deltas"] = "exact",
 ) -> Calibration:
     """Solve for the omitted parameters, so that the mechanism meets (ε, δ).  [docs/math/closed-form.md]
@@ -105,20 +105,21 @@ def calibrate(
     >>> gsh.calibrate(tau_star=15000, sigma=2300, epsilon=0.349, delta=1e-5).mechanism.c_u
     55299
     """
-    if accounting not in _ACCOUNTINGS:
+    if not isinstance(accounting, str) or accounting not in _ACCOUNTINGS:
         raise InvalidParameter("accounting", "must be 'exact' or 'add-deltas'")
-    start = draft_of(c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0, aggregates=aggregates)
+    start = _draft(c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0, aggregates=aggregates)
+    goal = _target(epsilon=epsilon, delta=delta)
     try:
-        found = target.calibrate(_ACCOUNTINGS[accounting], start, target_of(epsilon=epsilon, delta=delta))
+        with renamed(MU_0):
+            found = target.calibrate(_ACCOUNTINGS[accounting], start, goal)
     except InvalidParameter as error:
         if error.pointer:
             raise
         # Not one parameter is wrong, but the choice of those that are omitted.
-        raise InvalidParameter(
-            "sigma", "must be omitted, or tau_star, or both, or c_u alone: they are solved for"
-        ) from None
+        detail = "omit sigma, tau_star, both, or c_u: exactly the parameters to solve for"
+        raise InvalidParameter("sigma", detail) from None
     return Calibration(
-        as_mechanism(found.mechanism), found.solved, privacy_of(accounting, found.point), found.largest_sigma
+        mechanism_of(found.mechanism), found.solved, privacy_of(accounting, found.point), found.largest_sigma
     )
 
 
@@ -129,7 +130,7 @@ def compare(
     delta: Real,
     tau: Integer = 1,
     mu_0: Real = 0.0,
-    aggregates: core.Aggregates | draft.RelativeAggregates | None = None,
+    aggregates: Aggregates | RelativeAggregates | None = None,
 ) -> Comparison:
     """The noise and the threshold that each accounting asks for the same target.  [docs/math/other-accountings.md]
 
@@ -146,37 +147,36 @@ def compare(
     half-split       2334.7379     14866.526       1.04768         1.06562
     zcdp             2486.5062     16054.911       1.11578         1.15080
     """
-    start = draft_of(c_u=c_u, tau=tau, mu_0=mu_0, aggregates=aggregates)
-    goal = target_of(epsilon=epsilon, delta=delta)
-    found = comparison.compare(start, goal)
-    exact = found["exact"]
-    assert exact is not None
-    prices: dict[AccountingName, Price | None] = {
-        name: None
-        if price is None
-        else Price(
-            mechanism=as_mechanism(price.mechanism),
-            privacy=privacy_of(name, price.point),
-            least_sigma=price.least_sigma,
-            sigma_ratio=price.mechanism.sigma / exact.mechanism.sigma,
-            tau_star_ratio=price.mechanism.tau_star / exact.mechanism.tau_star,
-        )
-        for name, price in found.items()
-    }
-    return Comparison(goal.epsilon, goal.delta, MappingProxyType(prices))
+    start = _draft(c_u=integer("c_u", c_u), tau=tau, mu_0=mu_0, aggregates=aggregates)
+    goal = _target(epsilon=epsilon, delta=delta)
+    with renamed(MU_0):
+        found = comparison.compare(start, goal)
+    return Comparison(goal.epsilon, goal.delta, tuple((name, _price(name, price)) for name, price in found.items()))
 
 
-def draft_of(
+def _price(accounting: ComparedName, found: comparison.Price | None) -> Price | None:
+    if found is None:
+        return None
+    return Price(
+        mechanism=mechanism_of(found.mechanism),
+        privacy=privacy_of(accounting, found.point),
+        least_sigma=found.least_sigma,
+        sigma_ratio=found.sigma_ratio,
+        tau_star_ratio=found.tau_star_ratio,
+    )
+
+
+def _draft(
     *,
     c_u: Integer | None = None,
     tau: Integer = 1,
     tau_star: Real | None = None,
     sigma: Real | None = None,
     mu_0: Real = 0.0,
-    aggregates: core.Aggregates | draft.RelativeAggregates | None = None,
+    aggregates: Aggregates | RelativeAggregates | None = None,
 ) -> draft.Draft:
     """A mechanism with None for each parameter to solve for."""
-    if not isinstance(aggregates, core.Aggregates | draft.RelativeAggregates | None):
+    if not isinstance(aggregates, Aggregates | RelativeAggregates | None):
         detail = f"must be gsh.Aggregates or gsh.RelativeAggregates, not {type(aggregates).__name__}"
         raise InvalidParameter("aggregates", detail)
     number = real("mu_0", mu_0)
@@ -187,9 +187,9 @@ def draft_of(
         tau=integer("tau", tau),
         tau_star=None if tau_star is None else real("tau_star", tau_star),
         sigma=None if sigma is None else real("sigma", sigma),
-        columns=number if aggregates is None else aggregates,
+        columns=number if aggregates is None else columns_of(aggregates),
     )
 
 
-def target_of(*, epsilon: Real, delta: Real) -> draft.Target:
+def _target(*, epsilon: Real, delta: Real) -> draft.Target:
     return draft.Target(real("epsilon", epsilon) + 0.0, real("delta", delta))

@@ -29,6 +29,8 @@ TWO = ((1.0, 0.5), (0.5, 1.0))
 def test_names_that_do_not_fit_are_refused(names: tuple[str, ...], pointer: str, bound: str) -> None:
     """Names become columns of the release, next to its own key and count."""
     assert_refused(lambda: Aggregates(names, TWO, L2Norm(1.0)), pointer, bound)
+    relative = pointer.replace("covariance", "relative_covariance")
+    assert_refused(lambda: RelativeAggregates(names, TWO, L2Norm(1.0)), relative, bound)
 
 
 @pytest.mark.parametrize(

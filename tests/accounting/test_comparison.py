@@ -73,6 +73,8 @@ def test_the_case_study(name: str, least_sigma: float, sigma: float, tau_star: f
     assert price.least_sigma == pytest.approx(least_sigma, abs=1e-4)
     assert price.mechanism.sigma == pytest.approx(sigma, abs=1e-3)
     assert price.mechanism.tau_star == pytest.approx(tau_star, abs=1e-4)
+    assert price.sigma_ratio == pytest.approx(sigma / 2228.4826, abs=1e-6)
+    assert price.tau_star_ratio == pytest.approx(tau_star / 13951.0513, abs=1e-6)
 
 
 @examples(40)

@@ -351,7 +351,7 @@ def test_calibrate_is_infeasible_if_nothing_remains(bank: Bank) -> None:
     bank.put("web", LIMIT | {"delta": 1e-6})
     response = bank.post("/calibrate", {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web"})
 
-    assert "nothing remains" in problem_errors(response, 422, "infeasible-target")["/mechanism"]
+    assert "used up" in problem_errors(response, 422, "infeasible-target")["/mechanism"]
 
 
 def test_a_ledger_that_cannot_be_opened_is_503_and_accounting_goes_on(tmp_path: Any) -> None:

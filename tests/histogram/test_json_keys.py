@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gsh.histogram.errors import InvalidGroups
-from gsh.histogram.keys.json_keys import columns_of, written
+from gsh.histogram.keys.json_keys import columns_of, normalised
 from gsh.histogram.keys.order import unique_order
 
 ASCENDING: list[Any] = [
@@ -112,6 +112,6 @@ def test_the_order_is_that_of_a_plain_sort(keys: list[Any]) -> None:
 )
 def test_equal_group_keys_are_written_identically(posted: object, shown: str) -> None:
     """The sign of a zero, or a decimal point, may come from a single record."""
-    assert json.dumps(written(posted)) == shown
+    assert json.dumps(normalised(posted)) == shown
     with pytest.raises(InvalidGroups, match="unique"):
-        unique_order(columns_of([posted, written(posted)], "/keys"), 2, "/keys")
+        unique_order(columns_of([posted, normalised(posted)], "/keys"), 2, "/keys")

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 import gsh
+from gsh import errors
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "library.md").read_text()
-MODULES = [
+WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted((ROOT / "gsh").rglob("*.py"))
+    if ">>> " in path.read_text()
 ]
 RANDOM = doctest.register_optionflag("RANDOM")
 """Set for examples with the comment ``# random``: noise is in their output, so that only its shape is compared."""
@@ -63,7 +65,27 @@ def test_a_wrong_output_would_be_found() -> None:
 def test_the_page_installs_what_there_is() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
-    assert set(re.findall(r"pip install '\.\[(\w+)\]'", PAGE)) <= extras.keys()
+    named = set(re.findall(r"pip install '\.\[(\w+)\]'", PAGE))
+    assert named
+    assert named <= extras.keys()
+
+
+def test_the_page_shows_the_errors_of_the_code() -> None:
+    """One text for the page and for gsh/errors.py; and it is the tree of the classes."""
+    (tree,) = re.findall(r"^```text\n(gsh\.Error\n.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^([│├└─ ]*)(\w+)(.*)$", tree.replace("gsh.", ""), re.MULTILINE)
+
+    assert tree.replace("gsh.", "") in (errors.__doc__ or "")
+    parents: list[type] = []
+    for indent, name, _ in lines:
+        depth = len(indent) // 4
+        kind = getattr(gsh, name)
+        assert kind.__bases__ == ((parents[depth - 1],) if depth else (Exception,))
+        parents[depth:] = [kind]
+    public = {
+        name for name in gsh.__all__ if isinstance(kind := getattr(gsh, name), type) and issubclass(kind, gsh.Error)
+    }
+    assert {name for _, name, _ in lines} == public
 
 
 def test_the_page_shows_every_name() -> None:
@@ -83,11 +105,18 @@ def test_the_page_shows_every_name() -> None:
         assert f"gsh.{name}" in PAGE, name
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_the_examples_of_docstrings_are_true(name: str) -> None:
     results = doctest.testmod(importlib.import_module(name))
 
     assert results.failed == 0
+    assert results.attempted > 0
+
+
+def test_the_modules_that_people_call_have_examples() -> None:
+    called = {f"gsh.library.{name}" for name in ("groups", "parameters", "privacy", "targets")}
+
+    assert called <= set(WITH_EXAMPLES)
 
 
 CALLED = ["Aggregates", "Mechanism", "RelativeAggregates", "add_deltas", "box", "calibrate"]

@@ -1,7 +1,10 @@
 """gsh.release is the core's release: the same numbers from the same entropy, whatever form the groups come in."""
 
+import copy
+import dataclasses
 import inspect
 import os
+import pickle
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +19,7 @@ from gsh.histogram.apply import apply_mechanism
 from gsh.histogram.noise import Noise
 from gsh.histogram.tables import Roles, release_table
 from gsh.library import groups as front_door
+from gsh.library.parameters import core_of
 from tests.histogram.recorded import Recorded
 from tests.library.examples import COLUMNS
 
@@ -37,14 +41,14 @@ def by_core(mechanism: gsh.Mechanism, values: Mapping[str, list[Any]]) -> dict[s
     names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
     columns = [np.array(values[name], np.float64) for name in names]
     released = apply_mechanism(
-        Noise(mechanism), np.array(COUNTS), columns, np.array(SORTED, np.int32), Recorded("the same")
+        Noise(core_of(mechanism)), np.array(COUNTS), columns, np.array(SORTED, np.int32), Recorded("the same")
     )
     kept = {"key": [KEYS[row] for row in released.rows], "count": released.counts.tolist()}
     return kept | {name: column.tolist() for name, column in zip(names, released.values, strict=True)}
 
 
 def shown(released: gsh.Groups) -> dict[str, list[Any]]:
-    kept = {"key": released.keys, "count": released.counts.tolist()}
+    kept = {"key": list(released.keys), "count": released.counts.tolist()}
     return kept | {name: column.tolist() for name, column in released.values.items()}
 
 
@@ -77,8 +81,16 @@ def test_a_release_is_the_cores(mechanism: gsh.Mechanism, form: Callable[[list[A
 @pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize(
     "form",
-    [lambda table: table, pl.from_arrow, lambda table: table.to_pandas(), lambda table: table.to_reader()],
-    ids=["arrow", "polars", "pandas", "reader"],
+    [
+        lambda table: table,
+        pl.from_arrow,
+        lambda table: table.to_pandas(),
+        lambda table: table.to_pandas().set_axis([9, 4, 7, 2, 5]),
+        lambda table: pa.Table.from_pandas(table.to_pandas().set_axis(list("abcde"))).select(table.column_names),
+        lambda table: table.to_pandas().set_index("topic"),
+        lambda table: table.to_reader(),
+    ],
+    ids=["arrow", "polars", "pandas", "pandas filtered", "selected from pandas", "pandas index as key", "reader"],
 )
 def test_a_table_is_released_as_an_arrow_table(form: Callable[[pa.Table], Any]) -> None:
     """In the service's own way, and with the numbers of the lists."""
@@ -96,7 +108,9 @@ def test_a_table_is_released_as_an_arrow_table(form: Callable[[pa.Table], Any]) 
         name: expected[name] for name in ("likes", "shares")
     }
     if form(table) is table:
-        assert released.equals(release_table(Noise(WITH_COLUMNS), table, roles, Recorded("the same")).read_all())
+        assert released.equals(
+            release_table(Noise(core_of(WITH_COLUMNS)), table, roles, Recorded("the same")).read_all()
+        )
 
 
 def test_group_keys_of_several_parts_come_back_as_tuples() -> None:
@@ -106,7 +120,7 @@ def test_group_keys_of_several_parts_come_back_as_tuples() -> None:
 
     released = gsh.release(mechanism, keys=keys, counts=[10_000] * 5)
 
-    assert released.keys == [5, "z", ("a", 9), ("a", 10), ("b", 2)]
+    assert released.keys == (5, "z", ("a", 9), ("a", 10), ("b", 2))
     assert {type(part) for key in released.keys if isinstance(key, tuple) for part in key} == {str, int}
     assert len(dict(zip(released.keys, released.counts, strict=True))) == 5
 
@@ -121,7 +135,7 @@ def test_a_result_holds_no_memory_of_dropped_groups() -> None:
 def test_nothing_in_nothing_out() -> None:
     released = gsh.release(WITH_COLUMNS, keys=[], counts=[], values={"likes": [], "shares": []})
 
-    assert (released.keys, len(released.counts), sorted(released.values)) == ([], 0, ["likes", "shares"])
+    assert (released.keys, len(released.counts), sorted(released.values)) == ((), 0, ["likes", "shares"])
 
 
 def test_numbers_on_a_grid_of_one_are_integers() -> None:
@@ -139,6 +153,40 @@ def test_the_noise_comes_from_the_operating_system_and_nobody_chooses_it() -> No
         np.random.seed(0)
         drawn.add(float(gsh.release(COUNTS_ONLY, keys=["a"], counts=[10_000]).counts[0]))
     assert len(drawn) == 3
+
+
+def test_a_result_cannot_be_changed() -> None:
+    """Nor can its copies."""
+    released = gsh.release(WITH_COLUMNS, keys=KEYS, counts=COUNTS, values=VALUES)
+
+    for groups in (released, pickle.loads(pickle.dumps(released)), copy.deepcopy(released)):
+        assert shown(groups) == shown(released)
+        assert isinstance(groups.keys, tuple)
+        for column in (groups.counts, *groups.values.values()):
+            assert not column.flags.writeable
+        with pytest.raises(TypeError):
+            groups.values["likes"] = groups.counts  # type: ignore[index]
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            groups.counts = groups.values["likes"]  # type: ignore[misc]
+
+
+def test_a_result_is_its_rows() -> None:
+    released = gsh.release(WITH_COLUMNS, keys=KEYS, counts=COUNTS, values=VALUES)
+
+    frame = pd.DataFrame(released, columns=["key", "count", "likes", "shares"])
+
+    assert len(released) > 1
+    assert frame.to_dict("list") == shown(released)
+    assert {type(number) for _, *numbers in released for number in numbers} == {float}
+
+
+def test_columns_are_as_wide_as_their_keys() -> None:
+    keys = ["a", "b" * 40]
+    released = gsh.release(gsh.Mechanism(c_u=1, tau_star=100, sigma=1), keys=keys, counts=[10_000] * 2)
+
+    header, *rows = repr(released).splitlines()
+    assert {len(row) for row in rows} == {len(header)}
+    assert [row.split()[0] for row in rows] == list(map(repr, keys))
 
 
 def test_the_first_rows_are_shown() -> None:
@@ -161,6 +209,7 @@ TABLE: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ({}, "keys: must be given with counts, or else a table with key_columns and count_column"),
         (GROUPS | {"keys": None}, "keys: must be a list or an array"),
         (GROUPS | {"keys": "abcde"}, "keys: must be a list or an array"),
         (GROUPS | {"keys": [*KEYS[1:], "news"]}, "keys: must be unique"),
@@ -186,7 +235,7 @@ TABLE: dict[str, Any] = {
         (GROUPS | {"values": VALUES | {"likes": [1]}}, "values/likes: must have as many items as keys"),
         (GROUPS | {"key_columns": ["key"]}, "key_columns: must be omitted"),
         (TABLE | {"counts": COUNTS}, "counts: must be omitted"),
-        (TABLE | {"table": {"key": KEYS}}, "table: must have the Arrow stream interface, which dict has not"),
+        (TABLE | {"table": {"key": KEYS}}, "table: must have the Arrow stream interface: dict does not have it"),
         (TABLE | {"count_column": None}, "count_column: must be the name of a column"),
         (TABLE | {"count_column": "people"}, "count_column: must name exactly one column"),
         (TABLE | {"key_columns": None}, "key_columns: must be a list or an array of strings, not None"),
@@ -202,7 +251,7 @@ def test_groups_that_are_none_are_refused_by_name(
     """Before any noise is drawn."""
     monkeypatch.setattr(front_door, "operating_system", lambda _size: pytest.fail("noise was drawn"))
 
-    with pytest.raises(gsh.Error) as raised:
+    with pytest.raises(gsh.InvalidGroups) as raised:
         gsh.release(WITH_COLUMNS, **given)
 
     assert str(raised.value).startswith(said)

@@ -2,9 +2,13 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import gsh
@@ -54,7 +58,11 @@ def test_both_a_finite_and_an_infinite_epsilon_are_among_the_cases() -> None:
 
 
 @by_accounting
-@pytest.mark.parametrize("as_given", [list, tuple, np.array], ids=["list", "tuple", "array"])
+@pytest.mark.parametrize(
+    "as_given",
+    [list, tuple, np.array, lambda given: pd.Series(given, index=[7, 5, 3]), pl.Series, pa.array],
+    ids=["list", "tuple", "array", "pandas", "polars", "arrow"],
+)
 def test_a_curve_is_its_points_in_the_order_asked(
     account: Callable[..., Any], accounting: Accounting, as_given: Callable[[Any], Any]
 ) -> None:
@@ -70,6 +78,22 @@ def test_a_curve_is_its_points_in_the_order_asked(
     assert len(curve) == 3
     by_delta = account(mechanism, delta=as_given(deltas))
     assert by_delta.epsilon.tolist() == [account(mechanism, delta=delta).epsilon for delta in deltas]
+
+
+def test_each_variable_of_a_point_is_an_array_of_the_curve() -> None:
+    mechanism, _ = PAIRS["counts"]
+
+    curve = gsh.exact(mechanism, epsilon=[0.1, 0.349, 3.0])
+
+    for name in {field.name for field in fields(gsh.Privacy)} - {"accounting"}:
+        assert getattr(curve, name).tolist() == [getattr(point, name) for point in curve], name
+    assert set(curve.binding.tolist()) == {"gaussian", "infinite"}
+
+
+def test_an_array_without_dimensions_is_a_number() -> None:
+    mechanism, _ = PAIRS["counts"]
+
+    assert gsh.exact(mechanism, epsilon=np.array(0.349)) == gsh.exact(mechanism, epsilon=0.349)
 
 
 def test_an_empty_curve_has_no_points() -> None:
@@ -90,5 +114,5 @@ def test_negative_zero_is_zero() -> None:
 def test_exactly_one_of_epsilon_and_delta_is_asked(asked: dict[str, Any]) -> None:
     mechanism, _ = PAIRS["counts"]
 
-    with pytest.raises(gsh.InvalidParameter, match=r"^epsilon: must be given, or delta, but not both"):
+    with pytest.raises(gsh.InvalidParameter, match=r"^epsilon: give exactly one of epsilon and delta"):
         gsh.exact(mechanism, **asked)

@@ -1,6 +1,7 @@
 """calibrate and compare say what the core says, bit for bit."""
 
-from dataclasses import fields
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from gsh.accounting.accountings import ADD_DELTAS, EXACT
 from gsh.accounting.calibration import comparison, target
 from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
 from gsh.accounting.sensitivity import Box
+from gsh.library.parameters import columns_of, core_of
 from tests.library.examples import COLUMNS, RELATIVE
 
 TARGET = Target(0.349, 1e-5)
@@ -21,17 +23,21 @@ DRAFTS: dict[str, tuple[dict[str, Any], Draft]] = {
     "sigma": ({"c_u": 1000, "tau_star": 2500}, Draft(1000, 1, 2500.0, None)),
     "c_u": ({"sigma": 2300, "tau_star": 15000}, Draft(None, 1, 15000.0, 2300.0)),
     "mu_0": ({"c_u": 100, "mu_0": 0.001}, Draft(100, 1, None, None, 0.001)),
-    "columns": ({"c_u": 10, "aggregates": COLUMNS}, Draft(10, 1, None, None, COLUMNS)),
+    "columns": ({"c_u": 10, "aggregates": COLUMNS}, Draft(10, 1, None, None, columns_of(COLUMNS))),
     "relative columns": ({"c_u": 1000, "aggregates": RELATIVE}, Draft(1000, 1, None, None, CORE_RELATIVE)),
 }
 
 
-def numbers(mechanism: Any) -> list[Any]:
-    """All fields, with those of the columns in place."""
-    return [
-        numbers(value) if hasattr(value, "covariance") else value
-        for value in (getattr(mechanism, field.name) for field in fields(mechanism))
-    ]
+def assert_same(mechanism: gsh.Mechanism, core: Any) -> None:
+    """All numbers, with those of the columns."""
+    assert core_of(mechanism) == core
+    for name in ("c_u", "tau", "tau_star", "sigma"):
+        assert getattr(mechanism, name) == getattr(core, name)
+    if mechanism.aggregates is None:
+        assert (mechanism.mu_0, core.aggregates) == (core.mu_0, None)
+        return
+    for name in ("names", "covariance", "sensitivity", "mu_0"):
+        assert getattr(mechanism.aggregates, name) == getattr(core.aggregates, name)
 
 
 @pytest.mark.parametrize("accounting", [EXACT, ADD_DELTAS], ids=lambda accounting: accounting.name)
@@ -56,7 +62,7 @@ def test_a_calibration_is_the_cores(name: str, accounting: Any) -> None:
     if isinstance(expected, str) or isinstance(found, str):  # add-deltas has no τ* at the smallest σ
         assert expected == found
         return
-    assert numbers(found.mechanism) == numbers(expected.mechanism)
+    assert_same(found.mechanism, expected.mechanism)
     assert (found.solved, found.largest_sigma) == (expected.solved, expected.largest_sigma)
     assert (found.privacy.delta, found.privacy.accounting) == (expected.point.delta, accounting.name)
 
@@ -99,7 +105,7 @@ def test_a_comparison_is_the_cores(name: str) -> None:
         ours = found[accounting]
         assert price is not None
         assert ours is not None
-        assert numbers(ours.mechanism) == numbers(price.mechanism)
+        assert_same(ours.mechanism, price.mechanism)
         assert (ours.privacy.delta, ours.least_sigma) == (price.point.delta, price.least_sigma)
         assert ours.sigma_ratio == price.mechanism.sigma / exact.mechanism.sigma
         assert ours.tau_star_ratio == price.mechanism.tau_star / exact.mechanism.tau_star
@@ -120,9 +126,10 @@ def test_an_impossible_target_says_what_would_make_it_possible() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"c_u": 5, "sigma": 1.0, "tau_star": 9.0}, "^sigma: must be omitted, or tau_star, or both, or c_u alone"),
-        ({}, "^sigma: must be omitted, or tau_star, or both, or c_u alone"),
+        ({"c_u": 5, "sigma": 1.0, "tau_star": 9.0}, "^sigma: omit sigma, tau_star, both, or c_u: exactly"),
+        ({}, "^sigma: omit sigma, tau_star, both, or c_u: exactly the parameters to solve for"),
         ({"c_u": 5, "accounting": "zcdp"}, "^accounting: must be 'exact' or 'add-deltas'"),
+        ({"c_u": 5, "accounting": []}, "^accounting: must be 'exact' or 'add-deltas'"),
         ({"c_u": 5, "aggregates": COLUMNS, "mu_0": 0.1}, "^mu_0: must be omitted if aggregates are given"),
         ({"c_u": 5, "aggregates": {"mu_0": 0.1}}, "^aggregates: must be gsh.Aggregates or gsh.RelativeAggregates"),
     ],
@@ -130,3 +137,21 @@ def test_an_impossible_target_says_what_would_make_it_possible() -> None:
 def test_arguments_that_do_not_fit_together_are_refused(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(gsh.InvalidParameter, match=said):
         gsh.calibrate(**arguments, epsilon=0.349, delta=1e-5)
+
+
+@pytest.mark.parametrize("name", ["sigma and tau_star", "relative columns"])
+def test_results_are_values(name: str) -> None:
+    """Equal, hashable; they survive a pickle and a deep copy."""
+    arguments, _ = DRAFTS[name]
+
+    for make in (gsh.calibrate, gsh.compare):
+        found = make(**arguments, epsilon=0.349, delta=1e-5)
+        for copied in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+            assert copied == found
+            assert hash(copied) == hash(found)
+            assert repr(copied) == repr(found)
+
+
+def test_a_comparison_has_no_price_of_an_unknown_accounting() -> None:
+    with pytest.raises(KeyError, match="exakt"):
+        gsh.compare(c_u=10, epsilon=1, delta=1e-6)["exakt"]  # type: ignore[index]

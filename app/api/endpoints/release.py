@@ -24,7 +24,7 @@ from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
 from gsh.histogram.groups import release_groups
-from gsh.histogram.keys.json_keys import written
+from gsh.histogram.keys.json_keys import normalised as written
 from gsh.histogram.noise import Noise
 
 __all__ = ["router"]

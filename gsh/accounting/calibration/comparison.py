@@ -41,29 +41,42 @@ class Price:
     mechanism: Mechanism
     point: Point
     least_sigma: float
+    exact: Mechanism
+    """The mechanism of exact accounting at the same target."""
+
+    @property
+    def sigma_ratio(self) -> float:
+        """σ divided by the σ of exact accounting."""
+        return self.mechanism.sigma / self.exact.sigma
+
+    @property
+    def tau_star_ratio(self) -> float:
+        """τ* divided by the τ* of exact accounting."""
+        return self.mechanism.tau_star / self.exact.tau_star
 
 
 def compare(draft: Draft, target: Target) -> dict[ComparedName, Price | None]:
     """The price of each accounting; None if it cannot meet the target. If exact cannot, it raises InfeasibleTarget."""
     if draft.missing != ("sigma", "tau_star"):
         raise InvalidParameter("", "must omit sigma and tau_star, and nothing else")
-    exact = calibrate(EXACT, draft, target)
+    found = calibrate(EXACT, draft, target)
+    exact = found.mechanism
     return {
-        "exact": Price(exact.mechanism, exact.point, exact.mechanism.sigma),
-        "add-deltas": _or_none(ADD_DELTAS, draft, target),
-        "half-split": _half_split(draft, target),
-        "zcdp": _or_none(ZCDP, draft, target),
+        "exact": Price(exact, found.point, exact.sigma, exact),
+        "add-deltas": _or_none(ADD_DELTAS, draft, target, exact),
+        "half-split": _half_split(draft, target, exact),
+        "zcdp": _or_none(ZCDP, draft, target, exact),
     }
 
 
-def _or_none(accounting: Accounting, draft: Draft, target: Target) -> Price | None:
+def _or_none(accounting: Accounting, draft: Draft, target: Target, exact: Mechanism) -> Price | None:
     try:
-        return _best_share(accounting, draft, target)
+        return _best_share(accounting, draft, target, exact)
     except InfeasibleTarget:
         return None
 
 
-def _half_split(draft: Draft, target: Target) -> Price | None:
+def _half_split(draft: Draft, target: Target, exact: Mechanism) -> Price | None:
     half = target.delta / 2
     if half + half > target.delta:  # half of an odd subnormal double was rounded up
         half = next_below(half)
@@ -73,10 +86,10 @@ def _half_split(draft: Draft, target: Target) -> Price | None:
         mechanism = calibrate(EXACT, draft, Target(target.epsilon, half)).mechanism
     except InfeasibleTarget:
         return None
-    return Price(mechanism, at_epsilon(ADD_DELTAS, mechanism, target.epsilon), mechanism.sigma)
+    return Price(mechanism, at_epsilon(ADD_DELTAS, mechanism, target.epsilon), mechanism.sigma, exact)
 
 
-def _best_share(accounting: Accounting, draft: Draft, target: Target) -> Price:
+def _best_share(accounting: Accounting, draft: Draft, target: Target, exact: Mechanism) -> Price:
     """The σ that needs the smallest τ*, by golden section in ln(σ/σ_least − 1).
 
     At σ_least the noise uses all of δ and τ* is infinite. From there τ* falls, and later rises with σ.
@@ -95,7 +108,7 @@ def _best_share(accounting: Accounting, draft: Draft, target: Target) -> Price:
     intervals = golden_section(gap, *_POSITIONS)
     position = next(right for left, right in intervals if right - left <= _TOLERANCE)
     found = calibrate(accounting, draft.with_sigma(_sigma(least, position)), target)
-    return Price(found.mechanism, found.point, least)
+    return Price(found.mechanism, found.point, least, exact)
 
 
 def _sigma(least: float, position: float) -> float:

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from gsh.accounting.accountings import check_target
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
-from gsh.accounting.mechanism import Aggregates, Mechanism, effective_tau
+from gsh.accounting.mechanism import Aggregates, Mechanism, check_names, effective_tau
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below, next_above
 from gsh.accounting.sensitivity import Sensitivity, mu_0
 
@@ -32,6 +32,7 @@ class RelativeAggregates:
     """μ₀·σ, certified upward."""
 
     def __post_init__(self) -> None:
+        check_names(self.names, self.relative_covariance, _POINTER)
         object.__setattr__(self, "relative_mu_0", mu_0(self.relative_covariance, self.sensitivity, _POINTER))
 
     def at(self, sigma: float) -> Aggregates:

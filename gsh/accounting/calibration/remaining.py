@@ -46,7 +46,7 @@ def calibrate_remaining(spent: Spent, draft: Draft, releases: int, limit: Limit)
     if spent.releases == 0 and releases == 1:
         mechanism = calibrate(EXACT, draft, Target(limit.epsilon, limit.delta)).mechanism
     elif limit.used(spent) == 1:
-        raise InfeasibleTarget("", "cannot be solved: nothing remains of the budget")
+        raise InfeasibleTarget("", "cannot be solved: the budget is used up")
     else:
         match draft.missing:
             case ("sigma", "tau_star"):
@@ -116,7 +116,7 @@ class _Remaining:
         """The largest C_u at the draft's σ and τ*."""
         c_u = largest_integer(lambda c_u: self.allows(draft.complete(c_u=c_u)), arb(1), MOST_C_U)
         if c_u == 0:
-            raise InfeasibleTarget("tau_star", "and sigma must be larger: not even a c_u of 1 fits the budget")
+            raise InfeasibleTarget("tau_star", "must be larger, and sigma too: not even a c_u of 1 fits the budget")
         return draft.complete(c_u=c_u)
 
     def least_sigma(self, draft: Draft) -> float:

@@ -129,7 +129,7 @@ def _workable_sigmas(accounting: Accounting, draft: Draft, target: Target) -> tu
     def nearly_meets(sigma: float) -> bool:
         return _meets(accounting, _at_sigma(unrounded, sigma), target)
 
-    workable = low if meets(low) else _valley(accounting, unrounded, target, low, float(high))
+    workable = low if meets(low) else _larger_workable_sigma(accounting, unrounded, target, low, float(high))
     guess = workable and smallest_double(nearly_meets, guess=arb(workable), lowest=LEAST_DOUBLE)
     smallest = guess and smallest_double(meets, guess=arb(guess), lowest=LEAST_DOUBLE)
     if guess is None or smallest is None:
@@ -150,7 +150,9 @@ def _needed_tau_star(accounting: Accounting, draft: Draft, low: float, target: T
     return f"must be at least {needed!r} or so for this epsilon and delta"
 
 
-def _valley(accounting: Accounting, draft: Draft, target: Target, low: float, high: float) -> float | None:
+def _larger_workable_sigma(
+    accounting: Accounting, draft: Draft, target: Target, low: float, high: float
+) -> float | None:
     """A σ above ``low`` that meets the target at the draft's τ*, or None. Exact accounting has none if ``low`` fails.
 
     With add-deltas, δ falls and then rises from ``low``, too small for the noise, to ``high``, too large for the

@@ -119,7 +119,7 @@ def _memory(array: pa.Array) -> tuple[int, ...]:
 
 
 def batches(keys: Sequence[Key], rows: Positions) -> Iterator[slice]:
-    """Where to cut the kept rows: no batch has too many rows, or keys too long for their offsets."""
+    """Split the kept rows into batches. No batch has too many rows, or keys too long for their offsets."""
     ends = np.zeros(1 + len(rows), np.int64)
     for key in keys:
         if is_text(key.rows.type):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from gsh.histogram.errors import InvalidGroups
 
-__all__ = ["columns_of", "written"]
+__all__ = ["columns_of", "normalised"]
 
 _MOST_PARTS = 100
 _RANK_OF_TYPE = {int: 0, float: 0, str: 1}
@@ -28,11 +28,11 @@ def columns_of(keys: Sequence[Any], pointer: str) -> list[pa.Array]:
     return [_ranks(keys, pointer)]
 
 
-def written(key: Any) -> Any:
-    """The key as an answer writes it. Equal keys are written alike: 1.0 as 1, and −0.0 as 0."""
+def normalised(key: Any) -> Any:
+    """The key in the form of an answer. Equal keys have one form: 1.0 becomes 1, and −0.0 becomes 0."""
     if type(key) is float and key.is_integer():
         return int(key)
-    return list(map(written, key)) if type(key) is list else key
+    return list(map(normalised, key)) if type(key) is list else key
 
 
 def _parts(keys: Sequence[Any]) -> list[Sequence[Any]]:

@@ -34,7 +34,7 @@ def unique_order(columns: Sequence[pa.Array], length: int, pointer: str) -> Posi
     """The positions of the rows in the order of their keys, given as comparable columns. Duplicates are an error."""
     order, repeats = _arrange(columns, length)
     if repeats.any():
-        raise InvalidGroups(pointer, "must be unique: no two groups may have the same key")
+        raise InvalidGroups(pointer, "must be unique: no two groups may have the same group key")
     return order
 
 
