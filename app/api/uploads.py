@@ -9,7 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from app.api.json_route import content_type
-from app.api.problems import Busy, InvalidMultipart
+from app.api.problems import InvalidMultipart
+from app.service.errors import Busy
 from app.service.spool import SharedFile, in_file_thread, spool, write_all
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
 
