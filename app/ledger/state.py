@@ -25,8 +25,8 @@ __all__ = [
     "UNREADABLE",
     "Budget",
     "Entry",
-    "Fault",
-    "Kind",
+    "EntryKind",
+    "HistoryFault",
     "check_history",
     "fraction_of",
     "hull_of",
@@ -34,7 +34,7 @@ __all__ = [
     "text_of",
 ]
 
-Kind = Literal["created", "changed", "charge"]
+EntryKind = Literal["created", "changed", "charge"]
 
 GENESIS = "0" * 64
 """The hash before the first entry of every history."""
@@ -54,7 +54,7 @@ class Entry:
 
     budget: str
     number: int
-    kind: Kind
+    kind: EntryKind
     at: str
     payload: str
     hash: str
@@ -92,7 +92,7 @@ class Budget:
 
     def with_limit(self, limit: Limit, description: str, at: str) -> tuple["Budget", Entry]:
         """The budget with another limit, and the entry that records it. The first entry records that it was made."""
-        kind: Kind = "changed" if self.entries else "created"
+        kind: EntryKind = "changed" if self.entries else "created"
         details: dict[str, Any] = {"epsilon": limit.epsilon, "delta": limit.delta, "description": description}
         if limit.proportion is not None:
             details["proportion"] = _stored(limit.proportion)
@@ -105,7 +105,7 @@ class Budget:
         details = {"release": json_of(release)} | _stored(cost) | further
         return self._appended("charge", at, details, spent=after, limit=self.limit.settled_by(cost))
 
-    def _appended(self, kind: Kind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
+    def _appended(self, kind: EntryKind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
         payload, number = _ordered_json(details), self.entries + 1
         entry = Entry(self.id, number, kind, at, payload, _hash(self.head, self.id, number, kind, at, payload))
         return replace(self, entries=number, head=entry.hash, **changes)._with_hull(), entry
@@ -116,28 +116,28 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class HistoryFault:
     """What is wrong with a history, and at which entry; ``number`` is 0 for the budget itself."""
 
     number: int
     detail: str
 
 
-def check_history(budget: Budget, entries: Iterable[Entry]) -> Fault | None:
+def check_history(budget: Budget, entries: Iterable[Entry]) -> HistoryFault | None:
     """Check a history from its beginning: the chain, the cost of every charge, and the sums and limit of the budget."""
     rebuilt = Budget(budget.id, budget.limit, budget.description)
     for entry in entries:
         number = rebuilt.entries + 1
         if entry.number != number:
-            return Fault(number, "is missing")
+            return HistoryFault(number, "is missing")
         try:
             if entry.hash != _hash(rebuilt.head, budget.id, number, entry.kind, entry.at, entry.payload):
-                return Fault(number, "does not have the hash of its content and its predecessor")
+                return HistoryFault(number, "does not have the hash of its content and its predecessor")
             rebuilt = _replayed(rebuilt, entry)
         except UNREADABLE:
-            return Fault(number, "cannot be read, or is charged less than its release costs")
+            return HistoryFault(number, "cannot be read, or is charged less than its release costs")
     if rebuilt != budget:
-        return Fault(0, "does not match its history")
+        return HistoryFault(0, "does not match its history")
     return None
 
 

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from app.api.problems import BudgetProblem, Problem, ProblemError
-from app.api.schemas.mechanism import Strict
+from app.api.schemas.strict import Strict
 from app.main import create_app
 from app.settings import Settings
 from tests.api.client import Client, Json

@@ -13,8 +13,8 @@ from app.api.dependencies import AT_ONCE, services_of
 from app.api.idempotency import KEY_HEADER, idempotency_key
 from app.api.json_route import SHORT_BYTES, JsonRoute, parsed
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
+from app.api.schemas.aggregates import MuZeroIn
 from app.api.schemas.certificate import CASE_STUDY, Certificate
-from app.api.schemas.mechanism import MuZeroIn
 from app.api.schemas.release import GroupsOut, ReleaseAnswer, ReleaseRequest
 from app.api.workload import StepsInPool
 from app.ledger.answers import Answer

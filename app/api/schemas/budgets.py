@@ -11,7 +11,7 @@ from app.api.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, S
 from app.api.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, Mechanisms
 from app.api.schemas.strict import OneOrMany, Strict
 from app.ledger import state
-from app.ledger.state import Budget, Entry, Fault
+from app.ledger.state import Budget, Entry, HistoryFault
 from app.service.errors import LimitExceeded
 from app.service.work_bounds import check_work
 from gsh.accounting.composition import Part
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-EntryKind = TypeAliasType("EntryKind", state.Kind)
+EntryKind = TypeAliasType("EntryKind", state.EntryKind)
 
 _MOST_PLANNED = 1000
 _LIMIT = {"epsilon": 1.0, "delta": 1e-4, "mu_squared": 0.0798, "hazard": 7.69e-05}
@@ -280,7 +280,7 @@ class VerificationOut(Strict):
     )
 
     @classmethod
-    def of(cls, budget: Budget, fault: Fault | None) -> Self:
+    def of(cls, budget: Budget, fault: HistoryFault | None) -> Self:
         shown = None if fault is None else FaultOut(number=fault.number, detail=fault.detail)
         return cls(intact=fault is None, entries=budget.entries, head=budget.head, fault=shown)
 

@@ -5,34 +5,27 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypeAliasType
 
-from app.api.schemas.case_study import CASE_STUDY
-from app.api.schemas.columns import (
+from app.api.schemas.aggregates import (
     AGGREGATES,
-    MOST_COLUMNS,
     ColumnsIn,
     MuZeroIn,
-    Name,
     NamedColumns,
     RelativeColumnsIn,
 )
+from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.scalars import A_LIST, GroupsPerUser, Sigma, Sigmas, TauStar
 from app.api.schemas.strict import OneOrMany, Strict
 from gsh.accounting.calibration.draft import Draft, RelativeAggregates
 from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism, PlainGaussian
 
 __all__ = [
-    "MOST_COLUMNS",
     "AnyMechanismIn",
     "DraftIn",
     "GaussianIn",
     "MechanismIn",
     "MechanismOut",
     "Mechanisms",
-    "MuZeroIn",
-    "Name",
-    "OneOrMany",
     "OutlineIn",
-    "Strict",
 ]
 
 B = TypeVar("B", "MechanismIn", "GaussianIn")
