@@ -15,7 +15,16 @@ from app.ledger.statements import Statements
 __all__ = ["Audit", "answer_digest"]
 
 _PAGE = 1000
-_COLUMNS = ("s", "d", "key", "request", "client", "media_type", "size")
+_COLUMNS = {
+    "s": "mu_squared",
+    "d": "hazard",
+    "key": "idempotency key",
+    "request": "hash of the request",
+    "client": "hash of the client",
+    "media_type": "media type of the answer",
+    "size": "size of the answer",
+}
+"""The stored name of each column, and its name for people."""
 
 
 class Audit:
@@ -69,7 +78,7 @@ def _wrong(entry: Entry, columns: dict[str, Any], content: Callable[[str], Itera
     for name, value in columns.items():
         # Entries of earlier versions record only the cost and the idempotency key.
         if name in details and details[name] != value:
-            return f"has another {name} in its row than in its payload"
+            return f"has another {_COLUMNS[name]} in its row of the database than in the record that is hashed"
     if answer_digest(content(details["key"])) != (details["answer"], columns["size"]):
         return "has another answer than the one that was paid for"
     return None

@@ -42,8 +42,8 @@ GENESIS = "0" * 64
 UNREADABLE = (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, AccountingError)
 """What reading a row may raise if it was not written by us, or was changed."""
 
-_WIRE_NAMES = {"s": "mu_squared", "d": "hazard"}
-"""Costs are stored under the names of version 0.1, because entries are hashed as text. The API has better names."""
+_WIRE_NAMES = {"s": "mu_squared", "d": "hazard", "key": "idempotency_key"}
+"""Entries keep the names of version 0.1, because they are hashed as text. The API has better names."""
 
 _ordered_json = json.JSONEncoder(sort_keys=True).encode
 
@@ -61,7 +61,9 @@ class Entry:
 
     @property
     def details(self) -> dict[str, Any]:
-        details: dict[str, Any] = json.loads(self.payload)
+        details = json.loads(self.payload)
+        if not isinstance(details, dict):
+            raise ValueError("a payload is a JSON object")
         return details
 
     @property
@@ -199,7 +201,7 @@ def _cost_in(details: dict[str, Any]) -> Cost:
 
 
 def _renamed(details: dict[str, Any]) -> dict[str, Any]:
-    """The same with the API's names for costs, at any depth."""
+    """The same with the API's names, at any depth."""
     return {
         _WIRE_NAMES.get(name, name): _renamed(value) if isinstance(value, dict) else value
         for name, value in details.items()

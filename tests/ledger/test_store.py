@@ -258,7 +258,7 @@ def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None
     (entry,) = ledger.history("web", None, 1)
 
     assert entry.details["request"] == "a keyed hash"
-    assert set(entry.shown) == {"release", "mu_squared", "hazard", "key", "answer", "media_type", "size"}
+    assert set(entry.shown) == {"release", "mu_squared", "hazard", "idempotency_key", "answer", "media_type", "size"}
 
 
 def test_a_charge_below_its_cost_is_found_though_the_chain_is_made_anew(ledger: Ledger) -> None:
