@@ -23,7 +23,7 @@ router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS, rou
 @router.post(
     "/compare",
     operation_id="compare",
-    summary="What other accountings would ask",
+    summary="What other accountings need",
     dependencies=[needs("account")],
 )
 async def compare_accountings(
@@ -37,10 +37,10 @@ async def compare_accountings(
     services, draft = services_of(request), body.mechanism.draft
     work = comparison_work(draft.work, is_relative=draft.is_relative)
     check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
-    return await in_pool(request, services.accounting, _asked, body, Target(body.epsilon, body.delta))
+    return await in_pool(request, services.accounting, _compared, body, Target(body.epsilon, body.delta))
 
 
-def _asked(body: CompareRequest, target: Target) -> CompareAnswer:
+def _compared(body: CompareRequest, target: Target) -> CompareAnswer:
     prices = compare(body.mechanism.draft.to_domain(), target)
     exact = prices["exact"]
     assert exact is not None

@@ -7,6 +7,7 @@ from pydantic import Field, WithJsonSchema
 from app.api.schemas.certificate import CASE_STUDY, Certificate, Certified
 from app.api.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
 from app.api.schemas.strict import Strict
+from app.version import VERSION
 from gsh.histogram.apply import MOST_COUNT
 
 __all__ = ["GroupsIn", "GroupsOut", "Payable", "ReleaseAnswer", "ReleaseRequest", "TableRequest"]
@@ -104,7 +105,7 @@ class ReleaseAnswer(Strict):
             {
                 "release_id": "5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10",
                 "released_at": "2026-11-16T12:00:00Z",
-                "service_version": "0.2.0",
+                "service_version": VERSION,
                 "accounting": "exact",
                 "mechanism": CASE_STUDY,
                 "mu_0": 0.0,
