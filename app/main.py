@@ -13,7 +13,7 @@ from app.api.auth import Authorizer
 from app.api.bodies import BodyQuotas
 from app.api.dependencies import Services
 from app.api.dispatch import Dispatcher
-from app.api.endpoints import account, budgets, calibrate, compare, health, pages, release, release_table
+from app.api.endpoints import account, budgets, calibrate, charges, compare, health, pages, release, release_table
 from app.api.endpoints import problems as problem_pages
 from app.api.json_route import DeclaredRoute
 from app.api.metrics_middleware import MetricsMiddleware
@@ -41,7 +41,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Four times a table and once its upload is more than a release needs; the rest is for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
-    heavy = (account, budgets, calibrate, compare, release, release_table)
+    heavy = (account, budgets, calibrate, charges, compare, release, release_table)
     worker_pool.preload(["gsh.accounting.theorem", *(module.__name__ for module in heavy)])
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
     releases = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
@@ -80,7 +80,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics has all measurements
     )
     app.state.services = services
-    for module in (account, calibrate, compare, release, release_table, budgets, health, problem_pages, pages):
+    for module in (account, calibrate, compare, release, release_table, budgets, charges, health, problem_pages, pages):
         app.router.routes.extend(module.router.routes)  # with include_router each request would be matched twice
     app.router.route_class = DeclaredRoute
     app.router.middleware_stack = Dispatcher(app.router, authorizer, BodyQuotas(settings))

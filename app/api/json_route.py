@@ -18,7 +18,7 @@ from app.api.auth import Requirement
 from app.api.bodies import BodyLimit
 from app.api.dependencies import services_of
 from app.api.problems import InvalidBody
-from app.api.schemas.mechanism import Strict
+from app.api.schemas.strict import Strict
 from app.api.workload import in_pool
 from app.service.worker_pool import WorkerPool
 

@@ -46,12 +46,12 @@ def complete(app: FastAPI) -> None:
     def openapi() -> _Json:
         if app.openapi_schema is None:
             document = describe()
-            document["components"]["securitySchemes"] = {"key": _ACCESS_KEY}
+            document["components"]["securitySchemes"] = {"accessKey": _ACCESS_KEY}
             for operation in _operations(document):
                 _say_problem_json(operation)
                 _name_forms(operation, document["components"]["schemas"])
                 if "401" in operation["responses"]:
-                    operation["security"] = [{"key": []}, {}]
+                    operation["security"] = [{"accessKey": []}, {}]
         return describe()
 
     app.openapi = openapi  # type: ignore[method-assign]
@@ -74,12 +74,17 @@ def _name_forms(operation: _Json, schemas: _Json) -> None:
     form = operation.get("requestBody", {}).get("content", {}).get("multipart/form-data")
     if form is not None:
         name = f"{operation['operationId'][0].upper()}{operation['operationId'][1:]}Form"
-        described = {"title": name} | form["schema"]
+        parts = form["schema"]["properties"]
+        described = {"title": name, "description": f"A form. Its parts are {' and '.join(parts)}."} | form["schema"]
         described["properties"] = {
-            part: _named(schema, schemas) if schema["type"] == "object" else schema
-            for part, schema in described["properties"].items()
+            part: _part(part, schema, schemas) if schema["type"] == "object" else schema
+            for part, schema in parts.items()
         }
         form["schema"] = _named(described, schemas)
+
+
+def _part(name: str, schema: _Json, schemas: _Json) -> _Json:
+    return _named(schema, schemas) | {"title": name.capitalize(), "description": schema["description"]}
 
 
 def _named(schema: _Json, schemas: _Json) -> _Json:

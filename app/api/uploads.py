@@ -11,9 +11,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from app.api.json_route import content_type
-from app.api.problems import Busy, InvalidMultipart
+from app.api.problems import InvalidMultipart
+from app.service.errors import Busy, InvalidRequest
 from app.service.spool import SharedFile, in_file_thread, spool, write_all
-from gsh.histogram.errors import InvalidGroups, TooManyGroups
+from gsh.histogram.errors import TooManyGroups
 
 __all__ = ["Upload", "receive_upload"]
 
@@ -135,15 +136,15 @@ class _Form(Generic[T]):
         await self._write()
         for name in (_REQUEST, _TABLE):
             if name not in self._seen:
-                raise InvalidGroups(f"/{name}", "is required, as a part of the form")
+                raise InvalidRequest(f"/{name}", "is required, as a part of the form")
         (checked,) = self._checked
         return Upload(bytes(self._request), checked, self.table)
 
     def _begin(self, name: str) -> None:
         if name not in (_REQUEST, _TABLE) or name in self._seen:
-            raise InvalidGroups("", "must be a form of one part called request and one called table")
+            raise InvalidRequest("", "must be a form of one part called request and one called table")
         if name == _TABLE and not self._seen:  # up to 4 GiB, for a request that may be refused
-            raise InvalidGroups("/request", "must be the first part of the form")
+            raise InvalidRequest("/request", "must be the first part of the form")
         self._seen.append(name)
 
     async def _take(self, content: bytes | bytearray) -> None:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+from gsh.pointers import pointer_part
+
 __all__ = ["NUMBER", "NUMBERS", "body_faults", "is_plain", "parameter_faults"]
 
 # Tags of unions that are told apart by shape. They appear in pydantic's locations but not in the body.
@@ -99,6 +101,6 @@ def _pointer(location: Sequence[str | int]) -> str:
     previous: str | int | None = None
     for part in location:
         if part not in _SHAPES and not (previous == "sensitivity" and part != "kind"):
-            parts.append(str(part).replace("~", "~0").replace("/", "~1"))
+            parts.append(pointer_part(str(part)))
         previous = part
     return "".join(f"/{part}" for part in parts)

@@ -9,13 +9,22 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from app.ledger.connections import Execute
-from app.ledger.state import UNREADABLE, Entry, Fault
+from app.ledger.state import UNREADABLE, Entry, HistoryFault
 from app.ledger.statements import Statements
 
-__all__ = ["Audit", "digest_of"]
+__all__ = ["Audit", "answer_digest"]
 
 _PAGE = 1000
-_COLUMNS = ("s", "d", "key", "request", "client", "media_type", "size")
+_COLUMNS = {
+    "s": "mu_squared",
+    "d": "hazard",
+    "key": "idempotency key",
+    "request": "hash of the request",
+    "client": "hash of the client",
+    "media_type": "media type of the answer",
+    "size": "size of the answer",
+}
+"""The stored name of each column, and its name for people."""
 
 
 class Audit:
@@ -32,7 +41,9 @@ class Audit:
         """A history from its beginning."""
         return (entry for entry, _ in self._rows(execute, budget))
 
-    def faults(self, execute: Execute, budget: str, content: Callable[[str], Iterable[bytes]]) -> Iterator[Fault]:
+    def faults(
+        self, execute: Execute, budget: str, content: Callable[[str], Iterable[bytes]]
+    ) -> Iterator[HistoryFault]:
         """Entries whose columns or answer differ from what was recorded, in a history whose chain is intact."""
         for entry, columns in self._rows(execute, budget):
             try:
@@ -40,7 +51,7 @@ class Audit:
             except UNREADABLE:
                 wrong = "cannot be read"
             if wrong is not None:
-                yield Fault(entry.number, wrong)
+                yield HistoryFault(entry.number, wrong)
 
     def _rows(self, execute: Execute, budget: str) -> Iterator[tuple[Entry, dict[str, Any]]]:
         """Each entry, and the columns of its row."""
@@ -51,7 +62,7 @@ class Audit:
             after = rows[-1][1]
 
 
-def digest_of(chunks: Iterable[bytes]) -> tuple[str, int]:
+def answer_digest(chunks: Iterable[bytes]) -> tuple[str, int]:
     """The SHA-256 of an answer, and its size."""
     digest, size = hashlib.sha256(), 0
     for chunk in chunks:
@@ -67,7 +78,7 @@ def _wrong(entry: Entry, columns: dict[str, Any], content: Callable[[str], Itera
     for name, value in columns.items():
         # Entries of earlier versions record only the cost and the idempotency key.
         if name in details and details[name] != value:
-            return f"has another {name} in its row than in its payload"
-    if digest_of(content(details["key"])) != (details["answer"], columns["size"]):
+            return f"has another {_COLUMNS[name]} in its row of the database than in the record that is hashed"
+    if answer_digest(content(details["key"])) != (details["answer"], columns["size"]):
         return "has another answer than the one that was paid for"
     return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.ledger.answers import SMALL_BYTES, Answer, Stored, add_parts
-from app.ledger.audit import digest_of
+from app.ledger.audit import answer_digest
 from app.ledger.budget_rows import add_entry, set_budget
 from app.ledger.comparisons import refusal, wait_before
 from app.ledger.connections import Execute
@@ -79,7 +79,7 @@ def add_charge(
     """Record the charge and store its answer. ``answer`` gets the budget after the charge, and the entry's number."""
     budget, after = fits
     made = answer(replace(budget, spent=after), budget.entries + 1)
-    digest, size = digest_of(made.chunks())
+    digest, size = answer_digest(made.chunks())
     key = charge.idempotency_key
     recorded: dict[str, Any] = {"key": key, "request": charge.request, "client": client}
     recorded |= {"answer": digest, "media_type": made.media_type, "size": size}

@@ -25,8 +25,8 @@ __all__ = [
     "UNREADABLE",
     "Budget",
     "Entry",
-    "Fault",
-    "Kind",
+    "EntryKind",
+    "HistoryFault",
     "check_history",
     "fraction_of",
     "hull_of",
@@ -34,7 +34,7 @@ __all__ = [
     "text_of",
 ]
 
-Kind = Literal["created", "changed", "charge"]
+EntryKind = Literal["created", "changed", "charge"]
 
 GENESIS = "0" * 64
 """The hash before the first entry of every history."""
@@ -42,8 +42,8 @@ GENESIS = "0" * 64
 UNREADABLE = (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, AccountingError)
 """What reading a row may raise if it was not written by us, or was changed."""
 
-_WIRE_NAMES = {"s": "mu_squared", "d": "hazard"}
-"""Costs are stored under the names of version 0.1, because entries are hashed as text. The API has better names."""
+_WIRE_NAMES = {"s": "mu_squared", "d": "hazard", "key": "idempotency_key"}
+"""Entries keep the names of version 0.1, because they are hashed as text. The API has better names."""
 
 _ordered_json = json.JSONEncoder(sort_keys=True).encode
 
@@ -54,14 +54,16 @@ class Entry:
 
     budget: str
     number: int
-    kind: Kind
+    kind: EntryKind
     at: str
     payload: str
     hash: str
 
     @property
     def details(self) -> dict[str, Any]:
-        details: dict[str, Any] = json.loads(self.payload)
+        details = json.loads(self.payload)
+        if not isinstance(details, dict):
+            raise ValueError("a payload is a JSON object")
         return details
 
     @property
@@ -92,7 +94,7 @@ class Budget:
 
     def with_limit(self, limit: Limit, description: str, at: str) -> tuple["Budget", Entry]:
         """The budget with another limit, and the entry that records it. The first entry records that it was made."""
-        kind: Kind = "changed" if self.entries else "created"
+        kind: EntryKind = "changed" if self.entries else "created"
         details: dict[str, Any] = {"epsilon": limit.epsilon, "delta": limit.delta, "description": description}
         if limit.proportion is not None:
             details["proportion"] = _stored(limit.proportion)
@@ -105,7 +107,7 @@ class Budget:
         details = {"release": json_of(release)} | _stored(cost) | further
         return self._appended("charge", at, details, spent=after, limit=self.limit.settled_by(cost))
 
-    def _appended(self, kind: Kind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
+    def _appended(self, kind: EntryKind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
         payload, number = _ordered_json(details), self.entries + 1
         entry = Entry(self.id, number, kind, at, payload, _hash(self.head, self.id, number, kind, at, payload))
         return replace(self, entries=number, head=entry.hash, **changes)._with_hull(), entry
@@ -116,28 +118,28 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class HistoryFault:
     """What is wrong with a history, and at which entry; ``number`` is 0 for the budget itself."""
 
     number: int
     detail: str
 
 
-def check_history(budget: Budget, entries: Iterable[Entry]) -> Fault | None:
+def check_history(budget: Budget, entries: Iterable[Entry]) -> HistoryFault | None:
     """Check a history from its beginning: the chain, the cost of every charge, and the sums and limit of the budget."""
     rebuilt = Budget(budget.id, budget.limit, budget.description)
     for entry in entries:
         number = rebuilt.entries + 1
         if entry.number != number:
-            return Fault(number, "is missing")
+            return HistoryFault(number, "is missing")
         try:
             if entry.hash != _hash(rebuilt.head, budget.id, number, entry.kind, entry.at, entry.payload):
-                return Fault(number, "does not have the hash of its content and its predecessor")
+                return HistoryFault(number, "does not have the hash of its content and its predecessor")
             rebuilt = _replayed(rebuilt, entry)
         except UNREADABLE:
-            return Fault(number, "cannot be read, or is charged less than its release costs")
+            return HistoryFault(number, "cannot be read, or is charged less than its release costs")
     if rebuilt != budget:
-        return Fault(0, "does not match its history")
+        return HistoryFault(0, "does not match its history")
     return None
 
 
@@ -199,7 +201,7 @@ def _cost_in(details: dict[str, Any]) -> Cost:
 
 
 def _renamed(details: dict[str, Any]) -> dict[str, Any]:
-    """The same with the API's names for costs, at any depth."""
+    """The same with the API's names, at any depth."""
     return {
         _WIRE_NAMES.get(name, name): _renamed(value) if isinstance(value, dict) else value
         for name, value in details.items()

@@ -14,7 +14,7 @@ from app.ledger.charges import Charge, add_charge, fitting, is_used, stored_for
 from app.ledger.connections import Connections, Taken
 from app.ledger.errors import DivisionSettled, KeyReused, UnknownBudget
 from app.ledger.secret import Secret
-from app.ledger.state import UNREADABLE, Budget, Entry, Fault, check_history
+from app.ledger.state import UNREADABLE, Budget, Entry, HistoryFault, check_history
 from gsh.accounting.budget_limits import Limit, admits_change, same_proportion
 from gsh.accounting.composition import Cost, Part
 
@@ -123,7 +123,7 @@ class Ledger:
         with self._connections.reading() as execute:
             return self._audit.names(execute)
 
-    def verify(self, name: str) -> tuple[Budget, Fault | None]:
+    def verify(self, name: str) -> tuple[Budget, HistoryFault | None]:
         """Check a budget's chain, add its charges again, compare the columns of each entry, and hash the answers.
 
         If the budget itself cannot be read, the result has an empty one.
@@ -132,11 +132,13 @@ class Ledger:
             try:
                 budget = find_budget(execute, self._sql, name)
             except UNREADABLE:
-                return Budget(name, Limit(0.0, 0.0), ""), Fault(0, "cannot be read")
+                return Budget(name, Limit(0.0, 0.0), ""), HistoryFault(0, "cannot be read")
             if budget is None:
                 if name not in self._audit.names(execute):
                     raise UnknownBudget
-                return Budget(name, Limit(0.0, 0.0), ""), Fault(0, "is gone, though there are entries of its history")
+                return Budget(name, Limit(0.0, 0.0), ""), HistoryFault(
+                    0, "is gone, though there are entries of its history"
+                )
             fault = check_history(budget, self._audit.entries(execute, name))
             if fault is None:
                 faults = self._audit.faults(execute, name, lambda key: content_of(execute, self._sql, key))

@@ -1,6 +1,6 @@
 """Why the service did not do some work."""
 
-__all__ = ["Busy", "DeadlinePassed", "LimitExceeded", "MissingIdempotencyKey"]
+__all__ = ["Busy", "DeadlinePassed", "InvalidRequest", "LimitExceeded", "MissingIdempotencyKey"]
 
 
 class Busy(Exception):
@@ -13,6 +13,15 @@ class DeadlinePassed(Exception):
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
         self.seconds = seconds
+
+
+class InvalidRequest(Exception):
+    """A request with a field or a part that does not fit the rest of it. ``pointer`` is a JSON Pointer."""
+
+    def __init__(self, pointer: str, detail: str) -> None:
+        super().__init__(pointer, detail)
+        self.pointer = pointer
+        self.detail = detail
 
 
 class LimitExceeded(Exception):

@@ -13,10 +13,9 @@ from app.ledger.charges import Charge
 from app.ledger.records import now
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
-from app.service.errors import MissingIdempotencyKey
+from app.service.errors import InvalidRequest, MissingIdempotencyKey
 from app.service.ledger_pool import LedgerPool
 from gsh.accounting.composition import Release, cost_of
-from gsh.histogram.errors import InvalidGroups
 
 __all__ = ["Collect", "Payment", "Payments", "payment_of"]
 
@@ -42,7 +41,7 @@ def payment_of(budget: str | None, idempotency_key: str | None, client: str) -> 
     if budget is None and idempotency_key is None:
         return None
     if budget is None:
-        raise InvalidGroups("/budget", "is required with an Idempotency-Key: nothing else is answered once only")
+        raise InvalidRequest("/budget", "is required with an Idempotency-Key, which works only with a budget")
     if idempotency_key is None:
         raise MissingIdempotencyKey
     return Payment(budget, idempotency_key, client)

@@ -12,6 +12,7 @@ from gsh.histogram.keys.json_keys import columns_of
 from gsh.histogram.keys.order import unique_order
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
+from gsh.pointers import pointer_part
 
 __all__ = ["release_groups"]
 
@@ -31,7 +32,7 @@ def release_groups(
         raise InvalidGroups("/mechanism/aggregates", "must have a covariance: mu_0 alone is not enough to draw noise")
     if values.keys() != set(names):
         raise InvalidGroups(f"{at}values", "must have a column for each of aggregates/names, and no others")
-    places = [f"{at}counts", *(f"{at}values/{_escaped(name)}" for name in names)]
+    places = [f"{at}counts", *(f"{at}values/{pointer_part(name)}" for name in names)]
     for column, place in zip((counts, *(values[name] for name in names)), places, strict=True):
         if len(column) != len(keys):
             raise InvalidGroups(place, "must have as many items as keys")
@@ -40,8 +41,3 @@ def release_groups(
     true_values = [checked_values(values[name], grid, place) for name, grid, place in checks]
     order = unique_order(columns_of(keys, f"{at}keys"), len(keys), f"{at}keys")
     return apply_mechanism(noise, true_counts, true_values, order, entropy)
-
-
-def _escaped(name: str) -> str:
-    """A name as a part of a JSON Pointer.  [RFC 6901]"""
-    return name.replace("~", "~0").replace("/", "~1")

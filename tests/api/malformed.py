@@ -310,6 +310,11 @@ RELEASES = [
     release("more values than keys", {f"{COLUMNS}/b": [1, 2, NUMBER]}, f"{COLUMNS}/b"),
     release("an aggregate missing", {f"{COLUMNS}/b": REMOVED}, COLUMNS),
     release("an unknown aggregate", {f"{COLUMNS}/c": [1, 2]}, COLUMNS),
+    release(
+        "a name with / and ~, and more values than keys",
+        {f"{NAMES}/1": "b/~", COLUMNS: {WORD: [0.5, 1], "b/~": [1, 2, NUMBER]}},
+        f"{COLUMNS}/b~1~0",
+    ),
     release("no values", {COLUMNS: REMOVED}, COLUMNS),
     release("values of counts only", {AGGREGATES: REMOVED}, COLUMNS),
     release("mu_0 alone", {AGGREGATES: {"mu_0": 0.5}}, AGGREGATES),

@@ -585,5 +585,5 @@ def test_idempotency_keys_are_shown_to_admins_alone(guarded: Guarded) -> None:
         return found
 
     assert "job-7" not in json.dumps(details(release))
-    assert details(admin)["key"] == "job-7"
+    assert details(admin)["idempotency_key"] == "job-7"
     assert "request" not in details(admin)

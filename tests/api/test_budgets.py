@@ -1,11 +1,16 @@
 """/budgets over HTTP, on both databases: limits, remaining and spent amounts, previews, charges, histories."""
 
+import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
+from app.ledger.budget_rows import add_entry, find_budget, set_budget
+from app.ledger.connections import Execute
+from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.case_study import PRINTED
 from gsh.accounting.composition import NOTHING, Spent, cost_of, delta_at
@@ -270,6 +275,88 @@ def test_a_history_comes_in_pages(bank: Bank) -> None:
         page = bank.get(f"/budgets/web/charges?limit=2&before={page['before']}").json()
 
     assert numbers == [5, 4, 3, 2, 1]
+
+
+def in_transaction(bank: Bank, change: Callable[[Ledger, Execute], None]) -> None:
+    """Change the database behind the back of the service."""
+
+    def work(ledger: Ledger) -> None:
+        with ledger._connections.transaction() as execute:
+            change(ledger, execute)
+
+    bank.app.state.services.ledger_pool._work(work)
+
+
+def test_a_history_has_a_schema_for_each_kind_of_entry(bank: Bank) -> None:
+    bank.charge("a")
+    bank.charge("b", {"c_u": 1, "sigma": 1000})
+
+    plain, charged, created = bank.get("/budgets/web/charges").json()["entries"]
+
+    assert created["details"] == LIMIT
+    cost = cost_of(URLS)
+    assert charged["details"] == {
+        "release": CASE_STUDY | {"mu_0": 0.0},
+        "mu_squared": cost.mu_squared,
+        "hazard": cost.hazard,
+        "idempotency_key": "a",
+        "answer": charged["details"]["answer"],
+        "media_type": "application/json",
+        "size": charged["details"]["size"],
+    }
+    assert plain["details"]["release"] == {"c_u": 1, "sigma": 1000, "mu_0": 0.0}
+
+
+def test_a_history_shows_entries_of_earlier_versions(bank: Bank) -> None:
+    """They record neither the type nor the size of the answer, and a limit has no proportion."""
+    cost, digest = cost_of(URLS), hashlib.sha256(b"42").hexdigest()
+
+    def add_old_entry(ledger: Ledger, execute: Execute) -> None:
+        budget = find_budget(execute, ledger._sql, "web")
+        assert budget is not None
+        further = {"key": "old", "answer": digest}
+        charged, entry = budget.charged(budget.spent.plus(URLS, cost), URLS, cost, "2026-01-01T00:00:00Z", further)
+        set_budget(execute, ledger._sql, charged)
+        stored = (cost.mu_squared, cost.hazard, "old", "r1", None, "application/json", 2, b"42")
+        add_entry(execute, ledger._sql, entry, stored)
+
+    in_transaction(bank, add_old_entry)
+
+    (charged, _) = bank.get("/budgets/web/charges").json()["entries"]
+    assert charged["details"] == {
+        "release": CASE_STUDY | {"mu_0": 0.0},
+        "mu_squared": cost.mu_squared,
+        "hazard": cost.hazard,
+        "idempotency_key": "old",
+        "answer": digest,
+    }
+
+
+@pytest.mark.parametrize("payload", ["{", "[]", "{}", '{"release": "none"}'])
+def test_an_entry_that_cannot_be_read_is_a_problem_of_the_ledger(bank: Bank, payload: str) -> None:
+    bank.charge("a")
+    in_transaction(bank, lambda _, execute: execute(f"UPDATE entries SET payload = '{payload}' WHERE number = 2"))
+
+    problem_errors(bank.get("/budgets/web/charges"), 503, "ledger-unavailable")
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ("s = s / 2", "mu_squared"),
+        ("d = d / 2", "hazard"),
+        ("key = 'c'", "idempotency key"),
+        ("media_type = 'text/html'", "media type of the answer"),
+    ],
+)
+def test_a_fault_names_what_differs_as_the_api_does(bank: Bank, change: str, name: str) -> None:
+    bank.charge("a")
+    in_transaction(bank, lambda _, execute: execute(f"UPDATE entries SET {change} WHERE number = 2"))
+
+    verified = bank.get("/budgets/web/verify").json()
+
+    detail = f"has another {name} in its row of the database than in the record that is hashed"
+    assert (verified["intact"], verified["fault"]) == (False, {"number": 2, "detail": detail})
 
 
 def test_all_budgets_are_listed(bank: Bank) -> None:

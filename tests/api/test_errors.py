@@ -10,6 +10,7 @@ import pytest
 from app.api.auth import PUBLIC
 from app.logs import JsonFormatter
 from app.main import create_app
+from app.service.errors import InvalidRequest
 from app.settings import Settings
 from tests.api.client import CASE_STUDY, Client, problem_errors
 
@@ -144,6 +145,18 @@ def test_422_has_a_type_for_each_of_its_three_reasons(client: Client) -> None:
     assert set(problem_errors(invalid, 422, "invalid-request")) == {"/mechanism/c_u"}
     assert set(problem_errors(infeasible, 422, "infeasible-target")) == {"/mechanism/sigma"}
     assert set(problem_errors(beyond, 422, "limit-exceeded")) == {"/theorem"}
+
+
+def test_a_use_case_can_refuse_a_request_by_its_place() -> None:
+    app = create_app(Settings())
+
+    @app.get("/refused", dependencies=[PUBLIC])
+    async def refused() -> None:
+        raise InvalidRequest("/mechanism/aggregates", "must have a covariance")
+
+    response = Client(app).get("/refused")
+
+    assert problem_errors(response, 422, "invalid-request") == {"/mechanism/aggregates": "must have a covariance"}
 
 
 def test_500_does_not_reveal_the_exception() -> None:

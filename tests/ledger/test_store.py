@@ -13,7 +13,7 @@ from app.ledger.answers import PART_BYTES, SMALL_BYTES, Answer
 from app.ledger.budget_rows import add_entry, find_budget, set_budget
 from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget
 from app.ledger.opening import connections_of, is_postgres, open_ledger
-from app.ledger.state import Budget, Fault, check_history
+from app.ledger.state import Budget, HistoryFault, check_history
 from app.ledger.store import Ledger
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.budget_limits import Limit
@@ -208,7 +208,7 @@ def test_an_entry_of_an_earlier_version_is_verified_by_its_recorded_fields(ledge
 
     with ledger._connections.transaction() as execute:
         execute("UPDATE entries SET size = 3 WHERE key = 'old'")
-    assert ledger.verify("web")[1] == Fault(2, "has another answer than the one that was paid for")
+    assert ledger.verify("web")[1] == HistoryFault(2, "has another answer than the one that was paid for")
 
 
 def test_a_history_without_its_budget_is_found(ledger: Ledger, ledger_url: str) -> None:
@@ -232,7 +232,7 @@ def test_a_history_without_its_budget_is_found(ledger: Ledger, ledger_url: str) 
     assert ledger.budgets() == []
     assert ledger.names() == ["web"]
     fault = ledger.verify("web")[1]
-    assert fault == Fault(0, "is gone, though there are entries of its history")
+    assert fault == HistoryFault(0, "is gone, though there are entries of its history")
 
 
 def test_bytes_in_a_text_column_are_a_fault(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None
     (entry,) = ledger.history("web", None, 1)
 
     assert entry.details["request"] == "a keyed hash"
-    assert set(entry.shown) == {"release", "mu_squared", "hazard", "key", "answer", "media_type", "size"}
+    assert set(entry.shown) == {"release", "mu_squared", "hazard", "idempotency_key", "answer", "media_type", "size"}
 
 
 def test_a_charge_below_its_cost_is_found_even_with_recomputed_hashes(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from app.ledger.opening import connections_of, open_ledger
-from app.ledger.state import Budget, Fault
+from app.ledger.state import Budget, HistoryFault
 from app.ledger.store import Ledger
 from app.service import ledger_pool as module
 from app.service.ledger_pool import LedgerPool
@@ -94,7 +94,7 @@ def test_a_charge_and_a_reader_do_not_wait_for_verifications(bank: Bank, monkeyp
     """The verifications run until the test ends them."""
     go_on = threading.Event()
 
-    def slow(_ledger: Ledger, name: str) -> tuple[Budget, Fault | None]:
+    def slow(_ledger: Ledger, name: str) -> tuple[Budget, HistoryFault | None]:
         assert go_on.wait(PATIENCE)
         return Budget(name, 1.0, 1e-4, ""), None
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Body, Request
 from app.api.auth import needs
 from app.api.dependencies import Services, services_of
 from app.api.json_route import JsonRoute
-from app.api.problems import ACCESS_PROBLEMS, PROBLEMS, LimitExceeded
+from app.api.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.api.schemas.account import (
     ACCOUNT_EXAMPLES,
     EXACT_EXAMPLES,
@@ -21,6 +21,7 @@ from app.api.schemas.account import (
 )
 from app.api.schemas.mechanism import MechanismOut
 from app.api.workload import in_pool, in_slices
+from app.service.errors import LimitExceeded
 from app.service.work_bounds import check_work, theorem_work
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point
 from gsh.accounting.mechanism import Mechanism

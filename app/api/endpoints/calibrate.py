@@ -9,7 +9,7 @@ from pydantic import Field
 from app.api.auth import READS_BUDGETS, needs
 from app.api.dependencies import AT_ONCE, Services, services_of
 from app.api.json_route import JsonRoute
-from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, LimitExceeded
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.schemas.account import FEWER_COLUMNS
 from app.api.schemas.calibrate import (
     CALIBRATE_EXAMPLES,
@@ -22,6 +22,7 @@ from app.api.schemas.calibrate import (
 )
 from app.api.schemas.mechanism import DraftIn
 from app.api.workload import in_pool
+from app.service.errors import LimitExceeded
 from app.service.work_bounds import calibration_work, check_work, frontier_work, remaining_work
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting
 from gsh.accounting.calibration.draft import Draft, Target

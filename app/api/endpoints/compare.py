@@ -23,7 +23,7 @@ router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS, rou
 @router.post(
     "/compare",
     operation_id="compare",
-    summary="What other accountings would ask",
+    summary="What other accountings need",
     dependencies=[needs("account")],
 )
 async def compare_accountings(
@@ -37,23 +37,21 @@ async def compare_accountings(
     services, draft = services_of(request), body.mechanism.draft
     work = comparison_work(draft.work, is_relative=draft.is_relative)
     check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
-    return await in_pool(request, services.accounting, _asked, body, Target(body.epsilon, body.delta))
+    return await in_pool(request, services.accounting, _compared, body, Target(body.epsilon, body.delta))
 
 
-def _asked(body: CompareRequest, target: Target) -> CompareAnswer:
+def _compared(body: CompareRequest, target: Target) -> CompareAnswer:
     prices = compare(body.mechanism.draft.to_domain(), target)
-    exact = prices["exact"]
-    assert exact is not None
     priced = [
         ComparedOut(
-            accounting=name, explanation=EXPLANATIONS[name], price=None if price is None else _price(body, price, exact)
+            accounting=name, explanation=EXPLANATIONS[name], price=None if price is None else _price(body, price)
         )
         for name, price in prices.items()
     ]
     return CompareAnswer(epsilon=body.epsilon, delta=body.delta, accountings=priced)
 
 
-def _price(body: CompareRequest, price: Price, exact: Price) -> PriceOut:
+def _price(body: CompareRequest, price: Price) -> PriceOut:
     assert price.point.delta_gaussian is not None
     return PriceOut(
         mechanism=body.mechanism.draft.completed(price.mechanism),
@@ -61,6 +59,6 @@ def _price(body: CompareRequest, price: Price, exact: Price) -> PriceOut:
         delta_gaussian=price.point.delta_gaussian,
         delta_infinite=price.point.delta_infinite,
         least_sigma=price.least_sigma,
-        sigma_ratio=price.mechanism.sigma / exact.mechanism.sigma,
-        tau_star_ratio=price.mechanism.tau_star / exact.mechanism.tau_star,
+        sigma_ratio=price.sigma_ratio,
+        tau_star_ratio=price.tau_star_ratio,
     )

@@ -14,7 +14,6 @@ from app.api.idempotency import KEY_HEADER, idempotency_key
 from app.api.json_route import SHORT_BYTES, JsonRoute, parsed
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.schemas.certificate import CASE_STUDY, Certificate
-from app.api.schemas.mechanism import MuZeroIn
 from app.api.schemas.release import GroupsOut, ReleaseAnswer, ReleaseRequest
 from app.api.workload import StepsInPool
 from app.ledger.answers import Answer
@@ -22,9 +21,9 @@ from app.service.releases import make_release
 from app.service.steps import StepsHere
 from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.entropy import operating_system
-from gsh.histogram.errors import InvalidGroups, TooManyGroups
+from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.groups import release_groups
-from gsh.histogram.keys.json_keys import normalised as written
+from gsh.histogram.keys.json_keys import normalised
 from gsh.histogram.noise import Noise
 
 __all__ = ["router"]
@@ -156,8 +155,6 @@ def _release(body: ReleaseRequest, most_groups: int) -> Generator[_Facts, None, 
     groups = body.groups
     if len(groups.keys) > most_groups:
         raise TooManyGroups("/groups", f"must be at most {most_groups} groups; larger tables go to /release/table")
-    if groups.values and isinstance(body.mechanism.aggregates, MuZeroIn):
-        raise InvalidGroups("/mechanism/aggregates", "must have a covariance: mu_0 alone is not enough to draw noise")
     noise = Noise(mechanism)
     certificate = Certificate.of(body, mechanism, noise)
     names = mechanism.column_names
@@ -165,7 +162,7 @@ def _release(body: ReleaseRequest, most_groups: int) -> Generator[_Facts, None, 
     values = {name: pa.array(column, pa.float64()) for name, column in groups.values.items()}
     kept = release_groups(noise, names, groups.keys, counts, values, operating_system, at="/groups/")
     released = GroupsOut(
-        keys=[written(groups.keys[row]) for row in kept.rows],
+        keys=[normalised(groups.keys[row]) for row in kept.rows],
         counts=kept.counts.tolist(),
         values={name: column.tolist() for name, column in zip(names, kept.values, strict=True)},
     )

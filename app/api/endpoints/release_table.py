@@ -15,13 +15,14 @@ from app.api.bodies import BodyLimit
 from app.api.dependencies import AT_ONCE, Services, services_of
 from app.api.idempotency import KEY_HEADER, idempotency_key
 from app.api.json_route import SHORT_BYTES, DeclaredRoute, parsed, received
-from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS, Busy
+from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.schemas.certificate import CASE_STUDY, Certificate
 from app.api.schemas.release import TableRequest
 from app.api.uploads import Upload, receive_upload
 from app.api.workload import in_pool
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
+from app.service.errors import Busy
 from app.service.releases import make_release, release_file
 from app.service.spool import SharedFile, chunks_of, digest_of, in_file_thread, overwrite, read_file, spool
 from gsh.accounting.mechanism import Mechanism

@@ -21,7 +21,6 @@ from app.api.problems.errors import (
 )
 from app.api.problems.handlers import install
 from app.api.problems.kinds import CONNECTION_KINDS, KINDS
-from app.service.errors import Busy, LimitExceeded
 
 __all__ = [
     "ACCESS_PROBLEMS",
@@ -32,13 +31,11 @@ __all__ = [
     "MEDIA_TYPE",
     "PROBLEMS",
     "BudgetProblem",
-    "Busy",
     "ContentTooLarge",
     "InvalidBody",
     "InvalidHeader",
     "InvalidMultipart",
     "InvalidQuery",
-    "LimitExceeded",
     "NotAdmitted",
     "Problem",
     "ProblemError",

@@ -1,17 +1,17 @@
 """Problem documents (RFC 9457): their schemas, and the responses that operations declare."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import SkipJsonSchema
 
 from app.api.problems import kinds
 from app.api.problems.errors import MOST_FAULTS, Fault
 from app.api.problems.kinds import BY_STATUS, Kind
 from app.api.schemas.costs import CostOut, LimitOut
+from app.api.schemas.strict import OrAbsent
 
 __all__ = [
     "ACCESS_PROBLEMS",
@@ -28,12 +28,6 @@ __all__ = [
 MEDIA_TYPE = "application/problem+json"
 
 _Responses = dict[int | str, dict[str, Any]]
-_without_default: Callable[[dict[str, Any]], None] = lambda schema: schema.pop("default", None)  # noqa: E731
-_Place = Annotated[
-    str | SkipJsonSchema[None],
-    Field(default=None, exclude_if=lambda value: value is None, json_schema_extra=_without_default),
-]
-"""Absent or a string, never null."""
 
 
 class ProblemError(BaseModel):
@@ -41,14 +35,16 @@ class ProblemError(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 2, "maxProperties": 2})
 
-    pointer: _Place = Field(
+    pointer: OrAbsent[str] = Field(
         title="JSON Pointer",
         description="The place in the body of this request, as a JSON Pointer; empty for the body itself. In a form, "
         "the place in its part request, or the name of a part.",
         examples=["/mechanism/sigma"],
     )
-    header: _Place = Field(title="Header", description="The name of the request header.", examples=["Idempotency-Key"])
-    parameter: _Place = Field(
+    header: OrAbsent[str] = Field(
+        title="Header", description="The name of the request header.", examples=["Idempotency-Key"]
+    )
+    parameter: OrAbsent[str] = Field(
         title="Parameter",
         description="The name of the path or query parameter; empty for the query itself.",
         examples=["tau_star"],

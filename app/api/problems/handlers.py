@@ -16,6 +16,7 @@ Exception                          500 internal-error
 │   └── LedgerUnavailable          503 ledger-unavailable
 ├── Busy                           503 busy
 ├── DeadlinePassed                 503 deadline-passed
+├── InvalidRequest                 422 invalid-request
 ├── LimitExceeded                  422 limit-exceeded
 ├── MissingIdempotencyKey          422 invalid-request
 ├── InvalidBody                    422 invalid-request, or 400 invalid-json
@@ -57,7 +58,7 @@ from app.ledger.errors import (
     TooManyComparisons,
     UnknownBudget,
 )
-from app.service.errors import Busy, DeadlinePassed, LimitExceeded, MissingIdempotencyKey
+from app.service.errors import Busy, DeadlinePassed, InvalidRequest, LimitExceeded, MissingIdempotencyKey
 from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
 from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
 
@@ -77,6 +78,7 @@ _TABLE: Mapping[type[Exception], Kind] = {
     LedgerUnavailable: kinds.LEDGER_UNAVAILABLE,
     Busy: kinds.BUSY,
     DeadlinePassed: kinds.DEADLINE_PASSED,
+    InvalidRequest: kinds.INVALID_REQUEST,
     LimitExceeded: kinds.LIMIT_EXCEEDED,
     MissingIdempotencyKey: kinds.INVALID_REQUEST,
     InvalidBody: kinds.INVALID_REQUEST,
@@ -88,7 +90,7 @@ _TABLE: Mapping[type[Exception], Kind] = {
 }
 _NOT_LOCAL = {
     "no-keys": "the request came from another address",
-    "host": "the Host header must name it, as localhost does",
+    "host": "the Host header must be a local name, such as localhost",
     "origin": "the Origin header names another host than the Host header",
 }
 
@@ -141,12 +143,14 @@ def _faults(error: Exception) -> Sequence[Fault]:
             ]
         case RequestValidationError():
             return [Fault(*fault) for fault in parameter_faults(error.errors())]
-        case AccountingError() | ReleaseError() | LimitExceeded() | DivisionSettled():
+        case AccountingError() | ReleaseError() | InvalidRequest() | LimitExceeded() | DivisionSettled():
             return [Fault("pointer", *_pointed(error))]
     return []
 
 
-def _pointed(error: AccountingError | ReleaseError | LimitExceeded | DivisionSettled) -> tuple[str, str]:
+def _pointed(
+    error: AccountingError | ReleaseError | InvalidRequest | LimitExceeded | DivisionSettled,
+) -> tuple[str, str]:
     """The pointer and the detail. The core names parameters of the mechanism, and ε and δ next to it."""
     match error:
         case DivisionSettled(names_mechanism=True):

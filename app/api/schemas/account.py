@@ -1,6 +1,6 @@
 """Requests and answers of /account/exact and /account/add-deltas."""
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -29,8 +29,13 @@ __all__ = [
 
 FEWER_COLUMNS = "give fewer columns or vectors, or mu_0"
 
-Accounting = TypeAliasType("Accounting", accountings.AccountingName)
-Binding = TypeAliasType("Binding", accountings.Binding)
+Accounting = TypeAliasType(
+    "Accounting", Annotated[accountings.AccountingName, Field(description="The name of an accounting.")]
+)
+Binding = TypeAliasType(
+    "Binding",
+    Annotated[accountings.Binding, Field(description="Which part decides δ: the noise, the threshold, or both.")],
+)
 
 
 class AccountRequest(Strict):

@@ -1,6 +1,6 @@
 """Requests and answers of /calibrate."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -24,7 +24,9 @@ __all__ = [
     "Solution",
 ]
 
-Parameter = TypeAliasType("Parameter", draft.Parameter)
+Parameter = TypeAliasType(
+    "Parameter", Annotated[draft.Parameter, Field(description="A field of a mechanism that can be solved for.")]
+)
 
 
 class CalibrateRequest(Strict):

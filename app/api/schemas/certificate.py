@@ -64,7 +64,7 @@ class Certificate(Strict):
     )
     released_at: datetime = Field(title="Time", description="When it was made.", examples=["2026-11-16T12:00:00Z"])
     service_version: str = Field(
-        title="Version", description="The version of the service that made it.", examples=["0.1.0"]
+        title="Version", description="The version of the service that made it.", examples=[VERSION]
     )
     accounting: Literal["exact"] = Field(title="Accounting", description="How δ was computed.", examples=["exact"])
     mechanism: MechanismIn = Field(title="Mechanism", description="The mechanism that was run.", examples=[CASE_STUDY])

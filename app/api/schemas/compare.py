@@ -1,18 +1,21 @@
 """Requests and answers of /compare."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from app.api.schemas.case_study import OUTLINE
 from app.api.schemas.mechanism import MechanismIn, OutlineIn
+from app.api.schemas.scalars import Delta, Epsilon
 from app.api.schemas.strict import Strict
 from gsh.accounting.calibration.comparison import ComparedName
 
 __all__ = ["COMPARE_EXAMPLES", "EXPLANATIONS", "CompareAnswer", "CompareRequest", "ComparedOut", "PriceOut"]
 
-ComparedAccounting = TypeAliasType("ComparedAccounting", ComparedName)
+ComparedAccounting = TypeAliasType(
+    "ComparedAccounting", Annotated[ComparedName, Field(description="The name of an accounting in a comparison.")]
+)
 
 EXPLANATIONS: dict[ComparedName, str] = {
     "exact": "δ = max(δ_infinite, δ_gaussian): the smallest σ and the smallest τ*, both at once.",
@@ -30,8 +33,8 @@ class CompareRequest(Strict):
         description="The fields that do not depend on the accounting; each accounting solves for sigma and tau_star.",
         examples=[OUTLINE],
     )
-    epsilon: float = Field(ge=0, title="ε", description="The ε to meet.", examples=[0.349])
-    delta: float = Field(gt=0, lt=1, title="δ", description="The δ to meet.", examples=[1e-5])
+    epsilon: Epsilon = Field(title="ε", description="The ε to meet.", examples=[0.349])
+    delta: Delta = Field(title="δ", description="The δ to meet.", examples=[1e-5])
 
 
 class PriceOut(Strict):

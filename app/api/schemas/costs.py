@@ -21,10 +21,18 @@ from gsh.accounting.composition import (
 )
 from gsh.accounting.numerics.doubles import double_below
 
-__all__ = ["CostOut", "LimitOut", "PromiseOut", "RemainingOut", "SpentOut"]
+__all__ = ["COST_EXAMPLE", "REMAINING_EXAMPLE", "CostOut", "LimitOut", "PromiseOut", "RemainingOut", "SpentOut"]
 
 _MU_SQUARED = 0.010458132016541553
 _HAZARD = 1.0000916429899497e-05
+COST_EXAMPLE = {
+    "releases": 1,
+    "mu_squared": 0.010448747960489898,
+    "hazard": 9.99e-06,
+    "epsilon": 0.27,
+    "delta": 9.99e-06,
+}
+REMAINING_EXAMPLE = {"mu_squared": 0.061, "hazard": 9e-05, "delta": 9e-05}
 
 
 class LimitOut(Strict):

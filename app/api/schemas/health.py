@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from app.api.schemas.strict import Strict
+from app.version import VERSION
 
 __all__ = ["Health", "ProblemType", "ProblemTypes", "Version"]
 
@@ -16,7 +17,7 @@ class Health(Strict):
 class Version(Strict):
     """The versions of the service and of its arithmetic."""
 
-    service: str = Field(title="Service", description="The version of this service.", examples=["0.1.0"])
+    service: str = Field(title="Service", description="The version of this service.", examples=[VERSION])
     python: str = Field(title="Python", description="The version of Python.", examples=["3.11.7"])
     flint: str = Field(title="FLINT", description="The version of the ball arithmetic.", examples=["3.6.0"])
 

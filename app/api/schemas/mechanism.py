@@ -5,34 +5,28 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypeAliasType
 
-from app.api.schemas.case_study import CASE_STUDY
-from app.api.schemas.columns import (
+from app.api.schemas.aggregates import (
     AGGREGATES,
-    MOST_COLUMNS,
     ColumnsIn,
     MuZeroIn,
-    Name,
     NamedColumns,
     RelativeColumnsIn,
 )
-from app.api.schemas.scalars import A_LIST, GroupsPerUser, Sigma, Sigmas, TauStar
+from app.api.schemas.case_study import CASE_STUDY
+from app.api.schemas.scalars import GroupsPerUser, Sigma, Sigmas, TauStar, a_list
 from app.api.schemas.strict import OneOrMany, Strict
+from gsh.accounting import case_study
 from gsh.accounting.calibration.draft import Draft, RelativeAggregates
-from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism, PlainGaussian
+from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian
 
 __all__ = [
-    "MOST_COLUMNS",
     "AnyMechanismIn",
     "DraftIn",
     "GaussianIn",
     "MechanismIn",
     "MechanismOut",
     "Mechanisms",
-    "MuZeroIn",
-    "Name",
-    "OneOrMany",
     "OutlineIn",
-    "Strict",
 ]
 
 B = TypeVar("B", "MechanismIn", "GaussianIn")
@@ -101,10 +95,10 @@ def _bare(mechanism: B) -> B:
 class MechanismIn(Strict):
     """A complete Gaussian sparse histogram mechanism."""
 
-    c_u: int = Field(ge=1, le=MOST_C_U, **C_U)
+    c_u: GroupsPerUser = Field(**C_U)
     tau: int = Field(ge=0, **TAU)
-    tau_star: float = Field(gt=1, **TAU_STAR)
-    sigma: float = Field(gt=0, **SIGMA)
+    tau_star: TauStar = Field(**TAU_STAR)
+    sigma: Sigma = Field(**SIGMA)
     aggregates: Annotated[_Columns | _MuZero, Discriminator(_shape)] | None = Field(
         default=None, exclude_if=lambda value: value is None, **AGGREGATES
     )
@@ -124,8 +118,8 @@ class MechanismIn(Strict):
 class GaussianIn(Strict):
     """Gaussian noise without thresholds, on public groups."""
 
-    c_u: int = Field(ge=1, le=MOST_C_U, **C_U)
-    sigma: float = Field(gt=0, **SIGMA)
+    c_u: GroupsPerUser = Field(**C_U)
+    sigma: Sigma = Field(**SIGMA)
     aggregates: Annotated[_Columns | _MuZero, Discriminator(_shape)] | None = Field(
         default=None, exclude_if=lambda value: value is None, **AGGREGATES
     )
@@ -150,7 +144,7 @@ AnyMechanismIn = Annotated[
     Annotated[MechanismIn, Tag("<threshold>")] | Annotated[GaussianIn, Tag("<plain>")], Discriminator(_thresholded)
 ]
 """A mechanism. Without tau and tau_star it is plain Gaussian noise on public groups."""
-Mechanisms = TypeAliasType("Mechanisms", Annotated[list[AnyMechanismIn], A_LIST])
+Mechanisms = TypeAliasType("Mechanisms", Annotated[list[AnyMechanismIn], a_list("Several mechanisms, in order.")])
 
 
 class DraftIn(Strict):
@@ -207,7 +201,7 @@ class DraftIn(Strict):
 class OutlineIn(Strict):
     """A mechanism before its noise and its threshold are chosen."""
 
-    c_u: int = Field(ge=1, le=MOST_C_U, **C_U)
+    c_u: GroupsPerUser = Field(**C_U)
     tau: int = Field(ge=0, **TAU)
     aggregates: Annotated[_Columns | _RelativeColumns | _MuZero, Discriminator(_draft_shape)] | None = Field(
         default=None, **AGGREGATES
@@ -229,7 +223,7 @@ class MechanismOut(Strict):
     tau_gap: float = Field(
         title="τ* − τ",
         description="Privacy depends on the thresholds through this difference only; rounded down.",
-        examples=[13951],
+        examples=[case_study.CASE_STUDY.tau_gap],
     )
     mu_0: float = Field(
         title="μ₀", description="What the further columns add to μ, per group; rounded up.", examples=[0.0]

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from app.api.schemas.certificate import CASE_STUDY, Certificate, Certified
-from app.api.schemas.mechanism import MOST_COLUMNS, Name, Strict
-from app.ledger.records import BUDGET_ID
+from app.api.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
+from app.api.schemas.strict import Strict
+from app.version import VERSION
 from gsh.histogram.apply import MOST_COUNT
 
 __all__ = ["GroupsIn", "GroupsOut", "Payable", "ReleaseAnswer", "ReleaseRequest", "TableRequest"]
@@ -20,9 +21,8 @@ _EXAMPLE_KEYS = [["a.org", "US"], ["b.org", "FR"]]
 class Payable(Certified):
     """The same, and the budget that pays for it."""
 
-    budget: str | None = Field(
+    budget: BudgetName | None = Field(
         default=None,
-        pattern=BUDGET_ID,
         exclude_if=lambda value: value is None,
         title="Budget",
         description="The budget to charge; needs an Idempotency-Key. Without it nothing is charged.",
@@ -64,10 +64,10 @@ class ReleaseRequest(Payable):
 class TableRequest(Payable):
     """A mechanism, and which columns of the table are what. Those of aggregates/names are the further columns."""
 
-    count_column: Name = Field(
+    count_column: ColumnName = Field(
         title="Count column", description="The column with the true numbers of users; integers.", examples=["users"]
     )
-    key_columns: Annotated[list[Name], Field(min_length=1, max_length=MOST_COLUMNS)] = Field(
+    key_columns: Annotated[list[ColumnName], Field(min_length=1, max_length=MOST_COLUMNS)] = Field(
         title="Key columns",
         description="The columns that together identify a group, in the order to sort by; of any scalar type.",
         examples=[["url", "country"]],
@@ -99,13 +99,13 @@ class ReleaseAnswer(Strict):
         examples=[{"keys": [["a.org", "US"]], "counts": [50173.984375], "values": {}}],
     )
     certificate: Certificate = Field(
-        title="What it costs",
+        title="Certificate",
         description="The certified privacy of this release. It does not depend on the data.",
         examples=[
             {
                 "release_id": "5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10",
                 "released_at": "2026-11-16T12:00:00Z",
-                "service_version": "0.2.0",
+                "service_version": VERSION,
                 "accounting": "exact",
                 "mechanism": CASE_STUDY,
                 "mu_0": 0.0,

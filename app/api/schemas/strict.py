@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic.json_schema import SkipJsonSchema
 
 from app.api.validation_errors import NUMBER, NUMBERS
 
-__all__ = ["OneOrMany", "Strict"]
+__all__ = ["OneOrMany", "OrAbsent", "Strict"]
 
 
 class Strict(BaseModel):
@@ -30,3 +31,15 @@ OneOrMany = Annotated[
     Discriminator(_one_or_many),
 ]
 """One value, or a list of values (a curve); errors point at the value."""
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+Value = TypeVar("Value")
+OrAbsent = Annotated[
+    Value | SkipJsonSchema[None],
+    Field(default=None, exclude_if=lambda value: value is None, json_schema_extra=_without_default),
+]
+"""A field of an answer that may be absent, and is never null."""

@@ -13,11 +13,10 @@ from gsh.accounting.calibration.draft import RelativeAggregates
 from gsh.accounting.covariance import is_diagonal
 from gsh.accounting.mechanism import Aggregates
 
-__all__ = ["MOST_COLUMNS", "ColumnsIn", "MuZeroIn", "Name", "NamedColumns", "RelativeColumnsIn"]
+__all__ = ["AGGREGATES", "ColumnsIn", "MuZeroIn", "NamedColumns", "RelativeColumnsIn"]
 
-Name = ColumnName
 Square = Annotated[list[Row], Field(min_length=1, max_length=MOST_COLUMNS)]
-Names = Annotated[list[Name], Field(min_length=1, max_length=MOST_COLUMNS)]
+Names = Annotated[list[ColumnName], Field(min_length=1, max_length=MOST_COLUMNS)]
 
 
 class BoxIn(Strict):

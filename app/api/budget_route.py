@@ -1,0 +1,56 @@
+"""What the operations of one budget share: its name in the path, JSON bodies, access and problems."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter, ValidationError
+
+from app.api.auth import needs
+from app.api.dependencies import Services, services_of
+from app.api.json_route import JsonRoute, parsed_body
+from app.api.problems import BUDGET_PROBLEMS, PROBLEMS
+from app.api.schemas.account import FEWER_COLUMNS
+from app.api.schemas.mechanism import GaussianIn, MechanismIn
+from app.api.schemas.scalars import BudgetName
+from app.service.work_bounds import check_work
+from gsh.accounting.composition import Release
+
+__all__ = ["BUDGET_NOT_FOUND", "READS", "READ_PROBLEMS", "BudgetInPath", "BudgetRoute", "posted_release"]
+
+BUDGET_NOT_FOUND: dict[int | str, dict[str, Any]] = {404: BUDGET_PROBLEMS[404]}
+READ_PROBLEMS: dict[int | str, dict[str, Any]] = {status: PROBLEMS[status] for status in (422, 500, 503)}
+READS = [needs("release", "admin", budget="id")]
+
+BudgetInPath = Annotated[
+    BudgetName,
+    Path(
+        title="Budget",
+        description="The name of the budget: at most 100 letters, digits, dots, dashes and underscores.",
+        openapi_examples={"web": {"value": "web"}},
+    ),
+]
+_NAME: TypeAdapter[str] = TypeAdapter(BudgetName)
+
+
+class BudgetRoute(JsonRoute):
+    """A JSON body, and the name of a budget in the path."""
+
+    async def answer(self, request: Request, content: bytes) -> bytes:
+        try:
+            name = _NAME.validate_python(request.path_params["id"])
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_input=False)
+            raise RequestValidationError([each | {"loc": ("path", "id")} for each in found]) from None
+        request.state.content = content  # a charge that is sent again is recognised by its bytes
+        answer = await self.endpoint(
+            request, name, await parsed_body(request, self._model, content, services_of(request).accounting)
+        )
+        return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
+
+
+async def posted_release(request: Request, services: Services, schema: MechanismIn | GaussianIn) -> Release:
+    """The release of a posted mechanism, after a check of its work."""
+    check_work(services.settings.max_work, "/mechanism/aggregates", schema.work, FEWER_COLUMNS)
+    release: Release = await services.to_domain(request, schema, services.accounting)
+    return release
