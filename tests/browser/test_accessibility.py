@@ -48,6 +48,15 @@ def test_axe_finds_no_fault_in_the_reference(visit: Visit) -> None:
     assert faults(visit) == []
 
 
+@pytest.mark.parametrize("path", ["/problems", "/problems/budget-exceeded"])
+@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
+def test_axe_finds_no_fault_in_the_problems(visit: Visit, path: str) -> None:
+    visit.page.goto(f"{visit.url}{path}")
+    visit.page.locator("#theme[aria-label]").wait_for()  # the script of the header has run
+
+    assert faults(visit) == []
+
+
 def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
     """The focused element always has an outline."""
     visit.open()
