@@ -54,7 +54,7 @@ def test_swagger_executes_within_its_prefix(behind_a_proxy: Visit) -> None:
 def test_links_between_the_pages_stay_within_their_prefix(behind_a_proxy: Visit) -> None:
     page: Page = behind_a_proxy.page
     page.goto(f"{PREFIX}/reference")
-    page.get_by_role("link", name="What other accountings would ask").click()
+    page.get_by_role("link", name="What other accountings need").click()
     expect(page).to_have_url(f"{PREFIX}/reference#compare")
     page.get_by_role("link", name="Sparse histogram").click()
 
