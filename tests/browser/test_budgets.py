@@ -227,6 +227,7 @@ def test_the_history_is_read_page_by_page_and_verified(visit: Visit, platform: P
     expect(page.get_by_role("button", name="Older entries")).to_be_hidden()
     expect(rows.first).to_contain_text("C_u\u00a01, σ\u00a05000, no threshold")
     expect(rows.nth(20)).to_contain_text("C_u\u00a051914, σ\u00a02229, τ\u00a01, τ*\u00a013955")
+    expect(rows.nth(20).locator(".key")).to_have_text(f"{name}-week-1")
     expect(rows.last).to_contain_text("Created: ε\u00a01, δ\u00a01e-4")
     page.get_by_role("button", name="Verify the history").click()
     expect(page.locator("#verified")).to_have_text(
