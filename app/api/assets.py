@@ -41,7 +41,7 @@ class Content(NamedTuple):
 
     def response(self, scope: Scope, headers: Mapping[str, str]) -> Response:
         """The content, compressed if the client accepts that, or 304 if the client has it already."""
-        sent = {**headers, "ETag": self.etag, "Vary": "Accept-Encoding"}
+        sent = {"Vary": "Accept-Encoding", **headers, "ETag": self.etag}
         asked = Headers(scope=scope)
         if asked.get("if-none-match") == self.etag:
             return Response(status_code=304, headers=sent)

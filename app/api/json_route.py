@@ -81,7 +81,8 @@ def parsed(model: type[M], content: bytes) -> M:
     try:
         return model.model_validate_json(content)
     except ValidationError as error:
-        invalid = InvalidBody.of(error.errors(include_url=False, include_input=False))
+        found = error.errors(include_url=False, include_input=False)
+        invalid = InvalidBody.of(found, has_groups="groups" in model.model_fields)
     raise invalid  # outside of the handler: there it would keep pydantic's error, and with it the body
 
 

@@ -8,6 +8,7 @@ import asyncio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.bodies import Body
+from app.api.page_headers import COMMON_HEADERS
 from app.api.problems import problem_response
 
 __all__ = ["SAFE_HEADERS", "GuardMiddleware"]
@@ -15,9 +16,7 @@ __all__ = ["SAFE_HEADERS", "GuardMiddleware"]
 # For responses that are not pages. Pages have their own policy, which allows their scripts.
 SAFE_HEADERS = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
+    *((name.lower().encode(), value.encode()) for name, value in COMMON_HEADERS.items()),
 ]
 _CLOSE = (b"connection", b"close")
 

@@ -1,8 +1,15 @@
-"""Security headers of pages: a page loads from this service alone."""
+"""Security headers: those of every response, and those of pages. A page loads from this service alone."""
 
 from collections.abc import Mapping
 
-__all__ = ["page_headers"]
+__all__ = ["COMMON_HEADERS", "page_headers"]
+
+COMMON_HEADERS: Mapping[str, str] = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",  # the URL contains the parameters
+}
+"""The same for pages and for all other responses."""
 
 
 def page_headers(**allowed: str) -> Mapping[str, str]:
@@ -11,9 +18,7 @@ def page_headers(**allowed: str) -> Mapping[str, str]:
     policy |= {name.replace("_", "-"): source for name, source in allowed.items()}
     return {
         "Content-Security-Policy": "; ".join(f"{name} {source}" for name, source in policy.items()),
-        "X-Content-Type-Options": "nosniff",
-        "X-Frame-Options": "DENY",
-        "Referrer-Policy": "no-referrer",  # the URL contains the parameters
+        **COMMON_HEADERS,
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
         "Permissions-Policy": "camera=(), geolocation=(), microphone=()",

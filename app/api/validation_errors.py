@@ -46,20 +46,20 @@ _GROUPS = {
     "counts": "must be integers from 0 to 2^53",
     "values": "must be lists of finite numbers, one for each of aggregates/names",
 }
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_PLAIN_NAME = re.compile(r"(?!gsh_)[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
 def is_plain(name: str) -> bool:
-    """Whether the name of an unknown field or parameter may stand in an answer: it is short, and an identifier."""
+    """Whether an answer may repeat the name of an unknown field or parameter: a short identifier, and no access key."""
     return _PLAIN_NAME.fullmatch(name) is not None
 
 
-def body_faults(errors: Sequence[Any]) -> Iterator[tuple[str, str]]:
+def body_faults(errors: Sequence[Any], *, has_groups: bool) -> Iterator[tuple[str, str]]:
     """The (pointer, detail) of each error in a body."""
     for error in errors:
         location, kind, context = list(error["loc"]), error["type"], error.get("ctx", {})
         if kind == "extra_forbidden":
-            yield _unknown_field(location)
+            yield _unknown_field(location, has_groups)
             continue
         if kind in {"union_tag_invalid", "union_tag_not_found"} and context["discriminator"] == "'kind'":
             location.append("kind")
@@ -87,9 +87,9 @@ def _detail(kind: str, context: Mapping[str, Any]) -> str:
     return _DETAILS.get(kind, "is not valid").format_map(context)
 
 
-def _unknown_field(location: list[str | int]) -> tuple[str, str]:
-    """The field by its name. A name inside of the groups is not repeated: it may be a group key."""
-    may_be_group_key = location[0] == "groups" and len(location) > 1
+def _unknown_field(location: list[str | int], has_groups: bool) -> tuple[str, str]:
+    """The field by its name. A name in the groups, or in their place, is not repeated: it may be a group key."""
+    may_be_group_key = location[0] == "groups" or (has_groups and len(location) == 1)
     if not may_be_group_key and is_plain(str(location[-1])):
         return _pointer(location), "is not a field of this object"
     return _pointer(location[:-1]), "has a field that is not part of this object"

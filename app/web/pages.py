@@ -1,6 +1,6 @@
 """The HTML of the pages: one skeleton with the header, filled in with the parts of each page.
 
-Every URL is relative, so that the pages work under a path prefix.
+Every URL is relative, so that the pages work under a path prefix. In a page below a folder, each starts with ``../``.
 """
 
 from html import escape
@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
-__all__ = ["PAGES", "Page", "html"]
+__all__ = ["PAGES", "PROBLEMS_PAGE", "Page", "html"]
 
 _FOLDER = Path(__file__).parent
 _HEADER = ("web/shared/tokens.css", "web/shared/header.css")
@@ -17,7 +17,7 @@ _PANELS = (*_TEXT, "web/shared/components.css")
 
 
 class Page(NamedTuple):
-    """One page. ``name`` is its folder here, and the name of its main script in that folder."""
+    """One page. ``name`` is its folder here, and the name of its main script in that folder, if it has one."""
 
     name: str
     path: str
@@ -26,6 +26,7 @@ class Page(NamedTuple):
     description: str
     main: str
     styles: tuple[str, ...]
+    has_script: bool = True
 
 
 PAGES = (
@@ -69,23 +70,41 @@ PAGES = (
 )
 
 
-def html(page: Page) -> str:
-    """The whole page: the skeleton, the header that marks this page as the current one, and the page's body."""
+PROBLEMS_PAGE = Page(
+    name="problems",
+    path="problems",
+    link="",
+    title="Problems · Gaussian sparse histogram",
+    description="Every kind of problem that the service can answer with.",
+    main="problems",
+    styles=(*_TEXT, "web/problems/problems.css"),
+    has_script=False,
+)
+"""The list of problems. It has no file: the service makes its body, and those of the pages below it."""
+
+
+def html(page: Page, body: str | None = None) -> str:
+    """The whole page: the skeleton, the header that marks this page as the current one, and the page's body.
+
+    The body is the file ``page.html`` of the page's folder, unless it is given.
+    """
+    root = "../" * page.path.count("/")
     skeleton = Template((_FOLDER / "shared" / "page.html").read_text(encoding="utf-8"))
     return skeleton.substitute(
+        root=root,
         title=escape(page.title),
         description=escape(page.description),
-        styles="\n    ".join(f'<link rel="stylesheet" href="{style}">' for style in page.styles),
-        script=f"web/{page.name}/{page.name}.js",
+        styles="\n    ".join(f'<link rel="stylesheet" href="{root}{style}">' for style in page.styles),
+        then=f' data-then="{root}web/{page.name}/{page.name}.js"' if page.has_script else "",
         main=page.main,
-        home=_current(page.path == "."),
-        links="\n        ".join(_link(other, page) for other in PAGES if other.link),
-        body=(_FOLDER / page.name / "page.html").read_text(encoding="utf-8").rstrip(),
+        home=f'href="{root or "."}"{_current(page.path == ".")}',
+        links="\n        ".join(
+            f'<a href="{root}{other.path}"{_current(other is page)}>{escape(other.link)}</a>'
+            for other in PAGES
+            if other.link
+        ),
+        body=(_FOLDER / page.name / "page.html").read_text(encoding="utf-8").rstrip() if body is None else body,
     )
-
-
-def _link(to: Page, page: Page) -> str:
-    return f'<a href="{to.path}"{_current(to is page)}>{escape(to.link)}</a>'
 
 
 def _current(is_current: bool) -> str:

@@ -54,9 +54,12 @@ def real(pointer: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, float | int | np.floating | np.integer):
         raise InvalidParameter(pointer, f"must be a number, not {_kind(value)}")
     try:
-        return float(value)
+        double = float(value)
     except OverflowError:
         raise InvalidParameter(pointer, "must be in the range of doubles") from None
+    if double != value and value == value:  # noqa: PLR0124 - NaN is refused by the core, with the bound
+        raise InvalidParameter(pointer, "must be a double: rounding it could make it less private")
+    return double
 
 
 def is_several(value: object) -> bool:

@@ -191,7 +191,7 @@ def _keys(keys: Any) -> Sequence[Any]:
         keys = keys.tolist()
     for to_list in ("to_pylist", "to_list"):  # of Arrow, pandas and polars
         keys = getattr(keys, to_list, lambda keys=keys: keys)()
-    if isinstance(keys, str | bytes) or not isinstance(keys, Sequence):
+    if isinstance(keys, str | bytes | bytearray | memoryview) or not isinstance(keys, Sequence):
         raise InvalidGroups("keys", "must be a list or an array")
     if set(map(type, keys)) <= {str, int, float}:
         return keys

@@ -1,6 +1,7 @@
 """The page of each problem type, and the place in each error."""
 
 import re
+from html import escape
 from html.parser import HTMLParser
 from typing import Any
 
@@ -20,14 +21,14 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
 class Page(HTMLParser):
-    """The links, tags and text of a page."""
+    """The links, tags and text of a page's main part."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.links: list[str] = []
         self.tags: list[str] = []
         self.text = ""
-        self.feed(html)
+        self.feed(html[html.index("<main") : html.index("</main>")])
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
@@ -62,18 +63,33 @@ def test_every_problem_type_has_an_explanation_and_advice(client: Client, name: 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_browser_gets_a_page_without_scripts(client: Client, name: str) -> None:
+def test_a_browser_gets_a_page(client: Client, name: str) -> None:
     (kind,) = (each for each in KINDS if each.name == name)
 
     response = client.request("GET", f"/problems/{name}", headers={"accept": BROWSER})
 
     assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert f"<title>{escape(kind.title)} · " in response.text
     page = Page(response.text)
     assert kind.title in page.text
     assert kind.what_happened in page.text
     assert kind.what_to_do in page.text
     assert page.tags.count("h1") == page.tags.count("main") == 1
     assert "script" not in page.tags
+
+
+@pytest.mark.parametrize("path", ["/problems", "/problems/busy"])
+def test_a_cache_keeps_the_page_and_the_json_apart(client: Client, path: str) -> None:
+    """Also when the page has not changed."""
+    page = client.request("GET", path, headers={"accept": BROWSER})
+    known = {"if-none-match": page.headers["etag"]}
+    again = client.request("GET", path, headers={"accept": BROWSER} | known)
+    program = client.request("GET", path, headers={"accept": "application/json"} | known)
+
+    assert (again.status_code, again.content) == (304, b"")
+    assert (program.status_code, program.headers["content-type"]) == (200, "application/json")
+    for response in (page, again, program):
+        assert "Accept" in response.headers["vary"].split(", ")
 
 
 @pytest.mark.parametrize("path", ["/problems", "/problems/busy"])
@@ -85,7 +101,7 @@ def test_the_pages_have_the_security_headers_of_all_pages(client: Client, path: 
     policy = headers["content-security-policy"]
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
-    assert "script-src" not in policy
+    assert "sha256" not in policy
     for name in ("x-content-type-options", "x-frame-options", "referrer-policy", "cross-origin-opener-policy"):
         assert headers[name] == others[name]
 
@@ -190,3 +206,10 @@ def test_a_name_inside_of_the_groups_is_not_repeated(client: Client) -> None:
         "/groups": "has a field that is not part of this object"
     }
     assert not re.search("alice", response.text)
+
+
+def test_only_the_beginning_of_accept_is_read(client: Client) -> None:
+    """A long header would stall the event loop."""
+    response = client.request("GET", "/problems", headers={"accept": "," * 1000 + "text/html"})
+
+    assert response.headers["content-type"] == "application/json"

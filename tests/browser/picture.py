@@ -7,12 +7,11 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from gsh.accounting.case_study import WHOLE
 from tests.api.process import ROOT, Service
 from tests.browser.chromium import launch
+from tests.browser.weekly import WEEKLY
 
 FIGURES = ROOT / "docs" / "figures"
-WEEKLY = {name: int(getattr(WHOLE, name)) for name in ("c_u", "tau", "tau_star", "sigma")}
 VISITS = 9
 
 

@@ -43,7 +43,16 @@ def test_axe_finds_no_fault_in_the_explorer(visit: Visit) -> None:
 @pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
 def test_axe_finds_no_fault_in_the_reference(visit: Visit) -> None:
     visit.page.goto(f"{visit.url}/reference")
-    visit.page.get_by_role("heading", name="What other accountings would ask").wait_for()
+    visit.page.get_by_role("heading", name="What other accountings need").wait_for()
+
+    assert faults(visit) == []
+
+
+@pytest.mark.parametrize("path", ["/problems", "/problems/budget-exceeded"])
+@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
+def test_axe_finds_no_fault_in_the_problems(visit: Visit, path: str) -> None:
+    visit.page.goto(f"{visit.url}{path}")
+    visit.page.locator("#theme[aria-label]").wait_for()  # the script of the header has run
 
     assert faults(visit) == []
 

@@ -101,4 +101,4 @@ def test_the_reference_follows_references_to_numbers_and_names(visit: Visit) -> 
 def test_a_link_into_the_reference_leads_there(visit: Visit) -> None:
     visit.page.goto(f"{visit.url}/reference#compare")
 
-    expect(visit.page.get_by_role("heading", name="What other accountings would ask")).to_be_in_viewport()
+    expect(visit.page.get_by_role("heading", name="What other accountings need")).to_be_in_viewport()

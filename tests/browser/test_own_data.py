@@ -7,6 +7,7 @@ import mpmath
 import pytest
 from playwright.sync_api import expect
 
+from gsh.accounting.mechanism import effective_tau
 from tests.browser.visits import Visit
 
 SIGMA, TAU_STAR = 2228.482632459166, 13951.051328063842
@@ -130,6 +131,17 @@ def test_the_error_of_a_published_count_is_that_of_noise_that_passed(case_study:
     for error, quantile in zip(errors, (0.025, 0.5, 0.975), strict=True):
         assert error >= TAU_STAR - n - 1e-6
         assert float((mpmath.ncdf(error / SIGMA) - below) / (1 - below)) == pytest.approx(quantile, abs=1e-9)
+
+
+def test_a_tau_of_zero_acts_as_one(case_study: Visit) -> None:
+    """Empty groups are never listed. A typed τ keeps its digits."""
+    assert module(case_study, "effective-tau", "argument.map(it.effectiveTau)", [0, 1, 20, "0", "2.0"]) == [
+        *(effective_tau(tau) for tau in (0, 1, 20)),
+        1,
+        "2.0",
+    ]
+    empty = [0, {"tau": 0, "tau_star": -25.0, "sigma": 10.0}]
+    assert module(case_study, "normal-distribution", "it.keepProbability(...argument)", empty) == 0
 
 
 def test_groups_below_tau_are_never_kept(case_study: Visit) -> None:

@@ -54,9 +54,30 @@ def test_swagger_executes_within_its_prefix(behind_a_proxy: Visit) -> None:
 def test_links_between_the_pages_stay_within_their_prefix(behind_a_proxy: Visit) -> None:
     page: Page = behind_a_proxy.page
     page.goto(f"{PREFIX}/reference")
-    page.get_by_role("link", name="What other accountings would ask").click()
+    page.get_by_role("link", name="What other accountings need").click()
     expect(page).to_have_url(f"{PREFIX}/reference#compare")
     page.get_by_role("link", name="Sparse histogram").click()
 
     expect(page).to_have_url(f"{PREFIX}/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1")
     page.locator("#plots[data-drawn]").wait_for()
+
+
+def test_the_problems_stay_within_their_prefix(behind_a_proxy: Visit) -> None:
+    """The page of one problem is a level deeper than the other pages."""
+    page: Page = behind_a_proxy.page
+    page.goto(f"{PREFIX}/reference")
+    page.get_by_role("link", name="problems", exact=True).click()
+    page.get_by_role("link", name="Budget exceeded").click()
+    expect(page).to_have_url(f"{PREFIX}/problems/budget-exceeded")
+    expect(page.get_by_role("heading", name="Budget exceeded")).to_be_visible()
+    page.get_by_role("button", name="Theme: auto").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    page.get_by_role("link", name="All problems").click()
+    expect(page).to_have_url(f"{PREFIX}/problems")
+    expect(page.get_by_role("button", name="Theme: light")).to_be_visible()  # remembered
+    page.evaluate("localStorage.clear()")
+
+    page.go_back()
+    page.get_by_role("link", name="Sparse histogram").click()
+    page.locator("#plots[data-drawn]").wait_for()
+    assert page.url.startswith(f"{PREFIX}/?")

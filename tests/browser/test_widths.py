@@ -10,6 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
+from app.api.problems import KINDS
 from tests.browser.visits import Visit
 
 WIDTHS = (320, 375, 700, 1280)  # ascending: a plot follows its card with a delay, and a narrow plot fits a wide card
@@ -94,7 +95,7 @@ def budgets(visit: Visit) -> None:
             mechanism = {"c_u": 1, "sigma": 123456.12345678901} if number else HUGE
             body = {"mechanism": mechanism}
             platform.post(f"/budgets/{LONG_NAME}/charges", json=body, headers=headers)
-    page.goto(f"{visit.url}/ledger?budget={LONG_NAME}&times=3&c_u=51914&tau=1&tau_star=13952&sigma=2229&mu_0=0.001")
+    page.goto(f"{visit.url}/ledger?budget={LONG_NAME}&times=3&c_u=51914&tau=1&tau_star=13955&sigma=2229&mu_0=0.001")
     page.locator("#budget[aria-busy=false]").wait_for()
     page.locator("#verdict[aria-busy=false]").wait_for()
     open_everything(visit)
@@ -146,6 +147,17 @@ def swagger(visit: Visit) -> None:
     page.locator(".live-responses-table").first.wait_for()
 
 
+def problems(visit: Visit) -> None:
+    visit.page.goto(f"{visit.url}/problems")
+    visit.page.locator("#theme[aria-label]").wait_for()
+
+
+def one_problem(visit: Visit) -> None:
+    """The one with the longest name."""
+    visit.page.goto(f"{visit.url}{max((kind.type for kind in KINDS), key=len)}")
+    visit.page.locator("#theme[aria-label]").wait_for()
+
+
 STATES: dict[str, Callable[[Visit], None]] = {
     each.__name__.replace("_", " "): each
     for each in (
@@ -158,6 +170,8 @@ STATES: dict[str, Callable[[Visit], None]] = {
         locked_budgets,
         reference,
         swagger,
+        problems,
+        one_problem,
     )
 }
 

@@ -270,3 +270,20 @@ def test_a_table_of_too_many_groups_is_refused() -> None:
 
     with pytest.raises(gsh.TooManyGroups, match=r"^table: must have fewer than 2\^31 groups"):
         gsh.release(COUNTS_ONLY, table, key_columns=["key"], count_column="users")
+
+
+@pytest.mark.parametrize("keys", [["secret\ud800", "b"], ["secret\ud800", 1], [["a", "secret\udfff"], ["b", "c"]]])
+def test_a_string_that_is_not_unicode_is_refused_without_its_text(keys: list[Any]) -> None:
+    """Python's own error would carry the whole group key."""
+    with pytest.raises(gsh.InvalidGroups, match="must be valid Unicode") as raised:
+        gsh.release(COUNTS_ONLY, keys=keys, counts=[1, 2000])
+
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None
+    assert "secret" not in repr(raised.value)
+
+
+@pytest.mark.parametrize("keys", [b"ab", bytearray(b"ab"), memoryview(b"ab"), "ab"])
+def test_bytes_and_strings_are_not_lists_of_group_keys(keys: Any) -> None:
+    with pytest.raises(gsh.InvalidGroups, match="keys: must be a list or an array"):
+        gsh.release(COUNTS_ONLY, keys=keys, counts=[1, 2])

@@ -221,3 +221,10 @@ def test_every_error_is_an_error_of_the_library() -> None:
     assert all(issubclass(kind, gsh.Error) for kind in [*tree, gsh.TooManyGroups])
     assert str(gsh.InvalidGroups("/groups/keys", "must be unique")) == "groups/keys: must be unique"
     assert str(pickle.loads(pickle.dumps(gsh.InvalidParameter("sigma", "must be so")))) == "sigma: must be so"
+
+
+@pytest.mark.parametrize("bound", [2**53 + 1, np.longdouble(1) + np.longdouble(2) ** -60])
+def test_a_number_that_is_not_a_double_is_refused(bound: Any) -> None:
+    """Rounded down, a bound on the sensitivity would promise too much."""
+    with pytest.raises(gsh.InvalidParameter, match="must be a double"):
+        gsh.l2(bound)

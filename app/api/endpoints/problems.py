@@ -1,35 +1,31 @@
 """GET /problems and GET /problems/{name}: what each kind of problem means, and what to do about it.
 
-A browser gets a page without scripts. Its one style sheet is inline, and allowed by its hash. Links are relative, so
-that they work behind a path prefix.
+A browser gets a page with the header and the theme of all pages; a program gets JSON.
 """
 
-import base64
-import hashlib
 from html import escape
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
 from starlette.exceptions import HTTPException
 
+from app.api.assets import Content
 from app.api.auth import PUBLIC
 from app.api.json_route import DeclaredRoute
 from app.api.page_headers import page_headers
 from app.api.problems import KINDS, PROBLEMS, Problem
 from app.api.problems.kinds import NOT_FOUND, Kind
 from app.api.schemas.health import ProblemType, ProblemTypes
+from app.web.pages import PROBLEMS_PAGE, html
 
 __all__ = ["router"]
 
-_STYLE = """
-:root { color-scheme: light dark; font: 1.0625rem/1.55 system-ui, sans-serif; }
-body { max-width: 42rem; margin: 3rem auto; padding: 0 1.25rem; }
-h1 { font-size: 1.6rem; line-height: 1.25; }
-h2 { font-size: 1.1rem; margin-top: 2rem; }
-dt { margin-top: 1rem; }
-"""
-_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-_HEADERS = {**page_headers(style_src=f"'sha256-{_STYLE_HASH}'"), "Vary": "Accept"}
+# Both forms have the same URL, so caches must keep them apart.
+_HEADERS = {
+    **page_headers(script_src="'self'", style_src="'self'", img_src="'self'"),
+    "Vary": "Accept, Accept-Encoding",
+}
+_MOST_ACCEPT = 1000  # characters of Accept that are read; a longer one would stall the event loop
 _BY_NAME = {kind.name: kind for kind in KINDS}
 _PAGE: dict[int | str, dict[str, Any]] = {
     200: {"description": "A page for a browser.", "content": {"text/html": {"schema": {"type": "string"}}}}
@@ -48,7 +44,7 @@ router = APIRouter(
 async def list_problems(request: Request, response: Response) -> ProblemTypes:
     """Every type of problem that the service can answer with: HTML for a browser, JSON otherwise."""
     if _prefers_html(request):
-        return _page("Problems", _list_of_kinds())  # type: ignore[return-value]
+        return _LIST.response(request.scope, _HEADERS)  # type: ignore[return-value]
     response.headers["Vary"] = "Accept"
     return ProblemTypes(problems=[_described(kind) for kind in KINDS])
 
@@ -76,7 +72,7 @@ async def get_problem(
     if kind is None:
         raise HTTPException(404)
     if _prefers_html(request):
-        return _page(kind.title, _one_kind(kind))  # type: ignore[return-value]
+        return _PAGES[kind].response(request.scope, _HEADERS)  # type: ignore[return-value]
     response.headers["Vary"] = "Accept"
     return _described(kind)
 
@@ -94,7 +90,8 @@ def _described(kind: Kind) -> ProblemType:
 def _prefers_html(request: Request) -> bool:
     """Whether Accept names HTML, with a higher weight than JSON. Browsers name HTML; programs rarely do."""
     weights = {"text/html": 0.0, "application/json": 0.0}
-    for accepted in ",".join(request.headers.getlist("accept")).split(","):
+    accept = ",".join(request.headers.getlist("accept"))
+    for accepted in accept[:_MOST_ACCEPT].split(","):
         media_type, *parameters = (part.strip().lower() for part in accepted.split(";"))
         if media_type in weights:
             weights[media_type] = _weight(parameters)
@@ -109,29 +106,34 @@ def _weight(parameters: list[str]) -> float:
         return 0.0
 
 
-def _page(title: str, main: str) -> Response:
-    content = (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<main>\n<h1>{escape(title)}</h1>\n{main}</main>\n</body>\n</html>\n"
-    )
-    return Response(content, 200, _HEADERS, media_type="text/html")
-
-
 def _list_of_kinds() -> str:
     rows = (
-        f'<dt><a href="problems/{kind.name}">{escape(kind.title)}</a> ({kind.status})</dt>\n'
+        f'<dt><a href="problems/{kind.name}">{escape(kind.title)}</a> <span class="status">{kind.status}</span></dt>\n'
         f"<dd>{escape(kind.what_happened)}</dd>\n"
         for kind in KINDS
     )
-    return f"<p>The service answers every error with one of these problems.</p>\n<dl>\n{''.join(rows)}</dl>\n"
+    lead = "<h1>Problems</h1>\n<p>The service answers every error with one of these problems.</p>"
+    return html(PROBLEMS_PAGE, _main(f"{lead}\n<dl>\n{''.join(rows)}</dl>"))
 
 
 def _one_kind(kind: Kind) -> str:
-    return (
+    page = PROBLEMS_PAGE._replace(
+        path=kind.type.removeprefix("/"),
+        title=f"{kind.title} · {PROBLEMS_PAGE.title}",
+        description=kind.what_happened,
+    )
+    main = (
+        f'<p><a href="../problems">All problems</a></p>\n<h1>{escape(kind.title)}</h1>\n'
         f"<p>HTTP status {kind.status}, type <code>{kind.type}</code></p>\n"
         f"<h2>What happened</h2>\n<p>{escape(kind.what_happened)}</p>\n"
-        f"<h2>What to do</h2>\n<p>{escape(kind.what_to_do)}</p>\n"
-        '<p><a href="../problems">All problems</a></p>\n'
+        f"<h2>What to do</h2>\n<p>{escape(kind.what_to_do)}</p>"
     )
+    return html(page, _main(main))
+
+
+def _main(content: str) -> str:
+    return f'<main id="{PROBLEMS_PAGE.main}" tabindex="-1">\n{content}\n</main>'
+
+
+_LIST = Content.of(_list_of_kinds().encode(), "text/html")
+_PAGES = {kind: Content.of(_one_kind(kind).encode(), "text/html") for kind in KINDS}

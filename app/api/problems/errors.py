@@ -44,11 +44,11 @@ class InvalidBody(Exception):
         self.is_json = is_json
 
     @classmethod
-    def of(cls, found: Sequence[Any]) -> Self:
+    def of(cls, found: Sequence[Any], *, has_groups: bool) -> Self:
         """From pydantic's errors; the first fifty are kept."""
         if any(each["type"] == "json_invalid" for each in found):
             return cls((), 0, is_json=False)
-        errors = tuple(dict.fromkeys(body_faults(found)))
+        errors = tuple(dict.fromkeys(body_faults(found, has_groups=has_groups)))
         return cls(errors[:MOST_FAULTS], len(errors), is_json=True)
 
 

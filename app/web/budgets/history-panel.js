@@ -69,8 +69,9 @@ function row({ number, kind, at, details, hash }) {
   return element("tr", { "data-kind": kind }, head, ...cells.map((cell) => element("td", {}, cell)));
 }
 
-function chargeCells({ release, mu_squared, hazard, key = "" }) {
-  const shownKey = element("span", { class: "key", title: key ?? "" }, key ?? "");
+function chargeCells({ release, mu_squared, hazard, idempotency_key }) {
+  const key = idempotency_key ?? ""; // only access keys with the scope admin see it
+  const shownKey = element("span", { class: "key", title: key }, key);
   return [releaseText(release), amount(mu_squared), amount(hazard), shownKey];
 }
 

@@ -1,5 +1,6 @@
 // The plan: how many releases like the planned one fit, and the smallest noise for the remaining budget.
 
+import { OUTLINE, WHOLE } from "../shared/case-study.js";
 import { offerCopy } from "../shared/copy-button.js";
 import { curlCommand } from "../shared/curl-command.js";
 import { byId, element } from "../shared/dom.js";
@@ -16,7 +17,6 @@ const FIELDS = {
   mu_0: { symbol: "μ₀", label: "Additional columns" },
   times: { symbol: "k", label: "Times" },
 };
-const CASE_STUDY = { c_u: "51914", tau: "1", tau_star: "13952", sigma: "2229" };
 const MOST_TIMES = 1000; // the service's limit for a batch; one more, and the service says so
 const ENDLESS = 1e18;
 const NO_TIMES = problemWith("times", "must be an integer, at least 1");
@@ -24,7 +24,7 @@ const PAUSE_MS = 200;
 
 /** The plan in a link, or the paper's case study once. */
 export function planOf(query) {
-  const defaults = ["c_u", "sigma"].some((name) => query.has(name)) ? {} : CASE_STUDY;
+  const defaults = ["c_u", "sigma"].some((name) => query.has(name)) ? {} : { ...OUTLINE, ...WHOLE };
   const texts = Object.keys(FIELDS).map((name) => [name, query.get(name) ?? defaults[name] ?? ""]);
   const plan = Object.fromEntries(texts);
   return { ...plan, times: plan.times || "1" };

@@ -2,6 +2,7 @@
 
 import { address, curlCommand } from "../shared/curl-command.js";
 import { encode } from "../shared/service.js";
+import { effectiveTau } from "./effective-tau.js";
 
 export const SNIPPETS = {
   curl: {
@@ -68,7 +69,7 @@ WITH per_user AS (  -- one record per user and group
     FROM ranked
     WHERE _place <= ${c_u}  -- C_u: at most this many groups per user, chosen at random
     GROUP BY _url, _country
-    HAVING COUNT(*) >= ${Number(tau) >= 1 ? tau : 1}  -- τ
+    HAVING COUNT(*) >= ${effectiveTau(tau)}  -- τ
 ), noisy AS (
     SELECT _url, _country,
            _users + ${sigma} * ${NORMAL} AS _users${noisy}  -- σ

@@ -1,5 +1,7 @@
 // The standard normal distribution to about 13 digits, tails included, for estimates about the user's own data.
 
+import { effectiveTau } from "./effective-tau.js";
+
 const SWITCH = 2;
 
 /** erfc(x): the series of erf for small x [DLMF 7.6.2], the continued fraction for large x [DLMF 7.9.1]. */
@@ -54,7 +56,7 @@ export function tailQuantile(q) {
 
 /** The probability that a group of n users is published: n must be at least τ, and the noisy count at least τ*. */
 export function keepProbability(n, { tau, tau_star, sigma }) {
-  return n < Math.max(tau, 1) ? 0 : cdf((n - tau_star) / sigma);
+  return n < effectiveTau(tau) ? 0 : cdf((n - tau_star) / sigma);
 }
 
 /** Quantiles of the error of a published count: the noise, given that the noisy count is at least τ*. */

@@ -1,9 +1,11 @@
 // The explorer's state: the form's texts and the choices on the page. The URL's query holds the same state.
 
+import { OUTLINE, TARGET } from "../shared/case-study.js";
+
 export const FIELDS = ["epsilon", "delta", "c_u", "tau", "sigma", "tau_star"];
 
 export const PRESETS = {
-  "URL case study": { epsilon: "0.349", delta: "1e-5", c_u: "51914", tau: "1" },
+  "URL case study": { ...TARGET, ...OUTLINE },
   "Small app": { epsilon: "1", delta: "1e-6", c_u: "1", tau: "1" },
   "Weekly top pages": { epsilon: "1", delta: "1e-7", c_u: "40", tau: "5" },
 };

@@ -1,6 +1,7 @@
 // The points of the plots. The service computes privacy; normal-distribution.js computes the effect on the data.
 
 import { post } from "../shared/service.js";
+import { effectiveTau } from "./effective-tau.js";
 import { keepProbability, publishedError } from "./normal-distribution.js";
 
 const STEPS = 60;
@@ -56,7 +57,7 @@ export function keepCurves(mechanisms) {
 export function errorBand(mechanism) {
   const { tau, tau_star, sigma } = mechanism;
   const last = tau_star + 12 * sigma;
-  const n = last < MOST_USERS ? sizes(Math.max(tau, tau_star - 1.5 * sigma), last) : []; // Plotly cannot draw a longer axis
+  const n = last < MOST_USERS ? sizes(Math.max(effectiveTau(tau), tau_star - 1.5 * sigma), last) : []; // Plotly cannot draw a longer axis
   const errors = n.map((size) => publishedError(size, mechanism).map((error) => error / size));
   return {
     n,

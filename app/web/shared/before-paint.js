@@ -5,8 +5,9 @@ try {
 } catch {
   // Browsers can forbid storage. Then the system's theme applies.
 }
-const pageScript = new URL(document.currentScript.dataset.then, document.baseURI).href;
-const loadModules = () => Promise.all([import("./theme-switch.js"), import(pageScript)]);
+const { then } = document.currentScript.dataset; // a page of text has no script of its own
+const pageScripts = then ? [new URL(then, document.baseURI).href] : [];
+const loadModules = () => Promise.all([import("./theme-switch.js"), ...pageScripts.map((script) => import(script))]);
 if (PerformanceObserver.supportedEntryTypes.includes("paint")) {
   new PerformanceObserver((_paints, observer) => {
     observer.disconnect();

@@ -51,7 +51,7 @@ def _column(part: Sequence[Any]) -> pa.Array | None:
     kinds = set(map(type, part))
     try:
         return pa.array(part, {str: pa.large_string(), int: pa.int64()}[kinds.pop()]) if len(kinds) == 1 else None
-    except (KeyError, OverflowError):
+    except (KeyError, OverflowError, UnicodeEncodeError):
         return None
 
 
@@ -80,4 +80,11 @@ def _comparable_scalar(value: Any, pointer: str) -> tuple[int, Any]:
         raise InvalidGroups(pointer, "must be strings, numbers, or lists of these")
     if type(value) is float and not math.isfinite(value):
         raise InvalidGroups(pointer, "must be finite if they are numbers")
+    if type(value) is str and not _is_unicode(value):
+        raise InvalidGroups(pointer, "must be valid Unicode if they are strings")
     return rank, value
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written: Python's strings may have halves of surrogate pairs."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
