@@ -15,8 +15,8 @@ OUTLINE = Draft(C_U, TAU, tau_star=None, sigma=None)
 CASE_STUDY = Mechanism(C_U, TAU, tau_star=13951.051328063842, sigma=2228.482632459166)
 """The smallest σ and the smallest τ* that meet the target by exact accounting."""
 
-WHOLE = Mechanism(C_U, TAU, tau_star=13952.0, sigma=2229.0)
-"""Both rounded up to whole numbers, for examples. A larger σ needs a larger τ*, so δ at ε = 0.349 is 1.0067e-5."""
+WHOLE = Mechanism(C_U, TAU, tau_star=13955.0, sigma=2229.0)
+"""The smallest whole σ, and the smallest whole τ* for this σ, that meet the target."""
 
 PRINTED = Mechanism(C_U, TAU, tau_star=13948.0, sigma=2228.0)
 """The numbers that the paper prints. They are rounded, so δ at ε = 0.349 is 1.0032e-5, a little above the target."""

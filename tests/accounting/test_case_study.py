@@ -22,12 +22,17 @@ def test_the_smallest_noise_and_threshold() -> None:
     assert calibration.solved == ("sigma", "tau_star")
 
 
-@pytest.mark.parametrize(("mechanism", "delta"), [(PRINTED, 1.0032e-5), (WHOLE, 1.0067e-5)], ids=["printed", "whole"])
-def test_rounded_parameters_miss_the_target_by_less_than_a_hundredth(mechanism: Mechanism, delta: float) -> None:
-    """Rounded down σ is too small. At σ rounded up, τ* rounded up is too small."""
-    point = at_epsilon(EXACT, mechanism, TARGET.epsilon)
+def test_the_printed_parameters_miss_the_target_by_less_than_a_hundredth() -> None:
+    point = at_epsilon(EXACT, PRINTED, TARGET.epsilon)
 
-    assert TARGET.delta < point.delta <= delta < 1.01 * TARGET.delta
+    assert TARGET.delta < point.delta <= 1.0032e-5
+
+
+def test_the_whole_parameters_are_the_smallest_that_meet_the_target() -> None:
+    """A larger σ needs a larger τ*: 13952, the whole number above the calibrated τ*, is too small for σ = 2229."""
+    assert at_epsilon(EXACT, WHOLE, TARGET.epsilon).delta <= TARGET.delta
+    for less in (replace(WHOLE, tau_star=WHOLE.tau_star - 1), replace(WHOLE, sigma=WHOLE.sigma - 1)):
+        assert at_epsilon(EXACT, less, TARGET.epsilon).delta > TARGET.delta
 
 
 def test_the_rounded_sigma_of_the_paper_just_fails() -> None:
