@@ -89,7 +89,7 @@ def _detail(kind: str, context: Mapping[str, Any]) -> str:
 
 def _unknown_field(location: list[str | int], has_groups: bool) -> tuple[str, str]:
     """The field by its name. A name in the groups, or in their place, is not repeated: it may be a group key."""
-    may_be_group_key = location[0] == "groups" or (has_groups and len(location) == 1)
+    may_be_group_key = has_groups if len(location) == 1 else location[0] == "groups"
     if not may_be_group_key and is_plain(str(location[-1])):
         return _pointer(location), "is not a field of this object"
     return _pointer(location[:-1]), "has a field that is not part of this object"
