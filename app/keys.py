@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from app.ledger.access_keys import SCOPES, new_key
+from app.ledger.clock import now
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_ledger
-from app.ledger.records import BUDGET_ID, now
+from app.ledger.state import BUDGET_ID
 from app.ledger.store import Ledger
 from app.settings import settings_or_exit
 

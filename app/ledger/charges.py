@@ -7,10 +7,10 @@ from typing import Any
 from app.ledger.answers import SMALL_BYTES, Answer, Stored, add_parts
 from app.ledger.audit import answer_digest
 from app.ledger.budget_rows import add_entry, set_budget
-from app.ledger.comparisons import refusal, wait_before
+from app.ledger.clock import seconds_of
+from app.ledger.comparison_limit import refusal, wait_before
 from app.ledger.connections import Execute
 from app.ledger.errors import BudgetExceeded, LedgerError, UnknownBudget
-from app.ledger.records import seconds_of
 from app.ledger.state import Budget
 from app.ledger.statements import Statements
 from gsh.accounting.composition import Cost, Release, Spent
@@ -56,7 +56,7 @@ def fitting(budget: Budget | None, charge: Charge) -> tuple[Budget, Spent]:
 def stored_for(execute: Execute, sql: Statements, charge: Charge, client: str, at: str) -> Stored | LedgerError | None:
     """The stored answer of an idempotency key, or why the request does not get it, or None if the key is unused.
 
-    Every comparison with another request counts (comparisons.py), so the error must be raised after the commit.
+    Every comparison with another request counts (comparison_limit.py), so the error must be raised after the commit.
     """
     rows = execute(sql.locked_answer, (charge.idempotency_key,))
     if not rows:

@@ -21,6 +21,7 @@ from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.accounting.numerics.doubles import next_below
 
 __all__ = [
+    "BUDGET_ID",
     "GENESIS",
     "UNREADABLE",
     "Budget",
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 EntryKind = Literal["created", "changed", "charge"]
+
+BUDGET_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+"""Names of budgets: letters, digits, dots, dashes and underscores, which no place needs to quote."""
 
 GENESIS = "0" * 64
 """The hash before the first entry of every history."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
-from app.ledger.records import now
+from app.ledger.clock import now
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from app.service.errors import InvalidRequest, MissingIdempotencyKey

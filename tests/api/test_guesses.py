@@ -1,7 +1,7 @@
 """Guesses at a paid release, all at the same instant, against a live service with several workers.
 
 While the service answers, one more attempt is allowed every six seconds. The tests allow for these, however slow the
-machine is. tests/ledger/test_comparisons.py tests the counts with a fixed clock.
+machine is. tests/ledger/test_comparison_limit.py tests the counts with a fixed clock.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from app.ledger.access_keys import new_key
-from app.ledger.comparisons import SECONDS
+from app.ledger.comparison_limit import SECONDS
 from app.ledger.opening import connections_of, open_ledger
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit

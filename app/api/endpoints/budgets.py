@@ -11,7 +11,7 @@ from app.api.json_route import DeclaredRoute
 from app.api.problems import ACCESS_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS, InvalidQuery
 from app.api.schemas.budgets import PUT_EXAMPLES, BudgetIn, BudgetOut, BudgetsOut, BudgetSummary
 from app.api.workload import in_slices
-from app.ledger.records import now
+from app.ledger.clock import now
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import Cost, Release, cost_of

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from app.ledger.records import BUDGET_ID
+from app.ledger.state import BUDGET_ID
 from gsh.accounting.mechanism import MOST_C_U
 
 __all__ = [

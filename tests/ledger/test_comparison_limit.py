@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from app.ledger.charges import Charge
-from app.ledger.comparisons import BURST, SECONDS
+from app.ledger.comparison_limit import BURST, SECONDS
 from app.ledger.errors import KeyReused, TooManyComparisons
 from app.ledger.opening import open_ledger
 from app.ledger.store import Ledger

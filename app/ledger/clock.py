@@ -1,11 +1,8 @@
-"""How budgets are named and how times are written."""
+"""The wall clock, and how the ledger writes its times."""
 
 from datetime import UTC, datetime
 
-__all__ = ["BUDGET_ID", "now", "seconds_of"]
-
-BUDGET_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-"""Letters, digits, dots, dashes and underscores: no place needs to quote these."""
+__all__ = ["now", "seconds_of"]
 
 
 def now() -> str:
