@@ -46,3 +46,4 @@ byId("theme").addEventListener("click", () => {
 });
 systemIsDark.addEventListener("change", announce);
 showChoice();
+byId("theme").disabled = false; // until now a click would have been lost
