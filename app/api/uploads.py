@@ -83,9 +83,7 @@ class _Chunks:
             while not task.done() and sum(map(len, self._ahead)) < _BUFFER:
                 following = self._begin()
                 await asyncio.wait({task, following}, return_when=asyncio.FIRST_COMPLETED)
-                if not following.done():
-                    break
-                if isinstance(following.exception(), StopAsyncIteration):
+                if not following.done() or isinstance(following.exception(), StopAsyncIteration):
                     break
                 self._ahead.append(await self._following())
             return await task

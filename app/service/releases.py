@@ -10,12 +10,16 @@ from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.service.payments import Payments
 from app.service.spool import SharedFile
+from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.noise import Noise
 from gsh.histogram.tables import Format, Limits, Roles, read_table, release_table, write_table
 
-__all__ = ["Making", "make_release", "release_file"]
+__all__ = ["Making", "ReleaseFacts", "make_release", "release_file"]
+
+ReleaseFacts = tuple[str | None, Mechanism]
+"""The budget, and the mechanism without its columns: μ₀ is all that a cost needs of them."""
 
 
 class Making(Protocol):

@@ -5,6 +5,7 @@ Each object checks its arguments when it is made, and keeps the core's object fo
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from gsh.accounting import mechanism as core
 from gsh.accounting.calibration import draft
@@ -26,6 +27,8 @@ __all__ = [
     "mechanism_of",
     "vectors",
 ]
+
+S = TypeVar("S", Box, L1Norm, L2Norm, Vectors)
 
 MU_0 = ("aggregates/mu_0", "mu_0")
 """μ₀ is a parameter of its own here, and a part of the aggregates in the core."""
@@ -226,9 +229,7 @@ def box(*, lower: Reals, upper: Reals) -> Box:
     box(lower=(0.0, 0.0), upper=(1.0, 5.0))
     """
     made = Box(reals("lower", lower), reals("upper", upper))
-    with renamed(_SENSITIVITY):
-        check_sensitivity(made, len(made.lower) or 1, diagonal=True)
-    return made
+    return _valid(made, len(made.lower) or 1)
 
 
 def l1(bound: Real) -> L1Norm:
@@ -238,10 +239,7 @@ def l1(bound: Real) -> L1Norm:
     >>> gsh.l1(2)
     l1(2.0)
     """
-    made = L1Norm(real("bound", bound))
-    with renamed(_SENSITIVITY):
-        check_sensitivity(made, 1, diagonal=True)
-    return made
+    return _valid(L1Norm(real("bound", bound)), columns=1)
 
 
 def l2(bound: Real) -> L2Norm:
@@ -251,10 +249,7 @@ def l2(bound: Real) -> L2Norm:
     >>> gsh.l2(1.5)
     l2(1.5)
     """
-    made = L2Norm(real("bound", bound))
-    with renamed(_SENSITIVITY):
-        check_sensitivity(made, 1, diagonal=True)
-    return made
+    return _valid(L2Norm(real("bound", bound)), columns=1)
 
 
 def vectors(changes: Matrix) -> Vectors:
@@ -265,8 +260,14 @@ def vectors(changes: Matrix) -> Vectors:
     vectors(((1.0, 0.0), (1.0, 1.0)))
     """
     made = Vectors(matrix("changes", changes))
-    with renamed(("aggregates/sensitivity/vectors", "changes")):
-        check_sensitivity(made, len(made.vectors[0]) or 1 if made.vectors else 1, diagonal=True)
+    columns = len(made.vectors[0]) or 1 if made.vectors else 1
+    return _valid(made, columns, ("aggregates/sensitivity/vectors", "changes"))
+
+
+def _valid(made: S, columns: int, name: tuple[str, str] = _SENSITIVITY) -> S:
+    """The sensitivity, if it is one of so many columns. An error names the parameter of the call."""
+    with renamed(name):
+        check_sensitivity(made, columns, diagonal=True)
     return made
 
 

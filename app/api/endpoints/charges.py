@@ -16,7 +16,6 @@ from app.api.schemas.history import HistoryOut, VerificationOut
 from app.api.schemas.mechanism import GaussianIn, MechanismIn
 from app.api.workload import in_pool
 from app.ledger.state import Budget
-from app.service.payments import payment_of
 from gsh.accounting.composition import NOTHING, Cost, Release, cost_of
 
 __all__ = ["router"]
@@ -67,7 +66,7 @@ async def charge(
     The same idempotency key and body get the same answer, and are charged once.
     """
     services = services_of(request)
-    payment = payment_of(id, idempotency_key(request), access_of(request.scope).client)
+    payment = access_of(request.scope).payment(id, idempotency_key(request))
     assert payment is not None
     release = await posted_release(request, services, body.mechanism)
     cost = cost_of(release)

@@ -17,9 +17,8 @@ from app.api.schemas.certificate import CASE_STUDY, Certificate
 from app.api.schemas.release import GroupsOut, ReleaseAnswer, ReleaseRequest
 from app.api.workload import StepsInPool
 from app.ledger.answers import Answer
-from app.service.releases import make_release
+from app.service.releases import ReleaseFacts, make_release
 from app.service.steps import StepsHere
-from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.groups import release_groups
@@ -28,9 +27,7 @@ from gsh.histogram.noise import Noise
 
 __all__ = ["router"]
 
-_Facts = tuple[str | None, Mechanism]
-"""The budget, and the mechanism without its columns: μ₀ is all that a cost needs of them."""
-_Steps = StepsHere[_Facts, bytes] | StepsInPool[_Facts, bytes]
+_Steps = StepsHere[ReleaseFacts, bytes] | StepsInPool[ReleaseFacts, bytes]
 
 
 class _ReleaseRoute(JsonRoute):
@@ -144,11 +141,11 @@ def _steps(request: Request, content: bytes) -> _Steps:
     return StepsHere(_release(body, most_groups))
 
 
-def _release_content(content: bytes, most_groups: int) -> Generator[_Facts, None, bytes]:
+def _release_content(content: bytes, most_groups: int) -> Generator[ReleaseFacts, None, bytes]:
     return _release(parsed(ReleaseRequest, content), most_groups)
 
 
-def _release(body: ReleaseRequest, most_groups: int) -> Generator[_Facts, None, bytes]:
+def _release(body: ReleaseRequest, most_groups: int) -> Generator[ReleaseFacts, None, bytes]:
     """The whole release: first the facts that a payment needs, then, if it may go on, noise and the answer."""
     mechanism = body.mechanism.to_domain()
     yield body.budget, mechanism.bare

@@ -23,16 +23,12 @@ from app.api.workload import in_pool
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.service.errors import Busy
-from app.service.releases import make_release, release_file
+from app.service.releases import ReleaseFacts, make_release, release_file
 from app.service.spool import SharedFile, chunks_of, digest_of, in_file_thread, overwrite, read_file, spool
-from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.noise import Noise
 from gsh.histogram.tables import Format, Limits, Roles
 
 __all__ = ["router"]
-
-_Facts = tuple[str | None, Mechanism]
-"""The budget, and the mechanism without its columns."""
 
 
 class _TableRoute(DeclaredRoute):
@@ -160,7 +156,7 @@ class _InFile:
         return Answer(media_type, lambda: read_file(self._answer.file))
 
 
-async def _facts(services: Services, content: bytes) -> _Facts:
+async def _facts(services: Services, content: bytes) -> ReleaseFacts:
     """Only these are kept while the table arrives: a parsed request can take many times the memory of its bytes."""
     pool, seconds = services.releases, services.settings.heavy_seconds
     if len(content) > SHORT_BYTES:
@@ -169,11 +165,11 @@ async def _facts(services: Services, content: bytes) -> _Facts:
     return await pool.run_within(seconds, _facts_of, body) if body.mechanism.work > AT_ONCE else _facts_of(body)
 
 
-def _facts_of_content(content: bytes) -> _Facts:
+def _facts_of_content(content: bytes) -> ReleaseFacts:
     return _facts_of(parsed(TableRequest, content))
 
 
-def _facts_of(body: TableRequest) -> _Facts:
+def _facts_of(body: TableRequest) -> ReleaseFacts:
     return body.budget, body.mechanism.to_domain().bare
 
 
