@@ -31,7 +31,7 @@ class StepsInPool(Generic[F, T]):
         self,
         request: Request,
         pool: WorkerPool,
-        function: Callable[P, Generator[F, None, T]],
+        function: Callable[P, Generator[F, Any, T]],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
@@ -41,8 +41,8 @@ class StepsInPool(Generic[F, T]):
     async def facts(self) -> F:
         return await _while_connected(self._request, self._steps.facts())
 
-    async def finish(self) -> T:
-        return await _while_connected(self._request, self._steps.finish())
+    async def finish(self, decision: object) -> T:
+        return await _while_connected(self._request, self._steps.finish(decision))
 
     async def stop(self) -> None:
         await self._steps.stop()

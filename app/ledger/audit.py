@@ -1,18 +1,25 @@
-"""Compare each entry of a history with the columns of its row, and with its answer.
+"""Compare each entry of a history with the columns of its row, with its release, and with its answer.
 
 The chain of hashes protects the recorded payload. The columns are copies that the database can search, and answers are
 too large for the chain. A change of one of these changes what clients get, although the chain is intact.
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from app.ledger.answers import AnswerPlace, place_of
+from app.ledger.charges import sha256_of
 from app.ledger.connections import Execute
+from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Entry, HistoryFault
 from app.ledger.statements import Statements
 
-__all__ = ["Audit", "answer_digest"]
+__all__ = ["Audit", "erasure_seal"]
+
+Content = Callable[[str, AnswerPlace | None], Iterable[bytes]]
+"""The bytes of an answer, by its idempotency key and its place."""
 
 _PAGE = 1000
 _COLUMNS = {
@@ -23,15 +30,21 @@ _COLUMNS = {
     "client": "hash of the client",
     "media_type": "media type of the answer",
     "size": "size of the answer",
+    "release_id": "release id",
+    "description": "description",
+    "labels": "labels",
+    "content_hash": "hash of the content",
 }
 """The stored name of each column, and its name for people."""
+_FURTHER = ("certificate", "provenance", "state", "committed", "erased_at", "erasure", "answer", "answer_key")
 
 
 class Audit:
     """Readings of the database that only an audit needs."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, secret: Secret) -> None:
         self._sql = statements
+        self._secret = secret
 
     def names(self, execute: Execute) -> list[str]:
         """All budgets, and all histories whose budget is gone."""
@@ -41,44 +54,80 @@ class Audit:
         """A history from its beginning."""
         return (entry for entry, _ in self._rows(execute, budget))
 
-    def faults(
-        self, execute: Execute, budget: str, content: Callable[[str], Iterable[bytes]]
-    ) -> Iterator[HistoryFault]:
-        """Entries whose columns or answer differ from what was recorded, in a history whose chain is intact."""
+    def faults(self, execute: Execute, budget: str, content: Content) -> Iterator[HistoryFault]:
+        """Entries whose columns, release or answer differ from what was recorded, in a history of an intact chain."""
+        commits: dict[str, dict[str, Any]] = {}
+        states: dict[str, tuple[int, tuple[str, str, str | None]]] = {}
         for entry, columns in self._rows(execute, budget):
             try:
-                wrong = _wrong(entry, columns, content)
+                wrong = self._wrong(entry, columns, content)
+                if entry.kind == "committed":
+                    commits[entry.details["key"]] = entry.details | {"at": entry.at}
+                elif entry.kind == "charge":
+                    recorded = entry.details.get("state", columns["state"])
+                    states[str(columns["key"])] = entry.number, (recorded, columns["state"], columns["committed"])
             except UNREADABLE:
                 wrong = "cannot be read"
             if wrong is not None:
                 yield HistoryFault(entry.number, wrong)
+        for key, (number, state) in states.items():
+            if not _is_as_committed(*state, commits.get(key)):
+                yield HistoryFault(number, "has a release in another state than the recorded one")
 
     def _rows(self, execute: Execute, budget: str) -> Iterator[tuple[Entry, dict[str, Any]]]:
-        """Each entry, and the columns of its row."""
-        after = 0
+        """Each entry, and the columns of its row and of its release."""
+        names, after = (*_COLUMNS, *_FURTHER), 0
         while rows := execute(self._sql.audited, (budget, after, _PAGE)):
             for row in rows:
-                yield Entry(*row[: -len(_COLUMNS)]), dict(zip(_COLUMNS, row[-len(_COLUMNS) :], strict=True))
+                yield Entry(*row[: -len(names)]), dict(zip(names, row[-len(names) :], strict=True))
             after = rows[-1][1]
 
+    def _wrong(self, entry: Entry, columns: dict[str, Any], content: Content) -> str | None:
+        if entry.kind != "charge":
+            is_bare = set(columns.values()) == {None}
+            return None if is_bare else "has the cost or the answer of a charge, but is no charge"
+        details, found = entry.details, dict(columns)
+        if "state" in details:  # entries of version 0.1 record no release
+            found["labels"] = json.loads(columns["labels"])
+            for name in ("certificate", "provenance"):
+                if sha256_of(columns[name] or "") != details.get(f"{name}_sha256", ""):
+                    return f"has another {name} than the recorded one"
+        for name, title in _COLUMNS.items():
+            # Entries of earlier versions record only the cost and the idempotency key.
+            if name in details and details[name] != found[name]:
+                return f"has another {title} in its row of the database than in the record that is hashed"
+        return self._wrong_answer(details, columns, content)
 
-def answer_digest(chunks: Iterable[bytes]) -> tuple[str, int]:
+    def _wrong_answer(self, details: dict[str, Any], columns: dict[str, Any], content: Content) -> str | None:
+        if columns["erased_at"] is not None:
+            seal = erasure_seal(self._secret, details["key"], columns["erased_at"])
+            return None if columns["erasure"] == seal else "has an answer that this service did not erase"
+        if "answer" not in details:
+            return None
+        place = place_of(columns["answer"], columns["answer_key"])
+        if _digest(content(details["key"], place)) != (details["answer"], columns["size"]):
+            return "has another answer than the one that was paid for"
+        return None
+
+
+def erasure_seal(secret: Secret, key: str, at: str) -> str:
+    """Proves that the service erased an answer: nobody can write it without the secret."""
+    return secret.fingerprint(b"erased answer", key.encode(), at.encode())
+
+
+def _is_as_committed(recorded: str, state: str, committed: str | None, commit: dict[str, Any] | None) -> bool:
+    """Whether the state of a release is the one that its history ends with."""
+    if commit is None:
+        return state == recorded and committed is None
+    told = json.loads(committed or "{}")
+    same = all(told.get(name) == commit.get(name) for name in ("sha256", "rows", "at"))
+    return (recorded, state) == ("open", "committed") and same
+
+
+def _digest(chunks: Iterable[bytes]) -> tuple[str, int]:
     """The SHA-256 of an answer, and its size."""
     digest, size = hashlib.sha256(), 0
     for chunk in chunks:
         digest.update(chunk)
         size += len(chunk)
     return digest.hexdigest(), size
-
-
-def _wrong(entry: Entry, columns: dict[str, Any], content: Callable[[str], Iterable[bytes]]) -> str | None:
-    if entry.kind != "charge":
-        return None if set(columns.values()) == {None} else "has the cost or the answer of a charge, but is no charge"
-    details = entry.details
-    for name, value in columns.items():
-        # Entries of earlier versions record only the cost and the idempotency key.
-        if name in details and details[name] != value:
-            return f"has another {_COLUMNS[name]} in its row of the database than in the record that is hashed"
-    if answer_digest(content(details["key"])) != (details["answer"], columns["size"]):
-        return "has another answer than the one that was paid for"
-    return None

@@ -24,8 +24,8 @@ def find_budget(execute: Execute, sql: Statements, name: str, *, lock: bool = Fa
     return _budget_of(rows[0]) if rows else None
 
 
-def known_budget(execute: Execute, sql: Statements, name: str) -> Budget:
-    budget = find_budget(execute, sql, name)
+def known_budget(execute: Execute, sql: Statements, name: str, *, lock: bool = False) -> Budget:
+    budget = find_budget(execute, sql, name, lock=lock)
     if budget is None:
         raise UnknownBudget
     return budget
@@ -51,13 +51,18 @@ def _columns(budget: Budget) -> tuple[Any, ...]:
     only = None if spent.only is None else json.dumps(release_json(spent.only))
     sums = (text_of(spent.mu_squared), text_of(spent.hazard), spent.releases, only)
     hull = (None, None) if budget.hull is None else (text_of(budget.hull.mu_squared), text_of(budget.hull.hazard))
-    return (limit.epsilon, limit.delta, *proportion, budget.description, *sums, budget.entries, budget.head, *hull)
+    unit = (budget.privacy_unit, budget.period)
+    return (
+        *(limit.epsilon, limit.delta, *proportion, budget.description),
+        *(*sums, budget.entries, budget.head, *hull, *unit),
+    )
 
 
 def _budget_of(row: Sequence[Any]) -> Budget:
-    name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head, *hull = row
+    name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head, *rest = row
+    hull_s, hull_d, privacy_unit, period = rest
     limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d))
     release = None if only is None else release_of(json.loads(only))
     spent = Spent(fraction_of(s), fraction_of(d), charges, release)
-    caps = None if None in hull else Caps(*map(fraction_of, hull))
-    return Budget(name, limit, description, spent, entries, head, caps)
+    caps = None if hull_s is None or hull_d is None else Caps(fraction_of(hull_s), fraction_of(hull_d))
+    return Budget(name, limit, description, spent, entries, head, caps, privacy_unit, period)

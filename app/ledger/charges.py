@@ -1,21 +1,22 @@
-"""Charges within a transaction: does the budget pay, was the request answered before, and the entry with its answer."""
+"""Charges within a transaction: does the budget pay, was the request answered before, and the entry that records it."""
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.ledger.answers import SMALL_BYTES, Answer, Stored, add_parts
-from app.ledger.audit import answer_digest
+from app.ledger.answers import Staged
 from app.ledger.budget_rows import add_entry, set_budget
 from app.ledger.clock import seconds_of
 from app.ledger.comparison_limit import refusal, wait_before
 from app.ledger.connections import Execute
-from app.ledger.errors import BudgetExceeded, LedgerError, UnknownBudget
+from app.ledger.errors import AnswerErased, BudgetExceeded, LedgerError, LedgerUnavailable, UnknownBudget
+from app.ledger.releases import Notes, RecordedRelease, ReleaseState, add_release, find_release
 from app.ledger.state import Budget
 from app.ledger.statements import Statements
 from gsh.accounting.composition import Cost, Release, Spent
 
-__all__ = ["Charge", "add_charge", "fitting", "is_used", "stored_for"]
+__all__ = ["Charge", "Charged", "add_charge", "fitting", "has_same_bytes", "is_used", "released_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +26,45 @@ class Charge:
     budget: str
     idempotency_key: str
     request: str
-    """The fingerprint of the request, by which a repeated one is recognised."""
+    """The fingerprint of the bytes of the request; empty if they are not compared."""
     client: str
     """The id of the access key, or the client's address; the ledger stores a keyed hash of it."""
     release: Release
     cost: Cost
+    content: str = ""
+    """The fingerprint of what the request means, by which it is recognised in whatever form it comes again."""
+    state: ReleaseState = "made"
+    notes: Notes = field(default=Notes())
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """A release of the ledger. ``is_new`` if it was paid for just now, and not by an earlier request."""
+
+    release: RecordedRelease
+    is_new: bool
 
 
 def is_used(execute: Execute, sql: Statements, charge: Charge, client: str, at: str) -> bool:
     """Whether the idempotency key is used; an error if too many requests were compared with its request lately."""
     used = execute(sql.owner, (charge.idempotency_key,))
     if used:
-        by_owner = used == [(client,)]
-        too_many = wait_before(execute, sql, charge.idempotency_key, by_owner=by_owner, now=seconds_of(at))
-        if too_many is not None:
-            raise too_many
+        _refuse_too_many(execute, sql, charge, by_owner=used[0][0] == client, at=at)
     return bool(used)
+
+
+def has_same_bytes(execute: Execute, sql: Statements, charge: Charge, client: str, at: str) -> RecordedRelease | None:
+    """The release of the idempotency key if the request has the same bytes as the one that paid for it.
+
+    None tells a client nothing yet: it is not counted, because ``released_for`` then compares the content and counts.
+    """
+    used = execute(sql.owner, (charge.idempotency_key,))
+    if not used:
+        return None
+    _refuse_too_many(execute, sql, charge, by_owner=used[0][0] == client, at=at)
+    if not charge.request or used[0][1] != charge.request:
+        return None
+    return _still_answered(find_release(execute, sql, charge.idempotency_key))
 
 
 def fitting(budget: Budget | None, charge: Charge) -> tuple[Budget, Spent]:
@@ -49,22 +73,25 @@ def fitting(budget: Budget | None, charge: Charge) -> tuple[Budget, Spent]:
         raise UnknownBudget
     after = budget.spent.plus(charge.release, charge.cost)
     if not budget.limit.settled_by(charge.cost).admits(after):
-        raise BudgetExceeded(budget, charge.release)
+        raise BudgetExceeded(budget, charge.release, charge.cost)
     return budget, after
 
 
-def stored_for(execute: Execute, sql: Statements, charge: Charge, client: str, at: str) -> Stored | LedgerError | None:
-    """The stored answer of an idempotency key, or why the request does not get it, or None if the key is unused.
+def released_for(
+    execute: Execute, sql: Statements, charge: Charge, client: str, at: str
+) -> RecordedRelease | LedgerError | None:
+    """The release of an idempotency key, or why the request does not get it, or None if the key is unused.
 
     Every comparison with another request counts (comparison_limit.py), so the error must be raised after the commit.
     """
-    rows = execute(sql.locked_answer, (charge.idempotency_key,))
-    if not rows:
+    rows = execute(sql.locked_owner, (charge.idempotency_key,))
+    release = find_release(execute, sql, charge.idempotency_key) if rows else None
+    if release is None:
         return None
-    ((request, owner, media_type, size),) = rows
-    is_same, by_owner = request == charge.request, owner == client
-    refused = refusal(execute, sql, charge.idempotency_key, is_same=is_same, by_owner=by_owner, now=seconds_of(at))
-    return refused or Stored(charge.idempotency_key, media_type, size)
+    is_same = charge.request in {release.request} - {""} or charge.content in {release.content_hash} - {None, ""}
+    by_owner, now = release.client == client, seconds_of(at)
+    refused = refusal(execute, sql, release.key, release.budget, is_same=is_same, by_owner=by_owner, now=now)
+    return refused or _erased(release) or release
 
 
 def add_charge(
@@ -74,20 +101,69 @@ def add_charge(
     charge: Charge,
     client: str,
     at: str,
-    answer: Callable[[Budget, int], Answer],
-) -> Stored:
-    """Record the charge and store its answer. ``answer`` gets the budget after the charge, and the entry's number."""
+    answer: Callable[[Budget, int], Staged] | None,
+) -> RecordedRelease:
+    """Record the charge and its release. ``answer`` gets the budget after the charge, and the entry's number."""
     budget, after = fits
-    made = answer(replace(budget, spent=after), budget.entries + 1)
-    digest, size = answer_digest(made.chunks())
-    key = charge.idempotency_key
-    recorded: dict[str, Any] = {"key": key, "request": charge.request, "client": client}
-    recorded |= {"answer": digest, "media_type": made.media_type, "size": size}
-    charged, entry = budget.charged(after, charge.release, charge.cost, at, recorded)
+    made = None if answer is None else answer(replace(budget, spent=after), budget.entries + 1)
+    key, notes = charge.idempotency_key, charge.notes
+    recorded: dict[str, Any] = {"key": key, "request": charge.request, "client": client, "state": charge.state}
+    recorded |= {"description": notes.description, "labels": notes.labels}
+    optional = {"release_id": notes.release_id, "content_hash": charge.content}
+    optional |= {"certificate_sha256": sha256_of(notes.certificate), "provenance_sha256": sha256_of(notes.provenance)}
+    recorded |= {name: value for name, value in optional.items() if value}
+    if made is not None:
+        recorded |= {"answer": made.sha256, "media_type": made.media_type, "size": made.size}
+    charged, entry = budget.charged(after, charge.release, charge.cost, at, recorded, notes.by)
     set_budget(execute, sql, charged)
-    content = b"".join(made.chunks()) if size <= SMALL_BYTES else None
     cost = (charge.cost.mu_squared, charge.cost.hazard)
-    add_entry(execute, sql, entry, (*cost, key, charge.request, client, made.media_type, size, content))
-    if content is None:
-        add_parts(execute, sql, key, made.chunks())
-    return Stored(key, made.media_type, size, is_new=True)
+    stored = (None, None, None) if made is None else (made.media_type, made.size, made.content)
+    add_entry(execute, sql, entry, (*cost, key, charge.request, client, *stored))
+    place = None if made is None else made.place
+    add_release(execute, sql, entry, key, charge.state, notes, charge.content, place)
+    if place is not None:
+        if not execute(sql.staged, (place.answer,)):
+            raise LedgerUnavailable("the answer was removed before it was charged")
+        execute(sql.unstage, (place.answer,))
+    return RecordedRelease(
+        key=key,
+        budget=budget.id,
+        number=entry.number,
+        at=at,
+        state=charge.state,
+        notes=notes,
+        cost=charge.cost,
+        head=entry.hash,
+        entry=entry,
+        content_hash=charge.content or None,
+        request=charge.request,
+        client=client,
+        media_type=stored[0],
+        size=stored[1],
+        answer_sha256=recorded.get("answer"),
+        place=place,
+        committed=None,
+        erased_at=None,
+    )
+
+
+def sha256_of(text: str) -> str:
+    """The SHA-256 of a text; empty for an empty text."""
+    return hashlib.sha256(text.encode()).hexdigest() if text else ""
+
+
+def _refuse_too_many(execute: Execute, sql: Statements, charge: Charge, *, by_owner: bool, at: str) -> None:
+    too_many = wait_before(execute, sql, charge.idempotency_key, by_owner=by_owner, now=seconds_of(at))
+    if too_many is not None:
+        raise too_many
+
+
+def _still_answered(release: RecordedRelease | None) -> RecordedRelease | None:
+    erased = None if release is None else _erased(release)
+    if erased is not None:
+        raise erased
+    return release
+
+
+def _erased(release: RecordedRelease) -> AnswerErased | None:
+    return None if release.erased_at is None else AnswerErased(release.erased_at)

@@ -26,7 +26,7 @@ def wait_before(
 
 
 def refusal(
-    execute: Execute, sql: Statements, key: str, *, is_same: bool, by_owner: bool, now: float
+    execute: Execute, sql: Statements, key: str, budget: str, *, is_same: bool, by_owner: bool, now: float
 ) -> LedgerError | None:
     """Why a request does not get the stored answer, or None. The caller has locked the row of the idempotency key.
 
@@ -37,7 +37,7 @@ def refusal(
         return too_many
     owner, others = (_until(execute, sql, key, each, now) + SECONDS * (each == by_owner) for each in (True, False))
     execute(sql.set_comparisons, (key, owner, others))
-    return KeyReused()
+    return KeyReused(key, budget)
 
 
 def _until(execute: Execute, sql: Statements, key: str, by_owner: bool, now: float) -> float:

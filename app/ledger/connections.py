@@ -32,6 +32,10 @@ class Connections(Protocol):
         """Everything that is read inside is of one moment."""
         ...
 
+    def forget(self) -> None:
+        """Overwrite what was deleted, as far as the database can."""
+        ...
+
     def close(self) -> None:
         """Close all connections. No thread may use one."""
         ...

@@ -6,23 +6,35 @@ LedgerError
 ├── UnknownBudget         no budget has this name
 ├── BudgetExceeded        the release does not fit the remaining budget
 ├── DivisionSettled       a change of the limit would divide the budget again after its first charge
+├── UnitSettled           a change would protect another privacy unit or period after the first charge
+├── ReasonMissing         an existing budget is changed without a reason
 ├── KeyReused             the idempotency key belongs to another request
+├── UnknownRelease        no release has this idempotency key, or not for this client
+├── AnswerErased          the answer was kept for as long as it is set, and is gone
+├── NotOpen               a commit of a release that was not opened for another engine
+├── AlreadyCommitted      a second commit with another digest
 ├── TooManyComparisons    the idempotency key came with other requests too often: nothing is compared for some seconds
 └── LedgerUnavailable     the database cannot be reached, read or written
     └── WrongLedger       the database answers, but its schema is newer, or its secret is another
 """
 
 from app.ledger.state import Budget
-from gsh.accounting.composition import Release
+from gsh.accounting.composition import Cost, Release
 
 __all__ = [
+    "AlreadyCommitted",
+    "AnswerErased",
     "BudgetExceeded",
     "DivisionSettled",
     "KeyReused",
     "LedgerError",
     "LedgerUnavailable",
+    "NotOpen",
+    "ReasonMissing",
     "TooManyComparisons",
+    "UnitSettled",
     "UnknownBudget",
+    "UnknownRelease",
     "WrongLedger",
     "reason_of",
 ]
@@ -37,12 +49,13 @@ class UnknownBudget(LedgerError):
 
 
 class BudgetExceeded(LedgerError):
-    """``budget`` as it is now, and the release that was asked for."""
+    """``budget`` as it is now, the release that was asked for, and its cost."""
 
-    def __init__(self, budget: Budget, asked: Release) -> None:
+    def __init__(self, budget: Budget, asked: Release, cost: Cost) -> None:
         super().__init__(budget.id)
         self.budget = budget
         self.asked = asked
+        self.cost = cost
 
 
 class DivisionSettled(LedgerError):
@@ -53,7 +66,40 @@ class DivisionSettled(LedgerError):
         self.names_mechanism = names_mechanism
 
 
+class UnitSettled(LedgerError):
+    pass
+
+
+class ReasonMissing(LedgerError):
+    pass
+
+
 class KeyReused(LedgerError):
+    """``budget`` is the one that paid for the release with this idempotency key."""
+
+    def __init__(self, idempotency_key: str, budget: str) -> None:
+        super().__init__(idempotency_key, budget)
+        self.idempotency_key = idempotency_key
+        self.budget = budget
+
+
+class UnknownRelease(LedgerError):
+    pass
+
+
+class AnswerErased(LedgerError):
+    """``at`` is when the answer was erased. The charge and the certificate stay."""
+
+    def __init__(self, at: str) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+class NotOpen(LedgerError):
+    pass
+
+
+class AlreadyCommitted(LedgerError):
     pass
 
 

@@ -23,10 +23,14 @@ class Secret:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def fingerprint(self, *parts: bytes) -> str:
-        """A keyed hash of the keyed hashes of the parts: ``ab, c`` and ``a, bc`` have different fingerprints."""
+    def derived(self, *parts: bytes) -> bytes:
+        """A keyed hash of the keyed hashes of the parts: ``ab, c`` and ``a, bc`` have different ones."""
         digests = (hmac.new(self._key, part, hashlib.sha256).digest() for part in parts)
-        return hmac.new(self._key, b"".join(digests), hashlib.sha256).hexdigest()
+        return hmac.new(self._key, b"".join(digests), hashlib.sha256).digest()
+
+    def fingerprint(self, *parts: bytes) -> str:
+        """The same as text."""
+        return self.derived(*parts).hex()
 
     @property
     def earlier_mark(self) -> str:

@@ -66,6 +66,11 @@ class SqliteConnections:
         except sqlite3.Error as error:
             raise LedgerUnavailable(str(error)) from error
 
+    def forget(self) -> None:
+        """Empty the write-ahead log, which still has deleted rows. If others read just now, the next time will do."""
+        with suppress(sqlite3.Error):
+            self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def close(self) -> None:
         """All connections, once no thread uses one."""
         while self._open:
@@ -85,7 +90,7 @@ class SqliteConnections:
             try:
                 if self._make:
                     _write_ahead(connection)
-                for pragma in ("synchronous = FULL", "foreign_keys = ON"):
+                for pragma in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
                     connection.execute(f"PRAGMA {pragma}")
             except sqlite3.Error:
                 connection.close()

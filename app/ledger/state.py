@@ -10,7 +10,7 @@ and the budget has the last hash. To change, remove or insert an entry changes a
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -25,9 +25,11 @@ __all__ = [
     "GENESIS",
     "UNREADABLE",
     "Budget",
+    "By",
     "Entry",
     "EntryKind",
     "HistoryFault",
+    "Period",
     "check_history",
     "fraction_of",
     "hull_of",
@@ -35,7 +37,8 @@ __all__ = [
     "text_of",
 ]
 
-EntryKind = Literal["created", "changed", "charge"]
+EntryKind = Literal["created", "changed", "charge", "committed"]
+Period = Literal["day", "week", "month", "quarter", "year"]
 
 BUDGET_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Names of budgets: letters, digits, dots, dashes and underscores, which no place needs to quote."""
@@ -48,8 +51,18 @@ UNREADABLE = (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, 
 
 _WIRE_NAMES = {"s": "mu_squared", "d": "hazard", "key": "idempotency_key"}
 """Entries keep the names of version 0.1, because they are hashed as text. The API has better names."""
+_HIDDEN = {"request", "content_hash", "client"}
+"""Keyed hashes of the request, its content and the client, which only the ledger needs."""
 
 _ordered_json = json.JSONEncoder(sort_keys=True).encode
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """The access key that made an entry: its id, and the note that people gave it."""
+
+    id: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +85,8 @@ class Entry:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """The details without the keyed hashes of the request and of the client, which only the ledger needs."""
-        return _renamed({name: value for name, value in self.details.items() if name not in {"request", "client"}})
+        """The details without keyed hashes."""
+        return _renamed({name: value for name, value in self.details.items() if name not in _HIDDEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,9 @@ class Budget:
     head: str = GENESIS
     hull: Caps | None = None
     """The largest caps since the first charge; None before it."""
+    privacy_unit: str = "user"
+    """Whose records are protected together: all records of one unit, or of one unit in one period."""
+    period: str | None = None
 
     @property
     def promise(self) -> float | None:
@@ -96,20 +112,35 @@ class Budget:
             return None
         return promised_delta(self.hull or self.limit.caps, self.spent, self.limit.epsilon)
 
-    def with_limit(self, limit: Limit, description: str, at: str) -> tuple["Budget", Entry]:
+    def changed_to(
+        self,
+        limit: Limit,
+        description: str,
+        unit: tuple[str, str | None],
+        at: str,
+        reason: str = "",
+        by: By | None = None,
+    ) -> tuple["Budget", Entry]:
         """The budget with another limit, and the entry that records it. The first entry records that it was made."""
         kind: EntryKind = "changed" if self.entries else "created"
         details: dict[str, Any] = {"epsilon": limit.epsilon, "delta": limit.delta, "description": description}
         if limit.proportion is not None:
             details["proportion"] = _stored(limit.proportion)
-        return self._appended(kind, at, details, limit=limit, description=description)
+        privacy_unit, period = unit
+        details |= {"privacy_unit": privacy_unit, "period": period} | ({"reason": reason} if reason else {})
+        changes = {"limit": limit, "description": description, "privacy_unit": privacy_unit, "period": period}
+        return self._appended(kind, at, details | _signed(by), **changes)
 
     def charged(
-        self, after: Spent, release: Release, cost: Cost, at: str, further: dict[str, Any]
+        self, after: Spent, release: Release, cost: Cost, at: str, further: dict[str, Any], by: By | None = None
     ) -> tuple["Budget", Entry]:
         """The budget with one more release, whose sums are ``after``, and the entry that records it."""
-        details = {"release": json_of(release)} | _stored(cost) | further
+        details = {"release": json_of(release)} | _stored(cost) | further | _signed(by)
         return self._appended("charge", at, details, spent=after, limit=self.limit.settled_by(cost))
+
+    def committed(self, at: str, details: dict[str, Any], by: By | None) -> tuple["Budget", Entry]:
+        """The budget, unchanged but for the entry that records what was published under an open release."""
+        return self._appended("committed", at, details | _signed(by))
 
     def _appended(self, kind: EntryKind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
         payload, number = _ordered_json(details), self.entries + 1
@@ -179,12 +210,15 @@ def fraction_of(text: str) -> Fraction:
 
 def _replayed(budget: Budget, entry: Entry) -> Budget:
     details = entry.details
+    if entry.kind == "committed":
+        return replace(budget, entries=entry.number, head=entry.hash)
     if entry.kind != "charge":
         settled = _cost_in(details["proportion"]) if "proportion" in details else None
         limit = Limit(details["epsilon"], details["delta"], settled)
         if entry.kind == "changed" and settled is None:
             limit = replace(limit, proportion=budget.limit.proportion)  # recorded before there were proportions
         said = {"limit": limit, "description": details["description"]}
+        said |= {"privacy_unit": details.get("privacy_unit", "user"), "period": details.get("period")}
         return replace(budget, **said, entries=entry.number, head=entry.hash)._with_hull()
     release, cost = release_of(details["release"]), _cost_in(details)
     least = cost_of(release)
@@ -194,6 +228,10 @@ def _replayed(budget: Budget, entry: Entry) -> Budget:
     limit = budget.limit.settled_by(cost)
     spent = budget.spent.plus(release, cost)
     return replace(budget, limit=limit, spent=spent, entries=entry.number, head=entry.hash)._with_hull()
+
+
+def _signed(by: By | None) -> dict[str, Any]:
+    return {} if by is None else {"by": asdict(by)}
 
 
 def _stored(cost: Cost) -> dict[str, float]:

@@ -21,7 +21,8 @@ class Dialect:
 
     def adapt(self, statement: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
-        words |= {"clustered": self.clustered}
+        words |= {"clustered": self.clustered, "release": _RELEASE}
+        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (13, 14, 16)}
         return statement.format_map(words).replace("%s", self.placeholder)
 
 
@@ -66,12 +67,38 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE comparisons (
             key TEXT PRIMARY KEY REFERENCES entries (key), by_owner {double} NOT NULL, by_others {double} NOT NULL)""",
     ),
+    (
+        """ALTER TABLE budgets ADD COLUMN privacy_unit TEXT NOT NULL DEFAULT 'user'""",
+        """ALTER TABLE budgets ADD COLUMN period TEXT""",
+        """CREATE TABLE releases (
+            key TEXT PRIMARY KEY REFERENCES entries (key), budget TEXT NOT NULL, number BIGINT NOT NULL,
+            at TEXT NOT NULL, state TEXT NOT NULL, release_id TEXT, description TEXT NOT NULL, labels TEXT NOT NULL,
+            certificate TEXT, provenance TEXT, content_hash TEXT, answer TEXT, answer_key {bytes},
+            committed TEXT, erased_at TEXT, erasure TEXT)""",
+        """CREATE INDEX releases_by_time ON releases (at, key)""",
+        """CREATE INDEX releases_by_budget ON releases (budget, at, key)""",
+        """CREATE TABLE seeds (key TEXT PRIMARY KEY REFERENCES releases (key), nonce {bytes} NOT NULL)""",
+        """CREATE TABLE staged (answer TEXT PRIMARY KEY, at TEXT NOT NULL)""",
+        """CREATE TABLE parts (
+            answer TEXT NOT NULL, part BIGINT NOT NULL, content {bytes} NOT NULL, PRIMARY KEY (answer, part))""",
+        """INSERT INTO parts (answer, part, content) SELECT key, part, content FROM answer_parts""",
+        """DROP TABLE answer_parts""",
+        """INSERT INTO releases (key, budget, number, at, state, description, labels, answer)
+            SELECT key, budget, number, at, 'made', '', '[]', CASE WHEN content IS NULL THEN key END
+            FROM entries WHERE kind = 'charge' AND key IS NOT NULL""",
+    ),
 )
 """The statements from each version of the schema to the next. Released ones are never edited, only new ones added."""
 
 _BUDGET = (
     "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head, "
-    "hull_s, hull_d"
+    "hull_s, hull_d, privacy_unit, period"
+)
+_RELEASE = (
+    "releases.key, releases.budget, releases.number, releases.at, state, release_id, description, labels, certificate, "
+    "provenance, content_hash, answer, answer_key, committed, erased_at, erasure, "
+    "entries.hash, payload, entries.s, entries.d, media_type, size, entries.client, entries.request "
+    "FROM releases JOIN entries ON entries.key = releases.key"
 )
 
 
@@ -95,13 +122,11 @@ class Statements:
         self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")
-        self.add_budget = adapt(
-            "INSERT INTO budgets ({budget}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-        )
+        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES ({values_16})")
         self.set_budget = adapt(
             "UPDATE budgets SET epsilon = %s, delta = %s, proportion_s = %s, proportion_d = %s, description = %s, "
             "s = %s, d = %s, charges = %s, only_release = %s, entries = %s, head = %s, "
-            "hull_s = %s, hull_d = %s WHERE id = %s"
+            "hull_s = %s, hull_d = %s, privacy_unit = %s, period = %s WHERE id = %s"
         )
         self.set_hull = adapt("UPDATE budgets SET hull_s = %s, hull_d = %s WHERE id = %s")
         self.first_charge_and_changes = adapt(
@@ -111,28 +136,55 @@ class Statements:
         self.add_entry = adapt(
             "INSERT INTO entries "
             "(budget, number, kind, at, payload, hash, s, d, key, request, client, media_type, size, content) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            "VALUES ({values_14})"
         )
         # A name with entries and without a budget belongs to a budget whose row is gone.
         self.all_names = adapt("SELECT id FROM budgets UNION SELECT budget FROM entries ORDER BY 1")
         self.audited = adapt(
-            "SELECT budget, number, kind, at, payload, hash, s, d, key, request, client, media_type, size FROM entries "
-            "WHERE budget = %s AND number > %s ORDER BY number LIMIT %s"
+            "SELECT entries.budget, entries.number, kind, entries.at, payload, hash, s, d, entries.key, request, "
+            "client, media_type, size, release_id, description, labels, content_hash, certificate, provenance, state, "
+            "committed, erased_at, erasure, answer, answer_key "
+            "FROM entries LEFT JOIN releases ON releases.key = entries.key "
+            "WHERE entries.budget = %s AND entries.number > %s ORDER BY entries.number LIMIT %s"
         )
         self.charges = adapt(
             "SELECT budget, number, kind, at, payload, hash FROM entries "
             "WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s"
         )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
-        self.owner = adapt("SELECT client FROM entries WHERE key = %s")
-        self.locked_answer = adapt("SELECT request, client, media_type, size FROM entries WHERE key = %s {lock_row}")
+        self.owner = adapt("SELECT client, request FROM entries WHERE key = %s")
+        self.locked_owner = adapt("SELECT client, request FROM entries WHERE key = %s {lock_row}")
         self.comparisons = adapt("SELECT by_owner, by_others FROM comparisons WHERE key = %s")
         self.set_comparisons = adapt(
             "INSERT INTO comparisons (key, by_owner, by_others) VALUES (%s, %s, %s) "
             "ON CONFLICT (key) DO UPDATE SET by_owner = excluded.by_owner, by_others = excluded.by_others"
         )
         self.content = adapt("SELECT content FROM entries WHERE key = %s")
-        self.add_part = adapt("INSERT INTO answer_parts (key, part, content) VALUES (%s, %s, %s)")
+        self.erase_content = adapt("UPDATE entries SET content = NULL WHERE key = %s")
+        self.add_part = adapt("INSERT INTO parts (answer, part, content) VALUES (%s, %s, %s)")
+        self.part = adapt("SELECT content FROM parts WHERE answer = %s AND part = %s")
+        self.erase_parts = adapt("DELETE FROM parts WHERE answer = %s")
+        self.stage = adapt("INSERT INTO staged (answer, at) VALUES (%s, %s)")
+        self.staged = adapt("SELECT answer FROM staged WHERE answer = %s {lock_row}")
+        self.unstage = adapt("DELETE FROM staged WHERE answer = %s")
+        self.abandoned = adapt("SELECT answer FROM staged WHERE at < %s LIMIT 100")
+        self.add_release = adapt(
+            "INSERT INTO releases (key, budget, number, at, state, release_id, description, labels, certificate, "
+            "provenance, content_hash, answer, answer_key) VALUES ({values_13})"
+        )
+        self.release = adapt("SELECT {release} WHERE releases.key = %s")
+        self.release_by_id = adapt("SELECT {release} WHERE release_id = %s")
+        self._adapt = adapt
+        self.set_state = adapt("UPDATE releases SET state = %s, committed = %s WHERE key = %s")
+        self.set_erased = adapt(
+            "UPDATE releases SET erased_at = %s, erasure = %s, answer = NULL, answer_key = NULL WHERE key = %s"
+        )
+        self.outdated = adapt(
+            "SELECT key, answer FROM releases WHERE state = 'made' AND erased_at IS NULL AND at < %s LIMIT 100"
+        )
+        self.add_seed = adapt("INSERT INTO seeds (key, nonce) VALUES (%s, %s)")
+        self.seed = adapt("SELECT nonce FROM seeds WHERE key = %s")
+        self.erase_seed = adapt("DELETE FROM seeds WHERE key = %s")
         self.add_key = adapt(
             "INSERT INTO access_keys (id, hash, scopes, budgets, note, made_at, revoked_at) "
             "VALUES (%s, %s, %s, %s, %s, %s, %s)"
@@ -141,4 +193,13 @@ class Statements:
             "SELECT id, hash, scopes, budgets, note, made_at, revoked_at FROM access_keys ORDER BY made_at, id"
         )
         self.revoke_key = adapt("UPDATE access_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL")
-        self.part = adapt("SELECT content FROM answer_parts WHERE key = %s AND part = %s")
+
+    def releases(self, budgets: int, *, is_continued: bool) -> str:
+        """A page of releases, the newest first: of so many budgets (0 for all), after the last one of another page."""
+        conditions = ["1 = 1"]
+        if budgets:
+            conditions.append(f"releases.budget IN ({', '.join(['%s'] * budgets)})")
+        if is_continued:
+            conditions.append("(releases.at, releases.key) < (SELECT at, key FROM releases WHERE key = %s)")
+        where = " AND ".join(conditions)
+        return self._adapt(f"SELECT {{release}} WHERE {where} ORDER BY releases.at DESC, releases.key DESC LIMIT %s")

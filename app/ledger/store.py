@@ -1,20 +1,33 @@
 """The ledger on a database. Each method is one transaction.
 
-A charge and the answer that it pays for are written in one transaction: both are stored, or neither is.
+A charge and the answer that it pays for are stored together, or neither is: the parts of a large answer are written
+before, but only the charge has the key to read them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from app.ledger.access_keys import KeyTable
-from app.ledger.answers import Answer, Stored, content_of, part_of
+from app.ledger.answers import Answer, AnswerPlace, Staged, Staging, part_of
 from app.ledger.audit import Audit
 from app.ledger.budget_rows import add_budget, add_entry, all_budgets, find_budget, known_budget, set_budget
-from app.ledger.charges import Charge, add_charge, fitting, is_used, stored_for
-from app.ledger.connections import Connections, Taken
-from app.ledger.errors import DivisionSettled, KeyReused, UnknownBudget
+from app.ledger.charges import Charge, Charged, add_charge, fitting, has_same_bytes, is_used, released_for
+from app.ledger.connections import Connections, Execute, Taken
+from app.ledger.errors import (
+    AnswerErased,
+    DivisionSettled,
+    KeyReused,
+    ReasonMissing,
+    UnitSettled,
+    UnknownBudget,
+    UnknownRelease,
+)
+from app.ledger.open_releases import add_nonce, commit, seed_of
+from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases
+from app.ledger.retention import erase_answers, remove_abandoned
 from app.ledger.secret import Secret
-from app.ledger.state import UNREADABLE, Budget, Entry, HistoryFault, check_history
+from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, check_history
+from app.ledger.statements import Statements
 from gsh.accounting.budget_limits import Limit, admits_change, same_proportion
 from gsh.accounting.composition import Cost, Part
 
@@ -27,29 +40,58 @@ class Ledger:
     def __init__(self, connections: Connections, secret: Secret) -> None:
         self._connections = connections
         self._sql = connections.statements
-        self._audit = Audit(connections.statements)
+        self._audit = Audit(connections.statements, secret)
         self.secret = secret
         self.keys = KeyTable(connections, secret)
 
-    def put_budget(self, name: str, limit: Limit, description: str, at: str) -> Budget:
-        """The budget with this limit. The first charge settles its proportion. A change is recorded."""
-        try:
-            return self._put_budget(name, limit, description, at)
-        except Taken:  # another transaction has just made it: change that one
-            return self._put_budget(name, limit, description, at)
+    def put_budget(
+        self,
+        name: str,
+        limit: Limit,
+        description: str,
+        at: str,
+        *,
+        unit: tuple[str, str | None] | None = None,
+        reason: str = "",
+        by: By | None = None,
+    ) -> Budget:
+        """The budget with this limit. The first charge settles its proportion and its unit. A change is recorded.
 
-    def _put_budget(self, name: str, limit: Limit, description: str, at: str) -> Budget:
+        ``unit`` is the privacy unit and the period; None keeps them. ``reason`` says why an existing budget is changed.
+        """
+        try:
+            return self._put_budget(name, limit, description, unit, at, reason, by)
+        except Taken:  # another transaction has just made it: change that one
+            return self._put_budget(name, limit, description, unit, at, reason, by)
+
+    def _put_budget(
+        self,
+        name: str,
+        limit: Limit,
+        description: str,
+        unit: tuple[str, str | None] | None,
+        at: str,
+        reason: str,
+        by: By | None,
+    ) -> Budget:
         with self._connections.transaction() as execute:
             before = find_budget(execute, self._sql, name, lock=True)
             if before is None:
-                made, entry = Budget(name, limit, description).with_limit(limit, description, at)
+                unit = unit or ("user", None)
+                made, entry = Budget(name, limit, description).changed_to(limit, description, unit, at, reason, by)
                 add_budget(execute, self._sql, made)
                 add_entry(execute, self._sql, entry)
                 return made
             limit = _changed(before, limit)
-            if (before.limit, before.description) == (limit, description):
+            earlier = (before.privacy_unit, before.period)
+            unit = unit or earlier
+            if before.spent.releases and earlier != unit:
+                raise UnitSettled
+            if (before.limit, earlier) != (limit, unit) and not reason:
+                raise ReasonMissing
+            if (before.limit, earlier, before.description) == (limit, unit, description):
                 return before
-            changed, entry = before.with_limit(limit, description, at)
+            changed, entry = before.changed_to(limit, description, unit, at, reason, by)
             set_budget(execute, self._sql, changed)
             add_entry(execute, self._sql, entry)
             return changed
@@ -76,47 +118,107 @@ class Ledger:
             budget = known_budget(execute, self._sql, name)
             return [Entry(*row) for row in execute(self._sql.charges, (name, before or budget.entries + 1, limit))]
 
-    def check(self, charge: Charge, at: str) -> bool:
-        """Whether the idempotency key is used: then ``recall`` compares. If it is not, an error unless it fits now."""
+    def check(self, charge: Charge, at: str) -> Budget | None:
+        """The budget that can pay now; None if the idempotency key is used: then ``recall`` compares."""
         with self._connections.reading() as execute:
             if is_used(execute, self._sql, charge, self._client(charge), at):
-                return True
-            fitting(find_budget(execute, self._sql, charge.budget), charge)
-            return False
+                return None
+            return fitting(find_budget(execute, self._sql, charge.budget), charge)[0]
 
-    def recall(self, charge: Charge, at: str) -> Stored:
-        """The answer that the same request has paid for."""
+    def check_fit(self, charge: Charge) -> Budget:
+        """The budget that could pay for a release, whatever its idempotency key."""
+        with self._connections.reading() as execute:
+            return fitting(find_budget(execute, self._sql, charge.budget), charge)[0]
+
+    def recall_same_bytes(self, charge: Charge, at: str) -> RecordedRelease | None:
+        """The release that a request of the same bytes has paid for; None if its content must be compared."""
+        with self._connections.reading() as execute:
+            return has_same_bytes(execute, self._sql, charge, self._client(charge), at)
+
+    def recall(self, charge: Charge, at: str) -> RecordedRelease:
+        """The release that the same request has paid for."""
         with self._connections.transaction() as execute:
-            found = stored_for(execute, self._sql, charge, self._client(charge), at)
-        if isinstance(found, Stored):
+            found = released_for(execute, self._sql, charge, self._client(charge), at)
+        if isinstance(found, RecordedRelease):
             return found
-        raise found or KeyReused  # an idempotency key that is used stays used
+        raise found or KeyReused(charge.idempotency_key, "")  # an idempotency key that is used stays used
 
-    def charge(self, charge: Charge, at: str, answer: Callable[[Budget, int], Answer]) -> Stored:
-        """Charge and store the answer, or give the answer that is stored already."""
+    def staging(self, answer: Answer, at: str) -> Staging:
+        """Write an answer before its charge."""
+        return Staging(self._connections, answer, at)
+
+    def charge(self, charge: Charge, at: str, answer: Callable[[Budget, int], Staged] | None = None) -> Charged:
+        """Charge and store the answer, or give the release that is stored already. Not every release has an answer."""
         client = self._client(charge)
         try:
             with self._connections.transaction() as execute:
                 # Lock the budget first: another request with the same idempotency key has then ended, or waits.
                 budget = find_budget(execute, self._sql, charge.budget, lock=True)
-                found = stored_for(execute, self._sql, charge, client, at)
+                found = released_for(execute, self._sql, charge, client, at)
                 if found is None:
-                    return add_charge(execute, self._sql, fitting(budget, charge), charge, client, at, answer)
+                    fits = fitting(budget, charge)
+                    made = add_charge(execute, self._sql, fits, charge, client, at, answer)
+                    if charge.state == "open":
+                        add_nonce(execute, self._sql, charge.idempotency_key)
+                    return Charged(made, is_new=True)
         except Taken:  # a request on another budget has used the idempotency key first
-            return self.recall(charge, at)
-        if isinstance(found, Stored):
-            return found
+            return Charged(self.recall(charge, at), is_new=False)
+        if isinstance(found, RecordedRelease):
+            return Charged(found, is_new=False)
         raise found
 
-    def content(self, stored: Stored) -> Iterator[bytes]:
+    def seed(self, release: RecordedRelease) -> bytes | None:
+        """The seed of an open release; None after its commit."""
+        with self._connections.reading() as execute:
+            return seed_of(execute, self._sql, self.secret, release)
+
+    def commit(self, key: str, made: Commit, by: By | None) -> RecordedRelease:
+        """End an open release: what was published is recorded, and the seed is erased."""
+        with self._connections.transaction() as execute:
+            committed = commit(execute, self._sql, key, made, by)
+        self._connections.forget()
+        return committed
+
+    def release(self, key: str) -> RecordedRelease:
+        with self._connections.reading() as execute:
+            found = find_release(execute, self._sql, key)
+        if found is None:
+            raise UnknownRelease
+        return found
+
+    def release_by_id(self, release_id: str) -> RecordedRelease | None:
+        with self._connections.reading() as execute:
+            return find_by_id(execute, self._sql, release_id)
+
+    def releases(self, budgets: Sequence[str], before: str | None, limit: int) -> list[RecordedRelease]:
+        """Releases of some budgets, or of all, the newest first."""
+        with self._connections.reading() as execute:
+            return list_releases(execute, self._sql, budgets, before, limit)
+
+    def content(self, release: RecordedRelease) -> Iterator[bytes]:
         """The bytes of an answer. Each part is a transaction of its own: answers never change."""
-        if not stored.parts:
+        if release.erased_at is not None:
+            raise AnswerErased(release.erased_at)
+        part: bytes | None = b""
+        number = 0
+        while part is not None:
             with self._connections.reading() as execute:
-                yield from content_of(execute, self._sql, stored.idempotency_key)
-        for part in range(stored.parts):
-            with self._connections.reading() as execute:
-                content = part_of(execute, self._sql, stored.idempotency_key, part)
-            yield content
+                part = _part(execute, self._sql, release.key, release.place, number)
+            number += 1
+            yield part or b""
+
+    def erase_answers(self, before: str, at: str) -> int:
+        """Erase some answers of releases before a time, and say how many."""
+        with self._connections.transaction() as execute:
+            erased = erase_answers(execute, self._sql, self.secret, before, at)
+        if erased:
+            self._connections.forget()
+        return erased
+
+    def remove_abandoned(self, before: str) -> int:
+        """Remove some parts of answers that were never charged, written before a time, and say of how many."""
+        with self._connections.transaction() as execute:
+            return remove_abandoned(execute, self._sql, before)
 
     def names(self) -> list[str]:
         """All that there is to verify: budgets, and histories whose budget is gone."""
@@ -141,7 +243,7 @@ class Ledger:
                 )
             fault = check_history(budget, self._audit.entries(execute, name))
             if fault is None:
-                faults = self._audit.faults(execute, name, lambda key: content_of(execute, self._sql, key))
+                faults = self._audit.faults(execute, name, lambda *where: _whole(execute, self._sql, *where))
                 fault = next(faults, None)
             return budget, fault
 
@@ -150,6 +252,22 @@ class Ledger:
 
     def _client(self, charge: Charge) -> str:
         return self.secret.fingerprint(b"client", charge.client.encode())
+
+
+def _part(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None, number: int) -> bytes | None:
+    """A part of an answer; a small answer is one part. None after the last."""
+    if place is not None:
+        return part_of(execute, sql, place, number)
+    rows = execute(sql.content, (key,)) if number == 0 else []
+    return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+
+
+def _whole(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None) -> Iterator[bytes]:
+    """A whole answer, within one transaction."""
+    number = 0
+    while (part := _part(execute, sql, key, place, number)) is not None:
+        yield part
+        number += 1
 
 
 def _changed(budget: Budget, limit: Limit) -> Limit:

@@ -1,67 +1,82 @@
 """Make a release, free or charged to a budget, from groups or from a table."""
 
 import mmap
-from collections.abc import Iterable
-from typing import IO, Protocol
+from dataclasses import dataclass, replace
+from typing import IO, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
-from app.service.payments import Payments
-from app.service.spool import SharedFile
+from app.ledger.state import Budget
+from app.service.payments import Outcome, Payments, Retry
 from gsh.accounting.mechanism import Mechanism
-from gsh.histogram.entropy import operating_system
-from gsh.histogram.errors import TooManyGroups
-from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Format, Limits, Roles, read_table, release_table, write_table
 
-__all__ = ["Making", "ReleaseFacts", "make_release", "release_file"]
-
-ReleaseFacts = tuple[str | None, Mechanism]
-"""The budget, and the mechanism without its columns: μ₀ is all that a cost needs of them."""
+__all__ = ["Drawn", "Making", "ReleaseFacts", "Terms", "make_release", "mapped"]
 
 
-class Making(Protocol):
+class ReleaseFacts(NamedTuple):
+    """What a payment needs to know of a request."""
+
+    budget: str | None
+    mechanism: Mechanism
+    """Without its columns: μ₀ is all that a cost needs of them."""
+    meaning: bytes = b""
+    """The digest of what the request means; empty if nothing will be compared with it, or if it is not known yet."""
+
+
+class Terms(NamedTuple):
+    """What a certificate says of the budget that pays."""
+
+    budget: str
+    epsilon: float
+    delta: float
+    privacy_unit: str
+    period: str | None
+    idempotency_key: str | None
+
+    @classmethod
+    def of(cls, budget: Budget, idempotency_key: str | None) -> "Terms":
+        limit = budget.limit
+        return cls(budget.id, limit.epsilon, limit.delta, budget.privacy_unit, budget.period, idempotency_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A release that nobody has seen yet."""
+
+    answer: Answer
+    release_id: str
+    certificate: str
+    """JSON, as it is in the answer."""
+    meaning: bytes
+
+
+class Making(Retry, Protocol):
     """One release that is being made."""
 
-    async def draw(self) -> Answer:
+    async def draw(self, terms: Terms | None) -> Drawn:
         """Draw noise, and make the answer. Nobody sees it before it is paid for."""
 
     async def drop(self) -> None:
         """Draw nothing: an earlier request has paid. A worker that waits to draw is then free."""
 
-    def collect(self, media_type: str, content: Iterable[bytes]) -> Answer:
-        """An answer with these stored bytes, in place of what was drawn. Runs in a thread."""
 
-
-async def make_release(payments: Payments, charge: Charge | None, making: Making) -> Answer:
+async def make_release(payments: Payments, charge: Charge | None, making: Making) -> Outcome:
     """The answer of a release, which may now be shown. A charge comes before the answer; None is a free release."""
     if charge is None:
-        return await making.draw()
-    if await payments.is_answered(charge):
+        return Outcome((await making.draw(None)).answer)
+    budget = await payments.budget_for(charge)
+    if budget is None:
         await making.drop()
-        return await payments.recall(charge, making.collect)
-    return await payments.pay(charge, await making.draw(), making.collect)
+        return await payments.recall(charge, making)
+    drawn = await making.draw(Terms.of(budget, charge.idempotency_key))
+    notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
+    charge = await payments.with_content(replace(charge, notes=notes), drawn.meaning)
+    return await payments.pay(charge, drawn.answer, making.collect)
 
 
-def release_file(
-    noise: Noise, roles: Roles, limits: Limits, certificate: str, table: SharedFile, answer: SharedFile
-) -> Format:
-    """In a worker: from a table in one file to the kept rows in another, of the same format."""
-    with table as source, answer as sink:
-        try:
-            kind: Format | None
-            kind, read = read_table(_mapped(source), limits)
-            write_table(kind, release_table(noise, read, roles, operating_system), certificate, sink)
-        except MemoryError:
-            kind = None
-    if kind is None:  # outside of the handler, whose exception would keep the memory
-        raise TooManyGroups("/table", "must be smaller: the service has no memory for it")
-    return kind
-
-
-def _mapped(file: IO[bytes]) -> pa.Buffer:
+def mapped(file: IO[bytes]) -> pa.Buffer:
     """The file as memory that the operating system fills as it is read."""
     is_empty = file.seek(0, 2) == 0
     return pa.py_buffer(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

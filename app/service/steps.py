@@ -1,6 +1,7 @@
 """Work in two steps: some facts first, then the result, unless the work is stopped between them.
 
-A worker reads a request once and keeps it between the steps, while the ledger says whether the budget can pay.
+A worker reads a request once and keeps it between the steps, while the ledger says whether the budget can pay. What the
+ledger says goes to the second step.
 """
 
 import asyncio
@@ -25,22 +26,22 @@ class Steps(Generic[F, T]):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._facts: asyncio.Future[F] = self._loop.create_future()
-        self._decision: Future[bool] = Future()
+        self._decision: Future[Any] = Future()
 
     def follow(self, work: Coroutine[Any, Any, T]) -> None:
         """``work`` runs the generator, and calls ``ask`` from a thread with what it yields."""
         self._running = asyncio.create_task(work)
         self._running.add_done_callback(lambda _done: self._decision.cancel())
 
-    def ask(self, facts: F) -> bool:
-        """In a thread: whether the generator goes on."""
+    def ask(self, facts: F) -> Any:
+        """In a thread: what the generator goes on with; None if it does not go on."""
         self._loop.call_soon_threadsafe(self._learn, facts)
         try:
             return self._decision.result(_DECISION_SECONDS)
         except CancelledError:
-            return False
+            return None
         except TimeoutError:
-            return not self._decision.cancel() and self._decision.result()
+            return None if self._decision.cancel() else self._decision.result()
 
     async def facts(self) -> F:
         """What the generator yields, or its exception."""
@@ -50,15 +51,15 @@ class Steps(Generic[F, T]):
             self._running.result()
         return self._facts.result()
 
-    async def finish(self) -> T:
-        """What the generator returns. Raises Busy if the worker stopped waiting."""
-        if not self._decide(True):
+    async def finish(self, decision: object) -> T:
+        """What the generator returns, after it got the decision. Raises Busy if the worker stopped waiting."""
+        if not self._decide(decision):
             raise Busy
         return await self._running
 
     async def stop(self) -> None:
         """End the work, if it has not ended. A worker that waits for the decision stays alive for the next task."""
-        if not self._facts.done() or not self._decide(False):
+        if not self._facts.done() or not self._decide(None):
             self._running.cancel()
         await asyncio.wait({self._running})
         if not self._running.cancelled():
@@ -68,10 +69,10 @@ class Steps(Generic[F, T]):
         if not self._facts.done():
             self._facts.set_result(facts)
 
-    def _decide(self, goes_on: bool) -> bool:
+    def _decide(self, decision: object) -> bool:
         """Whether the decision was still open."""
         try:
-            self._decision.set_result(goes_on)
+            self._decision.set_result(decision)
         except InvalidStateError:
             return False
         return True
@@ -80,15 +81,15 @@ class Steps(Generic[F, T]):
 class StepsHere(Generic[F, T]):
     """The same for a generator that is fast enough for the event loop."""
 
-    def __init__(self, steps: Generator[F, None, T]) -> None:
+    def __init__(self, steps: Generator[F, Any, T]) -> None:
         self._steps = steps
 
     async def facts(self) -> F:
         return next(self._steps)
 
-    async def finish(self) -> T:
+    async def finish(self, decision: object) -> T:
         try:
-            next(self._steps)
+            self._steps.send(decision)
         except StopIteration as stop:
             result: T = stop.value
             return result

@@ -51,16 +51,17 @@ class Worker:
         function: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
-        goes_on: Callable[[Any], bool],
+        decide: Callable[[Any], Any],
     ) -> tuple[bool, Any]:
         """Whether the function returned, and its result or its exception. OSError or EOFError if the process ended.
 
-        If the function is a generator, ``goes_on`` gets what it yields, and decides whether it goes on to its result.
+        If the function is a generator, ``decide`` gets what it yields. The generator goes on with the decision, or is
+        stopped if that is None.
         """
         send(self._connection, function, kwargs, *args)
         kind, value = receive(self._connection)
         while kind == _YIELDED:
-            send(self._connection, goes_on(value))
+            send(self._connection, decide(value))
             kind, value = receive(self._connection)
         return kind == _RETURNED, value
 
@@ -104,13 +105,14 @@ def _serve_one(connection: Connection) -> None:
         send(connection, _RAISED, RuntimeError("the result cannot be sent"))
 
 
-def _last_step(connection: Connection, steps: Generator[Any, None, Any]) -> Any:
+def _last_step(connection: Connection, steps: Generator[Any, Any, Any]) -> Any:
     """What a generator returns, or None if it is stopped at a step."""
+    decision = None
     try:
         while True:
-            send(connection, _YIELDED, next(steps))
-            (goes_on,) = receive(connection)
-            if not goes_on:
+            send(connection, _YIELDED, steps.send(decision))
+            (decision,) = receive(connection)
+            if decision is None:
                 steps.close()
                 return None
     except StopIteration as stop:

@@ -35,8 +35,8 @@ class _Task:
     """A call. One thread makes it, and another may abandon it at any time."""
 
     call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
-    goes_on: Callable[[Any], bool] = bool
-    """For a generator: asked with what it yields, in a thread."""
+    decide: Callable[[Any], Any] = bool
+    """For a generator: asked with what it yields, in a thread. Its answer goes to the generator; None stops it."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _worker: Worker | None = None
     _is_abandoned: bool = False
@@ -91,7 +91,7 @@ class WorkerPool:
         result: T = await self._run(_Task((function, args, kwargs)), seconds)
         return result
 
-    def begin(self, function: Callable[P, Generator[F, None, T]], *args: P.args, **kwargs: P.kwargs) -> Steps[F, T]:
+    def begin(self, function: Callable[P, Generator[F, Any, T]], *args: P.args, **kwargs: P.kwargs) -> Steps[F, T]:
         """Start a generator of a module in a worker. It yields some facts, and returns its result if it may go on."""
         steps: Steps[F, T] = Steps()
         steps.follow(self._run(_Task((function, args, kwargs), steps.ask), self._seconds))
@@ -129,7 +129,7 @@ class WorkerPool:
             self._give_back(worker)
             return False, Busy()
         try:
-            outcome = worker.do(*task.call, task.goes_on)
+            outcome = worker.do(*task.call, task.decide)
         except (EOFError, OSError):  # it was killed, perhaps because memory ran out
             outcome = False, Busy()
             task.abandon()

@@ -1,13 +1,13 @@
 """Releases, requests and answers to fill ledgers with."""
 
-from app.ledger.answers import Answer
+from app.ledger.answers import Answer, Staged, small
 from app.ledger.charges import Charge
 from app.ledger.store import Ledger
 from gsh.accounting.case_study import PRINTED
 from gsh.accounting.composition import Release, cost_of
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
 
-__all__ = ["AT", "GAUSSIAN", "SMALL", "URLS", "answer", "charge", "paid"]
+__all__ = ["AT", "GAUSSIAN", "SMALL", "URLS", "answer", "charge", "paid", "store"]
 
 AT = "2026-11-16T12:00:00Z"
 URLS = PRINTED
@@ -21,10 +21,21 @@ def paid(
     return Charge(budget, key, request, client, release, cost_of(release))
 
 
-def answer(content: bytes = b"42") -> Answer:
-    return Answer("application/json", lambda: [content])
+def answer(content: bytes = b"42") -> Staged:
+    return small("application/json", content)
 
 
 def charge(ledger: Ledger, asked: Charge, content: bytes = b"42", at: str = AT) -> bytes:
     """The bytes that a client would get."""
-    return b"".join(ledger.content(ledger.charge(asked, at, lambda _budget, _number: answer(content))))
+    staged = store(ledger, content)
+    return b"".join(ledger.content(ledger.charge(asked, at, lambda _budget, _number: staged).release))
+
+
+def store(ledger: Ledger, content: bytes, media_type: str = "application/json", at: str = AT) -> Staged:
+    """An answer of any size, written and ready to be charged."""
+    staging = ledger.staging(
+        Answer(media_type, lambda: [content[: len(content) // 2], content[len(content) // 2 :]]), at
+    )
+    while staging.step():
+        pass
+    return staging.finish()

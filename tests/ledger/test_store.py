@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,16 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.ledger.answers import PART_BYTES, SMALL_BYTES, Answer
+from app.ledger.answers import PART_BYTES, SMALL_BYTES, Staged
 from app.ledger.budget_rows import add_entry, find_budget, set_budget
 from app.ledger.errors import BudgetExceeded, KeyReused, UnknownBudget
 from app.ledger.opening import connections_of, is_postgres, open_ledger
-from app.ledger.state import Budget, HistoryFault, check_history
+from app.ledger.releases import Notes
+from app.ledger.state import Budget, By, HistoryFault, check_history
 from app.ledger.store import Ledger
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING, Part, cost_of, delta_at
-from tests.ledger.examples import AT, GAUSSIAN, SMALL, URLS, answer, charge, paid
+from tests.ledger.examples import AT, GAUSSIAN, SMALL, URLS, answer, charge, paid, store
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +30,7 @@ def web(ledger: Ledger) -> None:
 
 def test_a_budget_is_made_once_and_changed_by_a_recorded_act(ledger: Ledger) -> None:
     assert ledger.put_budget("web", Limit(1.0, 1e-4), "page views", AT).entries == 1
-    assert ledger.put_budget("web", Limit(2.0, 1e-4), "page views", AT).entries == 2
+    assert ledger.put_budget("web", Limit(2.0, 1e-4), "page views", AT, reason="a test").entries == 2
     assert ledger.put_budget("ads", Limit(2.0, 1e-4), "", AT).entries == 1
 
     assert [budget.id for budget in ledger.budgets()] == ["ads", "web"]
@@ -49,7 +51,7 @@ def test_the_same_key_and_request_give_the_stored_answer_and_one_charge(ledger: 
     first = charge(ledger, paid(), b"the first noise")
 
     assert charge(ledger, paid(), b"other noise") == first == b"the first noise"
-    assert ledger.check(paid(), AT)
+    assert ledger.check(paid(), AT) is None
     assert b"".join(ledger.content(ledger.recall(paid(), AT))) == first
     assert ledger.budget("web")[0].spent.releases == 1
 
@@ -59,7 +61,7 @@ def test_the_same_key_with_another_request_is_refused(ledger: Ledger) -> None:
     charge(ledger, paid())
 
     for other in (paid(request="r2"), paid(budget="ads", request="r2")):
-        assert ledger.check(other, AT)
+        assert ledger.check(other, AT) is None
         with pytest.raises(KeyReused):
             ledger.recall(other, AT)
         with pytest.raises(KeyReused):
@@ -80,15 +82,15 @@ def test_exactly_the_number_allowed_by_composition_fits(ledger: Ledger) -> None:
     assert drawn == []
     assert refused.value.budget.spent.releases == many == 7
     assert refused.value.asked == URLS
-    assert ledger.check(paid(key="0"), AT)  # the stored answer is still available
+    assert ledger.check(paid(key="0"), AT) is None  # the stored answer is still available
 
 
 def test_a_lowered_limit_holds_at_once_and_a_raised_one_lets_through_again(ledger: Ledger) -> None:
     charge(ledger, paid(key="a"))
-    ledger.put_budget("web", Limit(1.0, 1e-5), "", AT)
+    ledger.put_budget("web", Limit(1.0, 1e-5), "", AT, reason="a test")
     with pytest.raises(BudgetExceeded):
         charge(ledger, paid(key="b"))
-    ledger.put_budget("web", Limit(1.0, 1e-3), "", AT)
+    ledger.put_budget("web", Limit(1.0, 1e-3), "", AT, reason="a test")
 
     assert charge(ledger, paid(key="b")) == b"42"
     assert ledger.verify("web")[1] is None
@@ -119,23 +121,23 @@ def test_sums_are_exact_across_the_database(ledger: Ledger) -> None:
 @pytest.mark.parametrize("size", [0, 1, SMALL_BYTES, SMALL_BYTES + 1, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 17])
 def test_answers_of_any_size_are_stored_byte_for_byte(ledger: Ledger, size: int) -> None:
     content = bytes(range(256)) * (size // 256 + 1)
-    stored = ledger.charge(
-        paid(), AT, lambda _budget, _number: Answer("x/y", lambda: [content[: size // 2], content[size // 2 : size]])
-    )
+    staged = store(ledger, content[:size], "x/y")
+    release = ledger.charge(paid(), AT, lambda _budget, _number: staged).release
 
-    assert b"".join(ledger.content(stored)) == content[:size]
-    assert (stored.media_type, stored.size) == ("x/y", size)
+    assert b"".join(ledger.content(release)) == content[:size]
+    assert (release.media_type, release.size) == ("x/y", size)
+    assert ledger.release("first") == release
     assert ledger.verify("web")[1] is None
 
 
-def test_a_failure_while_the_answer_is_stored_leaves_nothing(ledger: Ledger) -> None:
+def test_a_failure_while_an_answer_is_charged_leaves_nothing(ledger: Ledger) -> None:
     """The charge and its answer are one transaction."""
 
-    def broken() -> list[bytes]:
+    def broken(_budget: Budget, _number: int) -> Staged:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        ledger.charge(paid(), AT, lambda _budget, _number: Answer("x/y", broken))
+        ledger.charge(paid(), AT, broken)
 
     assert ledger.budget("web")[0].spent == NOTHING
     assert charge(ledger, paid()) == b"42"
@@ -161,7 +163,7 @@ TAMPERING = {
     "a limit raised": "UPDATE budgets SET epsilon = 5",
     "a count changed": "UPDATE budgets SET charges = 1",
     "a small answer changed": "UPDATE entries SET content = substr(content, 1, 1) WHERE key = 'b'",
-    "a large answer changed": "UPDATE answer_parts SET content = substr(content, 1, 1)",
+    "a large answer changed": "UPDATE parts SET content = substr(content, 1, 1)",
     "a request that would be recognised": "UPDATE entries SET request = 'another' WHERE key = 'b'",
     "another type of answer": "UPDATE entries SET media_type = 'text/html' WHERE key = 'b'",
     "another size": "UPDATE entries SET size = 1 WHERE key = 'b'",
@@ -176,17 +178,31 @@ TAMPERING = {
     "a release that is none": "UPDATE budgets SET only_release = '[]'",
     "a release that is impossible": """UPDATE budgets SET only_release = '{"c_u": 0, "sigma": 1.0}'""",
     "a payload that is no JSON": "UPDATE entries SET payload = '{' WHERE number = 2",
+    "another unit": "UPDATE budgets SET privacy_unit = 'household'",
+    "another period": "UPDATE budgets SET period = 'week'",
+    "another certificate": "UPDATE releases SET certificate = 'x' WHERE key = 'b'",
+    "another plan": "UPDATE releases SET provenance = 'x' WHERE key = 'b'",
+    "another description": "UPDATE releases SET description = 'x' WHERE key = 'b'",
+    "another label": """UPDATE releases SET labels = '["x"]' WHERE key = 'b'""",
+    "another release id": "UPDATE releases SET release_id = 'x' WHERE key = 'b'",
+    "another content that would be recognised": "UPDATE releases SET content_hash = 'x' WHERE key = 'b'",
+    "another state": "UPDATE releases SET state = 'open' WHERE key = 'b'",
+    "a commit of a release that was made here": """UPDATE releases SET committed = '{"sha256": ""}' WHERE key = 'b'""",
+    "a release that is gone": "DELETE FROM releases WHERE key = 'b'",
+    "an answer that is said to be erased": "UPDATE releases SET erased_at = '2026-11-17T12:00:00Z' WHERE key = 'b'",
+    "labels that are no JSON": "UPDATE releases SET labels = '[' WHERE key = 'b'",
 }
 
 
 @pytest.mark.parametrize("tampering", TAMPERING)
 def test_the_chain_shows_every_change_made_in_the_database(ledger: Ledger, ledger_url: str, tampering: str) -> None:
     charge(ledger, paid(key="a"), bytes(SMALL_BYTES + 1))
-    charge(ledger, paid(key="b"))
+    notes = Notes("an id", "views", ("weekly",), '{"epsilon": 1}', '{"enforced_by": "caller"}', By("4f", "the job"))
+    charge(ledger, replace(paid(key="b"), content="c1", notes=notes))
     assert ledger.verify("web")[1] is None
     with ledger._connections.transaction() as execute:
-        if tampering.endswith("out"):
-            execute("DELETE FROM answer_parts")
+        if tampering.endswith("out") or tampering == "another key":
+            execute("DELETE FROM releases")
         execute(TAMPERING[tampering])
 
     assert ledger.verify("web")[1] is not None
@@ -203,6 +219,10 @@ def test_an_entry_of_an_earlier_version_is_verified_by_its_recorded_fields(ledge
         set_budget(execute, ledger._sql, charged)
         stored = (cost.mu_squared, cost.hazard, "old", "r1", None, "application/json", 2, b"42")
         add_entry(execute, ledger._sql, entry, stored)
+        execute(
+            "INSERT INTO releases (key, budget, number, at, state, description, labels) "
+            f"VALUES ('old', 'web', 2, '{AT}', 'made', '', '[]')"
+        )
     assert ledger.verify("web")[1] is None
     assert charge(ledger, paid(key="old")) == b"42"
 
@@ -214,7 +234,7 @@ def test_an_entry_of_an_earlier_version_is_verified_by_its_recorded_fields(ledge
 def test_a_history_without_its_budget_is_found(ledger: Ledger, ledger_url: str) -> None:
     charge(ledger, paid())
     with ledger._connections.transaction() as execute:
-        for statement in ("DELETE FROM answer_parts", "DELETE FROM entries", "DELETE FROM budgets"):
+        for statement in ("DELETE FROM releases", "DELETE FROM entries", "DELETE FROM budgets"):
             execute(statement)
     connections = connections_of(ledger_url)
     with connections.transaction() as execute:
@@ -258,13 +278,16 @@ def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None
     (entry,) = ledger.history("web", None, 1)
 
     assert entry.details["request"] == "a keyed hash"
-    assert set(entry.shown) == {"release", "mu_squared", "hazard", "idempotency_key", "answer", "media_type", "size"}
+    assert set(entry.shown) == {
+        *("release", "mu_squared", "hazard", "idempotency_key", "answer", "media_type", "size"),
+        *("state", "description", "labels"),
+    }
 
 
 def test_a_charge_below_its_cost_is_found_even_with_recomputed_hashes(ledger: Ledger) -> None:
     """A database writer can recompute hashes, but cannot lower a cost."""
     limit = Limit(1.0, 1e-4)
-    budget = Budget("web", limit, "").with_limit(limit, "", AT)
+    budget = Budget("web", limit, "").changed_to(limit, "", ("user", None), AT)
     cheap = cost_of(GAUSSIAN)
     forged, entry = budget[0].charged(NOTHING.plus(URLS, cheap), URLS, cheap, AT, {})
     assert check_history(forged, [budget[1], entry]) is not None
@@ -338,7 +361,7 @@ def test_a_budget_made_by_several_at_once_is_made_once(ledger: Ledger, ledger_ur
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.sampled_from([URLS, SMALL, GAUSSIAN])), max_size=12))
 def test_any_history_of_requests_is_charged_once_each(ledger: Ledger, requests: list[tuple[int, int, object]]) -> None:
     """Compared with a dictionary: the first request is charged, its repetitions are answered, others are refused."""
-    name = f"b{ledger.put_budget('web', Limit(1.0, 1e-4), '', AT).entries}-{len(ledger.budgets())}"
+    name = f"b{len(ledger.budgets())}"
     ledger.put_budget(name, Limit(50.0, 0.5), "", AT)
     model: dict[str, str] = {}
     for number, (key, request, release) in enumerate(requests):

@@ -1,0 +1,62 @@
+"""Releases that another engine makes: opened with a charge and a seed, closed by a commit that erases the seed.
+
+The engine draws its noise from the seed, so that a task that runs twice draws the same noise twice:
+
+    seed = HMAC-SHA-256(the ledger's secret, nonce, idempotency key),   nonce = 32 bytes of the operating system
+
+While a release is open, the database and the secret together give the seed back. The commit deletes the nonce. After
+it nothing does.
+"""
+
+import json
+import os
+from dataclasses import asdict
+
+from app.ledger.budget_rows import add_entry, known_budget, set_budget
+from app.ledger.connections import Execute
+from app.ledger.errors import AlreadyCommitted, NotOpen, UnknownRelease
+from app.ledger.releases import Commit, RecordedRelease, find_release
+from app.ledger.secret import Secret
+from app.ledger.state import By
+from app.ledger.statements import Statements
+
+__all__ = ["add_nonce", "commit", "seed_of"]
+
+_NONCE_BYTES = 32
+
+
+def add_nonce(execute: Execute, sql: Statements, key: str) -> None:
+    """In the transaction that charges."""
+    execute(sql.add_seed, (key, os.urandom(_NONCE_BYTES)))
+
+
+def seed_of(execute: Execute, sql: Statements, secret: Secret, release: RecordedRelease) -> bytes | None:
+    """The seed of an open release; None after its commit."""
+    rows = execute(sql.seed, (release.key,)) if release.state == "open" else []
+    return secret.derived(b"seed", bytes(rows[0][0]), release.key.encode()) if rows else None
+
+
+def commit(execute: Execute, sql: Statements, key: str, made: Commit, by: By | None) -> RecordedRelease:
+    """The release, committed. The same digest again changes nothing."""
+    budget = known_budget(execute, sql, _known(execute, sql, key).budget, lock=True)
+    release = _known(execute, sql, key)  # as it is now: another commit may have held the lock
+    if release.committed is not None:
+        if release.committed.sha256 != made.sha256:
+            raise AlreadyCommitted
+        return release
+    if release.state != "open":
+        raise NotOpen
+    details = {"key": key, "sha256": made.sha256, "rows": made.rows}
+    changed, entry = budget.committed(made.at, details, by)
+    set_budget(execute, sql, changed)
+    add_entry(execute, sql, entry)
+    execute(sql.set_state, ("committed", json.dumps(asdict(made)), key))
+    execute(sql.erase_seed, (key,))
+    return _known(execute, sql, key)
+
+
+def _known(execute: Execute, sql: Statements, key: str) -> RecordedRelease:
+    release = find_release(execute, sql, key)
+    if release is None:
+        raise UnknownRelease
+    return release

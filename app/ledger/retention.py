@@ -1,0 +1,28 @@
+"""Answers that are kept no longer. Their charges and certificates stay for ever."""
+
+from app.ledger.answers import remove
+from app.ledger.audit import erasure_seal
+from app.ledger.connections import Execute
+from app.ledger.secret import Secret
+from app.ledger.statements import Statements
+
+__all__ = ["erase_answers", "remove_abandoned"]
+
+
+def erase_answers(execute: Execute, sql: Statements, secret: Secret, before: str, at: str) -> int:
+    """Erase some answers of releases before a time, and say how many; 0 if there are none."""
+    outdated = execute(sql.outdated, (before,))
+    for key, answer in outdated:
+        if answer is not None:
+            execute(sql.erase_parts, (answer,))
+        execute(sql.erase_content, (key,))
+        execute(sql.set_erased, (at, erasure_seal(secret, key, at), key))
+    return len(outdated)
+
+
+def remove_abandoned(execute: Execute, sql: Statements, before: str) -> int:
+    """Remove some parts that were written before a time and never charged, and say of how many answers."""
+    abandoned = execute(sql.abandoned, (before,))
+    for (answer,) in abandoned:
+        remove(execute, sql, answer)
+    return len(abandoned)
