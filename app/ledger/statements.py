@@ -21,7 +21,7 @@ class Dialect:
 
     def adapt(self, statement: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
-        words |= {"clustered": self.clustered}
+        words |= {"clustered": self.clustered, "access_key": _ACCESS_KEY}
         return statement.format_map(words).replace("%s", self.placeholder)
 
 
@@ -66,6 +66,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE comparisons (
             key TEXT PRIMARY KEY REFERENCES entries (key), by_owner {double} NOT NULL, by_others {double} NOT NULL)""",
     ),
+    (
+        """ALTER TABLE access_keys ADD COLUMN expires_at TEXT""",
+        """ALTER TABLE access_keys ADD COLUMN replaces TEXT""",
+    ),
 )
 """The statements from each version of the schema to the next. Released ones are never edited, only new ones added."""
 
@@ -73,6 +77,7 @@ _BUDGET = (
     "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head, "
     "hull_s, hull_d"
 )
+_ACCESS_KEY = "id, hash, scopes, budgets, note, made_at, revoked_at, expires_at, replaces"
 
 
 class Statements:
@@ -133,12 +138,8 @@ class Statements:
         )
         self.content = adapt("SELECT content FROM entries WHERE key = %s")
         self.add_part = adapt("INSERT INTO answer_parts (key, part, content) VALUES (%s, %s, %s)")
-        self.add_key = adapt(
-            "INSERT INTO access_keys (id, hash, scopes, budgets, note, made_at, revoked_at) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s)"
-        )
-        self.keys = adapt(
-            "SELECT id, hash, scopes, budgets, note, made_at, revoked_at FROM access_keys ORDER BY made_at, id"
-        )
+        self.add_key = adapt("INSERT INTO access_keys ({access_key}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)")
+        self.keys = adapt("SELECT {access_key} FROM access_keys ORDER BY made_at, id")
         self.revoke_key = adapt("UPDATE access_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL")
+        self.expire_key = adapt("UPDATE access_keys SET expires_at = %s WHERE id = %s")
         self.part = adapt("SELECT content FROM answer_parts WHERE key = %s AND part = %s")

@@ -54,10 +54,10 @@ KEY_REQUIRED = Kind(
     "key-required",
     401,
     "Access key required",
-    "The request needs a valid access key in the header Authorization: Bearer.",
-    "The request had no access key, or one that the service does not know, or one that was revoked.",
+    "The request needs an access key in the header Authorization: Bearer, which is not revoked and has not expired.",
+    "The request had no access key, or one that the service does not know, or one that was revoked or has expired.",
     "Send the header “Authorization: Bearer” with your access key. An operator makes one with “python -m app.keys "
-    "create”.",
+    "create”, and a new one in place of another with “python -m app.keys rotate”.",
 )
 NOT_ALLOWED = Kind(
     "not-allowed",
