@@ -65,6 +65,11 @@ class Access:
     note: str = ""
     """The note of the access key, for people."""
 
+    @property
+    def is_admin(self) -> bool:
+        """Whether the client has an access key with scope admin. Without access keys nobody is an admin."""
+        return self.key is not None and "admin" in self.scopes
+
     def check(self, budget: str | None) -> None:
         """A bound access key may name its own budgets only, and must name one for a release."""
         if self.budgets and budget not in self.budgets:

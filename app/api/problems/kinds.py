@@ -170,8 +170,9 @@ LIMIT_EXCEEDED = Kind(
     422,
     "Limit exceeded",
     "The request asks for more than the service is set up to do.",
-    "The request is valid, but it needs more points, evaluations or work than the settings of the service allow.",
-    "Split the request, or ask for fewer points, columns or vectors. An operator can raise the limit.",
+    "The request is valid, but it needs more points, evaluations or work than the settings of the service allow, or it "
+    "would release with less noise than they allow.",
+    "Split the request, ask for fewer points, columns or vectors, or add more noise. An operator can change the limit.",
 )
 TOO_MANY_ATTEMPTS = Kind(
     "too-many-attempts",
