@@ -1,7 +1,8 @@
-"""python -m app.keys: create, list and revoke access keys for releases and budgets.
+"""python -m app.keys: create, list, rotate and revoke access keys for releases and budgets.
 
-python -m app.keys create --scope release --budget web --note "weekly job"
+python -m app.keys create --scope release --budget web --note "weekly job" --expires 2027-01-31
 python -m app.keys list
+python -m app.keys rotate ID --overlap 7d
 python -m app.keys revoke ID
 python -m app.keys seal
 """
@@ -11,9 +12,10 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 
-from app.ledger.access_keys import SCOPES, new_key
-from app.ledger.clock import now
+from app.ledger.access_keys import SCOPES, AccessKey, new_key
+from app.ledger.clock import after, now, written
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_ledger
 from app.ledger.state import BUDGET_ID
@@ -35,21 +37,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _create(ledger: Ledger, asked: argparse.Namespace) -> int:
-    key, kept = new_key(frozenset(asked.scope), frozenset(asked.budget), asked.note, now())
+    key, kept = new_key(frozenset(asked.scope), frozenset(asked.budget), asked.note, now(), asked.expires)
     ledger.keys.add(kept)
+    return _show(key, kept)
+
+
+def _rotate(ledger: Ledger, asked: argparse.Namespace) -> int:
+    at = now()
+    until = after(at, asked.overlap)
+    rotated = ledger.keys.rotate(asked.id, at, until, asked.expires)
+    if rotated is None:
+        sys.stderr.write("No active access key has this id, or it was replaced before.\n")
+        return 1
+    sys.stderr.write(f"Access key {asked.id} expires at {until}, if not before.\n")
+    return _show(*rotated)
+
+
+def _show(key: str, kept: AccessKey) -> int:
+    """The access key itself on standard output, for this one time."""
     sys.stdout.write(f"{key}\n")
-    sys.stderr.write(f"Created access key {kept.id}. It is not shown again.\n")
+    expiry = "" if kept.expires_at is None else f", which expires at {kept.expires_at}"
+    sys.stderr.write(f"Created access key {kept.id}{expiry}. It is not shown again.\n")
     return 0
 
 
 def _list(ledger: Ledger, _asked: argparse.Namespace) -> int:
     found = ledger.keys.read()
+    replacements = {key.replaces: key.id for key in found.every if key.replaces is not None}
     for key in found.every:
-        state = "active" if key.revoked_at is None else f"revoked {key.revoked_at}"
-        state = state if found.is_sealed(key) else "NOT SEALED, so not accepted"
+        state = _state(key, now()) if found.is_sealed(key) else "NOT SEALED, so not accepted"
         scopes, budgets = ",".join(sorted(key.scopes)), ",".join(sorted(key.budgets)) or "all budgets"
-        sys.stdout.write(f"{key.id}  {state}  made {key.made_at}  {scopes}  {budgets}  {key.note}\n")
+        said = [key.id, state, f"made {key.made_at}"]
+        said += [] if key.replaces is None else [f"replaces {key.replaces}"]
+        said += [f"replaced by {replacements[key.id]}"] if key.id in replacements else []
+        sys.stdout.write("  ".join([*said, scopes, budgets, key.note]) + "\n")
     return 0
+
+
+def _state(key: AccessKey, at: str) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {key.revoked_at}"
+    if key.expires_at is None:
+        return "active"
+    return f"expired {key.expires_at}" if key.has_expired(at) else f"active until {key.expires_at}"
 
 
 def _revoke(ledger: Ledger, asked: argparse.Namespace) -> int:
@@ -71,7 +101,19 @@ def _parser() -> argparse.ArgumentParser:
     create.add_argument("--scope", action="append", choices=SCOPES, required=True, help="what it may do; repeatable")
     create.add_argument("--budget", action="append", type=_budget, default=[], help="bind it to a budget; repeatable")
     create.add_argument("--note", default="", help="for people")
+    create.add_argument("--expires", type=_expiry, help="when it ends: a date or an ISO 8601 time, in UTC")
     create.set_defaults(run=_create)
+    rotate = commands.add_parser("rotate", help="create an access key in place of another, and print it once")
+    rotate.add_argument("id", help="of the old one, as list shows it")
+    rotate.add_argument(
+        "--overlap", type=_seconds, default="1d", help="how long the old one still works: 7d, 12h, 30m or 0; default 1d"
+    )
+    rotate.add_argument(
+        "--expires",
+        type=_expiry,
+        help="when the new one ends; if not given, it lives as long as the old one was made for",
+    )
+    rotate.set_defaults(run=_rotate)
     commands.add_parser("list", help="list all access keys, without their secrets").set_defaults(run=_list)
     revoke = commands.add_parser("revoke", help="end an access key, within a second")
     revoke.add_argument("id", help="as list shows it")
@@ -85,6 +127,25 @@ def _budget(name: str) -> str:
     if not re.fullmatch(BUDGET_ID, name):
         raise argparse.ArgumentTypeError("must be letters, digits, dots, dashes and underscores")
     return name
+
+
+def _expiry(text: str) -> str:
+    """A date is its first second. A time without an offset is in UTC."""
+    try:
+        said = datetime.fromisoformat(text)
+        time = said.astimezone(UTC) if said.tzinfo else said.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError("must be a date or a time in ISO 8601, such as 2027-01-31") from None
+    if not datetime.now(UTC) < time < datetime(3000, 1, 1, tzinfo=UTC):
+        raise argparse.ArgumentTypeError("must be in the future, and before the year 3000")
+    return written(time)
+
+
+def _seconds(text: str) -> int:
+    found = re.fullmatch(r"(0)|([0-9]{1,4})([mhd])", text)
+    if found is None:
+        raise argparse.ArgumentTypeError("must be a number of days, hours or minutes, such as 7d, 12h or 30m, or 0")
+    return 0 if found[1] else int(found[2]) * {"m": 60, "h": 3600, "d": 86400}[found[3]]
 
 
 if __name__ == "__main__":

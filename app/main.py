@@ -23,6 +23,7 @@ from app.metrics import Metrics
 from app.service import worker_pool
 from app.service.ledger_pool import LedgerPool
 from app.service.payments import Payments
+from app.service.release_rules import ReleaseRules
 from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 from app.version import VERSION
@@ -51,7 +52,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     bounds = ConnectionBounds(
         settings.max_head_bytes, settings.head_seconds, settings.body_seconds, settings.max_connections, metrics
     )
-    services = Services(settings, cache, accounting, releases, metrics, ledger_pool, Payments(ledger_pool), authorizer)
+    most_epsilon, most_delta = settings.most_epsilon, settings.most_delta
+    rules = ReleaseRules(
+        settings.require_budget,
+        settings.least_sigma,
+        None if most_epsilon is None or most_delta is None else (most_epsilon, most_delta),
+    )
+    payments = Payments(ledger_pool)
+    services = Services(settings, cache, accounting, releases, metrics, ledger_pool, payments, authorizer, rules)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:

@@ -3,7 +3,7 @@
 import sys
 from typing import Literal
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 __all__ = ["Settings", "settings_or_exit"]
@@ -92,6 +92,36 @@ class Settings(BaseSettings):
     account_keys: bool = Field(
         default=False, description="accounting also needs an access key, with the scope `account`"
     )
+
+    require_budget: bool = Field(
+        default=False, description="refuse a release that no budget pays for (422), except to access keys with `admin`"
+    )
+    least_sigma: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="least σ of a release or charge; less is 422, except to access keys with `admin`",
+    )
+    most_epsilon: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="the ε at which `GSH_MOST_DELTA` bounds each release or charge; set both or neither",
+    )
+    most_delta: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        validate_default=True,
+        description="most δ of a release or charge at that ε; more is 422, except to access keys with `admin`",
+    )
+
+    @field_validator("most_delta")
+    @classmethod
+    def _both_or_neither(cls, delta: float | None, others: ValidationInfo) -> float | None:
+        if "most_epsilon" in others.data and (others.data["most_epsilon"] is None) != (delta is None):
+            raise ValueError("must be set together with GSH_MOST_EPSILON")
+        return delta
 
     @field_validator("ledger_secret")
     @classmethod

@@ -89,8 +89,9 @@ def settings_table() -> str:
     """Each variable with its default and its meaning, in the code's order and words."""
     rows = []
     for name, field in Settings.model_fields.items():
-        default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default) or "(empty)"
-        rows.append(f"| `GSH_{name.upper()}` | `{default}` | {field.description} |\n")
+        default = "" if field.default is None else str(field.default)
+        default = default.lower() if isinstance(field.default, bool) else default
+        rows.append(f"| `GSH_{name.upper()}` | `{default or '(empty)'}` | {field.description} |\n")
     return "".join(rows)
 
 

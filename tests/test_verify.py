@@ -84,7 +84,8 @@ def test_an_access_key_inserted_into_the_database_is_a_fault_and_an_exit_code(tm
     place = tmp_path / "ledger.sqlite3"
     open_ledger(str(place), "").close()
     with sqlite3.connect(place) as connection:
-        connection.execute("INSERT INTO access_keys VALUES ('mine', 'hash', 'admin', '', '', ?, NULL)", (AT,))
+        values = ("mine", "hash", "admin", "", "", AT, None, None, None)
+        connection.execute("INSERT INTO access_keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
     connection.close()
 
     found = verify(place)

@@ -4,6 +4,7 @@ Accounting is open unless set otherwise. Until an access key is made, releases a
 unless they are explicitly open to all. From then on an access key is mandatory, even after all access keys are revoked.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from app.api.local_only import check_local
 from app.api.problems import NotAdmitted
 from app.api.rate_limit import Attempts, network_of
 from app.ledger.access_keys import SCOPES, hash_of
+from app.ledger.clock import now
 from app.service.ledger_pool import LedgerPool
 from app.service.payments import Payment, payment_of
 
@@ -58,6 +60,15 @@ class Access:
     """The id of the access key. Without access keys: the client's address, or for IPv6 its network."""
     scopes: frozenset[str]
     """Those of the access key; all of them while no access key is needed."""
+    key: str | None = None
+    """The id of the access key; None without one."""
+    note: str = ""
+    """The note of the access key, for people."""
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the client has an access key with scope admin. Without access keys nobody is an admin."""
+        return self.key is not None and "admin" in self.scopes
 
     def check(self, budget: str | None) -> None:
         """A bound access key may name its own budgets only, and must name one for a release."""
@@ -82,7 +93,10 @@ def access_of(scope: Scope) -> Access:
 class Authorizer:
     """Admits requests by what their route needs."""
 
-    def __init__(self, ledger_pool: LedgerPool, *, open_access: bool, account_keys: bool) -> None:
+    def __init__(
+        self, ledger_pool: LedgerPool, *, open_access: bool, account_keys: bool, clock: Callable[[], str] = now
+    ) -> None:
+        self._clock = clock
         self._open_access = open_access
         self._account_keys = account_keys
         self._keys = AccessKeyCache(ledger_pool)
@@ -121,9 +135,11 @@ class Authorizer:
         key = self._keys.find(digest)
         if key is None:
             raise self._unknown(client)
+        if key.expires_at is not None and key.has_expired(self._clock()):
+            raise NotAdmitted(401, "expired")
         if not key.scopes & scopes:
             raise NotAdmitted(403, "scope")
-        return Access(key.budgets, key.id, key.scopes)
+        return Access(key.budgets, key.id, key.scopes, key.id, key.note)
 
     def _unknown(self, client: str) -> NotAdmitted:
         """Slow down wrong access keys only, never a right one from the same address: 256 random bits are enough."""

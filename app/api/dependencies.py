@@ -1,4 +1,4 @@
-"""What endpoints share: settings, cache, worker pools, metrics, the ledger, payments and the authorizer."""
+"""What endpoints share: settings, cache, worker pools, metrics, the ledger, payments, the authorizer and rules."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -10,6 +10,7 @@ from app.api.workload import in_pool
 from app.metrics import Metrics
 from app.service.ledger_pool import LedgerPool
 from app.service.payments import Payments
+from app.service.release_rules import ReleaseRules
 from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 from gsh.accounting.curve_cache import CurveCache
@@ -43,6 +44,7 @@ class Services:
     ledger_pool: LedgerPool
     payments: Payments
     authorizer: Authorizer
+    rules: ReleaseRules
 
     async def to_domain(self, request: Request, schema: _Described[T_co], pool: WorkerPool) -> T_co:
         """The value that a schema describes. A worker makes it if that takes long."""

@@ -1,4 +1,4 @@
-"""Access keys: random, shown once, stored as hashes, with scopes, and optionally bound to budgets.
+"""Access keys: random, shown once, stored as hashes, with scopes, and optionally bound to budgets or to a time.
 
 An access key has 256 random bits that nobody can guess, so its plain SHA-256 can be stored.
 
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from app.ledger.clock import after, seconds_of
 from app.ledger.connections import Connections, Execute
 from app.ledger.errors import WrongLedger
 from app.ledger.secret import Secret
@@ -38,11 +39,18 @@ class AccessKey:
     note: str
     made_at: str
     revoked_at: str | None = None
+    expires_at: str | None = None
+    replaces: str | None = None
+    """The id of the access key that was rotated to this one."""
 
     @property
     def row(self) -> tuple[str | None, ...]:
         scopes, budgets = _joined(self.scopes), _joined(self.budgets)
-        return self.id, self.hash, scopes, budgets, self.note, self.made_at, self.revoked_at
+        first = self.id, self.hash, scopes, budgets, self.note, self.made_at, self.revoked_at
+        return *first, self.expires_at, self.replaces
+
+    def has_expired(self, at: str) -> bool:
+        return self.expires_at is not None and self.expires_at <= at
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,7 @@ class SealedKeys:
 
     @property
     def usable(self) -> list[AccessKey]:
+        """Those that are accepted, until they expire."""
         return [key for key in self.every if key.revoked_at is None and self.is_sealed(key)]
 
     @property
@@ -69,11 +78,13 @@ class SealedKeys:
         return not {"", key.id} & self.faults.keys()
 
 
-def new_key(scopes: frozenset[str], budgets: frozenset[str], note: str, at: str) -> tuple[str, AccessKey]:
+def new_key(
+    scopes: frozenset[str], budgets: frozenset[str], note: str, at: str, expires_at: str | None = None
+) -> tuple[str, AccessKey]:
     """A new access key, which is shown only once, and its stored part."""
     name = secrets.token_hex(4)
     key = f"gsh_{name}_{secrets.token_urlsafe(32)}"
-    return key, AccessKey(name, hash_of(key), scopes, budgets, note, at)
+    return key, AccessKey(name, hash_of(key), scopes, budgets, note, at, expires_at=expires_at)
 
 
 def hash_of(key: str) -> str:
@@ -125,6 +136,31 @@ class KeyTable:
                     _store(execute, self._sql, self._secret, seals | {name: _seal(self._secret, revoked.row)})
             return bool(found)
 
+    def rotate(self, name: str, at: str, until: str, expires_at: str | None = None) -> tuple[str, AccessKey] | None:
+        """A new access key in place of another, which expires at ``until``, or before if that was said already.
+
+        If no expiry is given, the new one lives as long as the old one was made for. The result is None if the old
+        one is not accepted now, or was replaced before.
+        """
+        with self._connections.transaction() as execute:
+            seals = self._locked_seals(execute)
+            every = [key for key in map(_key_of, execute(self._sql.keys)) if key is not None]
+            old = next((key for key in every if key.id == name and _is_sealed(self._secret, key, seals)), None)
+            if old is None or old.revoked_at is not None or old.has_expired(at):
+                return None
+            if any(key.replaces == name for key in every):
+                return None
+            if expires_at is None and old.expires_at is not None:
+                expires_at = after(at, seconds_of(old.expires_at) - seconds_of(old.made_at))
+            key, made = new_key(old.scopes, old.budgets, old.note, at, expires_at)
+            made = replace(made, replaces=name)
+            ending = replace(old, expires_at=min(until, old.expires_at or until))
+            execute(self._sql.add_key, made.row)
+            execute(self._sql.expire_key, (ending.expires_at, name))
+            changed = {each.id: _seal(self._secret, each.row) for each in (made, ending)}
+            _store(execute, self._sql, self._secret, seals | changed)
+            return key, made
+
     def seal(self) -> None:
         """Seal the access keys as they are now: for an operator who has checked them after a change of the secret."""
         with self._connections.transaction() as execute:
@@ -159,7 +195,17 @@ def _opened(secret: Secret, found: list[tuple[Any, ...]]) -> dict[str, str] | No
         return None
 
 
+def _is_sealed(secret: Secret, key: AccessKey, seals: Mapping[str, str]) -> bool:
+    return seals.get(key.id) == _seal(secret, key.row)
+
+
 def _seal(secret: Secret, row: tuple[str | None, ...]) -> str:
+    """The seal of a row. Without expiry and predecessor it is the one of earlier versions, which had no such columns.
+
+    It has a hash for each value, so the seal of a longer row is never that of a shorter one.
+    """
+    if row[-2:] == (None, None):
+        row = row[:-2]
     return secret.fingerprint(b"access key", *(json.dumps(value).encode() for value in row))
 
 
@@ -174,7 +220,7 @@ def _joined(names: frozenset[str]) -> str:
 
 def _key_of(row: tuple[Any, ...]) -> AccessKey | None:
     """None if the row was not written by us: SQLite stores values of any type."""
-    name, digest, scopes, budgets, note, made_at, revoked_at = row
-    if not all(isinstance(value, str) for value in row[:6]) or not isinstance(revoked_at, str | None):
+    name, digest, scopes, budgets, note, made_at, *others = row
+    if not all(isinstance(value, str) for value in row[:6]) or not all(isinstance(each, str | None) for each in others):
         return None
-    return AccessKey(name, digest, frozenset(scopes.split()), frozenset(budgets.split()), note, made_at, revoked_at)
+    return AccessKey(name, digest, frozenset(scopes.split()), frozenset(budgets.split()), note, made_at, *others)

@@ -21,7 +21,7 @@ class Dialect:
 
     def adapt(self, statement: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
-        words |= {"clustered": self.clustered, "release": _RELEASE}
+        words |= {"clustered": self.clustered, "release": _RELEASE, "access_key": _ACCESS_KEY}
         words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (13, 14, 16)}
         return statement.format_map(words).replace("%s", self.placeholder)
 
@@ -87,6 +87,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             SELECT key, budget, number, at, 'made', '', '[]', CASE WHEN content IS NULL THEN key END
             FROM entries WHERE kind = 'charge' AND key IS NOT NULL""",
     ),
+    (
+        """ALTER TABLE access_keys ADD COLUMN expires_at TEXT""",
+        """ALTER TABLE access_keys ADD COLUMN replaces TEXT""",
+    ),
 )
 """The statements from each version of the schema to the next. Released ones are never edited, only new ones added."""
 
@@ -100,6 +104,7 @@ _RELEASE = (
     "entries.hash, payload, entries.s, entries.d, media_type, size, entries.client, entries.request "
     "FROM releases JOIN entries ON entries.key = releases.key"
 )
+_ACCESS_KEY = "id, hash, scopes, budgets, note, made_at, revoked_at, expires_at, replaces"
 
 
 class Statements:
@@ -185,14 +190,10 @@ class Statements:
         self.add_seed = adapt("INSERT INTO seeds (key, nonce) VALUES (%s, %s)")
         self.seed = adapt("SELECT nonce FROM seeds WHERE key = %s")
         self.erase_seed = adapt("DELETE FROM seeds WHERE key = %s")
-        self.add_key = adapt(
-            "INSERT INTO access_keys (id, hash, scopes, budgets, note, made_at, revoked_at) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s)"
-        )
-        self.keys = adapt(
-            "SELECT id, hash, scopes, budgets, note, made_at, revoked_at FROM access_keys ORDER BY made_at, id"
-        )
+        self.add_key = adapt("INSERT INTO access_keys ({access_key}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)")
+        self.keys = adapt("SELECT {access_key} FROM access_keys ORDER BY made_at, id")
         self.revoke_key = adapt("UPDATE access_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL")
+        self.expire_key = adapt("UPDATE access_keys SET expires_at = %s WHERE id = %s")
 
     def releases(self, budgets: int, *, is_continued: bool) -> str:
         """A page of releases, the newest first: of so many budgets (0 for all), after the last one of another page."""

@@ -3,13 +3,16 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 import pytest
 
+from app import keys
 from app.api.auth import READS_BUDGETS, Access, access_of
 from app.api.rate_limit import Attempts, network_of
 from app.ledger.access_keys import SCOPES, hash_of, new_key
@@ -19,6 +22,9 @@ from app.settings import Settings
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
 from tests.api.process import PATIENCE, ROOT, Service, environment
 from tests.api.test_budgets import LIMIT, SECRET, Bank
+
+T = TypeVar("T")
+AT = "2026-11-16T12:00:00Z"
 
 GROUPS = {"keys": ["a"], "counts": [70000]}
 RELEASE: Json = {"mechanism": CASE_STUDY, "groups": GROUPS}
@@ -41,17 +47,23 @@ OPEN = [("POST", path) for path in ("/account/exact", "/account/add-deltas", "/c
 class Guarded(Bank):
     """A service with a budget and access keys."""
 
-    def make_key(self, *scopes: str, budgets: tuple[str, ...] = ()) -> str:
-        key, kept = new_key(frozenset(scopes), frozenset(budgets), "", "2026-11-16T12:00:00Z")
-        ledger_pool = self.app.state.services.ledger_pool
-        ledger_pool._work(lambda ledger: ledger.keys.add(kept))
-        self.app.state.services.authorizer._keys._loaded_at = float("-inf")  # as if a second had passed
+    def make_key(self, *scopes: str, budgets: tuple[str, ...] = (), expires_at: str | None = None) -> str:
+        key, kept = new_key(frozenset(scopes), frozenset(budgets), "weekly job", AT, expires_at)
+        self.change(lambda ledger: ledger.keys.add(kept))
         return key
 
     def revoke(self, key: str) -> None:
         name = key.split("_")[1]
-        self.app.state.services.ledger_pool._work(lambda ledger: ledger.keys.revoke(name, "2026-11-16T12:00:00Z"))
+        self.change(lambda ledger: ledger.keys.revoke(name, AT))
+
+    def change(self, work: Callable[[Ledger], T]) -> T:
+        """Change the access keys, and let a second pass."""
+        result: T = self.app.state.services.ledger_pool._work(work)
         self.app.state.services.authorizer._keys._loaded_at = float("-inf")
+        return result
+
+    def set_clock(self, at: str) -> None:
+        self.app.state.services.authorizer._clock = lambda: at
 
     def ask(self, method: str, path: str, key: str | None, body: Json | None = None, **headers: str) -> httpx.Response:
         sent = headers if key is None else headers | {"authorization": f"Bearer {key}"}
@@ -153,6 +165,47 @@ def test_a_revoked_key_is_refused_and_others_are_not(guarded: Guarded) -> None:
 
     problem_errors(guarded.ask("GET", "/budgets", key), 401, "key-required")
     assert guarded.ask("GET", "/budgets", other).status_code == 200
+
+
+def test_an_expired_key_is_refused_and_counted_and_does_not_open_the_service(guarded: Guarded) -> None:
+    key = guarded.make_key("release", expires_at="2026-11-16T13:00:00Z")
+    guarded.set_clock("2026-11-16T12:59:59Z")
+    assert guarded.ask("GET", "/budgets", key).status_code == 200
+
+    guarded.set_clock("2026-11-16T13:00:00Z")
+    refused = guarded.ask("GET", "/budgets", key)
+
+    problem_errors(refused, 401, "key-required")
+    assert refused.headers["www-authenticate"] == "Bearer"
+    assert "expired" in refused.json()["detail"]
+    problem_errors(guarded.ask("GET", "/budgets", None), 401, "key-required")
+    assert guarded.metrics()['gsh_access_refusals_total{reason="expired"}'] == 1
+
+
+def test_a_rotated_key_works_until_its_overlap_ends_and_the_new_one_goes_on(guarded: Guarded) -> None:
+    old = guarded.make_key("release", budgets=("web",))
+    name, until = old.split("_")[1], "2026-11-16T13:00:00Z"
+    rotated = guarded.change(lambda ledger: ledger.keys.rotate(name, AT, until))
+    assert rotated is not None
+
+    for at, status in ((AT, 200), (until, 401)):
+        guarded.set_clock(at)
+        assert guarded.ask("GET", "/budgets/web", old).status_code == status
+        assert guarded.ask("GET", "/budgets/web", rotated[0]).status_code == 200
+    problem_errors(guarded.ask("GET", "/budgets/ads", rotated[0]), 403, "not-allowed")
+
+
+def test_an_expiry_removed_from_the_database_opens_nothing(guarded: Guarded) -> None:
+    key = guarded.make_key("release", expires_at="2026-11-16T13:00:00Z")
+
+    def tamper(ledger: Ledger) -> None:
+        with ledger._connections.transaction() as execute:
+            execute("UPDATE access_keys SET expires_at = NULL")
+
+    guarded.change(tamper)
+
+    problem_errors(guarded.ask("GET", "/budgets", key), 401, "key-required")
+    assert guarded.metrics()['gsh_access_refusals_total{reason="seal"}'] == 1
 
 
 def test_after_the_last_access_key_is_revoked_an_access_key_is_still_needed(guarded: Guarded) -> None:
@@ -385,7 +438,8 @@ def test_access_has_the_client_its_scopes_and_its_budgets(guarded: Guarded) -> N
     key = guarded.make_key("release", "account", budgets=("web",))
 
     with_key = access_from("192.0.2.1", guarded, authorization=f"Bearer {key}")
-    assert with_key == Access(frozenset({"web"}), key.split("_")[1], frozenset({"release", "account"}))
+    name, scopes = key.split("_")[1], frozenset({"release", "account"})
+    assert with_key == Access(frozenset({"web"}), name, scopes, name, "weekly job")
     with pytest.raises(KeyError):  # a request that the authorizer has not seen has no access
         access_of({"type": "http", "client": ("127.0.0.1", 1)})
 
@@ -432,12 +486,68 @@ def test_a_command_creates_lists_and_revokes_access_keys_and_stores_hashes(tmp_p
     assert hash_of(key).encode() in everything
 
 
+ADMIN = ["create", "--scope", "admin"]
+
+
 @pytest.mark.parametrize(
-    "arguments", [["create"], ["create", "--scope", "all"], ["create", "--scope", "admin", "--budget", "a b"], []]
+    "arguments",
+    [
+        ["create"],
+        ["create", "--scope", "all"],
+        [*ADMIN, "--budget", "a b"],
+        [],
+        *(
+            [*ADMIN, "--expires", when]
+            for when in ("2020-01-31", "soon", "0999-01-01", "3000-01-01", "0001-01-01T00:00+14")
+        ),
+        *(["rotate", "x", "--overlap", overlap] for overlap in ("7", "-1d", "7w", "99999d", "")),
+        ["rotate", "x", "--expires", "2020-01-31"],
+        ["rotate"],
+    ],
 )
-def test_a_wrong_command_creates_no_access_key(tmp_path: Path, arguments: list[str]) -> None:
-    assert keys_command(tmp_path / "ledger.sqlite3", *arguments).returncode == 2
+def test_a_wrong_command_creates_no_access_key(
+    tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GSH_LEDGER", str(tmp_path / "ledger.sqlite3"))
+
+    with pytest.raises(SystemExit) as ended:
+        keys.main(arguments)
+
+    assert ended.value.code == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_rotates_an_access_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GSH_LEDGER", str(tmp_path / "ledger.sqlite3"))
+
+    def ran(*arguments: str) -> tuple[int, str, str]:
+        return keys.main(arguments), *capsys.readouterr()
+
+    year = datetime.now(UTC).year + 1
+    _, old, said = ran(*ADMIN, "--note", "job", "--expires", f"{year}-01-31T01:00+01:00")
+    name, expiry = old.split("_")[1], f"{year}-01-31T00:00:00Z"
+    assert f"expires at {expiry}" in said
+    assert ran("list")[1].startswith(f"{name}  active until {expiry}  made ")
+
+    code, new, said = ran("rotate", name, "--overlap", "0")
+    other = new.split("_")[1]
+
+    assert code == 0
+    assert new.strip() not in said
+    first, second = ran("list")[1].splitlines()
+    if name not in first[:8]:  # made in the same second: the ids decide the order
+        first, second = second, first
+    assert first.startswith(f"{name}  expired ")
+    assert f"replaced by {other}  admin  all budgets  job" in first
+    assert f"  replaces {name}  admin  all budgets  job" in second
+    assert ran("rotate", name)[0] == 1  # it has expired
+    last = ran("rotate", other)[1].split("_")[1]
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT")
+    assert f"{other}  active until {tomorrow}" in ran("list")[1]
+    assert ran("rotate", other)[0] == 1  # it was replaced
+    assert ran("rotate", last, "--overlap", "7d")[0] == 0
 
 
 @pytest.mark.slow
@@ -544,7 +654,7 @@ def test_keys_that_the_service_did_not_seal_are_not_accepted_but_logged_and_coun
     services = guarded.app.state.services
 
     def tamper(ledger: Ledger) -> None:
-        row = ("mine", hash_of(mine), "admin", "", "", "2026-11-16T12:00:00Z", None)
+        row = ("mine", hash_of(mine), "admin", "", "", "2026-11-16T12:00:00Z", None, None, None)
         with ledger._connections.transaction() as execute:
             execute(ledger._sql.add_key, row)
             execute(f"UPDATE access_keys SET scopes = 'admin' WHERE id = '{altered.split('_')[1]}'")

@@ -425,7 +425,7 @@ def test_an_access_key_gives_access_to_the_budgets_and_is_not_stored(locked: tup
     page.get_by_label("Access key").fill("gsh_wrong")
     page.get_by_role("button", name="Use this access key").click()
     expect(page.locator("#key-error")).to_have_text(
-        "The request needs a valid access key in the header Authorization: Bearer."
+        "The request needs an access key in the header Authorization: Bearer, which is not revoked and has not expired."
     )
     expect(page.locator("#budget")).to_be_hidden()
 

@@ -1,5 +1,6 @@
 """Access keys are sealed by the ledger's secret: a database writer without the secret cannot change access."""
 
+import json
 import shutil
 from contextlib import closing, suppress
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from app.ledger.access_keys import AccessKey, hash_of
 from app.ledger.errors import LedgerUnavailable, WrongLedger
 from app.ledger.opening import connections_of, open_ledger
+from app.ledger.statements import MIGRATIONS
 from app.ledger.store import Ledger
 from tests.ledger.examples import AT
 from tests.ledger.test_division import OLD_LEDGER, OLD_SECRET
@@ -21,10 +23,14 @@ TAMPERING = {
     "bound to nothing": ("UPDATE access_keys SET budgets = '' WHERE id = 'active'", {"active"}),
     "with another note": ("UPDATE access_keys SET note = 'x' WHERE id = 'active'", {"active"}),
     "older": ("UPDATE access_keys SET made_at = '2020' WHERE id = 'active'", {"active"}),
+    "without an expiry": ("UPDATE access_keys SET expires_at = NULL WHERE id = 'brief'", {"brief"}),
+    "with a later expiry": ("UPDATE access_keys SET expires_at = '2030-01-01T00:00:00Z' WHERE id = 'brief'", {"brief"}),
+    "expired": (f"UPDATE access_keys SET expires_at = '{AT}' WHERE id = 'active'", {"active"}),
+    "said to replace another": ("UPDATE access_keys SET replaces = 'revoked' WHERE id = 'active'", {"active"}),
     "restored": ("UPDATE access_keys SET revoked_at = NULL WHERE id = 'revoked'", {"revoked"}),
     "deleted": ("DELETE FROM access_keys WHERE id = 'active'", {"active"}),
     "deleted after it was revoked": ("DELETE FROM access_keys WHERE id = 'revoked'", {"revoked"}),
-    "all deleted": ("DELETE FROM access_keys", {"active", "revoked"}),
+    "all deleted": ("DELETE FROM access_keys", {"active", "brief", "revoked"}),
     "renamed": ("UPDATE access_keys SET id = 'other' WHERE id = 'active'", {"active", "other"}),
     "without seals": ("DELETE FROM ledger WHERE name = 'access_keys'", {""}),
     "with seals that are none": ("UPDATE ledger SET value = '[]' WHERE name = 'access_keys'", {""}),
@@ -35,15 +41,19 @@ TAMPERING = {
 }
 
 
-def key(name: str, scope: str = "release") -> AccessKey:
-    return AccessKey(name, hash_of(name), frozenset({scope}), frozenset({"web"}), "", AT)
+def key(name: str, scope: str = "release", expires_at: str | None = None) -> AccessKey:
+    return AccessKey(name, hash_of(name), frozenset({scope}), frozenset({"web"}), "", AT, expires_at=expires_at)
 
 
 @pytest.fixture(autouse=True)
-def two_keys(ledger: Ledger) -> None:
+def some_keys(ledger: Ledger) -> None:
     ledger.keys.add(key("active"))
+    ledger.keys.add(key("brief", expires_at=LATER))
     ledger.keys.add(key("revoked", "admin"))
     assert ledger.keys.revoke("revoked", AT)
+
+
+LATER, TOO_LATE = "2026-11-17T12:00:00Z", "2026-11-18T12:00:00Z"
 
 
 def usable(ledger: Ledger) -> list[str]:
@@ -54,8 +64,8 @@ def test_created_and_revoked_access_keys_are_intact(ledger: Ledger) -> None:
     found = ledger.keys.read()
 
     assert found.faults == {}
-    assert [each.id for each in found.every] == ["active", "revoked"]
-    assert usable(ledger) == ["active"]
+    assert [each.id for each in found.every] == ["active", "brief", "revoked"]
+    assert usable(ledger) == ["active", "brief"]
     assert not ledger.keys.revoke("revoked", AT)
     assert not ledger.keys.revoke("none", AT)
     assert ledger.keys.read() == found
@@ -71,7 +81,8 @@ def test_an_access_key_changed_in_the_database_is_found_and_not_accepted(ledger:
     assert found.faults.keys() == at_fault
     assert not at_fault & {each.id for each in found.usable}
     assert found.any_made  # so an access key stays mandatory
-    assert [each.id for each in found.usable] == ([] if at_fault & {"active", ""} else ["active"])
+    expected = [] if "" in at_fault else [name for name in ("active", "brief") if name not in at_fault]
+    assert [each.id for each in found.usable] == expected
 
 
 def test_a_revoked_access_key_restored_with_its_old_seal_is_found(ledger: Ledger) -> None:
@@ -88,6 +99,45 @@ def test_a_revoked_access_key_restored_with_its_old_seal_is_found(ledger: Ledger
 
     assert usable(ledger) == []
     assert ledger.keys.read().faults.keys() == {""}
+
+
+def test_a_rotated_access_key_ends_after_the_overlap_and_never_later_than_it_would_have(ledger: Ledger) -> None:
+    for name, ends in (("active", TOO_LATE), ("brief", LATER)):
+        rotated = ledger.keys.rotate(name, AT, TOO_LATE)
+        assert rotated is not None
+        secret, made = rotated
+        every = {each.id: each for each in ledger.keys.read().every}
+
+        assert every[made.id] == made
+        assert made.hash == hash_of(secret)
+        assert (made.scopes, made.budgets, made.note) == (every[name].scopes, every[name].budgets, every[name].note)
+        assert made.replaces == name
+        assert every[name].expires_at == ends
+    assert made.expires_at == LATER  # made for a day, as the old one was
+    assert ledger.keys.read().faults == {}
+
+
+def test_only_an_access_key_that_is_accepted_now_is_rotated_and_only_once(ledger: Ledger) -> None:
+    with ledger._connections.transaction() as execute:
+        execute(TAMPERING["with another scope"][0])
+    before = ledger.keys.read()
+
+    for name, at in (("active", AT), ("revoked", AT), ("none", AT), ("brief", LATER)):
+        assert ledger.keys.rotate(name, at, TOO_LATE) is None
+    assert ledger.keys.read() == before
+    assert ledger.keys.rotate("brief", AT, TOO_LATE, TOO_LATE) is not None
+    assert ledger.keys.rotate("brief", AT, TOO_LATE) is None
+    assert ledger.keys.read().faults.keys() == {"active"}
+
+
+def test_seals_of_keys_without_an_expiry_are_those_of_earlier_versions(ledger: Ledger) -> None:
+    """A ledger with sealed access keys from before there were expiries is not sealed again."""
+    row = ("active", hash_of("active"), "release", "web", "", AT, None)
+    with ledger._connections.reading() as execute:
+        ((stored,),) = execute(ledger._sql.fact, ("access_keys",))
+
+    earlier = ledger.secret.fingerprint(b"access key", *(json.dumps(value).encode() for value in row))
+    assert json.loads(stored)["seals"]["active"] == earlier
 
 
 def test_a_change_of_the_list_shows_in_its_seal(ledger: Ledger) -> None:
@@ -120,8 +170,10 @@ def test_with_another_secret_no_key_is_accepted_until_an_operator_seals_them(led
         assert again.keys.read().any_made
         with pytest.raises(WrongLedger, match=r"python -m app\.keys seal"):
             again.keys.add(key("third"))
+        with pytest.raises(WrongLedger):
+            again.keys.rotate("active", AT, LATER)
         again.keys.seal()
-        assert usable(again) == ["active"]
+        assert usable(again) == ["active", "brief"]
         again.keys.add(key("third"))
 
 
@@ -132,7 +184,7 @@ def test_access_keys_created_by_several_connections_are_all_sealed(ledger: Ledge
         other.close()
 
     assert ledger.keys.read().faults == {}
-    assert len(usable(ledger)) == 4
+    assert len(usable(ledger)) == 5
 
 
 def test_keys_of_an_earlier_version_are_sealed_when_it_is_migrated(tmp_path: Path) -> None:
@@ -159,7 +211,7 @@ def test_bytes_in_a_text_column_are_a_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("forged", ["", "DELETE FROM ledger WHERE name = 'access_keys'", "DELETE FROM ledger"])
-@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("version", range(len(MIGRATIONS) + 1))
 def test_setting_the_version_back_seals_nothing(ledger: Ledger, ledger_url: str, version: int, forged: str) -> None:
     """Migrations would run again. An inserted access key must not count as one of an earlier version."""
     with ledger._connections.transaction() as execute:

@@ -65,10 +65,11 @@ async def charge(
 
     The same idempotency key and body get the same answer, and are charged once.
     """
-    services = services_of(request)
-    payment = access_of(request.scope).payment(id, idempotency_key(request))
+    services, access = services_of(request), access_of(request.scope)
+    payment = access.payment(id, idempotency_key(request))
     assert payment is not None
     release = await posted_release(request, services, body.mechanism)
+    services.rules.check(release, id, is_exempt=access.is_admin)
     cost = cost_of(release)
 
     def answer(after: Budget, number: int, at: str) -> bytes:

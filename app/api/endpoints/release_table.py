@@ -99,6 +99,7 @@ async def release_uploaded_table(request: Request) -> StreamingResponse:
         """Before the table is read. ``make_release`` asks the ledger again: an upload may take hours."""
         budget, mechanism = await _facts(services, content)
         payment = access.payment(budget, key)
+        services.rules.check(mechanism, budget, is_exempt=access.is_admin)
         charge = None if payment is None else payment.charge(mechanism)
         if charge is not None:
             await services.payments.is_answered(charge)

@@ -54,10 +54,10 @@ KEY_REQUIRED = Kind(
     "key-required",
     401,
     "Access key required",
-    "The request needs a valid access key in the header Authorization: Bearer.",
-    "The request had no access key, or one that the service does not know, or one that was revoked.",
+    "The request needs an access key in the header Authorization: Bearer, which is not revoked and has not expired.",
+    "The request had no access key, or one that the service does not know, or one that was revoked or has expired.",
     "Send the header “Authorization: Bearer” with your access key. An operator makes one with “python -m app.keys "
-    "create”.",
+    "create”, and a new one in place of another with “python -m app.keys rotate”.",
 )
 NOT_ALLOWED = Kind(
     "not-allowed",
@@ -170,8 +170,9 @@ LIMIT_EXCEEDED = Kind(
     422,
     "Limit exceeded",
     "The request asks for more than the service is set up to do.",
-    "The request is valid, but it needs more points, evaluations or work than the settings of the service allow.",
-    "Split the request, or ask for fewer points, columns or vectors. An operator can raise the limit.",
+    "The request is valid, but it needs more points, evaluations or work than the settings of the service allow, or it "
+    "would release with less noise than they allow.",
+    "Split the request, ask for fewer points, columns or vectors, or add more noise. An operator can change the limit.",
 )
 TOO_MANY_ATTEMPTS = Kind(
     "too-many-attempts",
