@@ -17,6 +17,7 @@ from app.api.local_only import check_local
 from app.api.problems import NotAdmitted
 from app.api.rate_limit import Attempts, network_of
 from app.ledger.access_keys import SCOPES, hash_of
+from app.ledger.state import By
 from app.ledger.clock import now
 from app.service.ledger_pool import LedgerPool
 from app.service.payments import Payment, payment_of
@@ -75,10 +76,15 @@ class Access:
         if self.budgets and budget not in self.budgets:
             raise NotAdmitted(403, "budget")
 
+    @property
+    def by(self) -> By | None:
+        """Who makes an entry of a history; None without an access key."""
+        return None if self.key is None else By(self.key, self.note)
+
     def payment(self, budget: str | None, idempotency_key: str | None) -> Payment | None:
         """The payment that this client may make for a release; None if no budget pays for it."""
         self.check(budget)
-        return payment_of(budget, idempotency_key, self.client)
+        return payment_of(budget, idempotency_key, self.client, self.by)
 
     def may_see(self, budget: str) -> bool:
         return not self.budgets or budget in self.budgets

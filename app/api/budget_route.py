@@ -3,12 +3,11 @@
 from typing import Annotated, Any
 
 from fastapi import Path, Request
-from fastapi.exceptions import RequestValidationError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from app.api.auth import needs
-from app.api.dependencies import Services, services_of
-from app.api.json_route import JsonRoute, parsed_body
+from app.api.dependencies import Services
+from app.api.path_route import PathRoute
 from app.api.problems import BUDGET_PROBLEMS, PROBLEMS
 from app.api.schemas.account import FEWER_COLUMNS
 from app.api.schemas.mechanism import GaussianIn, MechanismIn
@@ -30,23 +29,13 @@ BudgetInPath = Annotated[
         openapi_examples={"web": {"value": "web"}},
     ),
 ]
-_NAME: TypeAdapter[str] = TypeAdapter(BudgetName)
 
 
-class BudgetRoute(JsonRoute):
+class BudgetRoute(PathRoute):
     """A JSON body, and the name of a budget in the path."""
 
-    async def answer(self, request: Request, content: bytes) -> bytes:
-        try:
-            name = _NAME.validate_python(request.path_params["id"])
-        except ValidationError as error:
-            found = error.errors(include_url=False, include_input=False)
-            raise RequestValidationError([each | {"loc": ("path", "id")} for each in found]) from None
-        request.state.content = content  # a charge that is sent again is recognised by its bytes
-        answer = await self.endpoint(
-            request, name, await parsed_body(request, self._model, content, services_of(request).accounting)
-        )
-        return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
+    parameter = "id"
+    name = TypeAdapter(BudgetName)
 
 
 async def posted_release(request: Request, services: Services, schema: MechanismIn | GaussianIn) -> Release:

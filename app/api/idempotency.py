@@ -1,29 +1,43 @@
-"""The Idempotency-Key header."""
+"""The Idempotency-Key header, bare or as a quoted string, and the header that marks a replayed answer."""
+
+import re
 
 from fastapi import Request
 
 from app.api.problems import InvalidHeader
 
-__all__ = ["KEY_HEADER", "idempotency_key"]
+__all__ = ["KEY_HEADER", "REPLAYED", "REPLAYED_HEADER", "idempotency_key"]
 
-_MOST_CHARACTERS = 255
+_KEY = r"[A-Za-z0-9._~:-]{1,255}"
+_HEADER = re.compile(rf'({_KEY})|"({_KEY})"')
 KEY_HEADER = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "1 to 255 visible ASCII characters, required with a budget: a request with the same idempotency key "
-    "and body gets the same stored answer and is charged once; the same idempotency key with another request is 409.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": _MOST_CHARACTERS, "pattern": "^[!-~]+$"},
+    "description": "1 to 255 letters, digits and the characters . _ ~ : and -, bare or in double quotes. It is required "
+    "with a budget: the same request with the same idempotency key gets the same stored answer and is charged once; "
+    "another request with it is 422.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 257, "pattern": rf'^({_KEY}|"{_KEY}")$'},
 }
 """The header as the OpenAPI document describes it."""
+REPLAYED = "Idempotency-Replayed"
+REPLAYED_HEADER = {
+    REPLAYED: {
+        "description": "“true” if an earlier request has paid for this answer.",
+        "schema": {"type": "string", "const": "true"},
+    }
+}
+"""The response header as the OpenAPI document describes it."""
 
 
 def idempotency_key(request: Request) -> str | None:
     """The idempotency key of a request, if it has one."""
-    keys = request.headers.getlist("idempotency-key")
-    if not keys:
+    given = request.headers.getlist("idempotency-key")
+    if not given:
         return None
-    (key,) = keys if len(keys) == 1 else ("",)
-    if not (0 < len(key) <= _MOST_CHARACTERS and all("!" <= character <= "~" for character in key)):
-        raise InvalidHeader("Idempotency-Key", "must be given once, as 1 to 255 visible ASCII characters")
-    return key
+    found = _HEADER.fullmatch(given[0]) if len(given) == 1 else None
+    if found is None:
+        raise InvalidHeader(
+            "Idempotency-Key", "must be given once, as 1 to 255 letters, digits and the characters . _ ~ : and -"
+        )
+    return found[1] or found[2]

@@ -6,7 +6,7 @@ answer again. That takes longer than to certify a δ, so a JsonRoute does none o
 
 import inspect
 from collections.abc import AsyncIterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fastapi import Request
 from fastapi.routing import APIRoute
@@ -22,7 +22,17 @@ from app.api.schemas.strict import Strict
 from app.api.workload import in_pool
 from app.service.worker_pool import WorkerPool
 
-__all__ = ["SHORT_BYTES", "DeclaredRoute", "JsonRoute", "content_type", "parsed", "parsed_body", "received"]
+__all__ = [
+    "SHORT_BYTES",
+    "DeclaredRoute",
+    "Encoded",
+    "JsonRoute",
+    "content_type",
+    "encoded",
+    "parsed",
+    "parsed_body",
+    "received",
+]
 
 M = TypeVar("M", bound=Strict)
 
@@ -41,6 +51,14 @@ class DeclaredRoute(APIRoute):
         self.needs = declared[0] if len(declared) == 1 else None
 
 
+class Encoded(NamedTuple):
+    """A JSON answer with a status or headers of its own."""
+
+    content: bytes
+    status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
 class JsonRoute(DeclaredRoute):
     """For endpoints ``async def endpoint(request, body: Annotated[SomeModel, …]) -> SomeModel``."""
 
@@ -53,16 +71,23 @@ class JsonRoute(DeclaredRoute):
         if content_type(scope) != b"application/json":
             raise HTTPException(415)
         content = b"".join([chunk async for chunk in received(receive)])
-        encoded = await self.answer(Request(scope, receive), content)
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(encoded))]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": encoded})
+        answer = await self.answer(Request(scope, receive), content)
+        body, status, further = (answer, 200, ()) if isinstance(answer, bytes) else answer
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *further]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
-    async def answer(self, request: Request, content: bytes) -> bytes:
-        answer: BaseModel | bytes = await self.endpoint(
-            request, await parsed_body(request, self._model, content, services_of(request).accounting)
+    async def answer(self, request: Request, content: bytes) -> bytes | Encoded:
+        return encoded(
+            await self.endpoint(
+                request, await parsed_body(request, self._model, content, services_of(request).accounting)
+            )
         )
-        return answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
+
+
+def encoded(answer: BaseModel | bytes | Encoded) -> bytes | Encoded:
+    """The answer of an endpoint as bytes."""
+    return answer if isinstance(answer, bytes | Encoded) else answer.model_dump_json().encode()
 
 
 async def parsed_body(request: Request, model: type[M], content: bytes, pool: WorkerPool) -> M:

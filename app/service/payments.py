@@ -38,10 +38,10 @@ class Payment:
     by: By | None = None
     """The access key, for the history; None without access keys."""
 
-    def charge(self, release: Release, request: str = "") -> Charge:
+    def charge(self, release: Release, notes: Notes, request: str = "") -> Charge:
         """The charge for a release. ``request`` is the fingerprint of the bytes; ``Ledger.check`` needs none."""
-        cost = cost_of(release)
-        return Charge(self.budget, self.idempotency_key, request, self.client, release, cost, notes=Notes(by=self.by))
+        notes, cost = replace(notes, by=self.by), cost_of(release)
+        return Charge(self.budget, self.idempotency_key, request, self.client, release, cost, notes=notes)
 
 
 def payment_of(budget: str | None, idempotency_key: str | None, client: str, by: By | None = None) -> Payment | None:

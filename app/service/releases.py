@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
+from app.ledger.releases import Notes
 from app.ledger.state import Budget
 from app.service.payments import Outcome, Payments, Retry
 from gsh.accounting.mechanism import Mechanism
 
-__all__ = ["Drawn", "Making", "ReleaseFacts", "Terms", "make_release", "mapped"]
+__all__ = ["Decision", "Drawn", "Making", "ReleaseFacts", "Terms", "make_release", "mapped"]
 
 
 class ReleaseFacts(NamedTuple):
@@ -21,6 +22,9 @@ class ReleaseFacts(NamedTuple):
     budget: str | None
     mechanism: Mechanism
     """Without its columns: μ₀ is all that a cost needs of them."""
+    notes: Notes
+    is_dry: bool
+    """Whether only the checks are asked for."""
     meaning: bytes = b""
     """The digest of what the request means; empty if nothing will be compared with it, or if it is not known yet."""
 
@@ -39,6 +43,12 @@ class Terms(NamedTuple):
     def of(cls, budget: Budget, idempotency_key: str | None) -> "Terms":
         limit = budget.limit
         return cls(budget.id, limit.epsilon, limit.delta, budget.privacy_unit, budget.period, idempotency_key)
+
+
+class Decision(NamedTuple):
+    """The ledger's answer to the facts: a release may go on. Without terms it is free."""
+
+    terms: Terms | None
 
 
 @dataclass(frozen=True, slots=True)
