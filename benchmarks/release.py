@@ -21,7 +21,11 @@ import pyarrow.parquet as pq
 from benchmarks.markdown import table as markdown
 from benchmarks.server import serving
 from benchmarks.setting import EPSILON, MECHANISM
-from benchmarks.timing import duration
+from benchmarks.timing import duration, medians
+from gsh.accounting.mechanism import Mechanism
+from gsh.histogram.entropy import operating_system
+from gsh.histogram.noise import Noise
+from gsh.histogram.tables import CheckedTable, Limits, Roles, check_table, read_table, write_table
 
 KEPT = 10**6
 SIZES = (10**4, 10**5, 10**6)
@@ -42,6 +46,8 @@ def main() -> None:
         rates(server.port)
         print("\n## Other requests meanwhile: POST /account/exact, one after the other\n")
         responsiveness(server.port)
+    print("\n## The digest of the content, by which a retry is recognised: a million rows, in this process\n")
+    digests()
     print("\n## Memory: the peaks of all the service's processes, added up\n")
     memory()
 
@@ -77,6 +83,30 @@ def responsiveness(port: int) -> None:
         for name, times in (("alone", alone), ("with a million groups", meanwhile))
     ]
     print(markdown(("/account/exact", "requests", "median", "p99", "slowest"), rows))
+
+
+def digests() -> None:
+    """Reading, checking and digesting a table, compared with its whole release."""
+    noise = Noise(Mechanism(MECHANISM["c_u"], MECHANISM["tau"], MECHANISM["tau_star"], MECHANISM["sigma"]))
+    rows = []
+    for key in ("integer", "URL and country"):
+        groups = histogram(10**6, key, 0)
+        content = pa.py_buffer(as_stream(groups))
+        roles = Roles(tuple(groups.schema.names[:-1]), "users", ())
+
+        def checked(content: pa.Buffer = content, roles: Roles = roles) -> CheckedTable:
+            return check_table(noise, read_table(content, Limits(10**6, 10**9))[1], roles)
+
+        def released(checked: Callable[[], CheckedTable] = checked) -> None:
+            write_table("arrow", checked().release(operating_system), "{}", io.BytesIO())
+
+        def digested(checked: Callable[[], CheckedTable] = checked) -> bytes:
+            return checked().digest()
+
+        times = medians({"released": released, "digested": digested}, ROUNDS)
+        ratio = times["digested"] / times["released"]
+        rows.append((key, duration(times["released"]), duration(times["digested"]), f"{ratio:.2f}"))
+    print(markdown(("key", "release", "digest", "digest / release (goal: at most 1)"), rows))
 
 
 def memory() -> None:
@@ -131,10 +161,14 @@ def as_json(groups: pa.Table, further: int) -> Post:
 
 
 def as_arrow(groups: pa.Table, further: int) -> Post:
+    return form(groups, further, as_stream(groups))
+
+
+def as_stream(groups: pa.Table) -> bytes:
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, groups.schema) as writer:
         writer.write_table(groups)
-    return form(groups, further, sink.getvalue())
+    return sink.getvalue()
 
 
 def as_parquet(groups: pa.Table, further: int) -> Post:

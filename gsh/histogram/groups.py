@@ -1,20 +1,84 @@
 """Groups as columns of keys and numbers: checked, sorted by group key, and released."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from gsh.histogram.apply import ReleasedGroups, apply_mechanism
+from gsh.histogram.arrays import Doubles, Integers, Positions
+from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.errors import InvalidGroups
-from gsh.histogram.keys.json_keys import columns_of
+from gsh.histogram.keys.json_keys import MIXED, JsonKeys, columns_of, normalised
 from gsh.histogram.keys.order import unique_order
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
 from gsh.pointers import pointer_part
 
-__all__ = ["release_groups"]
+__all__ = ["CheckedGroups", "check_groups", "release_groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedGroups:
+    """Groups that can be released, in the order of their keys."""
+
+    noise: Noise
+    keys: Sequence[Any]
+    columns: JsonKeys
+    counts: Integers
+    values: Mapping[str, Doubles]
+    order: Positions
+
+    def digest(self) -> bytes:
+        """A digest of the groups, whatever their order and the spelling of their numbers (content.py)."""
+        numbers = number_columns("", self.counts, self.values.items(), self.order)
+        layout = self.columns.layout.encode()
+        if self.columns.layout == MIXED:
+            return digest_of(numbers, layout, self._digest_of_texts())
+        places = pa.array(self.order)
+        parts = [Column("key", str(j), part.type, part, places) for j, part in enumerate(self.columns.columns)]
+        return digest_of([*parts, *numbers], layout)
+
+    def _digest_of_texts(self) -> bytes:
+        """Of the keys as JSON in the form of an answer, a line each."""
+        texts = hashlib.sha256()
+        for row in self.order:
+            texts.update(json.dumps(normalised(self.keys[row])).encode() + b"\n")
+        return texts.digest()
+
+    def release(self, entropy: Entropy) -> ReleasedGroups:
+        """The kept groups, by position."""
+        return apply_mechanism(self.noise, self.counts, list(self.values.values()), self.order, entropy)
+
+
+def check_groups(
+    noise: Noise,
+    names: Sequence[str],
+    keys: Sequence[Any],
+    counts: pa.Array,
+    values: Mapping[str, pa.Array],
+    *,
+    at: str = "",
+) -> CheckedGroups:
+    """The groups with every check made. ``at`` starts the pointers of errors."""
+    if values and noise.lacks_covariance:
+        raise InvalidGroups("/mechanism/aggregates", "must have a covariance: mu_0 alone is not enough to draw noise")
+    if values.keys() != set(names):
+        raise InvalidGroups(f"{at}values", "must have a column for each of aggregates/names, and no others")
+    places = [f"{at}counts", *(f"{at}values/{pointer_part(name)}" for name in names)]
+    for column, place in zip((counts, *(values[name] for name in names)), places, strict=True):
+        if len(column) != len(keys):
+            raise InvalidGroups(place, "must have as many items as keys")
+    true_counts = checked_counts(counts, places[0])
+    checks = zip(names, noise.value_grids, places[1:], strict=True)
+    true_values = {name: checked_values(values[name], grid, place) for name, grid, place in checks}
+    columns = columns_of(keys, f"{at}keys")
+    order = unique_order(columns.columns, len(keys), f"{at}keys")
+    return CheckedGroups(noise, keys, columns, true_counts, true_values, order)
 
 
 def release_groups(
@@ -27,17 +91,5 @@ def release_groups(
     *,
     at: str = "",
 ) -> ReleasedGroups:
-    """The kept groups, by position. All checks come before any noise; ``at`` starts the pointers of errors."""
-    if values and noise.lacks_covariance:
-        raise InvalidGroups("/mechanism/aggregates", "must have a covariance: mu_0 alone is not enough to draw noise")
-    if values.keys() != set(names):
-        raise InvalidGroups(f"{at}values", "must have a column for each of aggregates/names, and no others")
-    places = [f"{at}counts", *(f"{at}values/{pointer_part(name)}" for name in names)]
-    for column, place in zip((counts, *(values[name] for name in names)), places, strict=True):
-        if len(column) != len(keys):
-            raise InvalidGroups(place, "must have as many items as keys")
-    true_counts = checked_counts(counts, places[0])
-    checks = zip(names, noise.value_grids, places[1:], strict=True)
-    true_values = [checked_values(values[name], grid, place) for name, grid, place in checks]
-    order = unique_order(columns_of(keys, f"{at}keys"), len(keys), f"{at}keys")
-    return apply_mechanism(noise, true_counts, true_values, order, entropy)
+    """The kept groups, by position. All checks come before any noise."""
+    return check_groups(noise, names, keys, counts, values, at=at).release(entropy)

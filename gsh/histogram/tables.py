@@ -5,7 +5,7 @@ built anew in canonical form (keys/canonical.py). Of the posted schema only the 
 nullability, no order of a dictionary.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Literal
 
@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gsh.histogram.apply import apply_mechanism
-from gsh.histogram.arrays import Positions
+from gsh.histogram.arrays import Doubles, Integers, Positions
+from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
 from gsh.histogram.keys.columns import Key, batches, key_of, plain
@@ -21,7 +22,17 @@ from gsh.histogram.keys.order import unique_order
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
 
-__all__ = ["CERTIFICATE", "Format", "Limits", "Roles", "read_table", "release_table", "write_table"]
+__all__ = [
+    "CERTIFICATE",
+    "CheckedTable",
+    "Format",
+    "Limits",
+    "Roles",
+    "check_table",
+    "read_table",
+    "release_table",
+    "write_table",
+]
 
 Format = Literal["arrow", "parquet"]
 
@@ -63,8 +74,42 @@ def read_table(source: pa.Buffer, limits: Limits) -> tuple[Format, pa.Table]:
         raise InvalidGroups("/table", "must be a complete Arrow IPC stream or Parquet file") from None
 
 
-def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy) -> pa.RecordBatchReader:
-    """The kept rows, sorted by group key, with noisy counts and values. All checks come before any noise."""
+@dataclass(frozen=True, slots=True)
+class CheckedTable:
+    """A table that can be released: its columns, and its rows in the order of their group keys."""
+
+    noise: Noise
+    roles: Roles
+    keys: Sequence[Key]
+    counts: Integers
+    values: Sequence[Doubles]
+    order: Positions
+
+    def digest(self) -> bytes:
+        """A digest of the groups, whatever the format, the encoding and the order of the rows (content.py)."""
+        named = zip(self.roles.keys, self.keys, strict=True)
+        columns = [Column("key", name, *key.content(self.order)) for name, key in named]
+        values = zip(self.roles.values, self.values, strict=True)
+        return digest_of([*columns, *number_columns(self.roles.count, self.counts, values, self.order)])
+
+    def release(self, entropy: Entropy) -> pa.RecordBatchReader:
+        """The kept rows, sorted by group key, with noisy counts and values."""
+        released = apply_mechanism(self.noise, self.counts, self.values, self.order, entropy)
+        names = (self.roles.count, *self.roles.values)
+        numbers = dict(zip(names, (released.counts, *released.values), strict=True))
+        schema = pa.schema(
+            [pa.field(name, key.type) for name, key in zip(self.roles.keys, self.keys, strict=True)]
+            + [pa.field(name, pa.from_numpy_dtype(column.dtype), nullable=False) for name, column in numbers.items()]
+        )
+        places = list(batches(self.keys, released.rows))
+        parts = [key.kept(released.rows, places) for key in self.keys]
+        parts += [map(pa.array, map(column.__getitem__, places)) for column in numbers.values()]
+        rows = zip(*parts, strict=True)
+        return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(list(columns), schema) for columns in rows))
+
+
+def check_table(noise: Noise, table: pa.Table, roles: Roles) -> CheckedTable:
+    """The table with every check made: types, names, ranges, and that no group key is there twice."""
     _check_columns(table, roles)
     keys, order = _keys_in_order(table, roles)
     counts = checked_counts(_numbers(table, roles.count, "/count_column"), "/count_column")
@@ -73,17 +118,12 @@ def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy)
         for j, name in enumerate(roles.values)
         for pointer in (f"/mechanism/aggregates/names/{j}",)
     ]
-    released = apply_mechanism(noise, counts, values, order, entropy)
-    numbers = dict(zip((roles.count, *roles.values), (released.counts, *released.values), strict=True))
-    schema = pa.schema(
-        [pa.field(name, key.type) for name, key in zip(roles.keys, keys, strict=True)]
-        + [pa.field(name, pa.from_numpy_dtype(column.dtype), nullable=False) for name, column in numbers.items()]
-    )
-    places = list(batches(keys, released.rows))
-    parts = [key.kept(released.rows, places) for key in keys]
-    parts += [map(pa.array, map(column.__getitem__, places)) for column in numbers.values()]
-    rows = zip(*parts, strict=True)
-    return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(list(columns), schema) for columns in rows))
+    return CheckedTable(noise, roles, keys, counts, values, order)
+
+
+def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy) -> pa.RecordBatchReader:
+    """The kept rows, sorted by group key, with noisy counts and values. All checks come before any noise."""
+    return check_table(noise, table, roles).release(entropy)
 
 
 def write_table(kind: Format, released: pa.RecordBatchReader, certificate: str, sink: IO[bytes]) -> None:

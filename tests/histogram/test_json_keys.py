@@ -40,7 +40,7 @@ ASCENDING: list[Any] = [
 
 
 def order_of(keys: list[Any]) -> list[int]:
-    return unique_order(columns_of(keys, "/keys"), len(keys), "/keys").tolist()
+    return unique_order(columns_of(keys, "/keys").columns, len(keys), "/keys").tolist()
 
 
 def test_numbers_then_strings_then_lists() -> None:
@@ -114,4 +114,4 @@ def test_equal_group_keys_are_written_identically(posted: object, shown: str) ->
     """The sign of a zero, or a decimal point, may come from a single record."""
     assert json.dumps(normalised(posted)) == shown
     with pytest.raises(InvalidGroups, match="unique"):
-        unique_order(columns_of([posted, normalised(posted)], "/keys"), 2, "/keys")
+        unique_order(columns_of([posted, normalised(posted)], "/keys").columns, 2, "/keys")

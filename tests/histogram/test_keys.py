@@ -40,6 +40,10 @@ ASCENDING: dict[str, tuple[pa.DataType, list[Any]]] = {
     "decimal64": (pa.decimal64(10, 2), [decimal.Decimal("-1.50"), decimal.Decimal("2.25")]),
     "decimal128": (pa.decimal128(30, 2), [decimal.Decimal("-1e20"), decimal.Decimal(0), decimal.Decimal("1e20")]),
     "decimal256": (pa.decimal256(60, 2), [decimal.Decimal("-1e40"), decimal.Decimal(0), decimal.Decimal("1e40")]),
+    **{
+        f"{name} of negative scale": (kind, [decimal.Decimal("-1e2"), decimal.Decimal(0), decimal.Decimal("3e2")])
+        for name, kind in (("decimal32", pa.decimal32(5, -2)), ("decimal128", pa.decimal128(5, -2)))
+    },
     "date32": (pa.date32(), [datetime.date(1969, 1, 1), DAY]),
     "date64": (pa.date64(), [datetime.date(1969, 1, 1), DAY]),
     "time32": (pa.time32("s"), [datetime.time(1), datetime.time(23)]),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-ABOUT_ARROW = ("gsh.histogram.tables", "gsh.histogram.numbers", "gsh.histogram.groups", "gsh.histogram.keys.")
+ABOUT_ARROW = tuple(f"gsh.histogram.{name}" for name in ("content", "groups", "keys.", "numbers", "tables"))
 ABOUT_SCIPY = "gsh.accounting.theorem"
 
 

@@ -57,7 +57,9 @@ NOT_IN_PARQUET = {
     "binary view",
     "string view",
     "decimal32",
+    "decimal32 of negative scale",
     "decimal64",
+    "decimal128 of negative scale",
     "time32",
     "date64",
 }

@@ -38,19 +38,31 @@ class Key:
         if self.entries is not None:
             return self._kept_with_dictionary(self.entries, rows, places)
         taken = (self.rows.take(pa.array(rows[place])) for place in places)
-        if pa.types.is_run_end_encoded(self.type):
+        if _is_in_runs(self.type):
             return (with_runs(values, self.type) for values in taken)
         return (canonical(values, self.type) for values in taken)
 
     def _kept_with_dictionary(
         self, entries: pa.Array, rows: Positions, places: Sequence[slice]
     ) -> Iterator[pa.DictionaryArray]:
+        used, indices = self._used(entries, rows)
+        entries = canonical(used, self.type.value_type)
+        return (with_dictionary(indices[place], entries) for place in places)
+
+    def content(self, order: Positions) -> tuple[pa.DataType, pa.Array, pa.Array]:
+        """The type of the values, the values that rows have, and for each row in this order its place in them."""
+        kind = self.type.value_type if self.entries is not None or _is_in_runs(self.type) else self.type
+        if self.entries is None:
+            return kind, self.rows, pa.array(order)
+        return kind, *self._used(self.entries, order)
+
+    def _used(self, entries: pa.Array, rows: Positions) -> tuple[pa.Array, pa.Array]:
+        """The entries of a dictionary that some rows have, and for each of these rows its place in them."""
         ranks = self.rows.take(pa.array(rows))
         is_used = np.zeros(len(entries), np.bool_)
         is_used[ranks.drop_null().to_numpy()] = True
-        used = canonical(entries.take(pa.array(np.flatnonzero(is_used))), self.type.value_type)
         indices = pa.array(np.cumsum(is_used, dtype=np.int32) - np.int32(1)).take(ranks)
-        return (with_dictionary(indices[place], used) for place in places)
+        return entries.take(pa.array(np.flatnonzero(is_used))), indices
 
 
 def key_of(column: pa.ChunkedArray, field: pa.Field, pointer: str) -> Key:
@@ -86,6 +98,10 @@ def plain(column: pa.ChunkedArray) -> pa.Array:
         # Together the pieces may be too long for the offsets of the smaller types.
         column = column.cast(pa.large_string() if is_unicode(kind) else pa.large_binary())
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _is_in_runs(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_run_end_encoded(kind))
 
 
 def _run_end_decoded(array: pa.RunEndEncodedArray) -> pa.Array:

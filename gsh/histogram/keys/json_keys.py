@@ -7,25 +7,40 @@ before the list. 1 and 1.0 are the same number, as in JSON.
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from gsh.histogram.errors import InvalidGroups
 
-__all__ = ["columns_of", "normalised"]
+__all__ = ["MIXED", "JsonKeys", "columns_of", "normalised"]
+
+MIXED = "mixed"
+"""The layout of keys that have no columns of their own."""
 
 _MOST_PARTS = 100
 _RANK_OF_TYPE = {int: 0, float: 0, str: 1}
 _RANK_OF_LISTS = 2
 
 
-def columns_of(keys: Sequence[Any], pointer: str) -> list[pa.Array]:
-    """Comparable columns: one for each part if all keys are of one kind, else one column of ranks."""
+@dataclass(frozen=True, slots=True)
+class JsonKeys:
+    """Group keys as comparable columns: one for each part if all keys are of one kind, else one column of ranks.
+
+    The layout depends on the values of the keys alone: it is the same for 1 and 1.0.
+    """
+
+    layout: str
+    columns: Sequence[pa.Array]
+
+
+def columns_of(keys: Sequence[Any], pointer: str) -> JsonKeys:
+    """The comparable columns of group keys."""
     columns = [_column(part) for part in _parts(keys)]
     if columns and None not in columns:
-        return columns
-    return [_ranks(keys, pointer)]
+        return JsonKeys("lists" if any(type(key) is list for key in keys[:1]) else "scalars", columns)
+    return JsonKeys(MIXED, [_ranks(keys, pointer)])
 
 
 def normalised(key: Any) -> Any:
@@ -49,6 +64,9 @@ def _parts(keys: Sequence[Any]) -> list[Sequence[Any]]:
 def _column(part: Sequence[Any]) -> pa.Array | None:
     """The column of a part that is all strings or all 64-bit integers, else None."""
     kinds = set(map(type, part))
+    if float in kinds and kinds <= {int, float}:
+        part = list(map(normalised, part))
+        kinds = set(map(type, part))
     try:
         return pa.array(part, {str: pa.large_string(), int: pa.int64()}[kinds.pop()]) if len(kinds) == 1 else None
     except (KeyError, OverflowError, UnicodeEncodeError):

@@ -28,6 +28,7 @@ __all__ = ["comparable", "equal_to_previous", "ranked", "unify_floats", "unique_
 
 _RUN = 1 << 17
 _BUCKETS, _PER_BUCKET = 16, 64
+_DECIMALS = {32: pa.decimal32, 64: pa.decimal64, 128: pa.decimal128, 256: pa.decimal256}
 
 
 def unique_order(columns: Sequence[pa.Array], length: int, pointer: str) -> Positions:
@@ -130,8 +131,10 @@ def _sortable(column: pa.Array) -> pa.Array:
         return _ordered_bits(column)
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return column.cast(pa.large_binary())
-    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
-        return column.cast(pa.decimal128(kind.precision, kind.scale))
+    if pa.types.is_decimal(kind):
+        # Without the scale the order is the same, and Arrow compares no decimals of a negative scale.
+        whole = column.view(_DECIMALS[kind.bit_width](kind.precision, 0))
+        return whole.cast(pa.decimal128(kind.precision, 0)) if kind.bit_width < 128 else whole
     return column
 
 
