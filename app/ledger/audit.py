@@ -36,7 +36,9 @@ _COLUMNS = {
     "content_hash": "hash of the content",
 }
 """The stored name of each column, and its name for people."""
-_FURTHER = ("certificate", "provenance", "state", "committed", "erased_at", "erasure", "answer", "answer_key")
+_TEXTS = ("certificate", "provenance", "layout")
+"""Recorded by their hashes."""
+_FURTHER = (*_TEXTS, "state", "committed", "erased_at", "erasure", "answer", "answer_key")
 
 
 class Audit:
@@ -89,7 +91,7 @@ class Audit:
         details, found = entry.details, dict(columns)
         if "state" in details:  # entries of version 0.1 record no release
             found["labels"] = json.loads(columns["labels"])
-            for name in ("certificate", "provenance"):
+            for name in _TEXTS:
                 if sha256_of(columns[name] or "") != details.get(f"{name}_sha256", ""):
                     return f"has another {name} than the recorded one"
         for name, title in _COLUMNS.items():

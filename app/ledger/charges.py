@@ -110,7 +110,8 @@ def add_charge(
     recorded: dict[str, Any] = {"key": key, "request": charge.request, "client": client, "state": charge.state}
     recorded |= {"description": notes.description, "labels": notes.labels}
     optional = {"release_id": notes.release_id, "content_hash": charge.content}
-    optional |= {"certificate_sha256": sha256_of(notes.certificate), "provenance_sha256": sha256_of(notes.provenance)}
+    texts = {"certificate": notes.certificate, "provenance": notes.provenance, "layout": notes.layout}
+    optional |= {f"{name}_sha256": sha256_of(text) for name, text in texts.items()}
     recorded |= {name: value for name, value in optional.items() if value}
     if made is not None:
         recorded |= {"answer": made.sha256, "media_type": made.media_type, "size": made.size}

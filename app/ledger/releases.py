@@ -38,6 +38,8 @@ class Notes:
     """JSON, as it is in the answer."""
     provenance: str = ""
     """JSON: who bounded the contributions, and by which plan."""
+    layout: str = ""
+    """JSON: the roles of the columns of a table."""
     by: By | None = None
 
 
@@ -92,7 +94,7 @@ def add_release(
 ) -> None:
     """Record a release whose charge is in the same transaction."""
     where = (None, None) if place is None else (place.answer, place.key)
-    texts = (notes.certificate or None, notes.provenance or None)
+    texts = (notes.certificate or None, notes.provenance or None, notes.layout or None)
     told = (notes.release_id or None, notes.description, json.dumps(notes.labels), *texts)
     execute(
         sql.add_release,
@@ -129,13 +131,13 @@ def _release_of(row: Sequence[Any]) -> RecordedRelease:
 
 
 def _read(row: Sequence[Any]) -> RecordedRelease:
-    key, budget, number, at, state, release_id, description, labels, certificate, provenance, *rest = row
+    key, budget, number, at, state, release_id, description, labels, certificate, provenance, layout, *rest = row
     content_hash, answer, answer_key, committed, erased_at, _erasure, head, payload, s, d, *rest = rest
     media_type, size, client, request = rest
     entry = Entry(budget, number, "charge", at, payload, head)
     details = entry.details
     by = By(**details["by"]) if "by" in details else None
-    told = (release_id or "", description, tuple(json.loads(labels)), certificate or "", provenance or "")
+    told = (release_id or "", description, tuple(json.loads(labels)), certificate or "", provenance or "", layout or "")
     return RecordedRelease(
         key=key,
         budget=budget,

@@ -22,7 +22,7 @@ class Dialect:
     def adapt(self, statement: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
         words |= {"clustered": self.clustered, "release": _RELEASE, "access_key": _ACCESS_KEY}
-        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (13, 14, 16)}
+        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 16)}
         return statement.format_map(words).replace("%s", self.placeholder)
 
 
@@ -73,7 +73,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE releases (
             key TEXT PRIMARY KEY REFERENCES entries (key), budget TEXT NOT NULL, number BIGINT NOT NULL,
             at TEXT NOT NULL, state TEXT NOT NULL, release_id TEXT, description TEXT NOT NULL, labels TEXT NOT NULL,
-            certificate TEXT, provenance TEXT, content_hash TEXT, answer TEXT, answer_key {bytes},
+            certificate TEXT, provenance TEXT, layout TEXT, content_hash TEXT, answer TEXT, answer_key {bytes},
             committed TEXT, erased_at TEXT, erasure TEXT)""",
         """CREATE INDEX releases_by_time ON releases (at, key)""",
         """CREATE INDEX releases_by_budget ON releases (budget, at, key)""",
@@ -100,7 +100,7 @@ _BUDGET = (
 )
 _RELEASE = (
     "releases.key, releases.budget, releases.number, releases.at, state, release_id, description, labels, certificate, "
-    "provenance, content_hash, answer, answer_key, committed, erased_at, erasure, "
+    "provenance, layout, content_hash, answer, answer_key, committed, erased_at, erasure, "
     "entries.hash, payload, entries.s, entries.d, media_type, size, entries.client, entries.request "
     "FROM releases JOIN entries ON entries.key = releases.key"
 )
@@ -147,8 +147,8 @@ class Statements:
         self.all_names = adapt("SELECT id FROM budgets UNION SELECT budget FROM entries ORDER BY 1")
         self.audited = adapt(
             "SELECT entries.budget, entries.number, kind, entries.at, payload, hash, s, d, entries.key, request, "
-            "client, media_type, size, release_id, description, labels, content_hash, certificate, provenance, state, "
-            "committed, erased_at, erasure, answer, answer_key "
+            "client, media_type, size, release_id, description, labels, content_hash, certificate, provenance, layout, "
+            "state, committed, erased_at, erasure, answer, answer_key "
             "FROM entries LEFT JOIN releases ON releases.key = entries.key "
             "WHERE entries.budget = %s AND entries.number > %s ORDER BY entries.number LIMIT %s"
         )
@@ -175,7 +175,7 @@ class Statements:
         self.abandoned = adapt("SELECT answer FROM staged WHERE at < %s LIMIT 100")
         self.add_release = adapt(
             "INSERT INTO releases (key, budget, number, at, state, release_id, description, labels, certificate, "
-            "provenance, content_hash, answer, answer_key) VALUES ({values_13})"
+            "provenance, layout, content_hash, answer, answer_key) VALUES ({values_14})"
         )
         self.release = adapt("SELECT {release} WHERE releases.key = %s")
         self.release_by_id = adapt("SELECT {release} WHERE release_id = %s")

@@ -12,6 +12,7 @@ from app.api.problems import ACCESS_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS, Inval
 from app.api.schemas.budgets import PUT_EXAMPLES, BudgetIn, BudgetOut, BudgetsOut, BudgetSummary
 from app.api.workload import in_slices
 from app.ledger.clock import now
+from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import Cost, Release, cost_of
@@ -38,16 +39,21 @@ async def put_budget(
     id: BudgetInPath,  # noqa: A002
     body: Annotated[BudgetIn, Body(openapi_examples=PUT_EXAMPLES)],
 ) -> BudgetOut:
-    """The history records every change of a limit. The same limit again changes nothing.
+    """The history records every change, with its reason and the access key. The same limit again changes nothing.
 
     The first charge settles how noise and thresholds share the budget. After it, a change that would divide the budget
-    in another way is 409.
+    in another way is 409, and so is another privacy unit or period.
     """
     services = services_of(request)
     typical = None if body.mechanism is None else cost_of(await posted_release(request, services, body.mechanism))
     limit = Limit(body.epsilon, body.delta, typical)
 
-    await services.ledger_pool.ask(lambda ledger: ledger.put_budget(id, limit, body.description, now()))
+    by = access_of(request.scope).by
+
+    def put(ledger: Ledger) -> Budget:
+        return ledger.put_budget(id, limit, body.description, now(), unit=body.unit, reason=body.reason, by=by)
+
+    await services.ledger_pool.ask(put)
     return await services.ledger_pool.read(lambda ledger: BudgetOut.of(*ledger.budget(id)))
 
 

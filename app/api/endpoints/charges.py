@@ -1,5 +1,6 @@
 """/budgets/{id}: previews, charges, the history, and whether the history is intact."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request
@@ -7,15 +8,19 @@ from fastapi import APIRouter, Body, Query, Request
 from app.api.auth import access_of, needs
 from app.api.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute, posted_release
 from app.api.dependencies import AT_ONCE, services_of
-from app.api.idempotency import KEY_HEADER, idempotency_key
-from app.api.json_route import DeclaredRoute
+from app.api.idempotency import KEY_HEADER, REPLAYED, REPLAYED_HEADER, idempotency_key
+from app.api.json_route import DeclaredRoute, Encoded
+from app.api.meaning import meaning_of
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
+from app.api.schemas.certificate import Certificate
 from app.api.schemas.charges import CHARGE_EXAMPLES, PREVIEW_EXAMPLES, ChargeIn, ChargeOut, PreviewIn, PreviewOut
 from app.api.schemas.costs import CostOut, RemainingOut
 from app.api.schemas.history import HistoryOut, VerificationOut
 from app.api.schemas.mechanism import GaussianIn, MechanismIn
 from app.api.workload import in_pool
+from app.ledger.releases import Notes
 from app.ledger.state import Budget
+from app.service.releases import Terms
 from gsh.accounting.composition import NOTHING, Cost, Release, cost_of
 
 __all__ = ["router"]
@@ -53,7 +58,7 @@ async def preview(
     operation_id="chargeBudget",
     summary="Charge a budget for a release that is made elsewhere",
     dependencies=[needs("release", budget="id")],
-    responses=BUDGET_PROBLEMS,
+    responses=BUDGET_PROBLEMS | {200: {"headers": REPLAYED_HEADER}},
     openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "weekly-2026-46"}]},
 )
 async def charge(
@@ -63,7 +68,8 @@ async def charge(
 ) -> ChargeOut:
     """For platforms that add the noise in their own engine: charge first, and release only after the charge.
 
-    The same idempotency key and body get the same answer, and are charged once.
+    The same idempotency key and content get the same answer, and are charged once. An engine that retries its tasks
+    opens a release instead: POST /releases.
     """
     services, access = services_of(request), access_of(request.scope)
     payment = access.payment(id, idempotency_key(request))
@@ -71,13 +77,22 @@ async def charge(
     release = await posted_release(request, services, body.mechanism)
     services.rules.check(release, id, is_exempt=access.is_admin)
     cost = cost_of(release)
+    draft = Certificate.draft(body, release, None)
+    standing = await services.ledger_pool.read(lambda ledger: ledger.standing(id))
+    certificate = draft.charged_to(**Terms.of(standing, payment.idempotency_key)._asdict()).model_dump_json()
+    provenance = body.provenance.model_dump_json()
+    notes = Notes(draft.release_id, body.description, tuple(body.labels), certificate, provenance)
+    asked = replace(payment.charge(release, notes), state="charged")
 
     def answer(after: Budget, number: int, at: str) -> bytes:
         spent = CostOut.of(after.spent, after.limit)
         shown = ChargeOut(budget=id, number=number, at=at, mu_squared=cost.mu_squared, hazard=cost.hazard, spent=spent)
         return shown.model_dump_json().encode()
 
-    return await services.payments.charge(payment, release, request.state.content, answer)  # type: ignore[return-value]
+    content: bytes = request.state.content
+    answered, is_replayed = await services.payments.charge(asked, meaning_of("charge", body, id), content, answer)
+    replayed = ((REPLAYED.lower().encode(), b"true"),) if is_replayed else ()
+    return Encoded(answered, headers=replayed)  # type: ignore[return-value]
 
 
 @router.get(
@@ -97,12 +112,9 @@ async def history(
         int, Query(title="Limit", ge=1, le=1000, description="The largest number of entries in the answer.")
     ] = 100,
 ) -> HistoryOut:
-    """All charges and changes of the limit, the latest first, in pages.
-
-    Only access keys of scope admin see idempotency keys: with one, a client could test guesses of a stored request.
-    """
+    """All charges and changes of the limit, the latest first, in pages. GET /releases/{key} tells more about a charge."""
     entries = await services_of(request).ledger_pool.read(lambda ledger: ledger.history(id, before, limit))
-    return HistoryOut.of(entries, shows_keys="admin" in access_of(request.scope).scopes)
+    return HistoryOut.of(entries)
 
 
 @router.get(

@@ -1,7 +1,7 @@
 """POST /release: the mechanism applied to posted groups."""
 
 from collections.abc import Generator, Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import pyarrow as pa
 from fastapi import APIRouter, Body, Request
@@ -10,32 +10,44 @@ from pydantic import GetPydanticSchema
 from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
 from app.api.dependencies import AT_ONCE, services_of
-from app.api.idempotency import KEY_HEADER, idempotency_key
-from app.api.json_route import SHORT_BYTES, JsonRoute, parsed
+from app.api.dry_run import dry_run_terms, encoded_dry_run
+from app.api.idempotency import KEY_HEADER, REPLAYED, REPLAYED_HEADER, idempotency_key
+from app.api.json_route import SHORT_BYTES, Encoded, JsonRoute, parsed
+from app.api.meaning import meaning_of
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
-from app.api.schemas.certificate import CASE_STUDY, Certificate
-from app.api.schemas.release import GroupsOut, ReleaseAnswer, ReleaseRequest
+from app.api.schemas.case_study import CASE_STUDY
+from app.api.schemas.certificate import Certificate
+from app.api.schemas.release import DryRunAnswer, GroupsOut, ReleaseAnswer, ReleaseRequest
 from app.api.workload import StepsInPool
 from app.ledger.answers import Answer
-from app.service.releases import ReleaseFacts, make_release
+from app.service.releases import Decision, Drawn, ReleaseFacts, Terms, make_release
 from app.service.steps import StepsHere
+from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import TooManyGroups
-from gsh.histogram.groups import release_groups
+from gsh.histogram.groups import CheckedGroups, check_groups
 from gsh.histogram.keys.json_keys import normalised
 from gsh.histogram.noise import Noise
 
 __all__ = ["router"]
 
-_Steps = StepsHere[ReleaseFacts, bytes] | StepsInPool[ReleaseFacts, bytes]
+class _Released(NamedTuple):
+    """The second step of a release: its answer, which is empty for a dry run, and its certificate as JSON."""
+
+    answer: bytes
+    release_id: str
+    certificate: str
+
+
+_Steps = StepsHere[ReleaseFacts, _Released] | StepsInPool[ReleaseFacts, _Released]
 
 
 class _ReleaseRoute(JsonRoute):
     body_limit = BodyLimit("max_release_bytes", at_once=2, advice="; larger tables go to /release/table")
 
-    async def answer(self, request: Request, content: bytes) -> bytes:
+    async def answer(self, request: Request, content: bytes) -> bytes | Encoded:
         """A worker reads a large body, so the endpoint gets the bytes."""
-        answer: bytes = await self.endpoint(request, content)
+        answer: Encoded = await self.endpoint(request, content)
         return answer
 
 
@@ -72,6 +84,15 @@ _EXAMPLES: dict[str, Any] = {
         "summary": "A certificate of ε at δ",
         "value": {"mechanism": CASE_STUDY, "delta": 1e-05, "groups": {"keys": [17, 4], "counts": [61000, 70000]}},
     },
+    "dry": {
+        "summary": "A dry run: the checks and the certificate, without noise",
+        "value": {
+            "mechanism": CASE_STUDY,
+            "epsilon": 0.349,
+            "dry_run": True,
+            "groups": {"keys": [["a.org", "US"], ["b.org", None]], "counts": [48211, 3]},
+        },
+    },
     "nothing": {
         "summary": "No groups: a valid release of nothing",
         "value": {"mechanism": CASE_STUDY, "groups": {"keys": [], "counts": []}},
@@ -88,80 +109,102 @@ _Content = Annotated[
     operation_id="release",
     summary="Private groups from true ones",
     dependencies=[needs("release")],
-    response_model=ReleaseAnswer,
+    response_model=ReleaseAnswer | DryRunAnswer,
+    responses={200: {"headers": REPLAYED_HEADER}},
     openapi_extra={"parameters": [KEY_HEADER]},
 )
-async def post_release(request: Request, body: _Content) -> bytes:
+async def post_release(request: Request, body: _Content) -> Encoded:
     """Groups with fewer than τ users are dropped, Gaussian noise is added, and groups below τ\\* are dropped.
 
     The numbers are the ideal real-valued mechanism's, rounded to a grid that depends on σ and Σ alone. Each call draws
-    new noise, and spends privacy again, unless a budget pays for it: then the same Idempotency-Key and body get the
-    same answer for ever, and are charged once. For larger tables there is /release/table.
+    new noise, and spends privacy again, unless a budget pays for it: then the same request with the same Idempotency-Key
+    gets the same answer, and is charged once. GET /releases/{key}/answer gives it again. With `dry_run` everything is
+    checked, and nothing is drawn, charged or stored. For larger tables there is /release/table.
     """
     services, access, key = services_of(request), access_of(request.scope), idempotency_key(request)
-    if key is None:
-        access.check(None)  # before a worker reads the body of a client that must name a budget
     # Before a worker begins: it would wait for this.
     fingerprint = "" if key is None else await services.payments.fingerprint(b"release", body)
-    steps = _steps(request, body)
+    steps = _steps(request, body, is_paid=key is not None)
     try:
-        budget, mechanism = await steps.facts()
-        payment = access.payment(budget, key)
-        services.rules.check(mechanism, budget, is_exempt=access.is_admin)
-        charge = None if payment is None else payment.charge(mechanism, fingerprint)
-        answer = await make_release(services.payments, charge, _InMemory(steps))
+        facts = await steps.facts()
+        services.rules.check(facts.mechanism, facts.budget, is_exempt=access.is_admin)
+        if facts.is_dry:
+            terms, after = await dry_run_terms(services, access, facts)
+            released = await steps.finish(Decision(terms))
+            return Encoded(encoded_dry_run(released.certificate, after))
+        payment = access.payment(facts.budget, key)
+        charge = None if payment is None else payment.charge(facts.mechanism, facts.notes, fingerprint)
+        outcome = await make_release(services.payments, charge, _InMemory(steps, facts.meaning))
     finally:
         await steps.stop()
-    return b"".join(answer.chunks())
+    replayed = ((REPLAYED.lower().encode(), b"true"),) if outcome.is_replayed else ()
+    return Encoded(b"".join(outcome.answer.chunks()), headers=replayed)
 
 
 class _InMemory:
     """A release whose answer is kept in memory."""
 
-    def __init__(self, steps: _Steps) -> None:
+    def __init__(self, steps: _Steps, meaning: bytes) -> None:
         self._steps = steps
+        self._meaning = meaning
         self.drop = steps.stop
 
-    async def draw(self) -> Answer:
-        return self.collect("application/json", [await self._steps.finish()])
+    async def meaning(self) -> bytes:
+        return self._meaning
+
+    async def draw(self, terms: Terms | None) -> Drawn:
+        released = await self._steps.finish(Decision(terms))
+        answer = self.collect("application/json", [released.answer])
+        return Drawn(answer, released.release_id, released.certificate, self._meaning)
 
     def collect(self, media_type: str, content: Iterable[bytes]) -> Answer:
         joined = b"".join(content)
         return Answer(media_type, lambda: [joined])
 
 
-def _steps(request: Request, content: bytes) -> _Steps:
+def _steps(request: Request, content: bytes, *, is_paid: bool) -> _Steps:
     """The release, on the event loop if it is small, else in a worker."""
     services = services_of(request)
     most_groups = services.settings.max_release_groups
     if len(content) > SHORT_BYTES:
-        return StepsInPool(request, services.releases, _release_content, content, most_groups)
+        return StepsInPool(request, services.releases, _release_content, content, most_groups, is_paid)
     body = parsed(ReleaseRequest, content)
     if body.mechanism.work > AT_ONCE:
-        return StepsInPool(request, services.releases, _release, body, most_groups)
-    return StepsHere(_release(body, most_groups))
+        return StepsInPool(request, services.releases, _release, body, most_groups, is_paid)
+    return StepsHere(_release(body, most_groups, is_paid))
 
 
-def _release_content(content: bytes, most_groups: int) -> Generator[ReleaseFacts, None, bytes]:
-    return _release(parsed(ReleaseRequest, content), most_groups)
+def _release_content(
+    content: bytes, most_groups: int, is_paid: bool
+) -> Generator[ReleaseFacts, Decision, _Released]:
+    return _release(parsed(ReleaseRequest, content), most_groups, is_paid)
 
 
-def _release(body: ReleaseRequest, most_groups: int) -> Generator[ReleaseFacts, None, bytes]:
-    """The whole release: first the facts that a payment needs, then, if it may go on, noise and the answer."""
+def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator[ReleaseFacts, Decision, _Released]:
+    """The whole release: first all checks and the facts that a payment needs, then noise and the answer."""
     mechanism = body.mechanism.to_domain()
-    yield body.budget, mechanism.bare
+    noise = Noise(mechanism)
+    draft, checked = Certificate.draft(body, mechanism, noise), _checked(body, mechanism, noise, most_groups)
+    meaning = meaning_of("release", body, body.budget, checked.digest()) if is_paid else b""
+    decision = yield ReleaseFacts(body.budget, mechanism.bare, body.notes(), body.dry_run, meaning)
+    certificate = draft if decision.terms is None else draft.charged_to(**decision.terms._asdict())
+    encoded = certificate.model_dump_json()
+    if body.dry_run:
+        return _Released(b"", certificate.release_id, encoded)
+    kept = checked.release(operating_system)
+    groups = GroupsOut(
+        keys=[normalised(body.groups.keys[row]) for row in kept.rows],
+        counts=kept.counts.tolist(),
+        values={name: column.tolist() for name, column in zip(mechanism.column_names, kept.values, strict=True)},
+    )
+    answer = b'{"groups":' + groups.model_dump_json().encode() + b',"certificate":' + encoded.encode() + b"}"
+    return _Released(answer, certificate.release_id, encoded)
+
+
+def _checked(body: ReleaseRequest, mechanism: Mechanism, noise: Noise, most_groups: int) -> CheckedGroups:
     groups = body.groups
     if len(groups.keys) > most_groups:
         raise TooManyGroups("/groups", f"must be at most {most_groups} groups; larger tables go to /release/table")
-    noise = Noise(mechanism)
-    certificate = Certificate.of(body, mechanism, noise)
-    names = mechanism.column_names
     counts = pa.array(groups.counts, pa.int64())
     values = {name: pa.array(column, pa.float64()) for name, column in groups.values.items()}
-    kept = release_groups(noise, names, groups.keys, counts, values, operating_system, at="/groups/")
-    released = GroupsOut(
-        keys=[normalised(groups.keys[row]) for row in kept.rows],
-        counts=kept.counts.tolist(),
-        values={name: column.tolist() for name, column in zip(names, kept.values, strict=True)},
-    )
-    return ReleaseAnswer(groups=released, certificate=certificate).model_dump_json().encode()
+    return check_groups(noise, mechanism.column_names, groups.keys, counts, values, at="/groups/")

@@ -4,31 +4,41 @@ The upload goes to a file, and a worker makes the answer from it. Sorting stalls
 purpose damages only that worker.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
+from app.api.answer_formats import MEDIA_TYPES, converted, layout_of, streamed
 from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
 from app.api.dependencies import AT_ONCE, Services, services_of
-from app.api.idempotency import KEY_HEADER, idempotency_key
+from app.api.dry_run import dry_run_terms, encoded_dry_run
+from app.api.idempotency import KEY_HEADER, REPLAYED, REPLAYED_HEADER, idempotency_key
 from app.api.json_route import SHORT_BYTES, DeclaredRoute, parsed, received
+from app.api.meaning import meaning_of
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
-from app.api.schemas.certificate import CASE_STUDY, Certificate
-from app.api.schemas.release import TableRequest
+from app.api.schemas.case_study import CASE_STUDY
+from app.api.schemas.certificate import Certificate
+from app.api.schemas.release import DryBudget, TableRequest
 from app.api.uploads import Upload, receive_upload
 from app.api.workload import in_pool
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.service.errors import Busy
-from app.service.releases import ReleaseFacts, make_release, release_file
-from app.service.spool import SharedFile, chunks_of, digest_of, in_file_thread, overwrite, read_file, spool
+from app.service.releases import Drawn, ReleaseFacts, Terms, make_release, mapped
+from app.service.spool import SharedFile, digest_of, in_file_thread, overwrite, read_file, spool
+from gsh.accounting.mechanism import Mechanism
+from gsh.histogram.entropy import operating_system
+from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Format, Limits, Roles
+from gsh.histogram.tables import CheckedTable, Format, Limits, Roles, check_table, format_of, read_table, write_table
 
 __all__ = ["router"]
+
+T = TypeVar("T")
 
 
 class _TableRoute(DeclaredRoute):
@@ -39,12 +49,9 @@ class _TableRoute(DeclaredRoute):
 
 router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS | ACCESS_PROBLEMS, route_class=_TableRoute)
 
-_MEDIA_TYPES: dict[Format, str] = {
-    "arrow": "application/vnd.apache.arrow.stream",
-    "parquet": "application/vnd.apache.parquet",
-}
-_EXAMPLE = {"mechanism": CASE_STUDY, "epsilon": 0.349, "count_column": "users", "key_columns": ["url", "country"]}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
+_TABLES = {media_type: _BINARY for kind, media_type in MEDIA_TYPES.items() if kind != "json"}
+_EXAMPLE = {"mechanism": CASE_STUDY, "epsilon": 0.349, "count_column": "users", "key_columns": ["url", "country"]}
 # The schemas that it refers to are in the document already: /release refers to them too.
 _REQUEST = TableRequest.model_json_schema(ref_template="#/components/schemas/{model}")
 del _REQUEST["$defs"]
@@ -57,7 +64,13 @@ _REQUEST["examples"] = [_EXAMPLE]  # without it Swagger fills in both ε and δ
     summary="A private table from a true one",
     dependencies=[needs("release")],
     response_class=StreamingResponse,
-    responses={200: {"description": "The kept rows.", "content": dict.fromkeys(_MEDIA_TYPES.values(), _BINARY)}},
+    responses={
+        200: {
+            "description": "The kept rows; for a dry run, its result as JSON.",
+            "content": _TABLES | {"application/json": {"schema": {"$ref": "#/components/schemas/DryRunAnswer"}}},
+            "headers": REPLAYED_HEADER,
+        }
+    },
     openapi_extra={
         "parameters": [KEY_HEADER],
         "requestBody": {
@@ -73,7 +86,7 @@ _REQUEST["examples"] = [_EXAMPLE]  # without it Swagger fills in both ε and δ
                                 "type": "string",
                                 "format": "binary",
                                 "title": "Table",
-                                "description": "An Arrow IPC stream or a Parquet file.",
+                                "description": "An Arrow IPC stream or file, a Parquet file, or CSV with its types in the request.",
                             },
                         },
                     },
@@ -84,70 +97,112 @@ _REQUEST["examples"] = [_EXAMPLE]  # without it Swagger fills in both ε and δ
         },
     },
 )
-async def release_uploaded_table(request: Request) -> StreamingResponse:
-    """The same for an Arrow IPC stream or a Parquet file, in the part `table` of a form; the part `request` is JSON.
+async def release_uploaded_table(request: Request) -> Response:
+    """The same for a table, in the part `table` of a form: Arrow (stream or file), Parquet, or CSV.
 
-    The part `request` comes first: permission and budget are checked before the table is read. The answer has the
-    format of the table. Key columns keep their types, in one canonical form, and may have nulls. Rows are sorted by
-    them. Numbers come back as float64, or as int64 if the grid is 1. The certificate is in the metadata of the schema.
-    A retry has the same Idempotency-Key and the same two parts.
+    The part `request` is JSON and comes first: permission and budget are checked before the table is read. The answer
+    has the format of the table. Key columns keep their types, in one canonical form, and may have nulls. Rows are sorted
+    by them. Numbers come back as float64, or as int64 if the grid is 1. The certificate is in the metadata of the schema;
+    CSV has none. A retry has the same Idempotency-Key and the same content, in any order of rows and any format.
     """
     services, access, key = services_of(request), access_of(request.scope), idempotency_key(request)
     services.releases.check_room()  # before a table is read that no worker has room for
 
-    async def check(content: bytes) -> Charge | None:
+    async def check(content: bytes) -> _Checked:
         """Before the table is read. ``make_release`` asks the ledger again: an upload may take hours."""
-        budget, mechanism = await _facts(services, content)
-        payment = access.payment(budget, key)
-        services.rules.check(mechanism, budget, is_exempt=access.is_admin)
-        charge = None if payment is None else payment.charge(mechanism)
+        facts = await _facts(services, content)
+        services.rules.check(facts.mechanism, facts.budget, is_exempt=access.is_admin)
+        if facts.is_dry:
+            return _Checked(None, await dry_run_terms(services, access, facts))
+        payment = access.payment(facts.budget, key)
+        charge = None if payment is None else payment.charge(facts.mechanism, facts.notes)
         if charge is not None:
-            await services.payments.is_answered(charge)
-        return charge
+            await services.payments.budget_for(charge)
+        return _Checked(charge)
 
     upload = await receive_upload(request.scope, received(request.receive), services.settings.max_body_bytes, check)
     try:
+        if upload.checked.dry is not None:
+            terms, after = upload.checked.dry
+            certificate = await in_pool(request, services.releases, _dry_run, *_given(services, upload), terms)
+            return Response(encoded_dry_run(certificate, after), media_type="application/json")
         answer = spool()
         try:
-            media_type = await _answer_into(answer, request, upload)
-            size = await in_file_thread(answer.file.seek, 0, 2)
+            return await _answer_into(answer, request, upload)
         except BaseException:
             await answer.close()
             raise
     finally:
         await upload.table.close()
-    return StreamingResponse(chunks_of(answer), media_type=media_type, headers={"Content-Length": str(size)})
 
 
-async def _answer_into(answer: SharedFile, request: Request, upload: Upload[Charge | None]) -> str:
-    """The media type of the answer, which is written to a file: drawn now, or stored before."""
-    services, charge = services_of(request), upload.checked
+class _Checked(NamedTuple):
+    """What the check of a request gave: the charge, if a budget pays; or the terms of a dry run."""
+
+    charge: Charge | None
+    dry: tuple[Terms | None, DryBudget | None] | None = None
+
+
+def _given(services: Services, upload: Upload[_Checked]) -> tuple[bytes, Limits, SharedFile]:
+    """What a worker needs to read the table."""
+    limits = Limits(services.settings.max_table_groups, services.settings.max_table_bytes)
+    return upload.request, limits, upload.table
+
+
+async def _answer_into(answer: SharedFile, request: Request, upload: Upload[_Checked]) -> Response:
+    """The response. Its file is drawn now, or has a stored answer."""
+    services, charge = services_of(request), upload.checked.charge
     try:
         if charge is not None:
             digest = await in_file_thread(digest_of, upload.table.file)
             fingerprint = await services.payments.fingerprint(b"release/table", upload.request, digest)
             charge = replace(charge, request=fingerprint)
         making = _InFile(request, upload, answer)
-        return (await make_release(services.payments, charge, making)).media_type
+        outcome = await make_release(services.payments, charge, making)
+        media_type = outcome.answer.media_type
+        if outcome.is_replayed:
+            return await _replayed(answer, request, upload, media_type)
+        return await streamed(answer, media_type, {})
     except OSError:  # most likely the disk has no room for the answer
         pass
     raise Busy  # outside of the handler, whose exception would keep the answer
 
 
+async def _replayed(answer: SharedFile, request: Request, upload: Upload[_Checked], stored: str) -> Response:
+    """A stored answer, in the format of the table that came now."""
+    charge = upload.checked.charge
+    assert charge is not None
+    wanted = MEDIA_TYPES[await in_file_thread(_format_of, upload)]
+    if wanted != stored:
+        pool = services_of(request).ledger_pool
+        release = await pool.read(lambda ledger: ledger.release(charge.idempotency_key))
+        answer = await converted(request, answer, release, wanted)
+    return await streamed(answer, wanted, {REPLAYED: "true"})
+
+
+def _format_of(upload: Upload[_Checked]) -> Format:
+    upload.table.file.seek(0)
+    has_types = b'"csv"' in upload.request and parsed(TableRequest, upload.request).csv is not None
+    return format_of(upload.table.file.read(8), is_csv=has_types)
+
+
 class _InFile:
     """A release from one file to another."""
 
-    def __init__(self, request: Request, upload: Upload[Charge | None], answer: SharedFile) -> None:
+    def __init__(self, request: Request, upload: Upload[_Checked], answer: SharedFile) -> None:
         self._request = request
         self._upload = upload
         self._answer = answer
 
-    async def draw(self) -> Answer:
+    async def meaning(self) -> bytes:
         services = services_of(self._request)
-        limits = Limits(services.settings.max_table_groups, services.settings.max_table_bytes)
-        content, files = self._upload.request, (self._upload.table, self._answer)
-        kind = await in_pool(self._request, services.releases, _drawn, content, limits, *files)
-        return Answer(_MEDIA_TYPES[kind], lambda: read_file(self._answer.file))
+        return await in_pool(self._request, services.releases, _meaning, *_given(services, self._upload))
+
+    async def draw(self, terms: Terms | None) -> Drawn:
+        services = services_of(self._request)
+        given = _given(services, self._upload)
+        kind, *rest = await in_pool(self._request, services.releases, _drawn, *given, terms, self._answer)
+        return Drawn(Answer(MEDIA_TYPES[kind], lambda: read_file(self._answer.file)), *rest)
 
     async def drop(self) -> None:
         """No worker waits: the upload may take hours."""
@@ -171,14 +226,67 @@ def _facts_of_content(content: bytes) -> ReleaseFacts:
 
 
 def _facts_of(body: TableRequest) -> ReleaseFacts:
-    return body.budget, body.mechanism.to_domain().bare
+    layout = layout_of(body.key_columns, body.count_column, None if body.csv is None else dict(body.csv.types))
+    notes = replace(body.notes(), layout=layout)
+    return ReleaseFacts(body.budget, body.mechanism.to_domain().bare, notes, body.dry_run)
 
 
-def _drawn(content: bytes, limits: Limits, table: SharedFile, answer: SharedFile) -> Format:
-    """In a worker: the kept rows, written to a file."""
+class _Worked(NamedTuple):
+    """In a worker: a request and its table, checked."""
+
+    body: TableRequest
+    mechanism: Mechanism
+    noise: Noise
+    kind: Format
+    table: CheckedTable
+
+    def certificate(self, terms: Terms | None) -> Certificate:
+        draft = Certificate.draft(self.body, self.mechanism, self.noise)
+        return draft if terms is None else draft.charged_to(**terms._asdict())
+
+    def meaning(self) -> bytes:
+        body = self.body
+        names = {"key_columns": body.key_columns, "count_column": body.count_column}
+        return meaning_of("release/table", body, body.budget, self.table.digest(), **names)
+
+
+def _drawn(
+    content: bytes, limits: Limits, table: SharedFile, terms: Terms | None, answer: SharedFile
+) -> tuple[Format, str, str, bytes]:
+    """In a worker: the kept rows, written to a file; their format, the certificate, and what the request means."""
+
+    def draw(worked: _Worked) -> tuple[Format, str, str, bytes]:
+        certificate = worked.certificate(terms)
+        encoded = certificate.model_dump_json()
+        meaning = b"" if terms is None else worked.meaning()
+        with answer as sink:
+            write_table(worked.kind, worked.table.release(operating_system), encoded, sink)
+        return worked.kind, certificate.release_id, encoded, meaning
+
+    return _with_table(content, limits, table, draw)
+
+
+def _meaning(content: bytes, limits: Limits, table: SharedFile) -> bytes:
+    """In a worker: the digest of what a request means."""
+    return _with_table(content, limits, table, _Worked.meaning)
+
+
+def _dry_run(content: bytes, limits: Limits, table: SharedFile, terms: Terms | None) -> str:
+    """In a worker: all checks, and the certificate."""
+    return _with_table(content, limits, table, lambda worked: worked.certificate(terms).model_dump_json())
+
+
+def _with_table(content: bytes, limits: Limits, table: SharedFile, work: Callable[[_Worked], T]) -> T:
+    """The result of work on a table that is read and checked."""
     body = parsed(TableRequest, content)
     mechanism = body.mechanism.to_domain()
     noise = Noise(mechanism)
-    certificate = Certificate.of(body, mechanism, noise).model_dump_json()
     roles = Roles(tuple(body.key_columns), body.count_column, mechanism.column_names)
-    return release_file(noise, roles, limits, certificate, table, answer)
+    with table as source:
+        try:
+            kind, read = read_table(mapped(source), limits, None if body.csv is None else body.csv.types)
+            return work(_Worked(body, mechanism, noise, kind, check_table(noise, read, roles)))
+        except MemoryError:
+            pass
+    # Outside of the handler, whose exception would keep the memory.
+    raise TooManyGroups("/table", "must be smaller: the service has no memory for it")

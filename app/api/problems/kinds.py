@@ -111,14 +111,82 @@ BUDGET_EXCEEDED = Kind(
     "Ask for less: more noise, a higher threshold, or fewer columns. POST /calibrate with the name of the budget finds "
     "a mechanism that fits. The owner of the data can also raise the limit with PUT /budgets/{id}.",
 )
+KEY_MISSING = Kind(
+    "idempotency-key-missing",
+    400,
+    "Idempotency key missing",
+    "A release with a budget needs the header Idempotency-Key.",
+    "The request names a budget but has no idempotency key. Without one, a retry would be charged again. Nothing was "
+    "released and nothing was charged.",
+    "Send the header Idempotency-Key with a name for this release, such as web-2026-46: 1 to 255 letters, digits and the "
+    "characters . _ ~ : and -. Send the same one when you retry.",
+)
 KEY_REUSED = Kind(
     "key-reused",
-    409,
+    422,
     "Idempotency key reused",
     "The Idempotency-Key belongs to another request.",
-    "An earlier request used the same idempotency key with different content. Nothing was released and nothing was "
-    "charged for this request.",
-    "Use a new idempotency key for a new release. To get the stored answer again, send the first request unchanged.",
+    "An earlier request used the same idempotency key with different content: another mechanism, budget, ε or δ, other "
+    "names of columns, or other groups. Nothing was released and nothing was charged for this request.",
+    "To get the release that has this name, GET its answer: /releases/{key}/answer. For another release, use another "
+    "idempotency key.",
+)
+UNKNOWN_RELEASE = Kind(
+    "unknown-release",
+    404,
+    "Unknown release",
+    "There is no such release, or it has no answer.",
+    "No release has this idempotency key, or your access key may not use the budget that paid for it, or another engine "
+    "made it, so that the service has no answer.",
+    "Check the name with GET /releases. A release without a budget is not recorded.",
+)
+NO_CERTIFICATE = Kind(
+    "no-certificate",
+    404,
+    "No certificate",
+    "The certificate of this release is inside its answer.",
+    "Version 0.1 made this release. It kept the certificate only inside the answer.",
+    "GET /releases/{key}/answer: the certificate is a member of a JSON answer, and in the metadata of a table.",
+)
+NOT_ACCEPTABLE = Kind(
+    "not-acceptable",
+    406,
+    "Not acceptable",
+    "The service has no format that the header Accept names.",
+    "The header Accept names only formats that this resource does not have.",
+    "Omit the header Accept, or name one of the formats that the API reference lists.",
+)
+NOT_OPEN = Kind(
+    "not-open",
+    409,
+    "Not open",
+    "Only a release that was opened with POST /releases can be committed.",
+    "The service itself made this release, or it was only charged. There is nothing to commit.",
+    "Commit only releases that POST /releases has opened.",
+)
+ALREADY_COMMITTED = Kind(
+    "already-committed",
+    409,
+    "Already committed",
+    "The release was committed with another digest.",
+    "An output with another digest is recorded for this release. Two outputs under one name would be two releases.",
+    "Do not publish the second output. GET /releases/{key} shows the digest of the first.",
+)
+ANSWER_ERASED = Kind(
+    "answer-erased",
+    410,
+    "Answer erased",
+    "The answer was kept for some days, and is erased.",
+    "The service keeps answers for as many days as GSH_ANSWER_DAYS says. The charge and the certificate stay.",
+    "Use the copy that you published. A new release of the same table needs another idempotency key, and is charged.",
+)
+UNIT_SETTLED = Kind(
+    "unit-settled",
+    409,
+    "Unit settled",
+    "The first charge fixed the privacy unit and the period of the budget.",
+    "The change would say that the budget protects another unit or period than its releases do. The budget is unchanged.",
+    "Omit privacy_unit and period. For another unit, make another budget.",
 )
 DIVISION_SETTLED = Kind(
     "division-settled",
@@ -231,19 +299,27 @@ KINDS = (
     INVALID_JSON,
     INVALID_MULTIPART,
     INVALID_HTTP,
+    KEY_MISSING,
     KEY_REQUIRED,
     NOT_ALLOWED,
     NOT_FOUND,
     UNKNOWN_BUDGET,
+    UNKNOWN_RELEASE,
+    NO_CERTIFICATE,
     METHOD_NOT_ALLOWED,
+    NOT_ACCEPTABLE,
     REQUEST_TIMEOUT,
     BUDGET_EXCEEDED,
-    KEY_REUSED,
     DIVISION_SETTLED,
+    UNIT_SETTLED,
+    NOT_OPEN,
+    ALREADY_COMMITTED,
+    ANSWER_ERASED,
     CONTENT_TOO_LARGE,
     UNSUPPORTED_MEDIA_TYPE,
     INVALID_REQUEST,
     INFEASIBLE_TARGET,
+    KEY_REUSED,
     LIMIT_EXCEEDED,
     TOO_MANY_ATTEMPTS,
     HEADERS_TOO_LARGE,
@@ -267,6 +343,7 @@ BY_STATUS: Mapping[int, Kind] = {
         NOT_ALLOWED,
         NOT_FOUND,
         METHOD_NOT_ALLOWED,
+        NOT_ACCEPTABLE,
         CONTENT_TOO_LARGE,
         UNSUPPORTED_MEDIA_TYPE,
         INVALID_REQUEST,

@@ -17,7 +17,7 @@ from app.api.schemas.costs import (
 from app.api.schemas.mechanism import AnyMechanismIn
 from app.api.schemas.scalars import Delta, Epsilon
 from app.api.schemas.strict import Strict
-from app.ledger.state import Budget
+from app.ledger.state import Budget, Period
 from gsh.accounting.composition import Part
 
 __all__ = ["PUT_EXAMPLES", "BudgetIn", "BudgetOut", "BudgetSummary", "BudgetsOut"]
@@ -41,6 +41,32 @@ class BudgetIn(Strict):
         description="A text for people: which data, which users.",
         examples=["page views, all users"],
     )
+    reason: str = Field(
+        default="",
+        max_length=1000,
+        pattern=r"^[^\x00]*$",
+        title="Reason",
+        description="Why the budget is changed; required to change the limit, the unit or the period of a budget. It is "
+        "recorded in the history.",
+        examples=["the yearly review allows it"],
+    )
+    privacy_unit: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        pattern=r"^[^\x00]*$",
+        title="Privacy unit",
+        description="Whose records are protected together; user if only the period is given. Omit both to keep them. The "
+        "first charge fixes both.",
+        examples=["user"],
+    )
+    period: Period | None = Field(
+        default=None,
+        title="Period",
+        description="If the promise is for the records of one unit in one period, such as a week: the period, which must be "
+        "part of every group key. Null: the promise is for all records of a unit.",
+        examples=[None],
+    )
     mechanism: AnyMechanismIn | None = Field(
         default=None,
         title="Mechanism",
@@ -50,11 +76,26 @@ class BudgetIn(Strict):
     )
 
 
+    @property
+    def unit(self) -> tuple[str, str | None] | None:
+        """The privacy unit and the period; None if neither is given."""
+        is_given = {"privacy_unit", "period"} & self.model_fields_set
+        return (self.privacy_unit or "user", self.period) if is_given else None
+
+
 class BudgetSummary(Strict):
     """A budget: its limit, what is spent and what remains."""
 
     id: str = Field(title="Budget", description="The name of the budget.", examples=["web"])
     description: str = Field(title="Description", description="A text for people.", examples=["page views, all users"])
+    privacy_unit: str = Field(
+        title="Privacy unit", description="Whose records are protected together.", examples=["user"]
+    )
+    period: Period | None = Field(
+        title="Period",
+        description="If it is set, the promise is for the records of one unit in one such period.",
+        examples=[None],
+    )
     limit: LimitOut = Field(title="Limit", description="What the budget allows.", examples=[_LIMIT])
     spent: CostOut = Field(
         title="Spent",
@@ -119,6 +160,8 @@ def _of(budget: Budget) -> dict[str, Any]:
     return {
         "id": budget.id,
         "description": budget.description,
+        "privacy_unit": budget.privacy_unit,
+        "period": budget.period,
         "limit": LimitOut.of(budget.limit),
         "used": budget.limit.used(budget.spent),
         "remaining": RemainingOut.of(budget.spent, budget.limit),
@@ -128,14 +171,23 @@ def _of(budget: Budget) -> dict[str, Any]:
 
 PUT_EXAMPLES: dict[str, Any] = {
     "new": {"summary": "A new budget", "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views"}},
-    "raise": {"summary": "Raised", "value": {"epsilon": 2.0, "delta": 1e-4, "description": "page views"}},
+    "raise": {
+        "summary": "Raised",
+        "value": {"epsilon": 2.0, "delta": 1e-4, "description": "page views", "reason": "the yearly review"},
+    },
     "lower": {
         "summary": "Lowered; past charges stay",
-        "value": {"epsilon": 0.5, "delta": 1e-4, "description": "page views"},
+        "value": {"epsilon": 0.5, "delta": 1e-4, "description": "page views", "reason": "less is enough"},
     },
     "typical": {
         "summary": "Divided between noise and thresholds for releases like this one",
-        "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views", "mechanism": CASE_STUDY},
+        "value": {
+            "epsilon": 1.0,
+            "delta": 1e-4,
+            "description": "page views",
+            "mechanism": CASE_STUDY,
+            "reason": "divided for the weekly table",
+        },
     },
     "undescribed": {"summary": "Without a description", "value": {"epsilon": 1, "delta": 1e-4}},
 }

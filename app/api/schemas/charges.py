@@ -6,7 +6,9 @@ from typing import Any, Self, TypeVar
 from pydantic import Field
 
 from app.api.schemas.case_study import CASE_STUDY
+from app.api.schemas.certified import AnyCertified
 from app.api.schemas.costs import COST_EXAMPLE, REMAINING_EXAMPLE, CostOut, RemainingOut
+from app.api.schemas.described import Described
 from app.api.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, Mechanisms
 from app.api.schemas.strict import OneOrMany, Strict
 from app.service.errors import LimitExceeded
@@ -80,14 +82,8 @@ class PreviewOut(Strict):
     )
 
 
-class ChargeIn(Strict):
+class ChargeIn(AnyCertified, Described):
     """A charge for a release that is made elsewhere."""
-
-    mechanism: AnyMechanismIn = Field(
-        title="Mechanism",
-        description="The mechanism of that release. Without tau and tau_star: plain Gaussian noise on public groups.",
-        examples=[CASE_STUDY],
-    )
 
 
 class ChargeOut(Strict):

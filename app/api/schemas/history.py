@@ -7,9 +7,10 @@ from pydantic import Field, TypeAdapter
 from app.api.schemas.case_study import CASE_STUDY, WHOLE
 from app.api.schemas.strict import OrAbsent, Strict
 from app.ledger.errors import LedgerUnavailable
+from app.ledger.releases import ReleaseState
 from app.ledger.state import UNREADABLE, Budget, Entry, HistoryFault
 
-__all__ = ["HistoryOut", "VerificationOut"]
+__all__ = ["ByOut", "HistoryOut", "VerificationOut"]
 
 _PROPORTION = {"mu_squared": 0.010448747960489898, "hazard": 9.99e-06}
 _LIMIT = {"epsilon": 1.0, "delta": 1e-4, "description": "page views, all users"}
@@ -21,6 +22,20 @@ class ProportionOut(Strict):
 
     mu_squared: float = Field(title="μ²", description="Its noise cost.", examples=[_PROPORTION["mu_squared"]])
     hazard: float = Field(title="−C_u ln p", description="Its threshold cost.", examples=[_PROPORTION["hazard"]])
+
+
+class ByOut(Strict):
+    """The access key that made an entry."""
+
+    id: str = Field(title="Access key", description="The id of the access key.", examples=["4f1c2a9b"])
+    note: str = Field(title="Note", description="The note of the access key, for people.", examples=["weekly job"])
+
+
+_BY: Any = {
+    "title": "By",
+    "description": "The access key that made the entry; absent without access keys, and in entries of version 0.1.",
+    "examples": [{"id": "4f1c2a9b", "note": "weekly job"}],
+}
 
 
 class LimitDetails(Strict):
@@ -35,6 +50,16 @@ class LimitDetails(Strict):
         "version 0.1.",
         examples=[_PROPORTION],
     )
+    privacy_unit: OrAbsent[str] = Field(
+        title="Privacy unit", description="Whose records are protected together.", examples=["user"]
+    )
+    period: str | None = Field(
+        default=None, title="Period", description="The period of the privacy unit, if it has one.", examples=[None]
+    )
+    reason: OrAbsent[str] = Field(
+        title="Reason", description="Why the budget was changed.", examples=["the yearly review allows it"]
+    )
+    by: OrAbsent[ByOut] = Field(**_BY)
 
 
 class ChargedGaussian(Strict):
@@ -74,10 +99,34 @@ class ChargeDetails(Strict):
     )
     idempotency_key: OrAbsent[str] = Field(
         title="Idempotency key",
-        description="The idempotency key of the request; only access keys of scope admin see it.",
+        description="The idempotency key of the request, which names the release: GET /releases/{key}.",
         examples=["weekly-2026-46"],
     )
-    answer: str = Field(title="Answer", description="The SHA-256 of the stored answer.", examples=["9f2c…"])
+    release_id: OrAbsent[str] = Field(
+        title="Release",
+        description="The identifier of the release in its certificate.",
+        examples=["5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10"],
+    )
+    state: OrAbsent[ReleaseState] = Field(
+        title="State", description="The state of the release when it was charged.", examples=["made"]
+    )
+    description: OrAbsent[str] = Field(title="Description", description="The client's description.", examples=[""])
+    labels: OrAbsent[list[str]] = Field(title="Labels", description="The client's labels.", examples=[["weekly"]])
+    certificate_sha256: OrAbsent[str] = Field(
+        title="Certificate", description="The SHA-256 of the stored certificate.", examples=["9f2c…"]
+    )
+    provenance_sha256: OrAbsent[str] = Field(
+        title="Provenance", description="The SHA-256 of the stored provenance.", examples=["9f2c…"]
+    )
+    layout_sha256: OrAbsent[str] = Field(
+        title="Layout", description="The SHA-256 of the roles of a table's columns.", examples=["9f2c…"]
+    )
+    by: OrAbsent[ByOut] = Field(**_BY)
+    answer: OrAbsent[str] = Field(
+        title="Answer",
+        description="The SHA-256 of the stored answer; absent if another engine makes the release.",
+        examples=["9f2c…"],
+    )
     media_type: OrAbsent[str] = Field(
         title="Media type",
         description="The media type of the answer; absent in entries of version 0.1.",
@@ -88,6 +137,17 @@ class ChargeDetails(Strict):
         description="The number of bytes of the answer; absent in entries of version 0.1.",
         examples=[731],
     )
+
+
+class CommitDetails(Strict):
+    """What another engine published under an open release."""
+
+    idempotency_key: str = Field(
+        title="Idempotency key", description="The name of the release.", examples=["web-2026-46"]
+    )
+    sha256: str = Field(title="SHA-256", description="The SHA-256 of the published output.", examples=["9f2c…"])
+    rows: int | None = Field(title="Rows", description="The number of published rows, if it was said.", examples=[12])
+    by: OrAbsent[ByOut] = Field(**_BY)
 
 
 class _Entry(Strict):
@@ -123,16 +183,26 @@ class ChargeEntry(_Entry):
     )
 
 
-EntryOut = Annotated[CreatedEntry | ChangedEntry | ChargeEntry, Field(discriminator="kind")]
-_ENTRY: TypeAdapter[CreatedEntry | ChangedEntry | ChargeEntry] = TypeAdapter(EntryOut)
+class CommittedEntry(_Entry):
+    """Another engine committed what it published."""
+
+    kind: Literal["committed"] = Field(title="Kind", description="An output was committed.", examples=["committed"])
+    details: CommitDetails = Field(
+        title="Details",
+        description="The release, and the digest of its output.",
+        examples=[{"idempotency_key": "web-2026-46", "sha256": "9f2c…", "rows": 12}],
+    )
 
 
-def _shown(entry: Entry, *, shows_keys: bool) -> CreatedEntry | ChangedEntry | ChargeEntry:
-    hidden = set() if shows_keys else {"idempotency_key"}
+_AnyEntry = CreatedEntry | ChangedEntry | ChargeEntry | CommittedEntry
+EntryOut = Annotated[_AnyEntry, Field(discriminator="kind")]
+_ENTRY: TypeAdapter[_AnyEntry] = TypeAdapter(EntryOut)
+
+
+def _shown(entry: Entry) -> _AnyEntry:
     try:
-        details = {name: value for name, value in entry.shown.items() if name not in hidden}
         described: dict[str, Any] = {"number": entry.number, "kind": entry.kind, "at": entry.at, "hash": entry.hash}
-        return _ENTRY.validate_python(described | {"details": details})
+        return _ENTRY.validate_python(described | {"details": entry.shown})
     except UNREADABLE:
         pass
     # Outside of the handler: the error of a reader holds what it could not read.
@@ -152,10 +222,9 @@ class HistoryOut(Strict):
     )
 
     @classmethod
-    def of(cls, entries: list[Entry], *, shows_keys: bool) -> Self:
+    def of(cls, entries: list[Entry]) -> Self:
         last = entries[-1].number if entries else 1
-        shown = [_shown(entry, shows_keys=shows_keys) for entry in entries]
-        return cls(entries=shown, before=last if last > 1 else None)
+        return cls(entries=[_shown(entry) for entry in entries], before=last if last > 1 else None)
 
 
 class FaultOut(Strict):

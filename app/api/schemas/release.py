@@ -1,16 +1,30 @@
 """The bodies of /release and /release/table."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
 from app.api.schemas.certificate import CASE_STUDY, Certificate, Certified
+from app.api.schemas.costs import COST_EXAMPLE, CostOut
+from app.api.schemas.described import Described
 from app.api.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
 from app.api.schemas.strict import Strict
 from app.version import VERSION
+from app.ledger.releases import Notes
 from gsh.histogram.apply import MOST_COUNT
 
-__all__ = ["GroupsIn", "GroupsOut", "Payable", "ReleaseAnswer", "ReleaseRequest", "TableRequest"]
+__all__ = [
+    "DryBudget",
+    "DryRunAnswer",
+    "GroupsIn",
+    "GroupsOut",
+    "Payable",
+    "ReleaseAnswer",
+    "ReleaseRequest",
+    "TableRequest",
+]
+
+CsvType = Literal["string", "int64", "float64", "boolean", "date", "timestamp", "decimal"]
 
 _PART = {"anyOf": [{"type": "string"}, {"type": "number"}]}
 _GROUP_KEY = {"anyOf": [*_PART["anyOf"], {"type": "array", "items": _PART, "minItems": 1, "maxItems": 100}]}
@@ -18,8 +32,8 @@ _GROUP_KEYS = WithJsonSchema({"type": "array", "items": _GROUP_KEY})
 _EXAMPLE_KEYS = [["a.org", "US"], ["b.org", "FR"]]
 
 
-class Payable(Certified):
-    """The same, and the budget that pays for it."""
+class Payable(Certified, Described):
+    """The same, the budget that pays for it, and what people should know about it."""
 
     budget: BudgetName | None = Field(
         default=None,
@@ -28,6 +42,18 @@ class Payable(Certified):
         description="The budget to charge; needs an Idempotency-Key. Without it nothing is charged.",
         examples=["web"],
     )
+    dry_run: bool = Field(
+        default=False,
+        title="Dry run",
+        description="Check everything, and say whether the budget would pay. No noise is drawn, nothing is charged and "
+        "nothing is stored.",
+        examples=[False],
+    )
+
+    def notes(self) -> Notes:
+        """What is kept with the release."""
+        provenance = self.provenance.model_dump_json()
+        return Notes(description=self.description, labels=tuple(self.labels), provenance=provenance)
 
 
 class GroupsIn(Strict):
@@ -61,6 +87,18 @@ class ReleaseRequest(Payable):
     )
 
 
+class CsvIn(Strict):
+    """How to read a table in CSV, in UTF-8 with a header line."""
+
+    types: dict[str, CsvType] = Field(
+        min_length=1,
+        max_length=3 * MOST_COLUMNS,
+        title="Types",
+        description="For each column of the table the type of its values.",
+        examples=[{"url": "string", "country": "string", "users": "int64"}],
+    )
+
+
 class TableRequest(Payable):
     """A mechanism, and which columns of the table are what. Those of aggregates/names are the further columns."""
 
@@ -71,6 +109,13 @@ class TableRequest(Payable):
         title="Key columns",
         description="The columns that together identify a group, in the order to sort by; of any scalar type.",
         examples=[["url", "country"]],
+    )
+    csv: CsvIn | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="CSV",
+        description="For a table in CSV: what its columns hold. Other formats say it themselves.",
+        examples=[{"types": {"url": "string", "country": "string", "users": "int64"}}],
     )
 
 
@@ -116,4 +161,32 @@ class ReleaseAnswer(Strict):
                 "grid": {"count": 0.001953125, "values": {}},
             }
         ],
+    )
+
+
+class DryBudget(Strict):
+    """What a budget would have spent."""
+
+    id: str = Field(title="Budget", description="The name of the budget.", examples=["web"])
+    after: CostOut = Field(
+        title="After", description="What would be spent, this release included.", examples=[COST_EXAMPLE]
+    )
+    used: float = Field(
+        title="Used", description="The share that would be used, as in the budget itself.", examples=[0.1309]
+    )
+
+
+class DryRunAnswer(Strict):
+    """The result of a dry run: the request is in order, and the budget would pay."""
+
+    dry_run: Literal[True] = Field(title="Dry run", description="Nothing was drawn, charged or stored.", examples=[True])
+    certificate: Certificate = Field(
+        title="Certificate",
+        description="The certificate that the release would have.",
+        examples=[CERTIFICATE_EXAMPLE],
+    )
+    budget: DryBudget | None = Field(
+        title="Budget",
+        description="What the budget would have spent; null without a budget.",
+        examples=[None],
     )

@@ -1,0 +1,93 @@
+"""The stored answer of a release, as it is or as the same rows in another format."""
+
+import json
+
+from fastapi import Request
+from fastapi.responses import StreamingResponse
+
+from app.api.dependencies import services_of
+from app.api.workload import in_pool
+from app.ledger.releases import RecordedRelease
+from app.service.errors import Busy
+from app.service.releases import mapped
+from app.service.spool import SharedFile, chunks_of, in_file_thread, overwrite, spool
+from gsh.histogram.conversion import AnswerFormat, convert
+from gsh.histogram.tables import Roles
+
+__all__ = ["MEDIA_TYPES", "answer_as", "converted", "layout_of", "streamed"]
+
+MEDIA_TYPES: dict[AnswerFormat, str] = {
+    "json": "application/json",
+    "arrow": "application/vnd.apache.arrow.stream",
+    "arrow_file": "application/vnd.apache.arrow.file",
+    "parquet": "application/vnd.apache.parquet",
+    "csv": "text/csv",
+}
+_FORMATS = {media_type: kind for kind, media_type in MEDIA_TYPES.items()}
+
+
+async def answer_as(request: Request, release: RecordedRelease, media_type: str) -> StreamingResponse:
+    """The answer in the format of a media type."""
+    stored = spool()
+    try:
+        pool = services_of(request).ledger_pool
+        await pool.fetch(lambda ledger: overwrite(stored.file, ledger.content(release)))
+        if media_type != release.media_type:
+            stored = await converted(request, stored, release, media_type)
+        headers = {"Vary": "Accept", "Content-Disposition": f'attachment; filename="{_file_name(release, media_type)}"'}
+        return await streamed(stored, media_type, headers)
+    except OSError:  # most likely the disk has no room for the answer
+        await stored.close()
+    except BaseException:
+        await stored.close()
+        raise
+    raise Busy  # outside of the handler, whose exception would keep the answer
+
+
+async def streamed(answer: SharedFile, media_type: str, headers: dict[str, str]) -> StreamingResponse:
+    """A response that closes the file."""
+    size = await in_file_thread(answer.file.seek, 0, 2)
+    return StreamingResponse(chunks_of(answer), media_type=media_type, headers=headers | {"Content-Length": str(size)})
+
+
+async def converted(request: Request, stored: SharedFile, release: RecordedRelease, media_type: str) -> SharedFile:
+    """The same rows in another file. The stored one is closed."""
+    target = spool()
+    try:
+        kinds = _FORMATS[release.media_type or ""], _FORMATS[media_type]
+        notes = release.notes
+        await in_pool(
+            request, services_of(request).releases, _convert, *kinds, notes.layout, notes.certificate, stored, target
+        )
+    except BaseException:
+        await target.close()
+        raise
+    finally:
+        await stored.close()
+    return target
+
+
+def layout_of(key_columns: list[str], count_column: str, csv_types: dict[str, str] | None) -> str:
+    """The roles of the columns of a table, as it is stored with a release."""
+    return json.dumps({"key_columns": key_columns, "count_column": count_column, "csv_types": csv_types})
+
+
+def _convert(
+    kind: AnswerFormat, into: AnswerFormat, layout: str, certificate: str, stored: SharedFile, target: SharedFile
+) -> None:
+    """In a worker: from one file to the other."""
+    said = json.loads(layout or "{}")
+    with stored as source, target as sink:
+        convert(mapped(source), kind, into, sink, _roles(said, certificate), certificate, said.get("csv_types"))
+
+
+def _roles(said: dict[str, object], certificate: str) -> Roles | None:
+    """None for an answer of /release, and for a table of version 0.1, whose roles follow from its own certificate."""
+    ...
+
+
+def _file_name(release: RecordedRelease, media_type: str) -> str:
+    """From the idempotency key, with characters that no file system minds."""
+    ending = {"application/json": "json", "text/csv": "csv"}.get(media_type, _FORMATS[media_type])
+    plain = "".join(each if each.isalnum() or each in "._-" else "_" for each in release.key)
+    return f"{plain}.{ending.replace('arrow_file', 'arrow')}"
