@@ -153,7 +153,7 @@ def _release(body: ReleaseRequest, most_groups: int) -> Generator[ReleaseFacts, 
     if len(groups.keys) > most_groups:
         raise TooManyGroups("/groups", f"must be at most {most_groups} groups; larger tables go to /release/table")
     noise = Noise(mechanism)
-    certificate = Certificate.of(body, mechanism, noise)
+    certificate = Certificate.draft(body, mechanism, noise)
     names = mechanism.column_names
     counts = pa.array(groups.counts, pa.int64())
     values = {name: pa.array(column, pa.float64()) for name, column in groups.values.items()}

@@ -178,6 +178,6 @@ def _drawn(content: bytes, limits: Limits, table: SharedFile, answer: SharedFile
     body = parsed(TableRequest, content)
     mechanism = body.mechanism.to_domain()
     noise = Noise(mechanism)
-    certificate = Certificate.of(body, mechanism, noise).model_dump_json()
+    certificate = Certificate.draft(body, mechanism, noise).model_dump_json()
     roles = Roles(tuple(body.key_columns), body.count_column, mechanism.column_names)
     return release_file(noise, roles, limits, certificate, table, answer)

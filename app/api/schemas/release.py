@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
-from app.api.schemas.certificate import CASE_STUDY, Certificate, Certified
+from app.api.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate
+from app.api.schemas.certified import Certified
 from app.api.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
 from app.api.schemas.strict import Strict
-from app.version import VERSION
 from gsh.histogram.apply import MOST_COUNT
 
 __all__ = ["GroupsIn", "GroupsOut", "Payable", "ReleaseAnswer", "ReleaseRequest", "TableRequest"]
@@ -101,19 +101,5 @@ class ReleaseAnswer(Strict):
     certificate: Certificate = Field(
         title="Certificate",
         description="The certified privacy of this release. It does not depend on the data.",
-        examples=[
-            {
-                "release_id": "5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10",
-                "released_at": "2026-11-16T12:00:00Z",
-                "service_version": VERSION,
-                "accounting": "exact",
-                "mechanism": CASE_STUDY,
-                "mu_0": 0.0,
-                "mu": 0.10224286368,
-                "delta_infinite": 9.999999999999999e-06,
-                "epsilon": 0.349,
-                "delta": 9.999999999999999e-06,
-                "grid": {"count": 0.001953125, "values": {}},
-            }
-        ],
+        examples=[CERTIFICATE_EXAMPLE | {"idempotency_key": None, "budget": None}],
     )
