@@ -46,6 +46,8 @@ openapi: $(VENV)/run.stamp
 	mkdir -p build
 	$(BIN)/python -m app.main > build/openapi.json
 	mv build/openapi.json openapi/openapi.json
+	$(BIN)/python -m app.api.certificates.schema > build/certificate.schema.json
+	mv build/certificate.schema.json openapi/certificate.schema.json
 
 screenshot: $(VENV)/test.stamp chromium
 	$(BIN)/python -m tests.browser.picture

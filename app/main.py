@@ -13,7 +13,18 @@ from app.api.auth import Authorizer
 from app.api.bodies import BodyQuotas
 from app.api.dependencies import Services
 from app.api.dispatch import Dispatcher
-from app.api.endpoints import account, budgets, calibrate, charges, compare, health, pages, release, release_table
+from app.api.endpoints import (
+    account,
+    budgets,
+    calibrate,
+    charges,
+    compare,
+    health,
+    pages,
+    release,
+    release_table,
+    releases,
+)
 from app.api.endpoints import problems as problem_pages
 from app.api.json_route import DeclaredRoute
 from app.api.metrics_middleware import MetricsMiddleware
@@ -42,10 +53,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Four times a table and once its upload is more than a release needs; the rest is for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
-    heavy = (account, budgets, calibrate, charges, compare, release, release_table)
+    heavy = (account, budgets, calibrate, charges, compare, release, release_table, releases)
     worker_pool.preload(["gsh.accounting.theorem", *(module.__name__ for module in heavy)])
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
-    releases = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
+    release_workers = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     ledger_pool = LedgerPool(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
     authorizer = Authorizer(ledger_pool, open_access=settings.open_access, account_keys=settings.account_keys)
@@ -59,7 +70,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         None if most_epsilon is None or most_delta is None else (most_epsilon, most_delta),
     )
     payments = Payments(ledger_pool)
-    services = Services(settings, cache, accounting, releases, metrics, ledger_pool, payments, authorizer, rules)
+    services = Services(settings, cache, accounting, release_workers, metrics, ledger_pool, payments, authorizer, rules)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:
@@ -88,7 +99,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics has all measurements
     )
     app.state.services = services
-    for module in (account, calibrate, compare, release, release_table, budgets, charges, health, problem_pages, pages):
+    service_itself = (health, problem_pages, pages)
+    for module in (account, calibrate, compare, release, release_table, releases, budgets, charges, *service_itself):
         app.router.routes.extend(module.router.routes)  # with include_router each request would be matched twice
     app.router.route_class = DeclaredRoute
     app.router.middleware_stack = Dispatcher(app.router, authorizer, BodyQuotas(settings))

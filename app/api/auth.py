@@ -17,8 +17,8 @@ from app.api.local_only import check_local
 from app.api.problems import NotAdmitted
 from app.api.rate_limit import Attempts, network_of
 from app.ledger.access_keys import SCOPES, hash_of
-from app.ledger.state import By
 from app.ledger.clock import now
+from app.ledger.state import By
 from app.service.ledger_pool import LedgerPool
 from app.service.payments import Payment, payment_of
 

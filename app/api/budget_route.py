@@ -35,7 +35,7 @@ class BudgetRoute(PathRoute):
     """A JSON body, and the name of a budget in the path."""
 
     parameter = "id"
-    name = TypeAdapter(BudgetName)
+    parameter_type = TypeAdapter(BudgetName)
 
 
 async def posted_release(request: Request, services: Services, schema: MechanismIn | GaussianIn) -> Release:

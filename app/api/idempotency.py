@@ -14,9 +14,9 @@ KEY_HEADER = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "1 to 255 letters, digits and the characters . _ ~ : and -, bare or in double quotes. It is required "
-    "with a budget: the same request with the same idempotency key gets the same stored answer and is charged once; "
-    "another request with it is 422.",
+    "description": "1 to 255 letters, digits and the characters . _ ~ : and -, bare or in double quotes. It is "
+    "required with a budget: the same request with the same idempotency key gets the same stored answer and is charged "
+    "once; another request with it is 422.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 257, "pattern": rf'^({_KEY}|"{_KEY}")$'},
 }
 """The header as the OpenAPI document describes it."""

@@ -29,6 +29,10 @@ TAGS = [
     {"name": "account", "description": "The privacy of a given mechanism."},
     {"name": "calibrate", "description": "The smallest noise and threshold for a privacy target."},
     {"name": "release", "description": "The mechanism applied to a table: private groups from true ones."},
+    {
+        "name": "releases",
+        "description": "What budgets have paid for: answers, certificates, and releases made elsewhere.",
+    },
     {"name": "budgets", "description": "Limits on the privacy cost of all releases about the same users."},
     {"name": "service", "description": "Health, version, metrics, and the meaning of problems."},
 ]
@@ -47,6 +51,7 @@ def complete(app: FastAPI) -> None:
         if app.openapi_schema is None:
             document = describe()
             document["components"]["securitySchemes"] = {"accessKey": _ACCESS_KEY}
+            _restore_nulls(document["components"]["schemas"])
             for operation in _operations(document):
                 _say_problem_json(operation)
                 _name_forms(operation, document["components"]["schemas"])
@@ -67,6 +72,27 @@ def _say_problem_json(operation: _Json) -> None:
     for status, response in operation["responses"].items():
         if status >= "400":
             response["content"] = {MEDIA_TYPE: response["content"]["application/json"]}
+
+
+def _restore_nulls(schemas: _Json) -> None:
+    """FastAPI leaves out the nulls of examples: a field that must be there, and is not, is null."""
+    for schema in schemas.values():
+        for described in schema.get("properties", {}).values():
+            if "examples" in described:
+                described["examples"] = [_with_nulls(each, described, schemas) for each in described["examples"]]
+
+
+def _with_nulls(value: Any, schema: _Json, schemas: _Json) -> Any:
+    options = schema.get("anyOf") or schema.get("oneOf") or [schema]
+    for option in options:
+        described = schemas[option["$ref"].rpartition("/")[2]] if "$ref" in option else option
+        if isinstance(value, list) and described.get("type") == "array":
+            return [_with_nulls(each, described.get("items", {}), schemas) for each in value]
+        properties, required = described.get("properties", {}), described.get("required", [])
+        if isinstance(value, dict) and value.keys() <= properties.keys():
+            names = sorted({*value, *required})
+            return {name: _with_nulls(value.get(name), properties[name], schemas) for name in names}
+    return value
 
 
 def _name_forms(operation: _Json, schemas: _Json) -> None:

@@ -15,12 +15,12 @@ class PathRoute(JsonRoute):
 
     parameter = ""
     """The name of the parameter in the path."""
-    name: TypeAdapter[str]
+    parameter_type: TypeAdapter[str]
     """What it must be."""
 
     async def answer(self, request: Request, content: bytes) -> bytes | Encoded:
         try:
-            name = self.name.validate_python(request.path_params[self.parameter])
+            name = self.parameter_type.validate_python(request.path_params[self.parameter])
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False)
             raise RequestValidationError([each | {"loc": ("path", self.parameter)} for each in found]) from None

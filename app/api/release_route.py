@@ -36,7 +36,7 @@ class ReleaseRoute(PathRoute):
     """A JSON body, and the idempotency key of a release in the path."""
 
     parameter = "key"
-    name = TypeAdapter(ReleaseName)
+    parameter_type = TypeAdapter(ReleaseName)
 
 
 async def visible_release(request: Request, key: str) -> RecordedRelease:

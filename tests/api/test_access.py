@@ -636,7 +636,7 @@ def test_guesses_at_the_request_of_another_client_are_slowed_down(guarded: Guard
 
     for count in range(5):
         guess = PAID | {"groups": {"keys": ["a"], "counts": [count]}}
-        problem_errors(guarded.ask("POST", "/release", guesser, guess, **key), 409, "key-reused")
+        problem_errors(guarded.ask("POST", "/release", guesser, guess, **key), 422, "key-reused")
 
     for body in (PAID | {"groups": {"keys": ["a"], "counts": [10]}}, PAID):  # wrong or right, nothing is compared
         refused = guarded.ask("POST", "/release", guesser, body, **key)

@@ -93,9 +93,9 @@ def test_a_repeated_charge_gets_the_same_answer_and_a_changed_one_is_refused(ban
 
     assert first.content == again.content
     assert bank.budget()["spent"]["releases"] == 1
-    problem_errors(bank.charge("a", CASE_STUDY | {"sigma": 3000}), 409, "key-reused")
+    problem_errors(bank.charge("a", CASE_STUDY | {"sigma": 3000}), 422, "key-reused")
     bank.put("ads", LIMIT)
-    problem_errors(bank.charge("a", name="ads"), 409, "key-reused")
+    problem_errors(bank.charge("a", name="ads"), 422, "key-reused")
 
 
 def test_a_charge_over_budget_is_refused_with_the_spent_and_the_asked_cost(bank: Bank) -> None:

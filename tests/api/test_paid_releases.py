@@ -73,8 +73,8 @@ def test_another_request_with_the_same_key_is_refused(bank: Bank, post: Post) ->
     post(bank, "first")
     bank.put("ads", LIMIT)
 
-    problem_errors(post(bank, "first", epsilon=0.5), 409, "key-reused")
-    problem_errors(post(bank, "first", budget="ads"), 409, "key-reused")
+    problem_errors(post(bank, "first", epsilon=0.5), 422, "key-reused")
+    problem_errors(post(bank, "first", budget="ads"), 422, "key-reused")
     assert bank.budget()["spent"]["releases"] == 1
 
 
@@ -84,8 +84,8 @@ def test_tables_are_compared_by_content_and_not_by_how_the_form_is_cut(bank: Ban
     first = table(bank, "first")
 
     assert table(bank, "first").content == first.content
-    problem_errors(table(bank, "first", table=as_stream(other)), 409, "key-reused")
-    problem_errors(table(bank, "first", table=as_parquet(TABLE)), 409, "key-reused")
+    problem_errors(table(bank, "first", table=as_stream(other)), 422, "key-reused")
+    problem_errors(table(bank, "first", table=as_parquet(TABLE)), 422, "key-reused")
     assert sorted(from_bytes(first.content)["url"].to_pylist()) == ["a", "b"]
 
 

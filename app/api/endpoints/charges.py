@@ -112,7 +112,7 @@ async def history(
         int, Query(title="Limit", ge=1, le=1000, description="The largest number of entries in the answer.")
     ] = 100,
 ) -> HistoryOut:
-    """All charges and changes of the limit, the latest first, in pages. GET /releases/{key} tells more about a charge."""
+    """All charges and changes of the limit, the latest first, in pages. A charge names its release."""
     entries = await services_of(request).ledger_pool.read(lambda ledger: ledger.history(id, before, limit))
     return HistoryOut.of(entries)
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request, Response
 from starlette.exceptions import HTTPException
 
+from app.api.accept import preferred
 from app.api.assets import Content
 from app.api.auth import PUBLIC
 from app.api.json_route import DeclaredRoute
@@ -25,7 +26,6 @@ _HEADERS = {
     **page_headers(script_src="'self'", style_src="'self'", img_src="'self'"),
     "Vary": "Accept, Accept-Encoding",
 }
-_MOST_ACCEPT = 1000  # characters of Accept that are read; a longer one would stall the event loop
 _BY_NAME = {kind.name: kind for kind in KINDS}
 _PAGE: dict[int | str, dict[str, Any]] = {
     200: {"description": "A page for a browser.", "content": {"text/html": {"schema": {"type": "string"}}}}
@@ -88,22 +88,8 @@ def _described(kind: Kind) -> ProblemType:
 
 
 def _prefers_html(request: Request) -> bool:
-    """Whether Accept names HTML, with a higher weight than JSON. Browsers name HTML; programs rarely do."""
-    weights = {"text/html": 0.0, "application/json": 0.0}
-    accept = ",".join(request.headers.getlist("accept"))
-    for accepted in accept[:_MOST_ACCEPT].split(","):
-        media_type, *parameters = (part.strip().lower() for part in accepted.split(";"))
-        if media_type in weights:
-            weights[media_type] = _weight(parameters)
-    return weights["text/html"] > weights["application/json"]
-
-
-def _weight(parameters: list[str]) -> float:
-    given = [each.removeprefix("q=") for each in parameters if each.startswith("q=")]
-    try:
-        return float(given[0]) if given else 1.0
-    except ValueError:
-        return 0.0
+    """Browsers name HTML; programs rarely do. JSON comes first: it is for those who accept both, or neither."""
+    return preferred(request, ("application/json", "text/html")) == "text/html"
 
 
 def _list_of_kinds() -> str:

@@ -31,6 +31,7 @@ from gsh.histogram.noise import Noise
 
 __all__ = ["router"]
 
+
 class _Released(NamedTuple):
     """The second step of a release: its answer, which is empty for a dry run, and its certificate as JSON."""
 
@@ -117,9 +118,9 @@ async def post_release(request: Request, body: _Content) -> Encoded:
     """Groups with fewer than τ users are dropped, Gaussian noise is added, and groups below τ\\* are dropped.
 
     The numbers are the ideal real-valued mechanism's, rounded to a grid that depends on σ and Σ alone. Each call draws
-    new noise, and spends privacy again, unless a budget pays for it: then the same request with the same Idempotency-Key
-    gets the same answer, and is charged once. GET /releases/{key}/answer gives it again. With `dry_run` everything is
-    checked, and nothing is drawn, charged or stored. For larger tables there is /release/table.
+    new noise, and spends privacy again, unless a budget pays for it: then the same request with the same
+    Idempotency-Key gets the same answer, and is charged once. GET /releases/{key}/answer gives it again. With `dry_run`
+    everything is checked, and nothing is drawn, charged or stored. For larger tables there is /release/table.
     """
     services, access, key = services_of(request), access_of(request.scope), idempotency_key(request)
     # Before a worker begins: it would wait for this.
@@ -174,9 +175,7 @@ def _steps(request: Request, content: bytes, *, is_paid: bool) -> _Steps:
     return StepsHere(_release(body, most_groups, is_paid))
 
 
-def _release_content(
-    content: bytes, most_groups: int, is_paid: bool
-) -> Generator[ReleaseFacts, Decision, _Released]:
+def _release_content(content: bytes, most_groups: int, is_paid: bool) -> Generator[ReleaseFacts, Decision, _Released]:
     return _release(parsed(ReleaseRequest, content), most_groups, is_paid)
 
 

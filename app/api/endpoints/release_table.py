@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
@@ -33,8 +34,9 @@ from app.service.spool import SharedFile, digest_of, in_file_thread, overwrite, 
 from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import TooManyGroups
+from gsh.histogram.formats import Format, Limits, format_of, read_table, write_table
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import CheckedTable, Format, Limits, Roles, check_table, format_of, read_table, write_table
+from gsh.histogram.tables import CheckedTable, Roles, check_table
 
 __all__ = ["router"]
 
@@ -86,7 +88,8 @@ _REQUEST["examples"] = [_EXAMPLE]  # without it Swagger fills in both ε and δ
                                 "type": "string",
                                 "format": "binary",
                                 "title": "Table",
-                                "description": "An Arrow IPC stream or file, a Parquet file, or CSV with its types in the request.",
+                                "description": "An Arrow IPC stream or file, a Parquet file, or CSV with its types in "
+                                "the request.",
                             },
                         },
                     },
@@ -101,9 +104,10 @@ async def release_uploaded_table(request: Request) -> Response:
     """The same for a table, in the part `table` of a form: Arrow (stream or file), Parquet, or CSV.
 
     The part `request` is JSON and comes first: permission and budget are checked before the table is read. The answer
-    has the format of the table. Key columns keep their types, in one canonical form, and may have nulls. Rows are sorted
-    by them. Numbers come back as float64, or as int64 if the grid is 1. The certificate is in the metadata of the schema;
-    CSV has none. A retry has the same Idempotency-Key and the same content, in any order of rows and any format.
+    has the format of the table. Key columns keep their types, in one canonical form, and may have nulls. Rows are
+    sorted by them. Numbers come back as float64, or as int64 if the grid is 1. The certificate is in the metadata of
+    the schema; CSV has none. A retry has the same Idempotency-Key and the same content, in any order of rows and any
+    format.
     """
     services, access, key = services_of(request), access_of(request.scope), idempotency_key(request)
     services.releases.check_room()  # before a table is read that no worker has room for
@@ -182,8 +186,9 @@ async def _replayed(answer: SharedFile, request: Request, upload: Upload[_Checke
 
 def _format_of(upload: Upload[_Checked]) -> Format:
     upload.table.file.seek(0)
-    has_types = b'"csv"' in upload.request and parsed(TableRequest, upload.request).csv is not None
-    return format_of(upload.table.file.read(8), is_csv=has_types)
+    if parsed(TableRequest, upload.request).csv is not None:
+        return "csv"
+    return format_of(pa.py_buffer(upload.table.file.read(8)))
 
 
 class _InFile:
@@ -201,8 +206,10 @@ class _InFile:
     async def draw(self, terms: Terms | None) -> Drawn:
         services = services_of(self._request)
         given = _given(services, self._upload)
-        kind, *rest = await in_pool(self._request, services.releases, _drawn, *given, terms, self._answer)
-        return Drawn(Answer(MEDIA_TYPES[kind], lambda: read_file(self._answer.file)), *rest)
+        drawn = await in_pool(self._request, services.releases, _drawn, *given, terms, self._answer)
+        kind, release_id, certificate, meaning = drawn
+        answer = Answer(MEDIA_TYPES[kind], lambda: read_file(self._answer.file))
+        return Drawn(answer, release_id, certificate, meaning)
 
     async def drop(self) -> None:
         """No worker waits: the upload may take hours."""

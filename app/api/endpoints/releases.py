@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from app.api.accept import preferred
 from app.api.answer_formats import MEDIA_TYPES, answer_as
 from app.api.auth import access_of, needs
-from app.api.budget_route import posted_release
+from app.api.budget_route import READ_PROBLEMS, posted_release
 from app.api.certificates.page import certificate_page
 from app.api.certificates.registry import registry_yaml
 from app.api.dependencies import services_of
@@ -50,9 +50,8 @@ from app.service.releases import Terms
 
 __all__ = ["router"]
 
-_READ_PROBLEMS = {status: PROBLEMS[status] for status in (422, 500, 503)}
 router = APIRouter(
-    prefix="/releases", tags=["releases"], responses=_READ_PROBLEMS | ACCESS_PROBLEMS, route_class=DeclaredRoute
+    prefix="/releases", tags=["releases"], responses=READ_PROBLEMS | ACCESS_PROBLEMS, route_class=DeclaredRoute
 )
 _bodies = APIRouter(prefix="/releases", tags=["releases"], route_class=JsonRoute, responses=PROBLEMS | ACCESS_PROBLEMS)
 _named = APIRouter(
@@ -152,7 +151,7 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
     headers = {"Vary": "Accept"}
     if media_type == _HTML:
         policy = page_headers(script_src="'self'", style_src="'self'", img_src="'self'")
-        return Response(certificate_page(certificate), media_type=_HTML, headers=headers | policy)
+        return Response(certificate_page(certificate), media_type=_HTML, headers=headers | dict(policy))
     content = registry_yaml(certificate) if media_type == _YAML else certificate.model_dump_json()
     return Response(content, media_type=media_type, headers=headers)
 
@@ -170,10 +169,10 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
     openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "web-2026-46"}]},
 )
 async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_examples=OPEN_EXAMPLES)]) -> OpenOut:
-    """For engines that add the noise themselves, such as Spark: charged once, and a seed that is the same for each retry.
+    """For engines that add the noise themselves, such as Spark: charged once, with a seed that every retry gets again.
 
-    Draw all noise from the seed, publish the output once, and commit its digest. The commit erases the seed. Who has the
-    seed can remove the noise: keep it as secret as the raw data, and never log it.
+    Draw all noise from the seed, publish the output once, and commit its digest. The commit erases the seed. Who has
+    the seed can remove the noise: keep it as secret as the raw data, and never log it.
     """
     services, access = services_of(request), access_of(request.scope)
     payment = access.payment(body.budget, idempotency_key(request))
@@ -234,7 +233,7 @@ async def verify_certificate(
     """
     release = await services_of(request).ledger_pool.read(lambda ledger: ledger.release_by_id(body.release_id))
     if release is None or not access_of(request.scope).may_see(release.budget):
-        return VerifiedOut(made_here=False, differences=[])
+        return VerifiedOut.model_validate({"made_here": False, "differences": []})
     recorded, given = _certificate_of(release).model_dump(mode="json"), body.model_dump(mode="json")
     if given["record"] is None:
         recorded["record"] = None

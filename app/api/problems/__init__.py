@@ -2,13 +2,18 @@
 
 from app.api.problems.documents import (
     ACCESS_PROBLEMS,
+    ANSWER_PROBLEMS,
     BUDGET_PROBLEMS,
+    CERTIFICATE_PROBLEMS,
+    COMMIT_PROBLEMS,
     DIVISION_PROBLEMS,
+    KEY_NOT_FOUND,
     MEDIA_TYPE,
     PROBLEMS,
     BudgetProblem,
     Problem,
     ProblemError,
+    ReusedProblem,
     problem_response,
 )
 from app.api.problems.errors import (
@@ -17,6 +22,7 @@ from app.api.problems.errors import (
     InvalidHeader,
     InvalidMultipart,
     InvalidQuery,
+    NoCertificate,
     NotAdmitted,
 )
 from app.api.problems.handlers import install
@@ -24,9 +30,13 @@ from app.api.problems.kinds import CONNECTION_KINDS, KINDS
 
 __all__ = [
     "ACCESS_PROBLEMS",
+    "ANSWER_PROBLEMS",
     "BUDGET_PROBLEMS",
+    "CERTIFICATE_PROBLEMS",
+    "COMMIT_PROBLEMS",
     "CONNECTION_KINDS",
     "DIVISION_PROBLEMS",
+    "KEY_NOT_FOUND",
     "KINDS",
     "MEDIA_TYPE",
     "PROBLEMS",
@@ -36,9 +46,11 @@ __all__ = [
     "InvalidHeader",
     "InvalidMultipart",
     "InvalidQuery",
+    "NoCertificate",
     "NotAdmitted",
     "Problem",
     "ProblemError",
+    "ReusedProblem",
     "install",
     "problem_response",
 ]

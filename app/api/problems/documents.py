@@ -15,13 +15,18 @@ from app.api.schemas.strict import OrAbsent
 
 __all__ = [
     "ACCESS_PROBLEMS",
+    "ANSWER_PROBLEMS",
     "BUDGET_PROBLEMS",
+    "CERTIFICATE_PROBLEMS",
+    "COMMIT_PROBLEMS",
     "DIVISION_PROBLEMS",
+    "KEY_NOT_FOUND",
     "MEDIA_TYPE",
     "PROBLEMS",
     "BudgetProblem",
     "Problem",
     "ProblemError",
+    "ReusedProblem",
     "problem_response",
 ]
 
@@ -104,6 +109,20 @@ class BudgetProblem(Problem):
     )
 
 
+class ReusedProblem(Problem):
+    """An idempotency key that belongs to another request. Nothing was charged."""
+
+    type: Literal["/problems/key-reused"] = Field(
+        title="Type", description="The kind of problem, for programs.", examples=["/problems/key-reused"]
+    )
+    release: OrAbsent[str] = Field(
+        title="Release",
+        description="The path of the release that has this idempotency key; its answer is at /answer below it. Absent "
+        "if the client may not use its budget.",
+        examples=["/releases/web-2026-46"],
+    )
+
+
 def _declared(*declared: Kind) -> _Responses:
     return {kind.status: {"model": Problem, "description": kind.detail} for kind in declared}
 
@@ -125,13 +144,29 @@ BUDGET_PROBLEMS: _Responses = _declared(kinds.UNKNOWN_BUDGET) | {
     # The narrower schema first: a client that tries them in order finds the numbers.
     409: {
         "model": BudgetProblem | Problem,
-        "description": f"{kinds.BUDGET_EXCEEDED.detail} Or: {kinds.KEY_REUSED.detail}",
+        "description": kinds.BUDGET_EXCEEDED.detail,
+    },
+    422: {
+        "model": ReusedProblem | Problem,
+        "description": f"{kinds.INVALID_REQUEST.detail} Or: {kinds.KEY_REUSED.detail}",
     },
 }
 """The further error responses of an operation that may charge a budget."""
 
 DIVISION_PROBLEMS: _Responses = _declared(kinds.DIVISION_SETTLED)
 """The further error response of an operation that may change a limit."""
+
+KEY_NOT_FOUND: _Responses = _declared(kinds.UNKNOWN_RELEASE)
+"""The further error response of an operation on a release."""
+
+ANSWER_PROBLEMS: _Responses = _declared(kinds.NOT_ACCEPTABLE, kinds.ANSWER_ERASED)
+"""The further error responses of the answer of a release."""
+
+CERTIFICATE_PROBLEMS: _Responses = _declared(kinds.NOT_ACCEPTABLE)
+"""The further error response of the certificate of a release."""
+
+COMMIT_PROBLEMS: _Responses = _declared(kinds.ALREADY_COMMITTED)
+"""The further error response of a commit."""
 
 
 def problem_response(

@@ -15,6 +15,7 @@ __all__ = [
     "InvalidHeader",
     "InvalidMultipart",
     "InvalidQuery",
+    "NoCertificate",
     "NotAdmitted",
 ]
 
@@ -78,6 +79,10 @@ class ContentTooLarge(Exception):
     def __init__(self, most: int, advice: str) -> None:
         super().__init__(most, advice)
         self.faults = [Fault("pointer", "", f"must have at most {most} bytes{advice}")]
+
+
+class NoCertificate(Exception):
+    """A release of version 0.1: its certificate is only inside its answer."""
 
 
 class NotAdmitted(Exception):

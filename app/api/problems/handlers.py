@@ -11,14 +11,21 @@ Exception                          500 internal-error
 │   ├── UnknownBudget              404 unknown-budget
 │   ├── BudgetExceeded             409 budget-exceeded
 │   ├── DivisionSettled            409 division-settled
-│   ├── KeyReused                  409 key-reused
+│   ├── UnitSettled                409 unit-settled
+│   ├── ReasonMissing              422 invalid-request
+│   ├── KeyReused                  422 key-reused
+│   ├── UnknownRelease             404 unknown-release
+│   ├── AnswerErased               410 answer-erased
+│   ├── NotOpen                    409 not-open
+│   ├── AlreadyCommitted           409 already-committed
 │   ├── TooManyComparisons         429 too-many-attempts
 │   └── LedgerUnavailable          503 ledger-unavailable
 ├── Busy                           503 busy
 ├── DeadlinePassed                 503 deadline-passed
 ├── InvalidRequest                 422 invalid-request
 ├── LimitExceeded                  422 limit-exceeded
-├── MissingIdempotencyKey          422 invalid-request
+├── MissingIdempotencyKey          400 idempotency-key-missing
+├── NoCertificate                  404 no-certificate
 ├── InvalidBody                    422 invalid-request, or 400 invalid-json
 ├── InvalidHeader                  422 invalid-request
 ├── InvalidQuery                   422 invalid-request
@@ -30,14 +37,14 @@ Exception                          500 internal-error
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app.api.problems import kinds
-from app.api.problems.documents import MEDIA_TYPE, BudgetProblem, problem_response
+from app.api.problems.documents import MEDIA_TYPE, BudgetProblem, ProblemError, ReusedProblem, problem_response
 from app.api.problems.errors import (
     ContentTooLarge,
     Fault,
@@ -45,18 +52,25 @@ from app.api.problems.errors import (
     InvalidHeader,
     InvalidMultipart,
     InvalidQuery,
+    NoCertificate,
     NotAdmitted,
 )
 from app.api.problems.kinds import Kind
 from app.api.schemas.costs import CostOut, LimitOut
 from app.api.validation_errors import parameter_faults
 from app.ledger.errors import (
+    AlreadyCommitted,
+    AnswerErased,
     BudgetExceeded,
     DivisionSettled,
     KeyReused,
     LedgerUnavailable,
+    NotOpen,
+    ReasonMissing,
     TooManyComparisons,
+    UnitSettled,
     UnknownBudget,
+    UnknownRelease,
 )
 from app.service.errors import Busy, DeadlinePassed, InvalidRequest, LimitExceeded, MissingIdempotencyKey
 from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
@@ -74,13 +88,19 @@ _TABLE: Mapping[type[Exception], Kind] = {
     TooManyGroups: kinds.CONTENT_TOO_LARGE,
     UnknownBudget: kinds.UNKNOWN_BUDGET,
     DivisionSettled: kinds.DIVISION_SETTLED,
-    KeyReused: kinds.KEY_REUSED,
+    UnitSettled: kinds.UNIT_SETTLED,
+    ReasonMissing: kinds.INVALID_REQUEST,
+    UnknownRelease: kinds.UNKNOWN_RELEASE,
+    AnswerErased: kinds.ANSWER_ERASED,
+    NotOpen: kinds.NOT_OPEN,
+    AlreadyCommitted: kinds.ALREADY_COMMITTED,
+    NoCertificate: kinds.NO_CERTIFICATE,
     LedgerUnavailable: kinds.LEDGER_UNAVAILABLE,
     Busy: kinds.BUSY,
     DeadlinePassed: kinds.DEADLINE_PASSED,
     InvalidRequest: kinds.INVALID_REQUEST,
     LimitExceeded: kinds.LIMIT_EXCEEDED,
-    MissingIdempotencyKey: kinds.INVALID_REQUEST,
+    MissingIdempotencyKey: kinds.KEY_MISSING,
     InvalidBody: kinds.INVALID_REQUEST,
     InvalidHeader: kinds.INVALID_REQUEST,
     InvalidQuery: kinds.INVALID_REQUEST,
@@ -109,6 +129,7 @@ def install(app: FastAPI) -> None:
     for error in _TABLE:
         app.add_exception_handler(error, _answer)
     app.add_exception_handler(BudgetExceeded, _on_budget_exceeded)
+    app.add_exception_handler(KeyReused, _on_key_reused)
     app.add_exception_handler(NotAdmitted, _on_not_admitted)
     app.add_exception_handler(TooManyComparisons, _on_too_many_comparisons)
     app.add_exception_handler(HTTPException, _on_http_exception)
@@ -138,9 +159,9 @@ def _faults(error: Exception) -> Sequence[Fault]:
         case InvalidBody() | InvalidHeader() | InvalidQuery() | ContentTooLarge():
             return error.faults
         case MissingIdempotencyKey():
-            return [
-                Fault("header", "Idempotency-Key", "is required with a budget, as 1 to 255 visible ASCII characters")
-            ]
+            return [Fault("header", "Idempotency-Key", "is required with a budget: a name for this release")]
+        case ReasonMissing():
+            return [Fault("pointer", "/reason", "is required to change a budget: say why")]
         case RequestValidationError():
             return [Fault(*fault) for fault in parameter_faults(error.errors())]
         case AccountingError() | ReleaseError() | InvalidRequest() | LimitExceeded() | DivisionSettled():
@@ -167,15 +188,48 @@ def _pointed(
 def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
     assert isinstance(error, BudgetExceeded)
     budget, kind = error.budget, kinds.BUDGET_EXCEEDED
+    faults = [Fault("pointer", *shortage) for shortage in _shortages(error)]
     problem = BudgetProblem(
         type="/problems/budget-exceeded",
         title=kind.title,
         status=kind.status,
-        detail=kind.detail,
-        errors=[],
+        detail=f"{kind.detail} {faults[0].name} {faults[0].detail}.",
+        errors=[ProblemError.of(fault) for fault in faults],
         limit=LimitOut.of(budget.limit),
         spent=CostOut.of(budget.spent, budget.limit),
         asked=CostOut.of_one(error.asked, budget.limit),
+    )
+    return Response(problem.model_dump_json(), kind.status, media_type=MEDIA_TYPE)
+
+
+def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
+    """Which of the two caps is short, by how much, and the field that would lower the cost."""
+    limit = error.budget.limit.settled_by(error.cost)
+    room, cost = limit.remaining(error.budget.spent), error.cost
+    for field, name, asked, remaining, advice in (
+        ("sigma", "mu_squared", cost.mu_squared, room.mu_squared, "more noise costs less"),
+        ("tau_star", "hazard", cost.hazard, room.hazard, "a higher threshold costs less"),
+    ):
+        if asked > remaining:
+            yield (
+                f"/mechanism/{field}",
+                f"costs {asked:.6g} of {name}, and {remaining:.6g} remain: {asked - remaining:.3g} too much; {advice}",
+            )
+
+
+def _on_key_reused(request: Request, error: Exception) -> Response:
+    """Names the release, if the client may use its budget: its answer may be all that the client needs."""
+    assert isinstance(error, KeyReused)
+    kind, access = kinds.KEY_REUSED, request.scope.get("access")
+    may_see = access is not None and bool(error.budget) and access.may_see(error.budget)
+    path = f"/releases/{error.idempotency_key}" if may_see else None
+    problem = ReusedProblem(
+        type="/problems/key-reused",
+        title=kind.title,
+        status=kind.status,
+        detail=f"{kind.detail} GET {path}/answer gives its answer." if path else kind.detail,
+        errors=[ProblemError.of(Fault("header", "Idempotency-Key", "belongs to a request with other content"))],
+        release=path,
     )
     return Response(problem.model_dump_json(), kind.status, media_type=MEDIA_TYPE)
 

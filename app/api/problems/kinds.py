@@ -118,8 +118,8 @@ KEY_MISSING = Kind(
     "A release with a budget needs the header Idempotency-Key.",
     "The request names a budget but has no idempotency key. Without one, a retry would be charged again. Nothing was "
     "released and nothing was charged.",
-    "Send the header Idempotency-Key with a name for this release, such as web-2026-46: 1 to 255 letters, digits and the "
-    "characters . _ ~ : and -. Send the same one when you retry.",
+    "Send the header Idempotency-Key with a name for this release, such as web-2026-46: 1 to 255 letters, digits and "
+    "the characters . _ ~ : and -. Send the same one when you retry.",
 )
 KEY_REUSED = Kind(
     "key-reused",
@@ -136,8 +136,8 @@ UNKNOWN_RELEASE = Kind(
     404,
     "Unknown release",
     "There is no such release, or it has no answer.",
-    "No release has this idempotency key, or your access key may not use the budget that paid for it, or another engine "
-    "made it, so that the service has no answer.",
+    "No release has this idempotency key, or your access key may not use the budget that paid for it, or another "
+    "engine made it, so that the service has no answer.",
     "Check the name with GET /releases. A release without a budget is not recorded.",
 )
 NO_CERTIFICATE = Kind(
@@ -185,7 +185,8 @@ UNIT_SETTLED = Kind(
     409,
     "Unit settled",
     "The first charge fixed the privacy unit and the period of the budget.",
-    "The change would say that the budget protects another unit or period than its releases do. The budget is unchanged.",
+    "The change would say that the budget protects another unit or period than its releases do. The budget is "
+    "unchanged.",
     "Omit privacy_unit and period. For another unit, make another budget.",
 )
 DIVISION_SETTLED = Kind(

@@ -46,8 +46,8 @@ class BudgetIn(Strict):
         max_length=1000,
         pattern=r"^[^\x00]*$",
         title="Reason",
-        description="Why the budget is changed; required to change the limit, the unit or the period of a budget. It is "
-        "recorded in the history.",
+        description="Why the budget is changed; required to change the limit, the unit or the period of a budget. It "
+        "is recorded in the history.",
         examples=["the yearly review allows it"],
     )
     privacy_unit: str | None = Field(
@@ -56,15 +56,15 @@ class BudgetIn(Strict):
         max_length=100,
         pattern=r"^[^\x00]*$",
         title="Privacy unit",
-        description="Whose records are protected together; user if only the period is given. Omit both to keep them. The "
-        "first charge fixes both.",
+        description="Whose records are protected together; user if only the period is given. Omit both to keep them. "
+        "The first charge fixes both.",
         examples=["user"],
     )
     period: Period | None = Field(
         default=None,
         title="Period",
-        description="If the promise is for the records of one unit in one period, such as a week: the period, which must be "
-        "part of every group key. Null: the promise is for all records of a unit.",
+        description="If the promise is for the records of one unit in one period, such as a week: the period, which "
+        "must be part of every group key. Null: the promise is for all records of a unit.",
         examples=[None],
     )
     mechanism: AnyMechanismIn | None = Field(
@@ -74,7 +74,6 @@ class BudgetIn(Strict):
         "first charge decides. After the first charge only the same proportion is accepted.",
         examples=[CASE_STUDY],
     )
-
 
     @property
     def unit(self) -> tuple[str, str | None] | None:

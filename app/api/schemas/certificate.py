@@ -1,48 +1,93 @@
-"""The certificate of a release: its privacy cost. Nothing in it depends on the data."""
+"""The certificate of a release, version 2: its privacy, as a statement that stands alone.
 
+Nothing in it depends on the data.
+"""
+
+import platform
 import uuid
 from datetime import UTC, datetime
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+import flint
+from pydantic import ConfigDict, Field
 
+from app.api.schemas.bounds import BoundsOut
 from app.api.schemas.case_study import CASE_STUDY
-from app.api.schemas.mechanism import MechanismIn
-from app.api.schemas.scalars import Delta, Epsilon
+from app.api.schemas.certified import UNPROTECTED, AnyCertified
+from app.api.schemas.ledger_record import PaidBy, PaidLimit, Period, Record
+from app.api.schemas.mechanism import AnyMechanismIn
+from app.api.schemas.stated_point import stated_point
 from app.api.schemas.strict import Strict
 from app.version import VERSION
-from gsh.accounting.accountings import EXACT, Point, at_delta, at_epsilon
-from gsh.accounting.errors import InfeasibleTarget
+from gsh.accounting.composition import Release, cost_of
 from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.noise import Noise
 
-__all__ = ["CASE_STUDY", "Certificate", "Certified"]
+__all__ = ["CASE_STUDY", "CERTIFICATE_EXAMPLE", "SCHEMA", "Certificate", "Record"]
 
+SCHEMA: Literal["urn:gsh:certificate:2"] = "urn:gsh:certificate:2"
 
-class Certified(Strict):
-    """A complete mechanism, and the point of its privacy curve that the certificate states."""
+_ADJACENCY: Literal["add or remove all records of one unit"] = "add or remove all records of one unit"
+_TIE_RULE = "A group is kept if its noisy count, before rounding, is at least τ* (≥)."
+_NO_THRESHOLD = "There is no threshold: the groups are public, and none is dropped."
+_NOISE = (
+    "Each number gets ideal Gaussian noise, drawn as a real number from random bits of the operating system, and is "
+    "then rounded exactly to the grid."
+)
+_NOISE_ELSEWHERE = "The caller's engine draws the Gaussian noise; the service sees neither the noise nor the table."
+_TRUST_MODEL = (
+    "Central: those who prepare the table and those who run the service see the true data and are trusted with it; "
+    "readers of the release are not."
+)
+_TRUST_ELSEWHERE = (
+    "Central: those who hold the true data and run the engine that draws the noise are trusted with it; readers of the "
+    "release are not."
+)
+_RELEASE_TYPE = "One release, made once and not interactive; other releases about the same units cost privacy as well."
+_CURVE = (
+    "δ(ε) = max(δ_infinite, f(μ, ε)) for every ε ≥ 0, where f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) and Φ is the "
+    "standard normal distribution function."
+)
 
-    mechanism: MechanismIn = Field(
-        title="Mechanism",
-        description="The complete mechanism to run, as /calibrate returns it.",
-        examples=[CASE_STUDY],
-    )
-    epsilon: Epsilon | None = Field(
-        default=None, title="ε", description="The ε at which the certificate states δ.", examples=[0.349]
-    )
-    delta: Delta | None = Field(
-        default=None,
-        title="δ",
-        description="The δ at which the certificate states ε; refused if no finite ε exists.",
-        examples=[1e-5],
-    )
-
-    @model_validator(mode="after")
-    def _at_most_one(self) -> Self:
-        if self.epsilon is not None and self.delta is not None:
-            raise PydanticCustomError("stated", "", {"stated": "must have at most one of epsilon and delta"})
-        return self
+CERTIFICATE_EXAMPLE: dict[str, Any] = {
+    "schema": SCHEMA,
+    "release_id": "5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10",
+    "idempotency_key": "web-2026-46",
+    "released_at": "2026-11-16T12:00:00Z",
+    "service_version": VERSION,
+    "python": "3.11.7",
+    "flint": "3.6.0",
+    "privacy_unit": "user",
+    "period": None,
+    "adjacency": _ADJACENCY,
+    "bounds": {
+        "c_u": CASE_STUDY["c_u"],
+        "per_group": "One unit adds at most 1 to the count of each of its groups; there are no further columns.",
+        "columns": None,
+        "norm": None,
+        "vectors": None,
+        "enforced_by": "caller",
+        "plan_digest": None,
+    },
+    "mechanism": CASE_STUDY,
+    "tie_rule": _TIE_RULE,
+    "noise": _NOISE,
+    "grid": {"count": 0.001953125, "values": {}},
+    "accounting": "exact",
+    "mu_0": 0.0,
+    "mu": 0.1022428607685887,
+    "mu_squared": 0.010453602578145014,
+    "hazard": 1.0000050000333334e-05,
+    "delta_infinite": 9.999999999999999e-06,
+    "epsilon": 0.349,
+    "delta": 9.999999999999999e-06,
+    "curve": _CURVE,
+    "budget": {"id": "web", "limit": {"epsilon": 1.0, "delta": 1e-4}},
+    "unprotected": [],
+    "trust_model": _TRUST_MODEL,
+    "release_type": _RELEASE_TYPE,
+    "record": None,
+}
 
 
 class GridOut(Strict):
@@ -53,31 +98,91 @@ class GridOut(Strict):
         title="Values", description="The step of each further column.", examples=[{"likes": 1.52587890625e-05}]
     )
 
+    @classmethod
+    def of(cls, mechanism: Mechanism, noise: Noise) -> Self:
+        return cls(count=noise.count_grid, values=dict(zip(mechanism.column_names, noise.value_grids, strict=True)))
+
 
 class Certificate(Strict):
-    """The privacy of one release. Its whole curve is δ(ε) = max(δ_infinite, f(μ, ε))."""
+    """The privacy of one release. It depends on the mechanism and on what the caller declares, never on the data."""
 
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    # The attribute cannot be called schema: every pydantic model has a method of that name.
+    schema_: Literal["urn:gsh:certificate:2"] = Field(
+        alias="schema", title="Schema", description="The name and the version of this format.", examples=[SCHEMA]
+    )
     release_id: str = Field(
         title="Release",
         description="The random identifier of this release.",
         examples=["5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10"],
     )
+    idempotency_key: str | None = Field(
+        title="Idempotency key",
+        description="The client's own name for this release; null if it was not charged to a budget.",
+        examples=["web-2026-46"],
+    )
     released_at: datetime = Field(title="Time", description="When it was made.", examples=["2026-11-16T12:00:00Z"])
     service_version: str = Field(
         title="Version", description="The version of the service that made it.", examples=[VERSION]
     )
+    python: str = Field(title="Python", description="The version of Python that computed it.", examples=["3.11.7"])
+    flint: str = Field(
+        title="FLINT", description="The version of the ball arithmetic that proves the numbers.", examples=["3.6.0"]
+    )
+    privacy_unit: str = Field(
+        title="Privacy unit",
+        description="Whose records are protected together, such as a user or a household.",
+        examples=["user"],
+    )
+    period: Period | None = Field(
+        title="Period",
+        description="If it is set, the unit is one unit in one such period, and the budget is for one period.",
+        examples=["week"],
+    )
+    adjacency: Literal["add or remove all records of one unit"] = Field(
+        title="Adjacency",
+        description="How the two tables differ that no reader can tell apart.",
+        examples=[_ADJACENCY],
+    )
+    bounds: BoundsOut = Field(
+        title="Bounds",
+        description="The most that one unit can change in the table, and what enforced it.",
+        examples=[CERTIFICATE_EXAMPLE["bounds"]],
+    )
+    mechanism: AnyMechanismIn = Field(
+        title="Mechanism", description="The mechanism that was run.", examples=[CASE_STUDY]
+    )
+    tie_rule: str = Field(
+        title="Tie rule", description="What happens to a noisy count that equals τ*.", examples=[_TIE_RULE]
+    )
+    noise: str = Field(title="Noise", description="How the noise is made.", examples=[_NOISE])
+    grid: GridOut | None = Field(
+        title="Grid",
+        description="The steps to which the released numbers are rounded; null if another engine draws the noise.",
+        examples=[CERTIFICATE_EXAMPLE["grid"]],
+    )
     accounting: Literal["exact"] = Field(title="Accounting", description="How δ was computed.", examples=["exact"])
-    mechanism: MechanismIn = Field(title="Mechanism", description="The mechanism that was run.", examples=[CASE_STUDY])
     mu_0: float = Field(title="μ₀", description="What further columns add to μ, per group; rounded up.", examples=[0.0])
     mu: float = Field(
         title="μ",
         description="μ of the equivalent Gaussian mechanism; rounded up.",
-        examples=[0.10224286368],
+        examples=[CERTIFICATE_EXAMPLE["mu"]],
+    )
+    mu_squared: float = Field(
+        title="μ²",
+        description="Noise cost: what this release adds to the sum of μ² of a budget; rounded up.",
+        examples=[CERTIFICATE_EXAMPLE["mu_squared"]],
+    )
+    hazard: float = Field(
+        title="−C_u ln p",
+        description="Threshold cost: what this release adds to the sum of −C_u ln p of a budget; rounded up.",
+        examples=[CERTIFICATE_EXAMPLE["hazard"]],
     )
     delta_infinite: float = Field(
         title="δ_infinite",
         description="The probability that a group of one user alone is released; rounded up.",
-        examples=[9.999999999999999e-06],
+        examples=[CERTIFICATE_EXAMPLE["delta_infinite"]],
     )
     epsilon: float | None = Field(
         title="ε",
@@ -87,38 +192,78 @@ class Certificate(Strict):
     delta: float | None = Field(
         title="δ",
         description="The δ of the request, or the smallest δ at ε; null if the request has neither.",
-        examples=[9.999999999999999e-06],
+        examples=[CERTIFICATE_EXAMPLE["delta"]],
     )
-    grid: GridOut = Field(
-        title="Grid",
-        description="The steps to which the released numbers are rounded.",
-        examples=[{"count": 0.001953125, "values": {}}],
+    curve: str = Field(title="δ(ε)", description="The whole privacy curve as a formula.", examples=[_CURVE])
+    budget: PaidBy | None = Field(
+        title="Budget",
+        description="The budget that paid for it; null: nothing keeps count of this release.",
+        examples=[CERTIFICATE_EXAMPLE["budget"]],
+    )
+    unprotected: list[str] = Field(**UNPROTECTED)
+    trust_model: str = Field(
+        title="Trust model", description="Who sees the true data, and who does not.", examples=[_TRUST_MODEL]
+    )
+    release_type: str = Field(
+        title="Release type", description="Whether it is one release or one of many.", examples=[_RELEASE_TYPE]
+    )
+    record: Record | None = Field(
+        title="Record",
+        description="What the ledger says about it. Null inside an answer, which cannot contain its own hash.",
+        examples=[None],
     )
 
     @classmethod
-    def of(cls, asked: Certified, mechanism: Mechanism, noise: Noise) -> Self:
-        point = _point(asked, mechanism)
-        nothing_asked = asked.epsilon is None and asked.delta is None
-        names = mechanism.column_names
+    def draft(cls, asked: AnyCertified, mechanism: Release, noise: Noise | None) -> Self:
+        """All that needs no ledger. Without ``noise``, another engine draws it."""
+        cost, point = cost_of(mechanism), stated_point(asked, mechanism)
         return cls(
+            schema=SCHEMA,
             release_id=str(uuid.uuid4()),
+            idempotency_key=None,
             released_at=datetime.now(UTC).replace(microsecond=0),
             service_version=VERSION,
-            accounting="exact",
+            python=platform.python_version(),
+            flint=flint.__FLINT_VERSION__,
+            privacy_unit="user",
+            period=None,
+            adjacency=_ADJACENCY,
+            bounds=BoundsOut.of(asked.mechanism, asked.provenance),
             mechanism=asked.mechanism,
+            tie_rule=_TIE_RULE if isinstance(mechanism, Mechanism) else _NO_THRESHOLD,
+            noise=_NOISE_ELSEWHERE if noise is None else _NOISE,
+            grid=GridOut.of(mechanism, noise) if isinstance(mechanism, Mechanism) and noise is not None else None,
+            accounting="exact",
             mu_0=mechanism.mu_0,
             mu=point.mu,
+            mu_squared=cost.mu_squared,
+            hazard=cost.hazard,
             delta_infinite=point.delta_infinite,
-            epsilon=None if nothing_asked else point.epsilon,
-            delta=None if nothing_asked else point.delta,
-            grid=GridOut(count=noise.count_grid, values=dict(zip(names, noise.value_grids, strict=True))),
+            epsilon=point.epsilon,
+            delta=point.delta,
+            curve=_CURVE,
+            budget=None,
+            unprotected=asked.unprotected,
+            trust_model=_TRUST_ELSEWHERE if noise is None else _TRUST_MODEL,
+            release_type=_RELEASE_TYPE,
+            record=None,
         )
 
+    def charged_to(
+        self, *, budget: str, epsilon: float, delta: float, privacy_unit: str, period: str | None, idempotency_key: str
+    ) -> Self:
+        """The same release, paid for by a budget with the limit (ε, δ)."""
+        return self._with(
+            budget=PaidBy(id=budget, limit=PaidLimit(epsilon=epsilon, delta=delta)),
+            privacy_unit=privacy_unit,
+            period=period,
+            idempotency_key=idempotency_key,
+        )
 
-def _point(asked: Certified, mechanism: Mechanism) -> Point:
-    if asked.delta is None:
-        return at_epsilon(EXACT, mechanism, asked.epsilon or 0.0)
-    point = at_delta(EXACT, mechanism, asked.delta)
-    if point.epsilon is None:
-        raise InfeasibleTarget("delta", f"must be at least {point.delta_infinite}: below it no finite ε exists")
-    return point
+    def recorded(self, record: Record) -> Self:
+        """The same release, with what the ledger says about it."""
+        return self._with(record=record)
+
+    def _with(self, **changes: Any) -> Self:
+        """The same with some fields changed, and checked."""
+        return self.model_validate(dict(self) | changes, by_name=True)

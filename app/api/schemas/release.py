@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
-from app.api.schemas.certificate import CASE_STUDY, Certificate, Certified
+from app.api.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate
+from app.api.schemas.certified import Certified
 from app.api.schemas.costs import COST_EXAMPLE, CostOut
 from app.api.schemas.described import Described
 from app.api.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
 from app.api.schemas.strict import Strict
-from app.version import VERSION
 from app.ledger.releases import Notes
 from gsh.histogram.apply import MOST_COUNT
 
@@ -146,21 +146,7 @@ class ReleaseAnswer(Strict):
     certificate: Certificate = Field(
         title="Certificate",
         description="The certified privacy of this release. It does not depend on the data.",
-        examples=[
-            {
-                "release_id": "5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10",
-                "released_at": "2026-11-16T12:00:00Z",
-                "service_version": VERSION,
-                "accounting": "exact",
-                "mechanism": CASE_STUDY,
-                "mu_0": 0.0,
-                "mu": 0.10224286368,
-                "delta_infinite": 9.999999999999999e-06,
-                "epsilon": 0.349,
-                "delta": 9.999999999999999e-06,
-                "grid": {"count": 0.001953125, "values": {}},
-            }
-        ],
+        examples=[CERTIFICATE_EXAMPLE | {"idempotency_key": None, "budget": None}],
     )
 
 
@@ -179,7 +165,9 @@ class DryBudget(Strict):
 class DryRunAnswer(Strict):
     """The result of a dry run: the request is in order, and the budget would pay."""
 
-    dry_run: Literal[True] = Field(title="Dry run", description="Nothing was drawn, charged or stored.", examples=[True])
+    dry_run: Literal[True] = Field(
+        title="Dry run", description="Nothing was drawn, charged or stored.", examples=[True]
+    )
     certificate: Certificate = Field(
         title="Certificate",
         description="The certificate that the release would have.",

@@ -54,13 +54,11 @@ class CommittedOut(Strict):
 class ReleaseOut(Strict):
     """A release that a budget paid for."""
 
-    key: str = Field(
-        title="Key", description="The idempotency key: the name of the release.", examples=["web-2026-46"]
-    )
+    key: str = Field(title="Key", description="The idempotency key: the name of the release.", examples=["web-2026-46"])
     state: ReleaseState = Field(
         title="State",
-        description="made: by this service, with an answer. open: another engine makes it. committed: another engine has "
-        "made it. charged: only the charge is known.",
+        description="made: by this service, with an answer. open: another engine makes it. committed: another engine "
+        "has made it. charged: only the charge is known.",
         examples=["made"],
     )
     budget: str = Field(title="Budget", description="The budget that paid for it.", examples=["web"])
@@ -125,8 +123,8 @@ class OpenOut(ReleaseOut):
 
     seed: OrAbsent[str] = Field(
         title="Seed",
-        description="32 secret bytes in base64, from which the engine draws its noise; the same for every retry, absent "
-        "after the commit. Who has it can remove the noise: keep it as secret as the raw data.",
+        description="32 secret bytes in base64, from which the engine draws its noise; the same for every retry, "
+        "absent after the commit. Who has it can remove the noise: keep it as secret as the raw data.",
         examples=["q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA="],
     )
     provenance: ProvenanceIn = Field(

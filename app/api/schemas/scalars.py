@@ -14,6 +14,7 @@ __all__ = [
     "ColumnName",
     "Delta",
     "Deltas",
+    "Digest",
     "Epsilon",
     "Epsilons",
     "GroupsPerUser",
@@ -63,4 +64,7 @@ BudgetName = TypeAliasType(
             description="The name of a budget: at most 100 letters, digits, dots, dashes and underscores.",
         ),
     ],
+)
+Digest = TypeAliasType(
+    "Digest", Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="A SHA-256 in 64 hexadecimal digits.")]
 )

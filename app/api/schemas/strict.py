@@ -7,7 +7,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from app.api.validation_errors import NUMBER, NUMBERS
 
-__all__ = ["OneOrMany", "OrAbsent", "Strict"]
+__all__ = ["OneOrMany", "OrAbsent", "Strict", "without_default"]
 
 
 class Strict(BaseModel):
@@ -33,13 +33,14 @@ OneOrMany = Annotated[
 """One value, or a list of values (a curve); errors point at the value."""
 
 
-def _without_default(schema: dict[str, Any]) -> None:
+def without_default(schema: dict[str, Any]) -> None:
+    """For ``json_schema_extra``: the schema does not say the default."""
     schema.pop("default", None)
 
 
 Value = TypeVar("Value")
 OrAbsent = Annotated[
     Value | SkipJsonSchema[None],
-    Field(default=None, exclude_if=lambda value: value is None, json_schema_extra=_without_default),
+    Field(default=None, exclude_if=lambda value: value is None, json_schema_extra=without_default),
 ]
 """A field of an answer that may be absent, and is never null."""

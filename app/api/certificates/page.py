@@ -1,0 +1,1 @@
+def certificate_page(certificate): return ""

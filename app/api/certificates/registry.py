@@ -1,0 +1,1 @@
+def registry_yaml(certificate): return ""
