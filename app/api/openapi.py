@@ -54,6 +54,7 @@ def complete(app: FastAPI) -> None:
             _restore_nulls(document["components"]["schemas"])
             for operation in _operations(document):
                 _say_problem_json(operation)
+                _restore_example_nulls(operation, document["components"]["schemas"])
                 _name_forms(operation, document["components"]["schemas"])
                 if "401" in operation["responses"]:
                     operation["security"] = [{"accessKey": []}, {}]
@@ -82,6 +83,13 @@ def _restore_nulls(schemas: _Json) -> None:
                 described["examples"] = [_with_nulls(each, described, schemas) for each in described["examples"]]
 
 
+def _restore_example_nulls(operation: _Json, schemas: _Json) -> None:
+    """The same for the examples of a body."""
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        for example in content.get("examples", {}).values():
+            example["value"] = _with_nulls(example["value"], content["schema"], schemas)
+
+
 def _with_nulls(value: Any, schema: _Json, schemas: _Json) -> Any:
     options = schema.get("anyOf") or schema.get("oneOf") or [schema]
     for option in options:
@@ -91,8 +99,14 @@ def _with_nulls(value: Any, schema: _Json, schemas: _Json) -> Any:
         properties, required = described.get("properties", {}), described.get("required", [])
         if isinstance(value, dict) and value.keys() <= properties.keys():
             names = sorted({*value, *required})
+            if not all(name in value or _may_be_null(properties[name]) for name in names):
+                continue
             return {name: _with_nulls(value.get(name), properties[name], schemas) for name in names}
     return value
+
+
+def _may_be_null(schema: _Json) -> bool:
+    return schema.get("type") == "null" or any(map(_may_be_null, schema.get("anyOf", [])))
 
 
 def _name_forms(operation: _Json, schemas: _Json) -> None:

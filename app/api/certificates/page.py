@@ -1,1 +1,2 @@
-def certificate_page(certificate): return ""
+def certificate_page(certificate):
+    return ""

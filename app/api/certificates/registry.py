@@ -1,1 +1,2 @@
-def registry_yaml(certificate): return ""
+def registry_yaml(certificate):
+    return ""

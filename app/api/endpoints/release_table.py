@@ -186,7 +186,7 @@ async def _replayed(answer: SharedFile, request: Request, upload: Upload[_Checke
 
 def _format_of(upload: Upload[_Checked]) -> Format:
     upload.table.file.seek(0)
-    if parsed(TableRequest, upload.request).csv is not None:
+    if parsed(TableRequest, upload.request).csv_types is not None:
         return "csv"
     return format_of(pa.py_buffer(upload.table.file.read(8)))
 
@@ -233,7 +233,7 @@ def _facts_of_content(content: bytes) -> ReleaseFacts:
 
 
 def _facts_of(body: TableRequest) -> ReleaseFacts:
-    layout = layout_of(body.key_columns, body.count_column, None if body.csv is None else dict(body.csv.types))
+    layout = layout_of(body.key_columns, body.count_column, body.csv_types)
     notes = replace(body.notes(), layout=layout)
     return ReleaseFacts(body.budget, body.mechanism.to_domain().bare, notes, body.dry_run)
 
@@ -291,7 +291,7 @@ def _with_table(content: bytes, limits: Limits, table: SharedFile, work: Callabl
     roles = Roles(tuple(body.key_columns), body.count_column, mechanism.column_names)
     with table as source:
         try:
-            kind, read = read_table(mapped(source), limits, None if body.csv is None else body.csv.types)
+            kind, read = read_table(mapped(source), limits, body.csv_types)
             return work(_Worked(body, mechanism, noise, kind, check_table(noise, read, roles)))
         except MemoryError:
             pass

@@ -29,10 +29,11 @@ from app.api.problems import (
     NoCertificate,
 )
 from app.api.release_route import READS_RELEASES, RELEASE_NOT_FOUND, ReleaseInPath, ReleaseRoute, visible_release
-from app.api.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate
+from app.api.schemas.certificate import Certificate
 from app.api.schemas.releases import (
     COMMIT_EXAMPLES,
     OPEN_EXAMPLES,
+    VERIFY_EXAMPLES,
     CommitIn,
     OpenIn,
     OpenOut,
@@ -224,8 +225,7 @@ async def commit_release(
     dependencies=READS_RELEASES,
 )
 async def verify_certificate(
-    request: Request,
-    body: Annotated[Certificate, Body(openapi_examples={"certificate": {"value": CERTIFICATE_EXAMPLE}})],
+    request: Request, body: Annotated[Certificate, Body(openapi_examples=VERIFY_EXAMPLES)]
 ) -> VerifiedOut:
     """Compares a certificate with the recorded one, and says for which bytes it was made.
 

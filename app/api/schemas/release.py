@@ -87,18 +87,6 @@ class ReleaseRequest(Payable):
     )
 
 
-class CsvIn(Strict):
-    """How to read a table in CSV, in UTF-8 with a header line."""
-
-    types: dict[str, CsvType] = Field(
-        min_length=1,
-        max_length=3 * MOST_COLUMNS,
-        title="Types",
-        description="For each column of the table the type of its values.",
-        examples=[{"url": "string", "country": "string", "users": "int64"}],
-    )
-
-
 class TableRequest(Payable):
     """A mechanism, and which columns of the table are what. Those of aggregates/names are the further columns."""
 
@@ -110,12 +98,13 @@ class TableRequest(Payable):
         description="The columns that together identify a group, in the order to sort by; of any scalar type.",
         examples=[["url", "country"]],
     )
-    csv: CsvIn | None = Field(
+    csv_types: Annotated[dict[str, CsvType], Field(min_length=1, max_length=3 * MOST_COLUMNS)] | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
-        title="CSV",
-        description="For a table in CSV: what its columns hold. Other formats say it themselves.",
-        examples=[{"types": {"url": "string", "country": "string", "users": "int64"}}],
+        title="CSV types",
+        description="For a table in CSV, in UTF-8 with a header line: the type of each column. Other formats say it "
+        "themselves.",
+        examples=[{"url": "string", "country": "string", "users": "int64"}],
     )
 
 

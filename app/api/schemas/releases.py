@@ -16,6 +16,7 @@ from app.ledger.releases import RecordedRelease, ReleaseState
 __all__ = [
     "COMMIT_EXAMPLES",
     "OPEN_EXAMPLES",
+    "VERIFY_EXAMPLES",
     "CommitIn",
     "OpenIn",
     "OpenOut",
@@ -229,6 +230,16 @@ def record_of(release: RecordedRelease) -> Record:
 
 
 _MECHANISM = CERTIFICATE_EXAMPLE["mechanism"]
+_RECORD = {
+    "state": "made",
+    "entry": 2,
+    "head": _DIGEST,
+    "at": "2026-11-16T12:00:00Z",
+    "answer_sha256": _DIGEST,
+    "media_type": "application/json",
+    "size": 812,
+    "committed_digest": None,
+}
 OPEN_EXAMPLES: dict[str, Any] = {
     "histogram": {
         "summary": "A histogram that Spark will make",
@@ -241,9 +252,25 @@ OPEN_EXAMPLES: dict[str, Any] = {
             "provenance": {"enforced_by": "gsh.spark", "plan_digest": _DIGEST},
         },
     },
+    "by_delta": {
+        "summary": "A certificate of ε at δ",
+        "value": {"mechanism": _MECHANISM, "budget": "web", "delta": 1e-5, "labels": ["weekly", "views"]},
+    },
+    "gaussian": {
+        "summary": "Plain Gaussian noise on public groups",
+        "value": {"mechanism": {"c_u": 1, "sigma": 50}, "budget": "web", "unprotected": ["sigma"]},
+    },
     "bare": {"summary": "Only what is needed", "value": {"mechanism": _MECHANISM, "budget": "web"}},
 }
 COMMIT_EXAMPLES: dict[str, Any] = {
     "rows": {"summary": "With the number of rows", "value": {"digest": _DIGEST, "rows": 12}},
     "bare": {"summary": "The digest alone", "value": {"digest": _DIGEST}},
+}
+VERIFY_EXAMPLES: dict[str, Any] = {
+    "embedded": {"summary": "From inside an answer", "value": CERTIFICATE_EXAMPLE},
+    "recorded": {"summary": "From GET /releases/{key}/certificate", "value": CERTIFICATE_EXAMPLE | {"record": _RECORD}},
+    "unbudgeted": {
+        "summary": "Of a release that no budget paid for: no ledger knows it",
+        "value": CERTIFICATE_EXAMPLE | {"budget": None, "idempotency_key": None},
+    },
 }
