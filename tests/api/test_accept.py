@@ -1,7 +1,7 @@
 """Content negotiation: the same rule for every answer that has more than one form."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
@@ -30,6 +30,7 @@ def weight_by_the_standard(media_type: str, accept: list[tuple[str, float | None
     return min(matching, default=(0, 0.0))[1]
 
 
+@settings(derandomize=True, deadline=None)
 @given(ACCEPTS, OFFERS)
 def test_the_choice_is_the_standards(accept: list[tuple[str, float | None]], offered: list[str]) -> None:
     weights = [weight_by_the_standard(each, accept) for each in offered]
@@ -40,6 +41,7 @@ def test_the_choice_is_the_standards(accept: list[tuple[str, float | None]], off
     assert preferred(asked(written(accept)), offered) == expected
 
 
+@settings(derandomize=True, deadline=None)
 @given(ACCEPTS, OFFERS, st.randoms(use_true_random=False))
 def test_neither_order_nor_letters_nor_spaces_nor_lines_of_accept_matter(
     accept: list[tuple[str, float | None]], offered: list[str], random: object
@@ -51,6 +53,7 @@ def test_neither_order_nor_letters_nor_spaces_nor_lines_of_accept_matter(
     assert preferred(asked(*lines), offered) == preferred(asked(written(accept)), offered)
 
 
+@settings(derandomize=True, deadline=None)
 @given(st.text(st.characters(max_codepoint=255)), OFFERS)
 def test_any_header_gets_an_offered_type_or_none(accept: str, offered: list[str]) -> None:
     assert preferred(asked(accept), offered) in {*offered, None}
