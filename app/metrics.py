@@ -50,10 +50,11 @@ class Metrics:
     def observe(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """One request; ``seconds`` is None if its duration must not be known."""
         key = (method, route, status)
-        if key not in self._children:
+        children = self._children.get(key)
+        if children is None:
             timed = None if seconds is None else self._seconds.labels(*key)
-            self._children[key] = self._requests.labels(*key), timed
-        count, duration = self._children[key]
+            children = self._children[key] = self._requests.labels(*key), timed
+        count, duration = children
         count.inc()
         if duration is not None and seconds is not None:
             duration.observe(seconds)

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from app.ledger.errors import LedgerUnavailable
@@ -37,7 +38,8 @@ class _Threads:
             raise Busy
         self._room -= 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            context = copy_context()  # the log lines of the thread name the request
+            return await asyncio.get_running_loop().run_in_executor(self._threads, context.run, work)
         finally:
             self._room += 1
 
