@@ -5,6 +5,7 @@ httptools has no such limits, but is twice as fast as a parser that has them. So
 """
 
 import asyncio
+from contextvars import Context
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, cast
@@ -15,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from app.api.middleware import SAFE_HEADERS
 from app.api.problems import CONNECTION_KINDS, problem_response
 from app.metrics import Metrics
+from app.request_ids import begin_request
 
 __all__ = ["BoundedProtocol", "ConnectionBounds"]
 
@@ -60,6 +62,15 @@ class _Lingering:
 
     def close(self) -> None:
         self._protocol.end()
+
+
+def _refusal(status: int) -> bytes:
+    """A whole answer. It has a new id: the request, which cannot be read, may have asked for one."""
+    name = begin_request()
+    answer = problem_response(status, CONNECTION_KINDS.get(status))
+    fields = [*answer.raw_headers, *SAFE_HEADERS, (b"x-request-id", name), (b"connection", b"close")]
+    head = b"".join(b"%b: %b\r\n" % field for field in fields)
+    return STATUS_LINE[status] + head + b"\r\n" + cast(bytes, answer.body)
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -223,10 +234,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if has_begun:
             self._raw.abort()
             return
-        answer = problem_response(status, CONNECTION_KINDS.get(status))
-        fields = [*answer.raw_headers, *SAFE_HEADERS, (b"connection", b"close")]
-        head = b"".join(b"%b: %b\r\n" % field for field in fields)
-        self._raw.write(STATUS_LINE[status] + head + b"\r\n" + cast(bytes, answer.body))
+        self._raw.write(Context().run(_refusal, status))  # a context of its own, as the request would have had
         self._drain()
 
     def _drain(self) -> None:

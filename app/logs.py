@@ -1,10 +1,15 @@
-"""Logs: one JSON object per line. A line never has a body, a header or the message of an exception."""
+"""Logs: one JSON object per line. A line never has a body or the message of an exception.
+
+Of the headers it has only the id of the request and its place in a trace, if they are well-formed.
+"""
 
 import json
 import logging
 import traceback
 from datetime import UTC, datetime
 from typing import Any
+
+from app.request_ids import log_fields
 
 __all__ = ["JsonFormatter", "log_config"]
 
@@ -21,6 +26,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        line |= log_fields()
         line |= {name: getattr(record, name) for name in _EXTRAS if hasattr(record, name)}
         if record.exc_info and record.exc_info[0] is not None:
             frames = traceback.extract_tb(record.exc_info[2])

@@ -33,6 +33,7 @@ from app.http_protocol import ConnectionBounds
 from app.metrics import Metrics
 from app.service import worker_pool
 from app.service.ledger_pool import LedgerPool
+from app.service.ledger_probe import LedgerProbe
 from app.service.payments import Payments
 from app.service.release_rules import ReleaseRules
 from app.service.worker_pool import WorkerPool
@@ -70,7 +71,18 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         None if most_epsilon is None or most_delta is None else (most_epsilon, most_delta),
     )
     payments = Payments(ledger_pool)
-    services = Services(settings, cache, accounting, release_workers, metrics, ledger_pool, payments, authorizer, rules)
+    services = Services(
+        settings,
+        cache,
+        accounting,
+        release_workers,
+        metrics,
+        ledger_pool,
+        payments,
+        authorizer,
+        rules,
+        LedgerProbe(ledger_pool),
+    )
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:

@@ -1,4 +1,5 @@
-"""The service's counters for Prometheus: requests and latency by route and status, refusals, cache hits and misses.
+"""The service's counters for Prometheus: requests and latency by route and status, refusals, cache hits and misses,
+and whether the ledger answers.
 
 Labels are bounded and never depend on what was posted: route templates, known methods, statuses. How long a release
 takes depends on how many groups were posted, also on those that are dropped. So its duration is not measured.
@@ -6,7 +7,7 @@ takes depends on how many groups were posted, also on those that are dropped. So
 
 import os
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from gsh.accounting.curve_cache import CurveCache
@@ -45,15 +46,23 @@ class Metrics:
             ["status"],
             registry=self._registry,
         )
+        # The answer of the last worker that asked: all of them have the same ledger.
+        self._ledger_up = Gauge(
+            "gsh_ledger_up",
+            "Whether the ledger answers: 1 or 0",
+            registry=self._registry,
+            multiprocess_mode="mostrecent",
+        )
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram | None]] = {}
 
     def observe(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """One request; ``seconds`` is None if its duration must not be known."""
         key = (method, route, status)
-        if key not in self._children:
+        children = self._children.get(key)
+        if children is None:
             timed = None if seconds is None else self._seconds.labels(*key)
-            self._children[key] = self._requests.labels(*key), timed
-        count, duration = self._children[key]
+            children = self._children[key] = self._requests.labels(*key), timed
+        count, duration = children
         count.inc()
         if duration is not None and seconds is not None:
             duration.observe(seconds)
@@ -67,6 +76,10 @@ class Metrics:
     def refuse_connection(self, status: int) -> None:
         """One connection that was closed before a complete request."""
         self._connections.labels(status).inc()
+
+    def show_ledger(self, *, is_up: bool) -> None:
+        """Whether the ledger answers now."""
+        self._ledger_up.set(is_up)
 
     def exposition(self) -> bytes:
         """All metrics, in Prometheus' text format."""

@@ -28,7 +28,7 @@ _TRANSCRIPT = re.compile(
     re.DOTALL,
 )
 _SETTINGS_TABLE = re.compile(r"(?<=\| variable \| default \| meaning \|\n\|---\|---\|---\|\n)(?:\|.*\n)+")
-_NOT_COMPARED = {"release_id", "released_at", "head", "at"}
+_NOT_COMPARED = {"release_id", "released_at", "head", "at", "request_id"}
 _OMITTED = "…"
 # The true counts of the groups in every transcript. Noise of 25 000 is over eleven standard deviations.
 _TRUE_COUNTS = (61004, 48211)

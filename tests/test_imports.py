@@ -45,13 +45,14 @@ ALLOWED = {
     "app/api/schemas": {"gsh", "app.ledger", "app.service", "app.api.schemas"}
     | {"app.api.validation_errors", "app.version"},
     "app/api/problems": {"gsh", "app.ledger", "app.service", "app.api.schemas", "app.api.problems"}
-    | {"app.api.validation_errors"},
+    | {"app.api.validation_errors", "app.request_ids"},
     "app/api": {"gsh", "app.ledger", "app.service", "app.api", "app.settings", "app.metrics", "app.loopback"}
-    | {"app.version", "app.web"},
+    | {"app.version", "app.web", "app.request_ids"},
     "app/web": set(),
     "app/metrics.py": {"gsh.accounting"},
-    "app/logs.py": set(),
-    "app/http_protocol.py": {"app.api", "app.metrics"},
+    "app/logs.py": {"app.request_ids"},
+    "app/request_ids.py": set(),
+    "app/http_protocol.py": {"app.api", "app.metrics", "app.request_ids"},
     "app/settings.py": set(),
     "app/healthcheck.py": {"app.settings"},
     "app/verify.py": {"app.ledger", "app.settings"},

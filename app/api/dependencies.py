@@ -9,6 +9,7 @@ from app.api.auth import Authorizer
 from app.api.workload import in_pool
 from app.metrics import Metrics
 from app.service.ledger_pool import LedgerPool
+from app.service.ledger_probe import LedgerProbe
 from app.service.payments import Payments
 from app.service.release_rules import ReleaseRules
 from app.service.worker_pool import WorkerPool
@@ -45,6 +46,7 @@ class Services:
     payments: Payments
     authorizer: Authorizer
     rules: ReleaseRules
+    ledger_probe: LedgerProbe
 
     async def to_domain(self, request: Request, schema: _Described[T_co], pool: WorkerPool) -> T_co:
         """The value that a schema describes. A worker makes it if that takes long."""

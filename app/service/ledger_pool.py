@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from app.ledger.errors import LedgerUnavailable
@@ -37,7 +38,8 @@ class _Threads:
             raise Busy
         self._room -= 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            context = copy_context()  # the log lines of the thread name the request
+            return await asyncio.get_running_loop().run_in_executor(self._threads, context.run, work)
         finally:
             self._room += 1
 
@@ -58,6 +60,7 @@ class LedgerPool:
         self._admitting = _Threads(1, "ledger-admitting")
         self._deciding = _Threads(1, "ledger-deciding")
         self._auditing = _Threads(1, "ledger-auditing")
+        self._probing = _Threads(1, "ledger-probing")
         self._opening = threading.Lock()
         self._ledger: Ledger | None = None
 
@@ -97,11 +100,22 @@ class LedgerPool:
         """The result of ``work``, which reads a whole history: one at a time, so other readers find a free thread."""
         return await self._auditing.run(lambda: self._work(work))
 
+    async def probe(self) -> None:
+        """Read one row, in a thread of its own: it may hang while the ledger does. An error says what is wrong."""
+        await self._probing.run(self._probe)
+
     def close(self) -> None:
-        reading = (self._reading, self._fetching, self._admitting, self._deciding, self._auditing)
+        reading = (self._reading, self._fetching, self._admitting, self._deciding, self._auditing, self._probing)
         for threads in (self._writing, *reading):
             threads.close()
         self._connections.close()
+
+    def _probe(self) -> None:
+        self._work(lambda _ledger: None)
+        if not exists(self._place):  # SQLite would go on with a file that is deleted
+            raise LedgerUnavailable(f"there is no file {self._place}")
+        with self._connections.reading() as execute:
+            execute(self._connections.statements.fact, ("secret",))
 
     def _work(self, work: Callable[[Ledger], T]) -> T:
         ledger = self._ledger

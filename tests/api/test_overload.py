@@ -65,6 +65,7 @@ def problem(answer: bytes) -> tuple[int, str]:
     assert b"connection: close" in fields
     document = json.loads(body)
     assert document["status"] == int(head.split()[1])
+    assert f"x-request-id: {document['request_id']}\r\n".encode() in fields
     return document["status"], document["type"].removeprefix("/problems/")
 
 

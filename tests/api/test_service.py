@@ -3,21 +3,68 @@
 import asyncio
 import platform
 import re
+from pathlib import Path
 
 import httpx
 import pytest
 
 from app.api.endpoints import health as service
+from app.ledger.opening import is_postgres
 from app.main import create_app
 from app.settings import Settings
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
+from tests.api.process import stopped
+from tests.api.test_budgets import SECRET
+from tests.postgres import Postgres
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_a_healthy_service_answers_ok(client: Client, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/healthz", {"status": "ok"}),
+        ("/readyz", {"status": "ok", "ledger": "ok"}),
+        ("/readyz?ledger=true", {"status": "ok", "ledger": "ok"}),
+        ("/readyz?ledger=false", {"status": "ok", "ledger": "not asked"}),
+    ],
+)
+def test_a_healthy_service_answers_ok(client: Client, path: str, answer: Json) -> None:
     response = client.get(path)
 
-    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+    assert (response.status_code, response.json()) == (200, answer)
+
+
+def test_a_service_without_its_ledger_is_ready_for_accounting_alone(tmp_path: Path) -> None:
+    client = Client(ledger=str(tmp_path / "missing" / "ledger.sqlite3"))
+
+    refused = client.get("/readyz")
+    problem_errors(refused, 503, "ledger-unavailable")
+    assert str(tmp_path) not in refused.text
+    assert client.get("/readyz?ledger=false").status_code == 200
+    assert client.metrics()["gsh_ledger_up"] == 0
+    assert set(problem_errors(client.get("/readyz?ledger=perhaps"), 422, "invalid-request")) == {"parameter ledger"}
+    assert client.point(CASE_STUDY, 0.349)["delta"] == 1.003103848512688e-05
+
+
+def test_a_ledger_that_is_deleted_is_down_and_up_again_when_it_is_back(ledger_url: str, tmp_path: Path) -> None:
+    client = Client(ledger=ledger_url, ledger_secret=SECRET)
+    clock = [0.0]
+    services = client.app.state.services
+    services.ledger_probe._clock = lambda: clock[0]
+    assert client.get("/readyz").status_code == 200
+    assert client.metrics()["gsh_ledger_up"] == 1
+
+    if not is_postgres(ledger_url):
+        place = Path(ledger_url)
+        place.rename(tmp_path / "elsewhere")
+        assert client.get("/readyz").status_code == 200  # the answer of this second
+        clock[0] = 1.5
+        problem_errors(client.get("/readyz"), 503, "ledger-unavailable")
+        assert client.metrics()["gsh_ledger_up"] == 0
+        (tmp_path / "elsewhere").rename(place)
+        clock[0] = 3.0
+        assert client.get("/readyz").status_code == 200
+        assert client.metrics()["gsh_ledger_up"] == 1
+    services.ledger_pool.close()
 
 
 def test_a_service_whose_arithmetic_is_off_by_one_bit_is_alive_but_not_ready(
@@ -108,3 +155,24 @@ def test_settings_come_from_the_environment_and_are_checked(
     monkeypatch.setenv(f"GSH_{name}", value)
     with pytest.raises(ValueError, match=name.lower()):
         Settings()
+
+
+def test_a_server_that_hangs_does_not_hang_the_probe(postgres: Postgres) -> None:
+    """The process that the ledger is connected to is stopped. The kernel still accepts what is sent to it."""
+    client = Client(ledger=postgres.make_database(), ledger_secret=SECRET)
+    services = client.app.state.services
+    clock = [0.0]
+    services.ledger_probe._clock = lambda: clock[0]
+    assert client.get("/readyz").status_code == 200
+    probing = services.ledger_pool._probing._threads._threads
+    (connection,) = [services.ledger_pool._connections._open[thread.ident] for thread in probing]
+    services.ledger_probe._patience = 0.01
+
+    with stopped(connection.info.backend_pid):
+        clock[0] = 2.0
+
+        async def ask(http: httpx.AsyncClient) -> list[int]:
+            return [(await http.get(path)).status_code for path in ("/readyz", "/readyz", "/healthz")]
+
+        assert client.together(ask) == [503, 503, 200]
+    services.ledger_pool.close()

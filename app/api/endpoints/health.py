@@ -1,17 +1,19 @@
 """GET /healthz, /readyz, /version and /metrics: the service about itself."""
 
 import platform
+from typing import Annotated
 
 import flint
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 
 from app.api.auth import PUBLIC
-from app.api.dependencies import services_of
+from app.api.dependencies import Services, services_of
 from app.api.json_route import DeclaredRoute
 from app.api.problems import PROBLEMS, Problem
-from app.api.schemas.health import Health, Version
+from app.api.schemas.health import Health, Readiness, Version
+from app.ledger.errors import LedgerUnavailable
 from app.version import VERSION
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.case_study import PRINTED
@@ -37,13 +39,26 @@ async def healthz() -> Health:
     operation_id="readyz",
     summary="Is the service ready?",
     dependencies=[PUBLIC],
-    responses={503: {"model": Problem, "description": "The arithmetic failed its self-test."}},
+    responses={503: {"model": Problem, "description": "The arithmetic is wrong, or the ledger does not answer."}},
 )
-async def readyz() -> Health:
-    """Evaluates a known point of the case study, and answers only if the result is right to the last bit."""
+async def readyz(
+    request: Request,
+    ledger: Annotated[
+        bool, Query(title="Ledger", description="Whether to ask the ledger. Without it, accounting is ready.")
+    ] = True,
+) -> Readiness:
+    """Evaluates a known point of the case study, and answers only if the result is right to the last bit.
+
+    It also asks the ledger, at most once a second, and waits for its answer for a second at most.
+    """
     if at_epsilon(EXACT, PRINTED, 0.349).delta != _KNOWN_DELTA:
         raise HTTPException(503)
-    return Health(status="ok")
+    if not ledger:
+        return Readiness(status="ok", ledger="not asked")
+    fault = await _ledger_fault(services_of(request))
+    if fault is not None:
+        raise LedgerUnavailable(fault)
+    return Readiness(status="ok", ledger="ok")
 
 
 @router.get("/version", operation_id="version", summary="Which version is this?", dependencies=[PUBLIC])
@@ -61,5 +76,14 @@ async def version() -> Version:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Text format."}},
 )
 async def metrics(request: Request) -> Response:
-    """Requests and latency by route and status, and the hits and misses of the cache."""
-    return Response(services_of(request).metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+    """Requests and latency by route and status, the hits and misses of the cache, and whether the ledger answers."""
+    services = services_of(request)
+    await _ledger_fault(services)
+    return Response(services.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _ledger_fault(services: Services) -> str | None:
+    """Why the ledger does not answer, if it does not. The metrics show it too."""
+    fault = await services.ledger_probe.fault()
+    services.metrics.show_ledger(is_up=fault is None)
+    return fault

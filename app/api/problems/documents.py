@@ -12,6 +12,7 @@ from app.api.problems.errors import MOST_FAULTS, Fault
 from app.api.problems.kinds import BY_STATUS, Kind
 from app.api.schemas.costs import CostOut, LimitOut
 from app.api.schemas.strict import OrAbsent
+from app.request_ids import request_id
 
 __all__ = [
     "ACCESS_PROBLEMS",
@@ -66,6 +67,8 @@ class ProblemError(BaseModel):
 class Problem(BaseModel):
     """An error, as RFC 9457 defines it. It never contains a posted value."""
 
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
     type: str = Field(
         title="Type",
         description="The kind of problem, for programs. It is also the path of a page of this service that says what "
@@ -81,6 +84,12 @@ class Problem(BaseModel):
         title="Errors",
         description="Each fault of the request, at most 50.",
         examples=[[{"pointer": "/mechanism/sigma", "detail": "must be greater than 0"}]],
+    )
+    request_id: str = Field(
+        default_factory=request_id,
+        title="Request id",
+        description="The id of this request, as in the header X-Request-Id: the log of the service has it too.",
+        examples=["0a6c3f0e5f5b4d9f8a3d1c2b7e9f4a61"],
     )
 
 

@@ -1,17 +1,28 @@
 """Answers of the service about itself."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from app.api.schemas.strict import Strict
 from app.version import VERSION
 
-__all__ = ["Health", "ProblemType", "ProblemTypes", "Version"]
+__all__ = ["Health", "ProblemType", "ProblemTypes", "Readiness", "Version"]
 
 
 class Health(Strict):
     """The process answers."""
 
     status: str = Field(title="Status", description="Always ok.", examples=["ok"])
+
+
+class Readiness(Strict):
+    """The service can do its work."""
+
+    status: str = Field(title="Status", description="Always ok.", examples=["ok"])
+    ledger: Literal["ok", "not asked"] = Field(
+        title="Ledger", description="Whether the ledger answered, or was not asked.", examples=["ok"]
+    )
 
 
 class Version(Strict):
