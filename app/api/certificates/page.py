@@ -1,2 +1,0 @@
-def certificate_page(certificate):
-    return ""
