@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from gsh.histogram.apply import apply_mechanism
-from gsh.histogram.arrays import Doubles, Integers, Positions
+from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.errors import InvalidGroups
@@ -29,6 +29,7 @@ __all__ = [
     "check_table",
     "read_table",
     "release_table",
+    "rows_of",
     "write_table",
 ]
 
@@ -63,17 +64,21 @@ class CheckedTable:
     def release(self, entropy: Entropy) -> pa.RecordBatchReader:
         """The kept rows, sorted by group key, with noisy counts and values."""
         released = apply_mechanism(self.noise, self.counts, self.values, self.order, entropy)
-        names = (self.roles.count, *self.roles.values)
-        numbers = dict(zip(names, (released.counts, *released.values), strict=True))
-        schema = pa.schema(
-            [pa.field(name, key.type) for name, key in zip(self.roles.keys, self.keys, strict=True)]
-            + [pa.field(name, pa.from_numpy_dtype(column.dtype), nullable=False) for name, column in numbers.items()]
-        )
-        places = list(batches(self.keys, released.rows))
-        parts = [key.kept(released.rows, places) for key in self.keys]
-        parts += [map(pa.array, map(column.__getitem__, places)) for column in numbers.values()]
-        rows = zip(*parts, strict=True)
-        return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(list(columns), schema) for columns in rows))
+        return rows_of(self.roles, self.keys, released.rows, (released.counts, *released.values))
+
+
+def rows_of(roles: Roles, keys: Sequence[Key], rows: Positions, numbers: Sequence[Numbers]) -> pa.RecordBatchReader:
+    """Some rows of the key columns in canonical form, with their counts and values."""
+    columns = dict(zip((roles.count, *roles.values), numbers, strict=True))
+    schema = pa.schema(
+        [pa.field(name, key.type) for name, key in zip(roles.keys, keys, strict=True)]
+        + [pa.field(name, pa.from_numpy_dtype(column.dtype), nullable=False) for name, column in columns.items()]
+    )
+    places = list(batches(keys, rows))
+    parts = [key.kept(rows, places) for key in keys]
+    parts += [map(pa.array, map(column.__getitem__, places)) for column in columns.values()]
+    batched = zip(*parts, strict=True)
+    return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(list(batch), schema) for batch in batched))
 
 
 def check_table(noise: Noise, table: pa.Table, roles: Roles) -> CheckedTable:
