@@ -109,14 +109,14 @@ def _json_ready(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _keys(parts: Sequence[pa.ChunkedArray]) -> list[Any]:
-    columns = [_finite(part.to_pylist()) for part in parts]
-    return columns[0] if len(columns) == 1 else list(map(list, zip(*columns, strict=True)))
+    columns = [_finite(part) if pa.types.is_floating(part.type) else part.to_pylist() for part in parts]
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
-def _finite(values: list[Any]) -> list[Any]:
-    """The values of a part, 1.0 as 1; a number that JSON does not have is its text."""
+def _finite(numbers: pa.ChunkedArray) -> list[Any]:
+    """Floating-point numbers, 1.0 as 1. One that JSON does not have is its text."""
     return [
-        str(value) if isinstance(value, float) and not math.isfinite(value) else normalised(value) for value in values
+        normalised(number) if number is None or math.isfinite(number) else str(number) for number in numbers.to_pylist()
     ]
 
 

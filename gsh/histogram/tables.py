@@ -131,6 +131,6 @@ def _keys_in_order(table: pa.Table, roles: Roles) -> tuple[list[Key], Positions]
 
 def _numbers(table: pa.Table, name: str, pointer: str) -> pa.Array:
     column = table[name]
-    if not pa.types.is_primitive(column.type):
-        raise InvalidGroups(pointer, "must be of an integer or floating-point type")
+    if not pa.types.is_primitive(column.type) and not pa.types.is_decimal(column.type):
+        raise InvalidGroups(pointer, "must name a column of plain numbers, neither a dictionary nor runs")
     return plain(column)

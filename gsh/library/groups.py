@@ -150,7 +150,10 @@ def _release_arrow(
 ) -> pa.Table:
     if not hasattr(table, "__arrow_c_stream__"):
         raise InvalidGroups("table", f"must have the Arrow stream interface: {type(table).__name__} does not have it")
-    arrow = _without_unnamed_index(pa.table(table))
+    try:
+        arrow = _without_unnamed_index(pa.table(table))
+    except pa.ArrowException:
+        raise InvalidGroups("table", "must have columns of types that pyarrow knows") from None
     if len(arrow) > _MOST_GROUPS:
         raise TooManyGroups("table", "must have fewer than 2^31 groups")
     if not isinstance(count_column, str):

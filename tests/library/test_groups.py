@@ -236,6 +236,10 @@ TABLE: dict[str, Any] = {
         (GROUPS | {"key_columns": ["key"]}, "key_columns: must be omitted"),
         (TABLE | {"counts": COUNTS}, "counts: must be omitted"),
         (TABLE | {"table": {"key": KEYS}}, "table: must have the Arrow stream interface: dict does not have it"),
+        (
+            TABLE | {"table": pl.DataFrame({"key": KEYS, "users": pl.Series(COUNTS, dtype=pl.Int128)})},
+            "table: must have columns of types that pyarrow knows",
+        ),
         (TABLE | {"count_column": None}, "count_column: must be the name of a column"),
         (TABLE | {"count_column": "people"}, "count_column: must name exactly one column"),
         (TABLE | {"key_columns": None}, "key_columns: must be a list or an array of strings, not None"),
