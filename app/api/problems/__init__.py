@@ -14,10 +14,12 @@ from app.api.problems.documents import (
 from app.api.problems.errors import (
     ContentTooLarge,
     InvalidBody,
+    InvalidEncoding,
     InvalidHeader,
     InvalidMultipart,
     InvalidQuery,
     NotAdmitted,
+    UnsupportedEncoding,
 )
 from app.api.problems.handlers import install
 from app.api.problems.kinds import CONNECTION_KINDS, KINDS
@@ -33,12 +35,14 @@ __all__ = [
     "BudgetProblem",
     "ContentTooLarge",
     "InvalidBody",
+    "InvalidEncoding",
     "InvalidHeader",
     "InvalidMultipart",
     "InvalidQuery",
     "NotAdmitted",
     "Problem",
     "ProblemError",
+    "UnsupportedEncoding",
     "install",
     "problem_response",
 ]

@@ -24,6 +24,8 @@ Exception                          500 internal-error
 ├── InvalidQuery                   422 invalid-request
 ├── RequestValidationError         422 invalid-request
 ├── InvalidMultipart               400 invalid-multipart
+├── InvalidEncoding                400 invalid-encoding
+├── UnsupportedEncoding            415 unsupported-media-type
 ├── ContentTooLarge                413 content-too-large
 ├── NotAdmitted                    401 key-required, 403 not-allowed, 429 too-many-attempts
 └── HTTPException                  its own status
@@ -42,10 +44,12 @@ from app.api.problems.errors import (
     ContentTooLarge,
     Fault,
     InvalidBody,
+    InvalidEncoding,
     InvalidHeader,
     InvalidMultipart,
     InvalidQuery,
     NotAdmitted,
+    UnsupportedEncoding,
 )
 from app.api.problems.kinds import Kind
 from app.api.schemas.costs import CostOut, LimitOut
@@ -86,6 +90,8 @@ _TABLE: Mapping[type[Exception], Kind] = {
     InvalidQuery: kinds.INVALID_REQUEST,
     RequestValidationError: kinds.INVALID_REQUEST,
     InvalidMultipart: kinds.INVALID_MULTIPART,
+    InvalidEncoding: kinds.INVALID_ENCODING,
+    UnsupportedEncoding: kinds.UNSUPPORTED_MEDIA_TYPE,
     ContentTooLarge: kinds.CONTENT_TOO_LARGE,
 }
 _NOT_LOCAL = {
@@ -130,12 +136,16 @@ def _answer(_request: Request, error: Exception) -> Response:
         case LedgerUnavailable():
             logger.warning("the ledger is unavailable: %s", error)  # the reason is for the log alone
     headers = {"Retry-After": "1"} if kind.status == 503 else None
+    if isinstance(error, UnsupportedEncoding):
+        headers = {"Accept-Encoding": "gzip, zstd, identity"}
     return problem_response(kind.status, kind, _faults(error), headers, count)
 
 
 def _faults(error: Exception) -> Sequence[Fault]:
     match error:
         case InvalidBody() | InvalidHeader() | InvalidQuery() | ContentTooLarge():
+            return error.faults
+        case InvalidEncoding() | UnsupportedEncoding():
             return error.faults
         case MissingIdempotencyKey():
             return [
