@@ -90,7 +90,7 @@ def csv_batches(source: pa.Buffer, types: Mapping[str, CsvType]) -> tuple[pa.Sch
             raise InvalidGroups(_pointer(name), "must name exactly one column of the header line")
     if len(names) != len(types):
         raise InvalidGroups(
-            "/csv/types", "must declare all columns of the table, and the table must have a header line"
+            "/csv_types", "must declare all columns of the table, and the table must have a header line"
         )
     schema = pa.schema([pa.field(name, _CELLS[types[name]].type) for name in names])
     return schema, (
@@ -153,7 +153,7 @@ def _wrong(name: str, cells: _Cells) -> InvalidGroups:
 
 
 def _pointer(name: str) -> str:
-    return f"/csv/types/{pointer_part(name)}"
+    return f"/csv_types/{pointer_part(name)}"
 
 
 def _check_quotes(source: pa.Buffer) -> None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
 
-__all__ = ["CERTIFICATE", "Format", "Limits", "read_table", "write_table"]
+__all__ = ["CERTIFICATE", "Format", "Limits", "format_of", "read_table", "write_table"]
 
 Format = Literal["arrow", "arrow_file", "parquet", "csv"]
 """``arrow`` is an Arrow IPC stream, and ``arrow_file`` an Arrow IPC file."""
@@ -46,7 +46,7 @@ def read_table(
 
     A table is CSV if and only if the types of its columns are declared.
     """
-    kind = _format_of(source) if csv_types is None else "csv"
+    kind = format_of(source) if csv_types is None else "csv"
     try:
         if csv_types is not None:
             return kind, _collected(*csv_batches(source, csv_types), limits)
@@ -83,7 +83,8 @@ _WRITERS: dict[Format, Callable[[IO[bytes], pa.Schema], Any]] = {
 }
 
 
-def _format_of(source: pa.Buffer) -> Format:
+def format_of(source: pa.Buffer) -> Format:
+    """The format of a table that is not CSV, by its first bytes."""
     start = source.slice(0, min(6, source.size)).to_pybytes()
     if start == _FILE_MAGIC:
         return "arrow_file"
