@@ -202,7 +202,7 @@ def test_no_spelling_of_a_path_avoids_access_control(vault: Vault, method: str, 
             assert json.loads(answer.body) in ({"budgets": []}, {"releases": [], "before": None})
         elif sees_none and answer.status == 200:
             assert json.loads(answer.body) == {"made_here": False, "differences": []}
-        elif answer.status not in {404, 405}:
+        elif answer.status not in {404, 405} and not (sees_none and answer.status == 422):
             assert answer.status in {401, 403, 429}, (spelling, answer)
             refused += 1
 
