@@ -13,6 +13,7 @@ from app.ledger.budget_rows import add_budget, add_entry, all_budgets, find_budg
 from app.ledger.charges import Charge, add_charge, fitting, is_used, stored_for
 from app.ledger.connections import Connections, Taken
 from app.ledger.errors import DivisionSettled, KeyReused, UnknownBudget
+from app.ledger.heads import HeadTable
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, Entry, HistoryFault, check_history
 from gsh.accounting.budget_limits import Limit, admits_change, same_proportion
@@ -30,6 +31,7 @@ class Ledger:
         self._audit = Audit(connections.statements)
         self.secret = secret
         self.keys = KeyTable(connections, secret)
+        self.heads = HeadTable(connections, self.keys)
 
     def put_budget(self, name: str, limit: Limit, description: str, at: str) -> Budget:
         """The budget with this limit. The first charge settles its proportion. A change is recorded."""
