@@ -111,7 +111,7 @@ def test_noise_without_thresholds_has_no_threshold_cost(shape: str) -> None:
                 "c_u": 3,
                 "columns": [
                     {"name": "likes", "lower": 0, "upper": 1},
-                    {"name": "<i>seconds</i>", "lower": -1, "upper": 600},
+                    {"name": "<u>seconds</u>", "lower": -1, "upper": 600},
                 ],
             },
         ),
