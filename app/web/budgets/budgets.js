@@ -9,7 +9,6 @@ import { gauge, usedPercent } from "./gauge.js";
 import { wireHistory } from "./history-panel.js";
 import { showLimit, wireLimit, wireNewBudget } from "./limit-form.js";
 import { planOf, wirePlan } from "./plan-panel.js";
-import { unitText } from "./record-words.js";
 import { wireReleases } from "./releases-panel.js";
 
 const UNAUTHORIZED = 401;
@@ -77,13 +76,18 @@ function show(budget) {
   byId("budget").hidden = false;
   byId("budget-title").textContent = budget.id;
   byId("budget-description").textContent = budget.description;
-  byId("budget-unit").textContent = `Privacy unit: ${unitText(budget.privacy_unit, budget.period)}.`;
+  byId("budget-unit").textContent = `Privacy unit: ${unitOf(budget)}.`;
   showSpent(budget);
   showGauge(null);
   showLimit(byId("change-form"), budget);
   showPlan(budget.id);
   remember();
   byId("budget").setAttribute("aria-busy", "false");
+}
+
+/** Whose records the budget protects together. */
+function unitOf({ privacy_unit, period }) {
+  return period === null ? `all records of one ${privacy_unit}` : `the records of one ${privacy_unit} in one ${period}`;
 }
 
 function showSpent({ limit, spent, promise }) {

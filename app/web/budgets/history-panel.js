@@ -4,7 +4,7 @@ import { byId, element } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
 import { digits, scientific, shown } from "../shared/number-format.js";
 import { get } from "../shared/service.js";
-import { makerOf, timeOf, unitText } from "./record-words.js";
+import { makerOf, timeOf } from "./record-words.js";
 
 const PAGE = 20;
 
@@ -103,7 +103,7 @@ function limitText({ epsilon, delta, proportion, privacy_unit, period }) {
   const split = proportion
     ? `, noise cost : threshold cost = ${scientific(proportion.mu_squared, 3)} : ${scientific(proportion.hazard, 3)}`
     : "";
-  const unit = privacy_unit ? `, ${unitText(privacy_unit, period)}` : "";
+  const unit = privacy_unit ? ` per\u00a0${[privacy_unit, ...(period ? [period] : [])].join("-")}` : "";
   return `ε\u00a0${epsilon}, δ\u00a0${digits(delta)}${unit}${split}`;
 }
 

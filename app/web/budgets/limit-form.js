@@ -15,7 +15,7 @@ const UNIT = {
   privacy_unit: { label: "Privacy unit", help: "Whose records are protected together.", placeholder: "user" },
   period: {
     label: "Period",
-    help: "With a period, only the records of one unit in one period are protected together, and the period is part of every group key. The first release fixes unit and period.",
+    help: "If the promise is for one period, such as a week. The period is then part of every group key.",
     options: { "": "none", day: "day", week: "week", month: "month", quarter: "quarter", year: "year" },
   },
 };

@@ -11,8 +11,3 @@ export function timeOf(at) {
 export function makerOf({ id, note }) {
   return note || id;
 }
-
-/** Whose records a budget protects together. */
-export function unitText(unit, period) {
-  return period === null ? `all records of one ${unit}` : `the records of one ${unit} in one ${period}`;
-}

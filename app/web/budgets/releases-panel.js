@@ -60,12 +60,11 @@ export function wireReleases() {
     return element(
       "li",
       { "data-state": release.state },
-      element("h3", {}, release.key),
-      element("p", { class: "state" }, STATES[release.state]),
+      element("div", { class: "title" }, element("h3", {}, release.key), stateOf(release)),
       element("div", { class: "row" }, certificate, ...(hasAnswer ? [answer] : [])),
       ...(release.description ? [element("p", { class: "description" }, release.description)] : []),
       ...(release.labels.length > 0 ? [labels(release.labels)] : []),
-      element("p", { class: "facts-of" }, ...facts(release, shareOf(release, budget.limit))),
+      element("p", { class: "known" }, ...facts(release, shareOf(release, budget.limit))),
       error,
     );
   }
@@ -114,6 +113,10 @@ async function saveAnswer(key) {
   const { mediaType } = FORMATS[ending];
   const content = await getAs(mediaType, `releases/${encodeURIComponent(key)}/answer`);
   download(fileName(key, ending), mediaType, content);
+}
+
+function stateOf({ state }) {
+  return element("p", { class: "state" }, STATES[state]);
 }
 
 function nothing() {
