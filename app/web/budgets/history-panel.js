@@ -91,7 +91,7 @@ function keyText({ idempotency_key = "" }) {
 
 function commitText({ sha256, rows }) {
   const number = rows === null ? "" : rows === 1 ? "1 row, " : `${rows} rows, `;
-  return `Committed: ${number}SHA-256\u00a0${sha256.slice(0, 8)}…`;
+  return `Committed: ${number}digest\u00a0${sha256.slice(0, 8)}…`;
 }
 
 function releaseText({ c_u, tau, tau_star, sigma, mu_0 }) {

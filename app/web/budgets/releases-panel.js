@@ -61,10 +61,10 @@ export function wireReleases() {
       "li",
       { "data-state": release.state },
       element("div", { class: "title" }, element("h3", {}, release.key), stateOf(release)),
-      element("div", { class: "row" }, certificate, ...(hasAnswer ? [answer] : [])),
       ...(release.description ? [element("p", { class: "description" }, release.description)] : []),
       ...(release.labels.length > 0 ? [labels(release.labels)] : []),
       element("p", { class: "known" }, ...facts(release, shareOf(release, budget.limit))),
+      element("div", { class: "row" }, certificate, ...(hasAnswer ? [answer] : [])),
       error,
     );
   }
@@ -148,7 +148,7 @@ function answerFacts({ media_type, size, erased_at }) {
 
 function committedFacts({ digest, rows }) {
   const number = rows === null ? [] : [rows === 1 ? "1 row" : `${rows} rows`];
-  return [...number, element("span", { title: digest }, `SHA-256 ${digest.slice(0, 8)}…`)];
+  return [...number, element("span", { title: digest }, `digest ${digest.slice(0, 8)}…`)];
 }
 
 /** The share of the budget, as the gauge counts it: of the cap that it fills more. */
