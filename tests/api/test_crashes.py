@@ -49,15 +49,57 @@ def make_budget(place: str, fitting: int | None = None) -> None:
             ledger.put_budget("web", Limit(high, 1e-6), "", AT)
 
 
+class Rebooted:
+    """A service on a fixed port that is killed and restarted."""
+
+    def __init__(self, place: str, workers: int) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}"
+        self._loaded = subprocess.Popen(
+            [sys.executable, "-m", "tests.api.prefork", str(self._port), str(workers)],
+            cwd=ROOT,
+            env=environment(ledger=place, ledger_secret=SECRET),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.start()
+
+    def start(self) -> None:
+        """Until it listens."""
+        assert self._loaded.stdin
+        self._loaded.stdin.write("\n")
+        self._loaded.stdin.flush()
+        self._process = int(self.wait_for_line("process ").removeprefix("process "))
+
+    def wait_for_line(self, start: str) -> str:
+        assert self._loaded.stdout
+        return next(line for line in self._loaded.stdout if line.startswith(start))
+
+    def kill(self) -> None:
+        """The whole service, parent, workers and all, at once."""
+        os.killpg(self._process, signal.SIGKILL)
+
+    def close(self) -> None:
+        self.kill()
+        self._loaded.communicate(timeout=PATIENCE)
+
+    def workers(self) -> list[int]:
+        children = Path(f"/proc/{self._process}/task/{self._process}/children").read_text()
+        return [int(child) for child in children.split()]
+
+
 @pytest.mark.alone
-def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: str, tmp_path: Path) -> None:
+def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: str) -> None:
     """Exactly the fitting number succeeds, and a repeated request gets the same answer."""
     fitting, clients = 40, 64
     make_budget(ledger_url, fitting)
     notebook = Notebook()
-    with Service(temporary=tmp_path, workers="4", ledger=ledger_url, ledger_secret=SECRET) as service:
+    with closing(Rebooted(ledger_url, workers=4)) as service:
         for _ in range(4):
-            service.wait_for_message("Application startup complete")
+            service.wait_for_line("serving")
         gate = threading.Barrier(clients)
 
         def run(number: int) -> None:
@@ -70,7 +112,7 @@ def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: 
             thread.start()
         for thread in threads:
             thread.join(PATIENCE)
-        verified = service.get("/budgets/web/verify").json()
+        verified = httpx.get(f"{service.url}/budgets/web/verify", timeout=PATIENCE).json()
         assert verified["intact"] is True
 
     assert notebook.statuses == {200: 2 * fitting, 409: 2 * (clients - fitting)}
@@ -78,51 +120,17 @@ def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: 
     assert check_ledger(ledger_url, notebook) == len(notebook.answers) == fitting
 
 
-class Rebooted:
-    """A service on a fixed port that is killed and restarted."""
-
-    def __init__(self, place: str, workers: int) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self._port}"
-        self._command = [sys.executable, "-m", "tests.api.prefork", str(self._port), str(workers)]
-        self._settings = environment(ledger=place, ledger_secret=SECRET)
-        self.start()
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(
-            self._command, cwd=ROOT, env=self._settings, stdout=subprocess.DEVNULL, start_new_session=True
-        )
-
-    def is_up(self) -> bool:
-        with suppress(httpx.HTTPError):
-            return httpx.get(f"{self.url}/healthz", timeout=PATIENCE).status_code == 200
-        return False
-
-    def kill(self) -> None:
-        """The whole service, parent, workers and all, at once."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(PATIENCE)
-
-    def workers(self) -> list[int]:
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
-        return [int(child) for child in children.split()]
-
-
 @pytest.fixture
 def rebooted(ledger_url: str) -> Iterator[Rebooted]:
     make_budget(ledger_url)
     service = Rebooted(ledger_url, workers=2)
     yield service
-    service.kill()
+    service.close()
 
 
 def test_killed_at_random_moments_nothing_is_lost_doubled_or_seen_unpaid(rebooted: Rebooted, ledger_url: str) -> None:
     """A hundred kill -9, of single workers and of the whole service, while clients release and retry."""
     lots, notebook = random.Random(5), Notebook()
-    while not rebooted.is_up():  # each try waits for an answer, or for a connection to be refused
-        pass
     swarm = Swarm(rebooted.url, 6, notebook)
     kills = whole = 0
     while kills < KILLS:
