@@ -106,6 +106,25 @@ def publish(path: Path, write: Callable[[Path], object]) -> None:
     os.close(folder)
 
 
+def client(url: str) -> httpx.Client:
+    """Of the service. The access key, if it needs one, is in the environment: never in a command line or in code."""
+    access_key = os.environ.get("ACCESS_KEY")
+    headers = {"Authorization": f"Bearer {access_key}"} if access_key else {}
+    return httpx.Client(base_url=url, headers=headers, timeout=httpx.Timeout(600, connect=10))
+
+
+def publish_week(database: duckdb.DuckDBPyConnection, week: str, budget: str, url: str, folder: Path) -> Path:
+    """The place of the private table of a week. Its certificate is next to it."""
+    key = f"{budget}-views-{week}"
+    with client(url) as service:
+        table, certificate = released(service, key, budget, bounded(database, week))
+    folder.mkdir(parents=True, exist_ok=True)
+    # The table comes last: where it is, its certificate is.
+    publish(folder / f"{key}.certificate.json", lambda path: path.write_bytes(certificate))
+    publish(folder / f"{key}.parquet", lambda path: pq.write_table(table, path))
+    return folder / f"{key}.parquet"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Publish the views of one week.")
     parser.add_argument("--week", required=True, help="such as 2026-W46")
@@ -114,19 +133,10 @@ def main() -> None:
     parser.add_argument("--events", help="a Parquet file with user_id, url, country, seconds of that week")
     parser.add_argument("--service", default="http://127.0.0.1:8000")
     given = parser.parse_args()
-    database = duckdb.connect()
-    events = database.read_parquet(given.events) if given.events else database.sql(MADE_UP)
-    events.create_view("events")
-    access_key = os.environ.get("ACCESS_KEY")
-    headers = {"Authorization": f"Bearer {access_key}"} if access_key else {}
-    with httpx.Client(base_url=given.service, headers=headers, timeout=httpx.Timeout(600, connect=10)) as service:
-        key = f"{given.budget}-views-{given.week}"
-        table, certificate = released(service, key, given.budget, bounded(database, given.week))
-    given.to.mkdir(parents=True, exist_ok=True)
-    # The table comes last: where it is, its certificate is.
-    publish(given.to / f"{key}.certificate.json", lambda path: path.write_bytes(certificate))
-    publish(given.to / f"{key}.parquet", lambda path: pq.write_table(table, path))
-    print(f"{key}: {table.num_rows} groups are published in {given.to}")
+    with duckdb.connect() as database:
+        events = database.read_parquet(given.events) if given.events else database.sql(MADE_UP)
+        events.create_view("events")
+        print("published", publish_week(database, given.week, given.budget, given.service, given.to))
 
 
 if __name__ == "__main__":

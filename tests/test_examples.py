@@ -58,7 +58,7 @@ class Job:
         process = self.start(url)
         said, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, errors) == (0, "")
-        assert said.startswith(f"{self.key}: ")
+        assert said == f"published {self._folder / 'published' / self.key}.parquet\n"
 
     def published(self) -> dict[str, bytes]:
         """The files that a reader of the folder sees; the others have names that begin with a dot."""

@@ -33,7 +33,7 @@ from tests.import_picture import FIGURE, drawn
 TRANSCRIPTS = {document.name: transcripts(document) for document in (README, TOUR)}
 PLACES = [(name, place) for name, found in TRANSCRIPTS.items() for place in range(len(found))]
 HTTP_API = (ROOT / "docs" / "http-api.md").read_text()
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_every_make_target_that_is_mentioned_exists(document: Path) -> None:
 def test_every_file_that_is_mentioned_exists(document: Path) -> None:
     """Paths from the root of the repository, and the modules that ``python -m`` runs."""
     text = document.read_text()
-    paths = re.findall(r"`((?:app|gsh|tests|benchmarks|docs|openapi)/[\w./-]*)`", text)
+    paths = re.findall(r"`((?:app|gsh|tests|benchmarks|docs|examples|openapi)/[\w./-]*)`", text)
     modules = [name.replace(".", "/") for name in re.findall(r"python -m ((?:app|gsh|tests|benchmarks)[\w.]*)", text)]
     found = [any((ROOT / f"{path}{end}").exists() for end in ("", ".py")) for path in [*paths, *modules]]
 
