@@ -1,5 +1,6 @@
 """create_app: the service with all its parts connected. Run as a program, it prints the OpenAPI document."""
 
+import asyncio
 import gc
 import json
 import sys
@@ -36,6 +37,7 @@ from app.service.ledger_pool import LedgerPool
 from app.service.ledger_probe import LedgerProbe
 from app.service.payments import Payments
 from app.service.release_rules import ReleaseRules
+from app.service.tidying import Tidying
 from app.service.worker_pool import WorkerPool
 from app.settings import Settings
 from app.version import VERSION
@@ -87,12 +89,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:
         await ledger_pool.start()
+        tidying = asyncio.create_task(Tidying(ledger_pool, settings.answer_days).run())
         quantiles.table()  # made and proven now, so that the first release does not wait for it
         # All objects made so far stay. The collector need not visit them, and the cache's values form no cycles.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
         yield {"connection_bounds": bounds}
+        tidying.cancel()
         services.close_pools()
         ledger_pool.close()
 

@@ -81,6 +81,12 @@ class Settings(BaseSettings):
     ledger: str = Field(
         default="ledger.sqlite3", min_length=1, description="the ledger of budgets: a file, or a `postgresql://` URL"
     )
+    answer_days: int | None = Field(
+        default=None,
+        ge=1,
+        le=36_500,
+        description="how many days the answers of releases are kept; charges and certificates stay; unset: for ever",
+    )
     ledger_secret: SecretStr = Field(
         default=SecretStr(""),
         description="at least 32 characters, for keyed hashes; if empty, it is in a file next to the SQLite database",

@@ -22,6 +22,7 @@ class AccessKeyCache:
     def __init__(self, ledger_pool: LedgerPool) -> None:
         self._ledger_pool = ledger_pool
         self._usable: Mapping[str, AccessKey] = {}
+        self._clients: Mapping[str, str] = {}
         self._unsealed: frozenset[str] = frozenset()
         self._loaded_at = float("-inf")
         self._loading: asyncio.Future[None] | None = None
@@ -30,6 +31,10 @@ class AccessKeyCache:
 
     def find(self, digest: str) -> AccessKey | None:
         return self._usable.get(digest)
+
+    def client_of(self, key: AccessKey) -> str:
+        """The client of an access key: the same before and after a rotation."""
+        return self._clients.get(key.id, key.id)
 
     def is_unsealed(self, digest: str) -> bool:
         """Whether the row of this access key is not as it was sealed."""
@@ -52,6 +57,7 @@ class AccessKeyCache:
         if unsealed - self._unsealed:
             logger.warning("access keys are not as they were sealed, and not accepted: run python -m app.verify")
         self._usable = {key.hash: key for key in found.usable}
+        self._clients = {key.id: found.first_of(key) for key in found.usable if key.replaces is not None}
         self._unsealed = unsealed
         self.any_made = found.any_made
         self._loaded_at = started

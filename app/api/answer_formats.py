@@ -1,17 +1,21 @@
 """The stored answer of a release, as it is or as the same rows in another format."""
 
 import json
+from typing import Any
 
+import pyarrow as pa
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 
 from app.api.dependencies import services_of
+from app.api.schemas.release import TableRequest
 from app.api.workload import in_pool
 from app.ledger.releases import RecordedRelease
 from app.service.errors import Busy
 from app.service.releases import mapped
 from app.service.spool import SharedFile, chunks_of, in_file_thread, overwrite, spool
 from gsh.histogram.conversion import AnswerFormat, convert
+from gsh.histogram.formats import CERTIFICATE, Limits, read_table
 from gsh.histogram.tables import Roles
 
 __all__ = ["MEDIA_TYPES", "answer_as", "converted", "layout_of", "streamed"]
@@ -67,23 +71,41 @@ async def converted(request: Request, stored: SharedFile, release: RecordedRelea
     return target
 
 
-def layout_of(key_columns: list[str], count_column: str, csv_types: dict[str, str] | None) -> str:
-    """The roles of the columns of a table, as it is stored with a release."""
-    return json.dumps({"key_columns": key_columns, "count_column": count_column, "csv_types": csv_types})
+def layout_of(body: TableRequest) -> str:
+    """What a conversion must know of a table, as it is stored with its release."""
+    layout = {"key_columns": body.key_columns, "count_column": body.count_column, "csv_types": body.csv_types}
+    return json.dumps(layout)
 
 
 def _convert(
-    kind: AnswerFormat, into: AnswerFormat, layout: str, certificate: str, stored: SharedFile, target: SharedFile
+    stored: AnswerFormat, into: AnswerFormat, layout: str, certificate: str, source: SharedFile, target: SharedFile
 ) -> None:
     """In a worker: from one file to the other."""
-    said = json.loads(layout or "{}")
-    with stored as source, target as sink:
-        convert(mapped(source), kind, into, sink, _roles(said, certificate), certificate, said.get("csv_types"))
+    with source as read, target as sink:
+        content = mapped(read)
+        if stored == "json":
+            convert(content, stored, into, sink)
+            return
+        said = json.loads(layout) if layout else {}
+        roles = _roles(said, certificate) if said else _roles_of_version_0_1(content)
+        convert(content, stored, into, sink, roles, said.get("csv_types"), certificate or None)
 
 
-def _roles(said: dict[str, object], certificate: str) -> Roles | None:
-    """None for an answer of /release, and for a table of version 0.1, whose roles follow from its own certificate."""
-    ...
+def _roles(said: dict[str, Any], certificate: str) -> Roles:
+    return Roles(tuple(said["key_columns"]), said["count_column"], _value_names(certificate))
+
+
+def _roles_of_version_0_1(content: pa.Buffer) -> Roles:
+    """Keys come first, then the count, then the values, which the certificate in the table names."""
+    _, table = read_table(content, Limits(2**31 - 1, 2**63 - 1))
+    values = _value_names(table.schema.metadata[CERTIFICATE.encode()].decode())
+    *keys, count = table.schema.names[: len(table.schema.names) - len(values)]
+    return Roles(tuple(keys), count, values)
+
+
+def _value_names(certificate: str) -> tuple[str, ...]:
+    aggregates = json.loads(certificate)["mechanism"].get("aggregates") or {}
+    return tuple(aggregates.get("names", ()))
 
 
 def _file_name(release: RecordedRelease, media_type: str) -> str:

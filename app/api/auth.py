@@ -58,7 +58,8 @@ class Access:
     budgets: frozenset[str]
     """The budgets that the access key is bound to; empty if it is bound to none and may use all."""
     client: str
-    """The id of the access key. Without access keys: the client's address, or for IPv6 its network."""
+    """The id of the access key, or of the one that was rotated to it. Without access keys: the client's address, or for
+    IPv6 its network."""
     scopes: frozenset[str]
     """Those of the access key; all of them while no access key is needed."""
     key: str | None = None
@@ -145,7 +146,7 @@ class Authorizer:
             raise NotAdmitted(401, "expired")
         if not key.scopes & scopes:
             raise NotAdmitted(403, "scope")
-        return Access(key.budgets, key.id, key.scopes, key.id, key.note)
+        return Access(key.budgets, self._keys.client_of(key), key.scopes, key.id, key.note)
 
     def _unknown(self, client: str) -> NotAdmitted:
         """Slow down wrong access keys only, never a right one from the same address: 256 random bits are enough."""

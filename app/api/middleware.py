@@ -4,10 +4,11 @@ One middleware does all of it, because each further one takes a twentieth of the
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.bodies import Body
+from app.api.bodies import Body, CompressedBody
 from app.api.page_headers import COMMON_HEADERS
 from app.api.problems import problem_response
 from app.request_ids import begin_request
@@ -20,7 +21,7 @@ SAFE_HEADERS = [
     *((name.lower().encode(), value.encode()) for name, value in COMMON_HEADERS.items()),
 ]
 _CLOSE = (b"connection", b"close")
-_FURTHER = {b"transfer-encoding", b"upgrade", b"x-request-id", b"traceparent"}
+_FURTHER = {b"transfer-encoding", b"content-encoding", b"upgrade", b"x-request-id", b"traceparent"}
 
 
 class GuardMiddleware:
@@ -39,8 +40,8 @@ class GuardMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        length, wants_websocket, name = _announced(scope)
-        body = scope["body"] = Body(receive, length)
+        length, wants_websocket, codings, name = _announced(scope)
+        body = scope["body"] = CompressedBody(receive, length, codings) if codings else Body(receive, length)
         started = False
 
         async def guarded(message: Message) -> None:
@@ -74,17 +75,24 @@ class GuardMiddleware:
             body.release()
 
 
-def _announced(scope: Scope) -> tuple[int | None, bool, bytes]:
-    """The length of the body by the headers, None if they do not say it; whether they ask for a WebSocket; the id."""
+def _announced(scope: Scope) -> tuple[int | None, bool, Sequence[bytes], bytes]:
+    """What the headers say before any route is known.
+
+    The length of the body, None if they do not say it; whether they ask for a WebSocket; how the body is compressed;
+    and the id of the request.
+    """
     length: int | None = 0
     wants_websocket = False
+    codings: Sequence[bytes] = ()
     asked: bytes | None = None
     trace_parent: bytes | None = None
     for name, value in scope["headers"]:
         if name == b"content-length":
             length = int(value[:19]) if value.isdigit() else None  # with more digits it is too long anyway
-        elif name not in _FURTHER:  # most headers: one comparison is faster than four
+        elif name not in _FURTHER:  # most headers: one comparison is faster than five
             continue
+        elif name == b"content-encoding":
+            codings = [*codings, value]
         elif name == b"transfer-encoding":
             length = None
         elif name == b"upgrade":
@@ -93,4 +101,4 @@ def _announced(scope: Scope) -> tuple[int | None, bool, bytes]:
             asked = value if asked is None else b""  # two ids are none
         else:
             trace_parent = value if trace_parent is None else b""
-    return length, wants_websocket, begin_request(asked, trace_parent)
+    return length, wants_websocket, codings, begin_request(asked, trace_parent)

@@ -74,6 +74,14 @@ class SealedKeys:
         """Whether an access key was ever made, even if it is gone."""
         return bool(self.every or self.faults)
 
+    def first_of(self, key: AccessKey) -> str:
+        """The id of the access key that was rotated, perhaps several times, to this one: one client with many keys."""
+        by_id, first, seen = {each.id: each for each in self.every}, key, {key.id}
+        while first.replaces is not None and first.replaces in by_id and first.replaces not in seen:
+            seen.add(first.replaces)
+            first = by_id[first.replaces]
+        return first.id
+
     def is_sealed(self, key: AccessKey) -> bool:
         return not {"", key.id} & self.faults.keys()
 

@@ -10,7 +10,7 @@ from app.ledger.budget_rows import add_entry, set_budget
 from app.ledger.clock import seconds_of
 from app.ledger.comparison_limit import refusal, wait_before
 from app.ledger.connections import Execute
-from app.ledger.errors import AnswerErased, BudgetExceeded, LedgerError, LedgerUnavailable, UnknownBudget
+from app.ledger.errors import AnswerErased, BudgetExceeded, KeyReused, LedgerError, LedgerUnavailable, UnknownBudget
 from app.ledger.releases import Notes, RecordedRelease, ReleaseState, add_release, find_release
 from app.ledger.state import Budget
 from app.ledger.statements import Statements
@@ -46,11 +46,8 @@ class Charged:
 
 
 def is_used(execute: Execute, sql: Statements, charge: Charge, client: str, at: str) -> bool:
-    """Whether the idempotency key is used; an error if too many requests were compared with its request lately."""
-    used = execute(sql.owner, (charge.idempotency_key,))
-    if used:
-        _refuse_too_many(execute, sql, charge, by_owner=used[0][0] == client, at=at)
-    return bool(used)
+    """Whether the idempotency key is used; an error if the request cannot get its release, whatever its content."""
+    return _owned(execute, sql, charge, client, at) is not None
 
 
 def has_same_bytes(execute: Execute, sql: Statements, charge: Charge, client: str, at: str) -> RecordedRelease | None:
@@ -58,11 +55,8 @@ def has_same_bytes(execute: Execute, sql: Statements, charge: Charge, client: st
 
     None tells a client nothing yet: it is not counted, because ``released_for`` then compares the content and counts.
     """
-    used = execute(sql.owner, (charge.idempotency_key,))
-    if not used:
-        return None
-    _refuse_too_many(execute, sql, charge, by_owner=used[0][0] == client, at=at)
-    if not charge.request or used[0][1] != charge.request:
+    request = _owned(execute, sql, charge, client, at)
+    if not charge.request or request != charge.request:
         return None
     return _still_answered(find_release(execute, sql, charge.idempotency_key))
 
@@ -84,13 +78,14 @@ def released_for(
 
     Every comparison with another request counts (comparison_limit.py), so the error must be raised after the commit.
     """
-    rows = execute(sql.locked_owner, (charge.idempotency_key,))
+    rows = execute(sql.locked_key, (charge.idempotency_key,))
     release = find_release(execute, sql, charge.idempotency_key) if rows else None
     if release is None:
         return None
+    if _is_of_another(release.client, client):
+        return KeyReused(release.key, release.budget)
     is_same = charge.request in {release.request} - {""} or charge.content in {release.content_hash} - {None, ""}
-    by_owner, now = release.client == client, seconds_of(at)
-    refused = refusal(execute, sql, release.key, release.budget, is_same=is_same, by_owner=by_owner, now=now)
+    refused = refusal(execute, sql, release.key, release.budget, is_same=is_same, now=seconds_of(at))
     return refused or _erased(release) or release
 
 
@@ -153,10 +148,23 @@ def sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest() if text else ""
 
 
-def _refuse_too_many(execute: Execute, sql: Statements, charge: Charge, *, by_owner: bool, at: str) -> None:
-    too_many = wait_before(execute, sql, charge.idempotency_key, by_owner=by_owner, now=seconds_of(at))
+def _owned(execute: Execute, sql: Statements, charge: Charge, client: str, at: str) -> str | None:
+    """The hash of the request that used the idempotency key, or None. An error if this client gets no comparison."""
+    used = execute(sql.owner, (charge.idempotency_key,))
+    if not used:
+        return None
+    ((owner, request, budget),) = used
+    if _is_of_another(owner, client):
+        raise KeyReused(charge.idempotency_key, budget)
+    too_many = wait_before(execute, sql, charge.idempotency_key, seconds_of(at))
     if too_many is not None:
         raise too_many
+    return str(request)
+
+
+def _is_of_another(owner: str | None, client: str) -> bool:
+    """Whether another client has paid. Its request is not compared: the answer would tell what it posted."""
+    return owner is not None and owner != client  # charges of version 0.1 have no owner
 
 
 def _still_answered(release: RecordedRelease | None) -> RecordedRelease | None:

@@ -1,8 +1,8 @@
 """How often requests are compared with a stored one: five times at once, then once every six seconds.
 
 The answer says whether two requests are the same, so enough guesses would reveal the posted data. An attempt is
-counted before its result is sent, in the transaction that compares. The client that paid has a count of its own, so
-other clients cannot lock it out. A refused attempt is not counted, so the wait does not grow.
+counted before its result is sent, in the transaction that compares. Only the client that paid is compared at all, so
+other clients learn nothing and cannot lock it out. A refused attempt is not counted, so the wait does not grow.
 """
 
 import math
@@ -17,31 +17,28 @@ BURST = 5
 SECONDS = 6.0
 
 
-def wait_before(
-    execute: Execute, sql: Statements, key: str, *, by_owner: bool, now: float
-) -> TooManyComparisons | None:
+def wait_before(execute: Execute, sql: Statements, key: str, now: float) -> TooManyComparisons | None:
     """Whether a comparison must wait, without making one. Readers can refuse most of a flood with it."""
-    wait = _until(execute, sql, key, by_owner, now) - now - (BURST - 1) * SECONDS
+    wait = _until(execute, sql, key, now) - now - (BURST - 1) * SECONDS
     return TooManyComparisons(math.ceil(wait)) if wait > 0 else None
 
 
 def refusal(
-    execute: Execute, sql: Statements, key: str, budget: str, *, is_same: bool, by_owner: bool, now: float
+    execute: Execute, sql: Statements, key: str, budget: str, *, is_same: bool, now: float
 ) -> LedgerError | None:
     """Why a request does not get the stored answer, or None. The caller has locked the row of the idempotency key.
 
     The error is returned and not raised: raised inside the transaction, it would roll back the count.
     """
-    too_many = wait_before(execute, sql, key, by_owner=by_owner, now=now)
+    too_many = wait_before(execute, sql, key, now)
     if too_many is not None or is_same:
         return too_many
-    owner, others = (_until(execute, sql, key, each, now) + SECONDS * (each == by_owner) for each in (True, False))
-    execute(sql.set_comparisons, (key, owner, others))
+    execute(sql.set_comparisons, (key, _until(execute, sql, key, now) + SECONDS))
     return KeyReused(key, budget)
 
 
-def _until(execute: Execute, sql: Statements, key: str, by_owner: bool, now: float) -> float:
+def _until(execute: Execute, sql: Statements, key: str, now: float) -> float:
     """When all attempts so far are forgotten: a full burst from now at the latest, even if a clock was set back."""
     rows = execute(sql.comparisons, (key,))
-    owner, others = map(float, rows[0]) if rows else (now, now)
-    return min(max(owner if by_owner else others, now), now + BURST * SECONDS)
+    until = float(rows[0][0]) if rows else now
+    return min(max(until, now), now + BURST * SECONDS)

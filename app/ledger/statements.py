@@ -68,6 +68,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             key TEXT PRIMARY KEY REFERENCES entries (key), by_owner {double} NOT NULL, by_others {double} NOT NULL)""",
     ),
     (
+        """DROP TABLE comparisons""",
+        """CREATE TABLE comparisons (key TEXT PRIMARY KEY REFERENCES entries (key), until {double} NOT NULL)""",
         """ALTER TABLE budgets ADD COLUMN privacy_unit TEXT NOT NULL DEFAULT 'user'""",
         """ALTER TABLE budgets ADD COLUMN period TEXT""",
         """CREATE TABLE releases (
@@ -157,12 +159,12 @@ class Statements:
             "WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s"
         )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
-        self.owner = adapt("SELECT client, request FROM entries WHERE key = %s")
-        self.locked_owner = adapt("SELECT client, request FROM entries WHERE key = %s {lock_row}")
-        self.comparisons = adapt("SELECT by_owner, by_others FROM comparisons WHERE key = %s")
+        self.owner = adapt("SELECT client, request, budget FROM entries WHERE key = %s")
+        self.locked_key = adapt("SELECT key FROM entries WHERE key = %s {lock_row}")
+        self.comparisons = adapt("SELECT until FROM comparisons WHERE key = %s")
         self.set_comparisons = adapt(
-            "INSERT INTO comparisons (key, by_owner, by_others) VALUES (%s, %s, %s) "
-            "ON CONFLICT (key) DO UPDATE SET by_owner = excluded.by_owner, by_others = excluded.by_others"
+            "INSERT INTO comparisons (key, until) VALUES (%s, %s) "
+            "ON CONFLICT (key) DO UPDATE SET until = excluded.until"
         )
         self.content = adapt("SELECT content FROM entries WHERE key = %s")
         self.erase_content = adapt("UPDATE entries SET content = NULL WHERE key = %s")

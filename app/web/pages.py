@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
-__all__ = ["PAGES", "PROBLEMS_PAGE", "Page", "html"]
+__all__ = ["CERTIFICATE_PAGE", "PAGES", "PROBLEMS_PAGE", "Page", "html"]
 
 _FOLDER = Path(__file__).parent
 _HEADER = ("web/shared/tokens.css", "web/shared/header.css")
@@ -81,6 +81,18 @@ PROBLEMS_PAGE = Page(
     has_script=False,
 )
 """The list of problems. It has no file: the service makes its body, and those of the pages below it."""
+
+CERTIFICATE_PAGE = Page(
+    name="certificate",
+    path="releases/key/certificate",  # the depth counts: links in it are relative
+    link="",
+    title="Certificate · Gaussian sparse histogram",
+    description="The certified privacy of one release, to read and to print.",
+    main="certificate",
+    styles=(*_TEXT, "web/certificate/certificate.css"),
+    has_script=False,
+)
+"""The certificate of a release. It has no file: the service makes its body."""
 
 
 def html(page: Page, body: str | None = None) -> str:

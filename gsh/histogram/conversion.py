@@ -1,3 +1,109 @@
-"""shim"""
-AnswerFormat = str
-def convert(*a): raise NotImplementedError
+"""Stored answers in another format: the same rows, by a function of the stored bytes alone.
+
+JSON is described in json_answers.py, and the text of cells in CSV in texts.py. A type that Parquet has no place for
+becomes the type of the values that it encodes, or else text.
+"""
+
+import io
+from collections.abc import Mapping
+from typing import IO, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gsh.histogram.arrays import Numbers
+from gsh.histogram.csv_format import CsvType
+from gsh.histogram.formats import CERTIFICATE, Format, Limits, read_table, write_table
+from gsh.histogram.json_answers import Answer, read_json, write_json
+from gsh.histogram.keys.columns import decoded, key_of, plain
+from gsh.histogram.keys.types import is_text
+from gsh.histogram.tables import Roles, rows_of
+from gsh.histogram.texts import texts_of
+
+__all__ = ["AnswerFormat", "convert"]
+
+AnswerFormat: TypeAlias = Format | Literal["json"]
+
+_ANY_SIZE = Limits(2**31 - 1, 2**63 - 1)
+
+
+def convert(
+    source: pa.Buffer,
+    stored: AnswerFormat,
+    into: AnswerFormat,
+    sink: IO[bytes],
+    roles: Roles | None = None,
+    csv_types: Mapping[str, CsvType] | None = None,
+    certificate: str | None = None,
+) -> None:
+    """Write a stored answer in another format.
+
+    A table needs the roles of its columns. ``csv_types`` are those of the key columns of a CSV table; without them they
+    are strings. ``certificate`` stands in for that of CSV, which has none.
+    """
+    if stored == into:
+        sink.write(source)
+        return
+    if stored == "json":
+        answer = read_json(source)
+    elif roles is not None:
+        answer = _read_table(source, stored, roles, csv_types or {})
+    else:
+        raise ValueError("the roles of the columns of a table must be given")
+    certificate = answer.certificate if answer.certificate is not None else certificate
+    if into == "json":
+        write_json(answer, certificate, sink)
+    else:
+        _write_table(answer, certificate, into, sink)
+
+
+def _read_table(source: pa.Buffer, stored: Format, roles: Roles, csv_types: Mapping[str, CsvType]) -> Answer:
+    numbers = (roles.count, *roles.values)
+    types: dict[str, CsvType] = {name: csv_types.get(name, "string") for name in roles.keys}
+    types |= dict.fromkeys(numbers, "string")
+    _, table = read_table(source, _ANY_SIZE, types if stored == "csv" else None)
+    stated = (table.schema.metadata or {}).get(CERTIFICATE.encode())
+    return Answer(
+        roles,
+        [table[name] for name in roles.keys],
+        [_numbers(plain(table[name])) for name in numbers],
+        None if stated is None else stated.decode(),
+    )
+
+
+def _numbers(column: pa.Array) -> Numbers:
+    """Numbers, also from CSV: written with neither a point nor an exponent, they are integers."""
+    if not pa.types.is_primitive(column.type):
+        is_whole = pc.all(pc.match_substring_regex(column, r"\A-?[0-9]+\z"), min_count=0).as_py()
+        column = column.cast(pa.int64() if is_whole else pa.float64())
+    return column.to_numpy()  # type: ignore[no-any-return]
+
+
+def _write_table(answer: Answer, certificate: str | None, into: Format, sink: IO[bytes]) -> None:
+    columns = [_storable(column) for column in answer.keys] if into == "parquet" else answer.keys
+    keys = [key_of(column, pa.field("", column.type), "") for column in columns]
+    every = np.arange(len(answer.numbers[0]), dtype=np.int32)
+    write_table(into, rows_of(answer.roles, keys, every, answer.numbers), certificate, sink)
+
+
+def _storable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in the first of its forms that Parquet has a place for. It has dictionaries of text only."""
+    kind = column.type
+    if _has_place_in_parquet(kind) and not (pa.types.is_dictionary(kind) and not is_text(kind.value_type)):
+        return column
+    values = decoded(column)
+    if pa.types.is_decimal(values.type) and values.type.bit_width < 128:
+        values = values.cast(pa.decimal128(values.type.precision, values.type.scale))
+    if _has_place_in_parquet(values.type):
+        return pa.chunked_array([values])
+    return pa.chunked_array([texts_of(values)])
+
+
+def _has_place_in_parquet(kind: pa.DataType) -> bool:
+    try:
+        pq.write_table(pa.table({"key": pa.nulls(1, kind)}), io.BytesIO())
+    except (pa.ArrowException, OSError):
+        return False
+    return True

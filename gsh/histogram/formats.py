@@ -1,5 +1,191 @@
-"""shim"""
-from gsh.histogram import tables as _t
-from gsh.histogram.tables import Format, Limits, write_table
-def read_table(source, limits, csv_types=None): return _t.read_table(source, limits)
-def format_of(source): return "parquet" if source.slice(0, min(4, source.size)).to_pybytes() == b"PAR1" else "arrow"
+"""Formats of tables: Arrow IPC streams and files, Parquet files, and CSV; read with every buffer checked, and written.
+
+Given the certificate, the bytes of a written table depend only on its rows and the types of its columns.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches
+from gsh.histogram.errors import InvalidGroups, TooManyGroups
+
+__all__ = ["CERTIFICATE", "Format", "Limits", "format_of", "read_table", "write_table"]
+
+Format = Literal["arrow", "arrow_file", "parquet", "csv"]
+"""``arrow`` is an Arrow IPC stream, and ``arrow_file`` an Arrow IPC file."""
+
+CERTIFICATE = "certificate"
+"""The name of the certificate, as JSON, in the metadata of an answer's schema. CSV has no place for it."""
+
+_FILE_MAGIC = b"ARROW1"
+_FILE_BLOCK = np.dtype([("offset", "<i8"), ("metadata", "<i4"), ("", "<i4"), ("body", "<i8")])
+_PARQUET_MAGIC = b"PAR1"
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+_BATCH = 1 << 17
+
+_Batches = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most groups of a table, and the most bytes that it may take in memory."""
+
+    groups: int
+    bytes: int
+
+
+def read_table(
+    source: pa.Buffer, limits: Limits, csv_types: Mapping[str, CsvType] | None = None
+) -> tuple[Format, pa.Table]:
+    """The format of a posted table, and the table with every buffer checked. It refers to ``source``.
+
+    A table is CSV if and only if the types of its columns are declared.
+    """
+    kind = format_of(source) if csv_types is None else "csv"
+    try:
+        if csv_types is not None:
+            return kind, _collected(*csv_batches(source, csv_types), limits)
+        if kind == "parquet":
+            return kind, _collected(*_parquet_batches(source, limits), limits)
+        return kind, _collected(*(_file_batches if kind == "arrow_file" else _stream_batches)(source), limits)
+    except MemoryError:
+        is_too_large = True
+    except (pa.ArrowException, OSError, ValueError, OverflowError):
+        is_too_large = False
+    # Outside of the handlers, whose exceptions quote cells and keep memory.
+    raise _too_large(limits) if is_too_large else InvalidGroups("/table", _MUST_BE[kind == "csv"])
+
+
+_MUST_BE = {
+    False: "must be a complete Arrow IPC stream, Arrow IPC file or Parquet file; CSV needs the types of its columns",
+    True: "must be CSV in UTF-8 (RFC 4180), with a header line and as many cells in every line",
+}
+
+
+def write_table(kind: Format, rows: pa.RecordBatchReader, certificate: str | None, sink: IO[bytes]) -> None:
+    """Write a table, with its certificate in the metadata of the schema if the format has a place for it."""
+    schema = rows.schema.with_metadata(None if certificate is None else {CERTIFICATE: certificate})
+    with _WRITERS[kind](sink, schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
+
+
+_WRITERS: dict[Format, Callable[[IO[bytes], pa.Schema], Any]] = {
+    "arrow": pa.ipc.new_stream,
+    "arrow_file": pa.ipc.new_file,
+    "parquet": pq.ParquetWriter,
+    "csv": CsvWriter,
+}
+
+
+def format_of(source: pa.Buffer) -> Format:
+    """The format of a table that is not CSV, by its first bytes."""
+    start = source.slice(0, min(6, source.size)).to_pybytes()
+    if start == _FILE_MAGIC:
+        return "arrow_file"
+    return "parquet" if start.startswith(_PARQUET_MAGIC) else "arrow"
+
+
+def _stream_batches(source: pa.Buffer) -> _Batches:
+    """The batches of a stream. It must end with the end mark: otherwise it may have been cut off."""
+    reader = pa.BufferReader(source)
+    stream = pa.ipc.open_stream(reader)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from stream
+        _check_end(source, reader.tell())
+
+    return stream.schema, batches()
+
+
+def _file_batches(source: pa.Buffer) -> _Batches:
+    """The batches of a file, by its footer: Arrow checks the footer and the mark at the end.
+
+    Before the footer must be the end mark, and before that the last batch of the footer: otherwise the file has more
+    batches than the footer, or is two files.
+    """
+    file = pa.ipc.open_file(source)
+    tail = len(_FILE_MAGIC) + 4
+    size = int.from_bytes(source.slice(source.size - tail, 4).to_pybytes(), "little")
+    before = source.size - tail - size
+    last = _end_of_blocks(source.slice(before, size).to_pybytes())
+    _check_end(source.slice(0, before), last + len(_END_OF_STREAM) if last else before)
+    return file.schema, map(file.get_batch, range(file.num_record_batches))
+
+
+def _end_of_blocks(footer: bytes) -> int:
+    """Where the last of the blocks ends that a footer lists: dictionaries and batches; 0 if it lists none.
+
+    The footer is a flatbuffer. Its table has a list of blocks in the third place and in the fourth.
+    """
+
+    def number(place: int, width: int) -> int:
+        return int.from_bytes(footer[place : place + width], "little", signed=width == 4)
+
+    table = number(0, 4)
+    places = table - number(table, 4)
+    fields = [number(places + 4 + 2 * field, 2) if 4 + 2 * field < number(places, 2) else 0 for field in (2, 3)]
+    ends = [0]
+    for field in filter(None, fields):
+        start = table + field + number(table + field, 4)
+        blocks = np.frombuffer(footer, _FILE_BLOCK, number(start, 4), start + 4)
+        ends += (blocks["offset"] + blocks["metadata"] + blocks["body"]).tolist()
+    return max(ends)
+
+
+def _check_end(stream: pa.Buffer, end: int) -> None:
+    if end != stream.size or stream.slice(stream.size - 8).to_pybytes() != _END_OF_STREAM:
+        raise pa.ArrowInvalid
+
+
+def _parquet_batches(source: pa.Buffer, limits: Limits) -> _Batches:
+    file = pq.ParquetFile(pa.BufferReader(source), page_checksum_verification=True)
+    if file.metadata.num_rows > limits.groups:
+        raise _too_many(limits)
+    return file.schema_arrow, file.iter_batches(_BATCH)
+
+
+def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Limits) -> pa.Table:
+    _check_types(schema)
+    collected, rows, size = [], 0, 0
+    for batch in batches:
+        batch.validate(full=True)  # Arrow would follow offsets and indices that point outside of their buffers
+        rows += len(batch)
+        size += batch.nbytes
+        if rows > limits.groups:
+            raise _too_many(limits)
+        if size > limits.bytes:
+            raise _too_large(limits)
+        collected.append(batch)
+    columns = pa.Table.from_batches(collected, schema).columns
+    collected.clear()
+    for place, column in enumerate(columns):  # one by one, so that at most one column takes memory twice
+        columns[place] = _joined(column)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of numbers in one piece. Other columns are joined later, according to their role."""
+    if column.num_chunks == 1 or not pa.types.is_primitive(column.type):
+        return column
+    return pa.chunked_array([column.combine_chunks()], column.type)
+
+
+def _check_types(schema: pa.Schema) -> None:
+    try:
+        list(schema.types)
+    except KeyError:  # a type of Arrow that pyarrow does not have
+        raise InvalidGroups("/table", "must have columns of types that pyarrow knows") from None
+
+
+def _too_many(limits: Limits) -> TooManyGroups:
+    return TooManyGroups("/table", f"must have at most {limits.groups} groups")
+
+
+def _too_large(limits: Limits) -> TooManyGroups:
+    return TooManyGroups("/table", f"must take at most {limits.bytes} bytes")

@@ -16,30 +16,55 @@ _MOST_INTEGER = 2.0**62
 
 def checked_counts(column: pa.Array, pointer: str) -> Integers:
     """The true numbers of users."""
-    if not pa.types.is_integer(column.type):
-        raise InvalidGroups(pointer, "must be of an integer type")
+    if not _is_whole(column.type):
+        raise InvalidGroups(pointer, "must be of an integer type, or a decimal type of scale 0")
     _refuse_missing(column, pointer)
     least, most = _extremes(column)
     if least < 0 or most > MOST_COUNT:
         raise InvalidGroups(pointer, "must be integers from 0 to 2^53")
-    return column.cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+    return _as_integers(column).to_numpy()  # type: ignore[no-any-return]
 
 
 def checked_values(column: pa.Array, grid: float, pointer: str) -> Doubles:
-    """The true values of a column as doubles. An integer that is not a double is refused, not rounded."""
-    if pa.types.is_integer(column.type):
+    """The true values of a column as doubles. What is not a double is refused, not rounded.
+
+    So decimals of a scale above 0 are refused altogether: nearly none of them are doubles.
+    """
+    if not _is_whole(column.type) and not pa.types.is_floating(column.type):
+        raise InvalidGroups(
+            pointer,
+            "must be of an integer type, a floating-point type, or a decimal type of scale 0; cast other decimals to "
+            "doubles, or multiply them by a power of ten",
+        )
+    _refuse_missing(column, pointer)
+    if _is_whole(column.type):
         least, most = _extremes(column)
         if least < -MOST_COUNT or most > MOST_COUNT:
-            raise InvalidGroups(pointer, "must be between -2^53 and 2^53 if they are integers")
-    elif not pa.types.is_floating(column.type):
-        raise InvalidGroups(pointer, "must be of an integer or floating-point type")
-    _refuse_missing(column, pointer)
+            raise InvalidGroups(pointer, "must be between -2^53 and 2^53 if they are whole")
+        column = _as_integers(column)
     doubles: Doubles = column.cast(pa.float64()).to_numpy()
     if not np.isfinite(doubles).all():
         raise InvalidGroups(pointer, "must be finite")
     if grid == 1 and np.abs(doubles).max(initial=0) > _MOST_INTEGER:
         raise InvalidGroups(pointer, "must be between -2^62 and 2^62 if the noise is on a grid of 1")
     return doubles
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    """Integers, also as SUM gives them in some engines: decimals of scale 0."""
+    return bool(pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0))
+
+
+def _as_integers(column: pa.Array) -> pa.Array:
+    """Whole numbers that are at most 2⁵³."""
+    return _comparable(column).cast(pa.int64())
+
+
+def _comparable(column: pa.Array) -> pa.Array:
+    """Arrow neither compares decimals of 32 and 64 bits nor casts them to integers."""
+    kind = column.type
+    is_small = pa.types.is_decimal(kind) and kind.bit_width < 128
+    return column.cast(pa.decimal128(kind.precision, 0)) if is_small else column
 
 
 def _refuse_missing(column: pa.Array, pointer: str) -> None:
@@ -49,5 +74,5 @@ def _refuse_missing(column: pa.Array, pointer: str) -> None:
 
 def _extremes(column: pa.Array) -> tuple[int, int]:
     """The least and the largest of some integers; zero if there are none."""
-    extremes = pc.min_max(column).as_py()
-    return extremes["min"] or 0, extremes["max"] or 0
+    extremes = pc.min_max(_comparable(column)).as_py()
+    return int(extremes["min"] or 0), int(extremes["max"] or 0)

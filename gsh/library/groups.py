@@ -6,7 +6,7 @@ Nothing in a result depends on a dropped group: neither the order, nor the types
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
@@ -26,7 +26,7 @@ from gsh.library.parameters import Mechanism, core_of
 
 __all__ = ["ArrowTable", "GroupKey", "Groups", "Numbers", "release"]
 
-GroupKey: TypeAlias = str | float | tuple[str | float, ...]
+GroupKey: TypeAlias = str | float | tuple[str | float | None, ...] | None
 Numbers: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
 
 _MOST_GROUPS = 2**31 - 1
@@ -150,7 +150,10 @@ def _release_arrow(
 ) -> pa.Table:
     if not hasattr(table, "__arrow_c_stream__"):
         raise InvalidGroups("table", f"must have the Arrow stream interface: {type(table).__name__} does not have it")
-    arrow = _without_unnamed_index(pa.table(table))
+    try:
+        arrow = _without_unnamed_index(pa.table(table))
+    except pa.ArrowException:
+        raise InvalidGroups("table", "must have columns of types that pyarrow knows") from None
     if len(arrow) > _MOST_GROUPS:
         raise TooManyGroups("table", "must have fewer than 2^31 groups")
     if not isinstance(count_column, str):
@@ -183,7 +186,7 @@ def _refuse_given(**arguments: object) -> None:
 
 
 def _keys(keys: Any) -> Sequence[Any]:
-    """Group keys as lists of Python's own strings and numbers."""
+    """Group keys as lists of Python's own strings, numbers and None."""
     if isinstance(keys, np.ndarray):
         # Numpy turns dates into plain integers, and the key would lose its meaning.
         if keys.ndim == 0 or keys.dtype.kind not in _KEY_KINDS:
@@ -193,7 +196,7 @@ def _keys(keys: Any) -> Sequence[Any]:
         keys = getattr(keys, to_list, lambda keys=keys: keys)()
     if isinstance(keys, str | bytes | bytearray | memoryview) or not isinstance(keys, Sequence):
         raise InvalidGroups("keys", "must be a list or an array")
-    if set(map(type, keys)) <= {str, int, float}:
+    if set(map(type, keys)) <= {str, int, float, NoneType}:
         return keys
     return [[_scalar(part) for part in key] if isinstance(key, tuple | list) else _scalar(key) for key in keys]
 

@@ -17,7 +17,7 @@ SENSITIVITIES: dict[str, Json] = {
     "l2": {"kind": "l2", "bound": 1.5},
     "vectors": {"kind": "vectors", "vectors": [[1, 0], [1, 1], [0, 0]]},
 }
-COLUMNS = {"names": ["likes", "<i>seconds</i>"], "covariance": [[400, 10], [10, 9e6]]}
+COLUMNS = {"names": ["likes", "<u>seconds</u>"], "covariance": [[400, 10], [10, 9e6]]}
 AGGREGATES: dict[str, Json] = {
     **{kind: {**COLUMNS, "sensitivity": sensitivity} for kind, sensitivity in SENSITIVITIES.items()},
     "mu_0": {"mu_0": 0.07},

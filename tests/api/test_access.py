@@ -40,6 +40,13 @@ PROTECTED = [
     ("POST", "/budgets/web/charges"),
     ("GET", "/budgets/web/charges"),
     ("GET", "/budgets/web/verify"),
+    ("GET", "/releases"),
+    ("POST", "/releases"),
+    ("POST", "/releases/verify"),
+    ("GET", "/releases/weekly"),
+    ("GET", "/releases/weekly/certificate"),
+    ("GET", "/releases/weekly/answer"),
+    ("POST", "/releases/weekly/commit"),
 ]
 OPEN = [("POST", path) for path in ("/account/exact", "/account/add-deltas", "/calibrate", "/compare")]
 
@@ -92,7 +99,7 @@ def test_after_the_first_access_key_releases_and_budgets_need_one(guarded: Guard
 @pytest.mark.parametrize("scope", SCOPES)
 def test_each_scope_allows_only_its_own_operations(guarded: Guarded, method: str, path: str, scope: str) -> None:
     key = guarded.make_key(scope)
-    for_admins = method in {"PUT", "GET"} or path.endswith("/preview")
+    for_admins = (method in {"PUT", "GET"} and not path.endswith("/answer")) or path.endswith(("/preview", "/verify"))
     opens = {"account": False, "admin": for_admins, "release": method != "PUT"}[scope]
 
     status = guarded.ask(method, path, key, {}).status_code
@@ -103,7 +110,7 @@ def test_each_scope_allows_only_its_own_operations(guarded: Guarded, method: str
 def test_every_documented_operation_that_may_refuse_is_tried_here(guarded: Guarded) -> None:
     document = guarded.get("/openapi.json").json()
     declared = {
-        (method.upper(), path.replace("{id}", "web"))
+        (method.upper(), path.replace("{id}", "web").replace("{key}", "weekly"))
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
         if "401" in operation["responses"]
@@ -627,23 +634,39 @@ def test_other_addresses_are_refused_at_start_until_a_key_exists(tmp_path: Path)
         assert httpx.get(service.url.replace("0.0.0.0", "127.0.0.1") + "/budgets").status_code == 200
 
 
-def test_guesses_at_the_request_of_another_client_are_slowed_down(guarded: Guarded) -> None:
-    """The same request gets the stored answer, another 409: with the idempotency key, a client could try counts."""
+def test_guesses_at_a_paid_request_are_slowed_down_and_those_of_another_client_are_not_compared(
+    guarded: Guarded,
+) -> None:
+    """Whether two requests are the same tells the posted counts to a client that tries them all."""
     owner, guesser = guarded.make_key("release"), guarded.make_key("release")
     key = {"idempotency-key": "weekly-46"}
     first = guarded.ask("POST", "/release", owner, PAID, **key)
     assert first.status_code == 200
 
-    for count in range(5):
-        guess = PAID | {"groups": {"keys": ["a"], "counts": [count]}}
+    guesses = [PAID | {"groups": {"keys": ["a"], "counts": [count]}} for count in range(6)]
+    for guess in [*guesses, PAID]:  # wrong or right, nothing is compared
         problem_errors(guarded.ask("POST", "/release", guesser, guess, **key), 422, "key-reused")
-
-    for body in (PAID | {"groups": {"keys": ["a"], "counts": [10]}}, PAID):  # wrong or right, nothing is compared
-        refused = guarded.ask("POST", "/release", guesser, body, **key)
+    for guess in guesses[:5]:
+        problem_errors(guarded.ask("POST", "/release", owner, guess, **key), 422, "key-reused")
+    for guess in (guesses[5], PAID):
+        refused = guarded.ask("POST", "/release", owner, guess, **key)
         assert refused.status_code == 429
         assert 1 <= int(refused.headers["retry-after"]) <= 60
-    assert guarded.ask("POST", "/release", owner, PAID, **key).content == first.content
     assert 'gsh_access_refusals_total{reason="reuse"} 2.0' in guarded.get("/metrics").text
+    assert guarded.ask("GET", "/releases/weekly-46/answer", guesser).content == first.content
+
+
+def test_a_rotated_access_key_is_the_same_client(guarded: Guarded) -> None:
+    owner = guarded.make_key("release")
+    first = guarded.ask("POST", "/release", owner, PAID, **{"idempotency-key": "weekly-46"})
+    made = guarded.change(lambda ledger: ledger.keys.rotate(owner.split("_")[1], AT, "2099-01-01T00:00:00Z"))
+    assert made is not None
+    rotated, _ = made
+
+    again = guarded.ask("POST", "/release", rotated, PAID, **{"idempotency-key": "weekly-46"})
+
+    assert again.content == first.content
+    assert again.headers["idempotency-replayed"] == "true"
 
 
 def test_keys_that_the_service_did_not_seal_are_not_accepted_but_logged_and_counted(
@@ -686,14 +709,12 @@ def test_an_access_key_is_still_needed_after_all_are_deleted_from_the_database(g
     problem_errors(guarded.ask("GET", "/budgets", None), 401, "key-required")
 
 
-def test_idempotency_keys_are_shown_to_admins_alone(guarded: Guarded) -> None:
+def test_a_history_names_releases_and_shows_no_keyed_hash(guarded: Guarded) -> None:
     release, admin = guarded.make_key("release"), guarded.make_key("admin")
     guarded.ask("POST", "/budgets/web/charges", release, {"mechanism": CASE_STUDY}, **{"idempotency-key": "job-7"})
 
-    def details(key: str) -> Json:
-        found: Json = guarded.ask("GET", "/budgets/web/charges", key).json()["entries"][0]["details"]
-        return found
-
-    assert "job-7" not in json.dumps(details(release))
-    assert details(admin)["idempotency_key"] == "job-7"
-    assert "request" not in details(admin)
+    for key in (release, admin):
+        details: Json = guarded.ask("GET", "/budgets/web/charges", key).json()["entries"][0]["details"]
+        assert details["idempotency_key"] == "job-7"
+        assert details["by"] == {"id": release.split("_")[1], "note": "weekly job"}
+        assert not {"request", "content_hash", "client"} & details.keys()

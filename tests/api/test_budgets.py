@@ -32,7 +32,8 @@ class Bank(Client):
         assert self.put("web", LIMIT).status_code == 200
 
     def put(self, name: str, limit: Json) -> httpx.Response:
-        return self.request("PUT", f"/budgets/{name}", json=limit)
+        """With a reason, which a change needs."""
+        return self.request("PUT", f"/budgets/{name}", json={"reason": "a test"} | limit)
 
     def charge(self, key: str, mechanism: Json = CASE_STUDY, name: str = "web") -> httpx.Response:
         headers = {"idempotency-key": key}
@@ -221,6 +222,9 @@ def test_changes_of_the_limit_are_recorded_and_hold_at_once(bank: Bank) -> None:
     cost = cost_of(URLS)
     assert history[2]["details"] == LIMIT | {
         "delta": 1e-6,
+        "privacy_unit": "user",
+        "period": None,
+        "reason": "a test",
         "proportion": {"mu_squared": cost.mu_squared, "hazard": cost.hazard},
     }
     assert history[0]["details"]["release"] == CASE_STUDY | {"mu_0": 0.0}
@@ -293,13 +297,17 @@ def test_a_history_has_a_schema_for_each_kind_of_entry(bank: Bank) -> None:
 
     plain, charged, created = bank.get("/budgets/web/charges").json()["entries"]
 
-    assert created["details"] == LIMIT
+    assert created["details"] == LIMIT | {"privacy_unit": "user", "period": None, "reason": "a test"}
     cost = cost_of(URLS)
     assert charged["details"] == {
         "release": CASE_STUDY | {"mu_0": 0.0},
         "mu_squared": cost.mu_squared,
         "hazard": cost.hazard,
         "idempotency_key": "a",
+        "state": "charged",
+        "description": "",
+        "labels": [],
+        **{name: charged["details"][name] for name in ("release_id", "certificate_sha256", "provenance_sha256")},
         "answer": charged["details"]["answer"],
         "media_type": "application/json",
         "size": charged["details"]["size"],
@@ -345,7 +353,7 @@ def test_an_entry_that_cannot_be_read_is_a_problem_of_the_ledger(bank: Bank, pay
     [
         ("s = s / 2", "mu_squared"),
         ("d = d / 2", "hazard"),
-        ("key = 'c'", "idempotency key"),
+        ("request = 'c'", "hash of the request"),
         ("media_type = 'text/html'", "media type of the answer"),
     ],
 )
@@ -400,12 +408,13 @@ def test_an_invalid_limit_is_refused(bank: Bank, change: Json, pointer: str) -> 
     assert pointer in problem_errors(bank.put("web", LIMIT | change), 422, "invalid-request")
 
 
-@pytest.mark.parametrize("key", [None, "", "a" * 256, "a b", "ä"])
+@pytest.mark.parametrize("key", [None, "", "a" * 256, "a b", "ä", "a/b", '"a', '"a""', "a,b", "a\t"])
 def test_a_charge_needs_a_valid_idempotency_key(bank: Bank, key: str | None) -> None:
     headers = {} if key is None else {"idempotency-key": key.encode()}
     response = bank.request("POST", "/budgets/web/charges", json={"mechanism": CASE_STUDY}, headers=headers)
 
-    assert set(problem_errors(response, 422, "invalid-request")) == {"header Idempotency-Key"}
+    expected = (400, "idempotency-key-missing") if key is None else (422, "invalid-request")
+    assert set(problem_errors(response, *expected)) == {"header Idempotency-Key"}
     assert "Idempotency-Key" in response.json()["detail"]
     assert bank.budget()["spent"]["releases"] == 0
 

@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import Mechanism
 from tests.api.certificates import RECORD, SHAPES, complete, drafted, every_certificate
 from tests.api.client import CASE_STUDY, Client, Json, problem_errors
+from tests.api.process import ROOT
 
 GROUPS = {"keys": ["a", "b"], "counts": [900, 800]}
 SMALL = {"c_u": 1, "tau": 1, "tau_star": 100, "sigma": 15}
@@ -111,7 +113,7 @@ def test_noise_without_thresholds_has_no_threshold_cost(shape: str) -> None:
                 "c_u": 3,
                 "columns": [
                     {"name": "likes", "lower": 0, "upper": 1},
-                    {"name": "<i>seconds</i>", "lower": -1, "upper": 600},
+                    {"name": "<u>seconds</u>", "lower": -1, "upper": 600},
                 ],
             },
         ),
@@ -187,6 +189,13 @@ def test_the_example_is_a_true_certificate() -> None:
     example = Certificate.model_validate_json(json.dumps(CERTIFICATE_EXAMPLE))
     assert example.model_dump(exclude=machine) == made.model_dump(exclude=machine)
     assert Mechanism(**mechanism) == case_study.CASE_STUDY
+
+
+def test_the_document_explains_every_field() -> None:
+    document = (ROOT / "docs" / "certificate.md").read_text()
+    explained = re.findall(r"(?m)^\| (`.*?`) \|", document.partition("## Fields")[2])
+
+    assert [name for each in explained for name in re.findall(r"`(\w+)`", each)] == list(CERTIFICATE_EXAMPLE)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def texts(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-@settings(derandomize=True, deadline=None)
+@settings(max_examples=50, derandomize=True, deadline=None)
 @given(st.dictionaries(KEYS, VALUES, min_size=1))
 def test_a_yaml_reader_reads_what_was_written(value: Json) -> None:
     assert yaml.safe_load(to_yaml(value)) == value

@@ -81,7 +81,7 @@ class Guarded:
     def let_time_pass(self, seconds: float) -> None:
         """Set the recorded times back, which has the same effect as waiting."""
         with closing(connections_of(self._place)) as connections, connections.transaction() as execute:
-            execute(f"UPDATE comparisons SET by_owner = by_owner - {seconds}, by_others = by_others - {seconds}")
+            execute(f"UPDATE comparisons SET until = until - {seconds}")
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -103,39 +103,37 @@ def told(answers: list[httpx.Response]) -> Counter[tuple[int, str]]:
     return Counter(zip((answer.status_code for answer in answers), kinds, strict=True))
 
 
-def test_of_300_simultaneous_guesses_at_most_ten_are_compared_and_the_owner_is_answered_soon(guarded: Guarded) -> None:
-    """Half of them are by the client that paid, half by another. No guess has the true count."""
+def test_of_300_simultaneous_guesses_at_most_five_are_compared_and_the_owner_is_answered_soon(guarded: Guarded) -> None:
+    """No guess has the true count."""
     first = guarded.release(guarded.owner, "altered")
-    keys = (guarded.owner, guarded.stranger)
-    guesses = [(keys[number % 2], body(TRUE_COUNT + 1 + number)) for number in range(300)]
+    guesses = [(guarded.owner, body(TRUE_COUNT + 1 + number)) for number in range(300)]
 
     answers, again = guarded.at_once("/release", "altered", guesses)
 
     counts = told(answers)
     assert set(counts) == {(422, "key-reused"), (429, "too-many-attempts")}
-    assert 1 <= counts[422, "key-reused"] <= 10 + 2 * again
+    assert 1 <= counts[422, "key-reused"] <= 5 + again
     waits = [int(answer.headers["retry-after"]) for answer in answers if answer.status_code == 429]
     assert max(waits) <= LONGEST_WAIT
     guarded.let_time_pass(LONGEST_WAIT)
     assert guarded.release(guarded.owner, "altered") == first
 
 
-def test_300_guesses_of_another_client_do_not_block_the_owner(guarded: Guarded) -> None:
-    """One of the guesses is right. It is answered only if it is among the first few."""
+def test_300_guesses_of_another_client_are_not_compared_and_do_not_block_the_owner(guarded: Guarded) -> None:
+    """One of the guesses is right."""
     first = guarded.release(guarded.owner, "guessed")
     guesses = [(guarded.stranger, body(TRUE_COUNT - 150 + number)) for number in range(300)]
 
-    answers, again = guarded.at_once("/release", "guessed", guesses)
+    answers, _ = guarded.at_once("/release", "guessed", guesses)
 
-    counts = told(answers)
-    assert set(counts) <= {(200, ""), (422, "key-reused"), (429, "too-many-attempts")}
-    assert counts[422, "key-reused"] <= 5 + again
+    assert set(told(answers)) == {(422, "key-reused")}
+    assert len({answer.json()["detail"] for answer in answers}) == 1
     assert guarded.release(guarded.owner, "guessed") == first
 
 
 def test_guesses_at_a_charge_are_counted_too(guarded: Guarded) -> None:
     guarded.release(guarded.owner, "charged")
-    guesses = [(guarded.stranger, {"mechanism": CASE_STUDY | {"sigma": 2000 + number}}) for number in range(60)]
+    guesses = [(guarded.owner, {"mechanism": CASE_STUDY | {"sigma": 2000 + number}}) for number in range(60)]
 
     answers, again = guarded.at_once("/budgets/web/charges", "charged", guesses)
 

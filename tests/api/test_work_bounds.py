@@ -107,7 +107,8 @@ def test_a_long_body_is_answered_as_a_short_one_is() -> None:
         short = json.dumps(body).encode()
         answers = [client.post(path, content) for content in (short, short + b" " * 20_000)]
         assert answers[0].status_code == answers[1].status_code
-        assert answers[0].json() == answers[1].json()
+        told, again = (answer.json() | {"request_id": ""} for answer in answers)
+        assert told == again
 
 
 def test_a_hundred_thousand_errors_are_found_by_a_worker() -> None:

@@ -44,7 +44,7 @@ def test_order_spacing_and_the_spelling_of_numbers_do_not_matter() -> None:
     assert digest('{"keys": [["a", 1.0], ["b", 2]], "counts": [3, 4], "values": {}}') == expected
 
 
-@pytest.mark.parametrize("keys", [[0, 1, 2], [0, 0.5, 7], [0, "a"], [[0], ["a", 1]], [2**70, 0]], ids=str)
+@pytest.mark.parametrize("keys", [[0, 1, 2], [0, 0.5, 7], [0, "a"], [[0], ["a", 1]], [2**70, 0], [0, None]], ids=str)
 def test_a_whole_number_has_one_spelling(keys: list[Any]) -> None:
     """Whether all keys are integers or not."""
 
@@ -60,6 +60,7 @@ def test_keys_that_look_alike_are_different() -> None:
     several: list[list[Any]] = [
         *([], ["a"], [["a"]], [["a", "b"]], ["ab"], ["1"], [1], [[1]], [1.5], [["1", 1]], [[1, "1"]], ["a", "b"]),
         *(["a", 1], [["a"], 1], [["a"], "1"], ['["a"]'], [["a"], ["b"]], [["a"], ["b", "c"]], [["a", "b"], ["c"]]),
+        *([None], [[None]], [["a", None]], [[None, "a"]], ["a", None], ["null"], [1, None], [["a"], None]),
         *([2**63], [2**63 - 1], [float(2**63 + 2**12)]),
     ]
 
@@ -76,7 +77,7 @@ def test_numbers_and_the_names_of_their_columns_are_part_of_the_content() -> Non
     assert len(others | {expected}) == 4
 
 
-SCALARS = st.text("ab", max_size=2) | st.integers(-2, 2) | st.sampled_from([0.5, 1.0, 2.0**60, 2.0**70])
+SCALARS = st.none() | st.text("ab", max_size=2) | st.integers(-2, 2) | st.sampled_from([0.5, 1.0, 2.0**60, 2.0**70])
 KEYS = st.lists(SCALARS | st.lists(SCALARS, min_size=1, max_size=2), max_size=6)
 
 

@@ -1,4 +1,4 @@
-"""Group keys in JSON: sorted as documented, equal numbers are the same group key, and invalid ones are refused."""
+"""Group keys in JSON: sorted as documented, null last, equal numbers are the same group key, and others refused."""
 
 import itertools
 import json
@@ -35,7 +35,8 @@ ASCENDING: list[Any] = [
         1e300,
     ),
     *("", "0", "A", "a", "a\x00", "aa", "é", "\U0001f600"),
-    *([0], [0, 0], [0, "a"], [0.5], [1, 2, 3], [1, "a"], [""], ["", 0], ["a"], ["a", "FR"], ["a", "US"], ["b", 1]),
+    *([0], [0, 0], [0, "a"], [0, None], [0.5], [1, 2, 3], [1, "a"], [""], ["", 0], ["a"], ["a", "FR"], ["a", "US"]),
+    *(["a", None], ["b", 1], [None], [None, 0], [None, None], None),
 ]
 
 
@@ -56,7 +57,11 @@ def test_any_two_keys_are_in_that_order(first: int, second: int) -> None:
 
 @pytest.mark.parametrize(
     "keys",
-    [["a", "a"], [1, 1], [1, 1.0], [0.0, -0.0], [["a", 1], ["a", 1.0]], [["a"], ["b"], ["a"]], [2**53, 2.0**53, "x"]],
+    [
+        *(["a", "a"], [1, 1], [1, 1.0], [0.0, -0.0], [["a", 1], ["a", 1.0]], [["a"], ["b"], ["a"]]),
+        *([2**53, 2.0**53, "x"], [None, None], ["a", None, None], [None, 1, None], [["a", None], ["a", None]]),
+        [None, "a", 1, None],
+    ],
     ids=str,
 )
 def test_the_same_key_twice_is_refused(keys: list[Any]) -> None:
@@ -72,7 +77,7 @@ def test_similar_group_keys_are_different(keys: list[Any]) -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        *(None, True, {}, [], [None], [True], [["a"]], ["a"] * 101),
+        *(True, {}, [], [True], [["a"]], [[None]], [None] * 101, ["a"] * 101),
         *(float("nan"), float("inf"), [1.0, float("nan")]),
     ],
     ids=lambda key: str(key)[:20],
@@ -83,12 +88,19 @@ def test_an_invalid_group_key_is_refused_among_valid_ones(key: Any, others: list
         order_of([key, *others])
 
 
-SCALARS = st.text(st.sampled_from("ab"), max_size=2) | st.integers(-2, 2) | st.sampled_from([0.5, -0.5, 1.0, 2.0**60])
+SCALARS = (
+    st.none()
+    | st.text(st.sampled_from("ab"), max_size=2)
+    | st.integers(-2, 2)
+    | st.sampled_from([0.5, -0.5, 1.0, 2.0**60])
+)
 
 
 def python_key(key: Any) -> tuple[Any, ...]:
     if isinstance(key, list):
         return (1, [python_key(part) for part in key])
+    if key is None:
+        return (2,)
     return (0, (1, 0, key) if isinstance(key, str) else (0, key, ""))
 
 

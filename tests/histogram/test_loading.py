@@ -7,7 +7,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-ABOUT_ARROW = tuple(f"gsh.histogram.{name}" for name in ("content", "groups", "keys.", "numbers", "tables"))
+ABOUT_ARROW = tuple(
+    f"gsh.histogram.{name}"
+    for name in (
+        "content",
+        "conversion",
+        "csv_format",
+        "formats",
+        "groups",
+        "json_answers",
+        "keys.",
+        "numbers",
+        "tables",
+        "texts",
+    )
+)
 ABOUT_SCIPY = "gsh.accounting.theorem"
 
 

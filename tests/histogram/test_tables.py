@@ -1,4 +1,4 @@
-"""Arrow IPC streams and Parquet files: types and kept rows survive, and damaged files are refused."""
+"""Arrow IPC streams and files, and Parquet files: types and kept rows survive, and damaged ones are refused."""
 
 import io
 import json
@@ -21,7 +21,7 @@ from gsh.histogram.noise import Noise
 from gsh.histogram.tables import Limits, Roles, read_table, release_table, write_table
 from tests.histogram.recorded import Recorded
 from tests.histogram.test_keys import ASCENDING
-from tests.histogram.uploads import FORMATS, as_bytes, as_parquet, as_stream, from_bytes
+from tests.histogram.uploads import TYPED_FORMATS, as_bytes, as_file, as_parquet, as_stream, from_bytes
 
 AMPLE = Limits(10**6, 10**9)
 NOISE = Noise(Mechanism(3, 1, 100.0, 5.0))
@@ -76,7 +76,7 @@ COLUMNS = {
 @pytest.mark.parametrize("batch_rows", [None, 1], ids=["one batch", "many batches"])
 @pytest.mark.parametrize(("name", "key"), COLUMNS.items(), ids=COLUMNS)
 def test_the_type_of_a_key_survives_and_rows_are_sorted(name: str, key: pa.Array, batch_rows: int | None) -> None:
-    for kind in FORMATS if name not in NOT_IN_PARQUET else FORMATS[:1]:
+    for kind in TYPED_FORMATS if name not in NOT_IN_PARQUET else TYPED_FORMATS[:2]:
         answer = from_bytes(released(as_bytes(kind, counted(key), batch_rows)))
 
         answer.validate(full=True)
@@ -86,7 +86,7 @@ def test_the_type_of_a_key_survives_and_rows_are_sorted(name: str, key: pa.Array
         assert str(answer["key"].to_pylist()) == str(expected)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
 def test_numbers_are_integers_on_a_grid_of_integers_and_doubles_otherwise(kind: str) -> None:
     columns = Aggregates(("fine", "coarse"), ((4.0, 1.0), (1.0, 2.0**40)), Box((0.0, 0.0), (1.0, 1.0)))
     noise = Noise(Mechanism(3, 1, 1e8, 1.5 * 2**20, aggregates=columns))
@@ -104,7 +104,7 @@ def test_numbers_are_integers_on_a_grid_of_integers_and_doubles_otherwise(kind: 
     assert answer["key"].to_pylist() == ["a", "b"]
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
 def test_the_only_metadata_is_the_certificate(kind: str) -> None:
     """pandas writes the number of rows into the metadata."""
     noted = pa.schema([pa.field("key", pa.string(), metadata={"s3cret": "1"}), ("count", pa.int64())], {"s3cret": "2"})
@@ -117,7 +117,7 @@ def test_the_only_metadata_is_the_certificate(kind: str) -> None:
     assert from_bytes(answer).schema.metadata == {b"certificate": b'{"release": "certified"}'}
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
 @pytest.mark.parametrize("key_type", [pa.string(), pa.dictionary(pa.int32(), pa.string()), pa.string_view()], ids=str)
 def test_no_byte_of_a_dropped_key_is_in_the_answer(kind: str, key_type: pa.DataType) -> None:
     keys = [f"dropped-{number}" if number % 2 else f"kept-{number}" for number in range(300)]
@@ -153,7 +153,7 @@ def test_streams_may_be_compressed_and_in_batches(compression: str | None) -> No
     assert from_bytes(whole).equals(from_bytes(pieces))
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
 def test_a_long_answer_comes_in_batches_that_share_a_dictionary(kind: str) -> None:
     length = 150_000
     words = pa.array([f"word-{number % 500}" for number in range(length)]).dictionary_encode()
@@ -195,7 +195,7 @@ def test_a_dictionary_keeps_its_values_and_is_never_ordered() -> None:
         assert answer_type(pa.field("key", posted), "/key_columns/0") == pa.dictionary(pa.int32(), pa.large_string())
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
 def test_key_columns_are_nullable_in_the_answer(kind: str) -> None:
     """Whether a posted key is null can depend on dropped groups."""
     schema = pa.schema([pa.field("key", pa.string(), nullable=False), ("count", pa.int64())])
@@ -351,7 +351,7 @@ def test_pages_whose_checksum_is_wrong_are_refused() -> None:
     assert refused(content.replace(b"aaaa", b"aaab")).pointer == "/table"
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
 def test_a_table_without_rows_is_a_release_of_nothing(kind: str) -> None:
     answer = from_bytes(released(as_bytes(kind, counted(pa.array([], pa.string())))))
 
@@ -359,7 +359,7 @@ def test_a_table_without_rows_is_a_release_of_nothing(kind: str) -> None:
     assert answer.schema.names == ["key", "count"]
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
 def test_a_table_cut_off_anywhere_is_refused(kind: str) -> None:
     """Also just before the end mark, after all batches."""
     content = as_bytes(kind, counted(pa.array(["a", "b", "c"])), 1)
@@ -368,11 +368,24 @@ def test_a_table_cut_off_anywhere_is_refused(kind: str) -> None:
         assert refused(content[:length]).pointer == "/table"
 
 
-def test_bytes_after_the_end_of_a_stream_are_refused() -> None:
-    content = as_stream(counted(pa.array(["a"])))
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
+def test_bytes_after_the_end_are_refused(kind: str) -> None:
+    content = as_bytes(kind, counted(pa.array(["a"])))
+    if kind == "parquet":  # its end is found from the back
+        content, more = content[:-8], content[-8:]
+        assert refused(content + b"more" + more).pointer == "/table"
+        return
 
     assert refused(content + b"more").pointer == "/table"
     assert refused(content + content).pointer == "/table"
+
+
+def test_a_file_whose_footer_leaves_batches_out_is_refused() -> None:
+    """Such a file would mean one table as a stream and another one as a file."""
+    short, long = (as_file(counted(pa.array(keys)), 1) for keys in (["a"], ["a", "b"]))
+    footers = [int.from_bytes(content[-10:-6], "little") + 10 for content in (short, long)]
+
+    assert refused(long[: -footers[1]] + short[-footers[0] :]).pointer == "/table"
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"ARROW1\0\0", b"{}", b"\xff" * 64, b"\0" * 64], ids=repr)
@@ -403,7 +416,7 @@ print(sorted(outcomes))
 """
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
 def test_a_damaged_table_is_refused_or_read_but_never_crashes_the_process(kind: str) -> None:
     """Invalid offsets could crash the process, so the test runs in a separate one."""
     found = subprocess.run(
@@ -439,7 +452,7 @@ TWO = {"key": ["a", "b"], "count": [1, 2]}
 def test_an_error_points_to_its_field_in_the_request(
     columns: dict[str, Any], keys: tuple[str, ...], values: tuple[str, ...], pointer: str
 ) -> None:
-    for kind in FORMATS:
+    for kind in TYPED_FORMATS:
         assert refused(as_bytes(kind, pa.table(columns)), keys, values).pointer == pointer
 
 
@@ -449,7 +462,7 @@ def test_two_columns_with_the_same_name_are_refused() -> None:
     assert refused(as_stream(twice)).pointer == "/key_columns/0"
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
 def test_nothing_is_drawn_for_a_table_that_is_refused(kind: str) -> None:
     entropy = Recorded("refused")
     _, table = read_table(pa.py_buffer(as_bytes(kind, pa.table({"key": ["a", "a"], "count": [1, 2]}))), AMPLE)
@@ -460,7 +473,7 @@ def test_nothing_is_drawn_for_a_table_that_is_refused(kind: str) -> None:
     assert entropy.given == []
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", TYPED_FORMATS)
 def test_more_groups_or_bytes_than_allowed_are_too_many(kind: str) -> None:
     content = pa.py_buffer(as_bytes(kind, counted(pa.array(np.arange(1000))), 100))
 

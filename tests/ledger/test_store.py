@@ -181,6 +181,7 @@ TAMPERING = {
     "another unit": "UPDATE budgets SET privacy_unit = 'household'",
     "another period": "UPDATE budgets SET period = 'week'",
     "another certificate": "UPDATE releases SET certificate = 'x' WHERE key = 'b'",
+    "another layout": "UPDATE releases SET layout = 'x' WHERE key = 'b'",
     "another plan": "UPDATE releases SET provenance = 'x' WHERE key = 'b'",
     "another description": "UPDATE releases SET description = 'x' WHERE key = 'b'",
     "another label": """UPDATE releases SET labels = '["x"]' WHERE key = 'b'""",
@@ -197,7 +198,8 @@ TAMPERING = {
 @pytest.mark.parametrize("tampering", TAMPERING)
 def test_the_chain_shows_every_change_made_in_the_database(ledger: Ledger, ledger_url: str, tampering: str) -> None:
     charge(ledger, paid(key="a"), bytes(SMALL_BYTES + 1))
-    notes = Notes("an id", "views", ("weekly",), '{"epsilon": 1}', '{"enforced_by": "caller"}', By("4f", "the job"))
+    told = {"release_id": "an id", "description": "views", "labels": ("weekly",), "by": By("4f", "the job")}
+    notes = Notes(**told, certificate="{}", provenance="[]", layout="1")
     charge(ledger, replace(paid(key="b"), content="c1", notes=notes))
     assert ledger.verify("web")[1] is None
     with ledger._connections.transaction() as execute:

@@ -125,6 +125,20 @@ def test_group_keys_of_several_parts_come_back_as_tuples() -> None:
     assert len(dict(zip(released.keys, released.counts, strict=True))) == 5
 
 
+@pytest.mark.parametrize("form", [list, pa.array, pl.Series, lambda keys: np.array(keys, object)])
+def test_none_is_a_group_key_after_all_others(form: Callable[[list[Any]], Any]) -> None:
+    mechanism = gsh.Mechanism(c_u=3, tau_star=100, sigma=1)
+
+    released = gsh.release(mechanism, keys=form([None, "b", "a"]), counts=[10_000] * 3)
+
+    assert released.keys == ("a", "b", None)
+    assert gsh.release(mechanism, keys=[("a", None), ("a", 1), None], counts=[10_000] * 3).keys == (
+        ("a", 1),
+        ("a", None),
+        None,
+    )
+
+
 def test_a_result_holds_no_memory_of_dropped_groups() -> None:
     """An array that is a view would tell how many groups there were."""
     released = gsh.release(WITH_COLUMNS, keys=KEYS, counts=COUNTS, values=VALUES)
@@ -213,8 +227,8 @@ TABLE: dict[str, Any] = {
         (GROUPS | {"keys": None}, "keys: must be a list or an array"),
         (GROUPS | {"keys": "abcde"}, "keys: must be a list or an array"),
         (GROUPS | {"keys": [*KEYS[1:], "news"]}, "keys: must be unique"),
-        (GROUPS | {"keys": [*KEYS[1:], None]}, "keys: must be strings, numbers, or lists of these"),
-        (GROUPS | {"keys": [*KEYS[1:], True]}, "keys: must be strings, numbers, or lists of these"),
+        (GROUPS | {"keys": [*KEYS[2:], None, None]}, "keys: must be unique"),
+        (GROUPS | {"keys": [*KEYS[1:], True]}, "keys: must be strings, numbers, null, or lists of these"),
         (GROUPS | {"keys": np.arange(5).astype("M8[ns]")}, "keys: must be an array of strings or numbers"),
         (GROUPS | {"keys": [np.datetime64(n, "ns") for n in range(5)]}, "keys: must be strings, numbers"),
         (GROUPS | {"keys": [float("nan"), 1, 2, 3, 4]}, "keys: must be finite if they are numbers"),
@@ -236,6 +250,10 @@ TABLE: dict[str, Any] = {
         (GROUPS | {"key_columns": ["key"]}, "key_columns: must be omitted"),
         (TABLE | {"counts": COUNTS}, "counts: must be omitted"),
         (TABLE | {"table": {"key": KEYS}}, "table: must have the Arrow stream interface: dict does not have it"),
+        (
+            TABLE | {"table": pl.DataFrame({"key": KEYS, "users": pl.Series(COUNTS, dtype=pl.Int128)})},
+            "table: must have columns of types that pyarrow knows",
+        ),
         (TABLE | {"count_column": None}, "count_column: must be the name of a column"),
         (TABLE | {"count_column": "people"}, "count_column: must name exactly one column"),
         (TABLE | {"key_columns": None}, "key_columns: must be a list or an array of strings, not None"),

@@ -3,7 +3,7 @@
 from app.api.schemas.bounds import BoundsOut
 from app.api.schemas.certificate import Certificate
 
-__all__ = ["change_of", "digits", "enforced", "unit_of"]
+__all__ = ["change_of", "digits", "enforced", "enforcer", "unit_of"]
 
 _NORMS = {"l1": "the sum of the absolute changes", "l2": "the Euclidean norm of the changes"}
 _ENFORCERS = {
@@ -35,7 +35,12 @@ def digits(number: float) -> str:
     return repr(number).removesuffix(".0")
 
 
+def enforcer(bounds: BoundsOut) -> str:
+    """What enforced the bounds."""
+    return _ENFORCERS[bounds.enforced_by]
+
+
 def enforced(bounds: BoundsOut) -> str:
     """What enforced the bounds, with the digest of its plan."""
     plan = "" if bounds.plan_digest is None else f" with the digest {bounds.plan_digest}"
-    return f"{_ENFORCERS[bounds.enforced_by]}{plan}"
+    return f"{enforcer(bounds)}{plan}"

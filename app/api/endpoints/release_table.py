@@ -233,8 +233,7 @@ def _facts_of_content(content: bytes) -> ReleaseFacts:
 
 
 def _facts_of(body: TableRequest) -> ReleaseFacts:
-    layout = layout_of(body.key_columns, body.count_column, body.csv_types)
-    notes = replace(body.notes(), layout=layout)
+    notes = replace(body.notes(), layout=layout_of(body))
     return ReleaseFacts(body.budget, body.mechanism.to_domain().bare, notes, body.dry_run)
 
 

@@ -11,13 +11,12 @@ from app.api.accept import preferred
 from app.api.answer_formats import MEDIA_TYPES, answer_as
 from app.api.auth import access_of, needs
 from app.api.budget_route import READ_PROBLEMS, posted_release
-from app.api.certificates.page import certificate_page
+from app.api.certificates.page import PAGE_HEADERS, certificate_page
 from app.api.certificates.registry import registry_yaml
 from app.api.dependencies import services_of
 from app.api.idempotency import KEY_HEADER, REPLAYED, REPLAYED_HEADER, idempotency_key
 from app.api.json_route import DeclaredRoute, Encoded, JsonRoute
 from app.api.meaning import meaning_of
-from app.api.page_headers import page_headers
 from app.api.problems import (
     ACCESS_PROBLEMS,
     ANSWER_PROBLEMS,
@@ -151,8 +150,7 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
         raise HTTPException(406)
     headers = {"Vary": "Accept"}
     if media_type == _HTML:
-        policy = page_headers(script_src="'self'", style_src="'self'", img_src="'self'")
-        return Response(certificate_page(certificate), media_type=_HTML, headers=headers | dict(policy))
+        return Response(certificate_page(certificate), media_type=_HTML, headers=headers | PAGE_HEADERS)
     content = registry_yaml(certificate) if media_type == _YAML else certificate.model_dump_json()
     return Response(content, media_type=media_type, headers=headers)
 

@@ -19,11 +19,13 @@ from app.api.problems.documents import (
 from app.api.problems.errors import (
     ContentTooLarge,
     InvalidBody,
+    InvalidEncoding,
     InvalidHeader,
     InvalidMultipart,
     InvalidQuery,
     NoCertificate,
     NotAdmitted,
+    UnsupportedEncoding,
 )
 from app.api.problems.handlers import install
 from app.api.problems.kinds import CONNECTION_KINDS, KINDS
@@ -43,6 +45,7 @@ __all__ = [
     "BudgetProblem",
     "ContentTooLarge",
     "InvalidBody",
+    "InvalidEncoding",
     "InvalidHeader",
     "InvalidMultipart",
     "InvalidQuery",
@@ -51,6 +54,7 @@ __all__ = [
     "Problem",
     "ProblemError",
     "ReusedProblem",
+    "UnsupportedEncoding",
     "install",
     "problem_response",
 ]

@@ -12,11 +12,13 @@ __all__ = [
     "ContentTooLarge",
     "Fault",
     "InvalidBody",
+    "InvalidEncoding",
     "InvalidHeader",
     "InvalidMultipart",
     "InvalidQuery",
     "NoCertificate",
     "NotAdmitted",
+    "UnsupportedEncoding",
 ]
 
 MOST_FAULTS = 50
@@ -71,6 +73,24 @@ class InvalidQuery(Exception):
 
 class InvalidMultipart(Exception):
     """A body that claims to be a form but cannot be read as one, or not to its end."""
+
+
+class InvalidEncoding(Exception):
+    """A compressed body that is damaged, ends too early, or has something after its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults = [
+            Fault("pointer", "", "must be complete data of its Content-Encoding; zstd's window is at most 8 MiB")
+        ]
+
+
+class UnsupportedEncoding(Exception):
+    """A body with a content coding that is not read, or with several."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults = [Fault("header", "Content-Encoding", "must be gzip, zstd or identity, and only one of them")]
 
 
 class ContentTooLarge(Exception):

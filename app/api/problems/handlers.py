@@ -31,6 +31,8 @@ Exception                          500 internal-error
 ├── InvalidQuery                   422 invalid-request
 ├── RequestValidationError         422 invalid-request
 ├── InvalidMultipart               400 invalid-multipart
+├── InvalidEncoding                400 invalid-encoding
+├── UnsupportedEncoding            415 unsupported-media-type
 ├── ContentTooLarge                413 content-too-large
 ├── NotAdmitted                    401 key-required, 403 not-allowed, 429 too-many-attempts
 └── HTTPException                  its own status
@@ -49,11 +51,13 @@ from app.api.problems.errors import (
     ContentTooLarge,
     Fault,
     InvalidBody,
+    InvalidEncoding,
     InvalidHeader,
     InvalidMultipart,
     InvalidQuery,
     NoCertificate,
     NotAdmitted,
+    UnsupportedEncoding,
 )
 from app.api.problems.kinds import Kind
 from app.api.schemas.costs import CostOut, LimitOut
@@ -106,6 +110,8 @@ _TABLE: Mapping[type[Exception], Kind] = {
     InvalidQuery: kinds.INVALID_REQUEST,
     RequestValidationError: kinds.INVALID_REQUEST,
     InvalidMultipart: kinds.INVALID_MULTIPART,
+    InvalidEncoding: kinds.INVALID_ENCODING,
+    UnsupportedEncoding: kinds.UNSUPPORTED_MEDIA_TYPE,
     ContentTooLarge: kinds.CONTENT_TOO_LARGE,
 }
 _NOT_LOCAL = {
@@ -114,6 +120,10 @@ _NOT_LOCAL = {
     "origin": "the Origin header names another host than the Host header",
 }
 
+_MISSING: Mapping[type[Exception], Fault] = {
+    MissingIdempotencyKey: Fault("header", "Idempotency-Key", "is required with a budget: a name for this release"),
+    ReasonMissing: Fault("pointer", "/reason", "is required to change a budget: say why"),
+}
 _OTHER_PROPORTION = (
     "must have the proportion of mu_squared to hazard that the budget was divided by before its first charge: omit it; "
     "another division needs another budget, for releases about other users"
@@ -151,6 +161,8 @@ def _answer(_request: Request, error: Exception) -> Response:
         case LedgerUnavailable():
             logger.warning("the ledger is unavailable: %s", error)  # the reason is for the log alone
     headers = {"Retry-After": "1"} if kind.status == 503 else None
+    if isinstance(error, UnsupportedEncoding):
+        headers = {"Accept-Encoding": "gzip, zstd, identity"}
     return problem_response(kind.status, kind, _faults(error), headers, count)
 
 
@@ -158,10 +170,10 @@ def _faults(error: Exception) -> Sequence[Fault]:
     match error:
         case InvalidBody() | InvalidHeader() | InvalidQuery() | ContentTooLarge():
             return error.faults
-        case MissingIdempotencyKey():
-            return [Fault("header", "Idempotency-Key", "is required with a budget: a name for this release")]
-        case ReasonMissing():
-            return [Fault("pointer", "/reason", "is required to change a budget: say why")]
+        case InvalidEncoding() | UnsupportedEncoding():
+            return error.faults
+        case MissingIdempotencyKey() | ReasonMissing():
+            return [_MISSING[type(error)]]
         case RequestValidationError():
             return [Fault(*fault) for fault in parameter_faults(error.errors())]
         case AccountingError() | ReleaseError() | InvalidRequest() | LimitExceeded() | DivisionSettled():

@@ -42,6 +42,17 @@ INVALID_MULTIPART = Kind(
     "The body ended too early, or its parts are not separated by the boundary that Content-Type names.",
     "Let an HTTP library build the form: one part named request with JSON, and one part named table with the file.",
 )
+INVALID_ENCODING = Kind(
+    "invalid-encoding",
+    400,
+    "Invalid encoding",
+    "The body is not complete data of its Content-Encoding.",
+    "The header Content-Encoding says that the body is compressed, but the body is damaged, ends too early, or has "
+    "something after its end. Or it is zstd with a window of more than 8 MiB. Nothing was computed and nothing was "
+    "charged.",
+    "Send the compressed data to its end, or send the body uncompressed and without the header. For zstd, use a level "
+    "up to 19, and no long-distance window.",
+)
 INVALID_HTTP = Kind(
     "invalid-http",
     400,
@@ -211,8 +222,10 @@ UNSUPPORTED_MEDIA_TYPE = Kind(
     415,
     "Unsupported media type",
     "The body must be JSON, or multipart/form-data for a table.",
-    "The header Content-Type is missing, or names a media type that this operation does not read.",
-    "Send “Content-Type: application/json”. For POST /release/table send multipart/form-data.",
+    "The header Content-Type is missing, or names a media type that this operation does not read. Or the header "
+    "Content-Encoding names a coding that the service does not read.",
+    "Send “Content-Type: application/json”. For POST /release/table send multipart/form-data. Compress with gzip or "
+    "zstd, or not at all.",
 )
 INVALID_REQUEST = Kind(
     "invalid-request",
@@ -299,6 +312,7 @@ DEADLINE_PASSED = Kind(
 KINDS = (
     INVALID_JSON,
     INVALID_MULTIPART,
+    INVALID_ENCODING,
     INVALID_HTTP,
     KEY_MISSING,
     KEY_REQUIRED,

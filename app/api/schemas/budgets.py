@@ -14,10 +14,11 @@ from app.api.schemas.costs import (
     RemainingOut,
     SpentOut,
 )
+from app.api.schemas.ledger_record import Period
 from app.api.schemas.mechanism import AnyMechanismIn
 from app.api.schemas.scalars import Delta, Epsilon
 from app.api.schemas.strict import Strict
-from app.ledger.state import Budget, Period
+from app.ledger.state import Budget
 from gsh.accounting.composition import Part
 
 __all__ = ["PUT_EXAMPLES", "BudgetIn", "BudgetOut", "BudgetSummary", "BudgetsOut"]

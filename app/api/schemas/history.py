@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter
 
 from app.api.schemas.case_study import CASE_STUDY, WHOLE
+from app.api.schemas.ledger_record import ReleaseState
 from app.api.schemas.strict import OrAbsent, Strict
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.releases import ReleaseState
 from app.ledger.state import UNREADABLE, Budget, Entry, HistoryFault
 
 __all__ = ["ByOut", "HistoryOut", "VerificationOut"]

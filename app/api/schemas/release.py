@@ -26,7 +26,7 @@ __all__ = [
 
 CsvType = Literal["string", "int64", "float64", "boolean", "date", "timestamp", "decimal"]
 
-_PART = {"anyOf": [{"type": "string"}, {"type": "number"}]}
+_PART = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}
 _GROUP_KEY = {"anyOf": [*_PART["anyOf"], {"type": "array", "items": _PART, "minItems": 1, "maxItems": 100}]}
 _GROUP_KEYS = WithJsonSchema({"type": "array", "items": _GROUP_KEY})
 _EXAMPLE_KEYS = [["a.org", "US"], ["b.org", "FR"]]
@@ -62,7 +62,7 @@ class GroupsIn(Strict):
     # The types of group keys are checked when they become columns. A union would take longer than all the rest.
     keys: Annotated[list[Any], _GROUP_KEYS] = Field(
         title="Keys",
-        description="What identifies each group: a string, a number or a list of these; unique.",
+        description="What identifies each group: a string, a number, null or a list of these; unique.",
         examples=[_EXAMPLE_KEYS],
     )
     counts: list[Annotated[int, Field(ge=0, le=MOST_COUNT)]] = Field(

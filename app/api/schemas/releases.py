@@ -9,9 +9,10 @@ from app.api.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate, Record
 from app.api.schemas.certified import AnyCertified, ProvenanceIn
 from app.api.schemas.described import Described
 from app.api.schemas.history import ByOut
+from app.api.schemas.ledger_record import ReleaseState
 from app.api.schemas.scalars import BudgetName, Digest
 from app.api.schemas.strict import OrAbsent, Strict
-from app.ledger.releases import RecordedRelease, ReleaseState
+from app.ledger.releases import RecordedRelease
 
 __all__ = [
     "COMMIT_EXAMPLES",

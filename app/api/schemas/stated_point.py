@@ -22,6 +22,7 @@ class StatedPoint(NamedTuple):
 
 
 def stated_point(asked: AnyCertified, mechanism: Release) -> StatedPoint:
+    """δ at the asked ε, or the smallest ε at the asked δ, or neither; every number is rounded up."""
     if isinstance(mechanism, PlainGaussian):
         return _plain_point(asked, mechanism)
     if asked.delta is None:

@@ -13,7 +13,7 @@ from gsh.histogram.keys.canonical import canonical, with_dictionary, with_runs
 from gsh.histogram.keys.order import comparable, ranked
 from gsh.histogram.keys.types import answer_type, is_text, is_unicode
 
-__all__ = ["Key", "batches", "key_of", "plain"]
+__all__ = ["Key", "batches", "decoded", "key_of", "plain"]
 
 _MOST_ROWS = 1 << 17
 _MOST_BYTES = 1 << 28
@@ -81,6 +81,13 @@ def key_of(column: pa.ChunkedArray, field: pa.Field, pointer: str) -> Key:
     if is_text(kind.value_type) and (pc.sum(pc.binary_length(distinct)).as_py() or 0) > _MOST_ENTRY_BYTES:
         raise InvalidGroups(pointer, f"must have at most {_MOST_ENTRY_BYTES} bytes of distinct values in a dictionary")
     return Key(kind, ranks.take(indices), distinct)
+
+
+def decoded(column: pa.ChunkedArray) -> pa.Array:
+    """The values that a column of an answer encodes, in one piece and in a type from which rows can be taken."""
+    key = key_of(column, pa.field("", column.type), "")
+    _, values, places = key.content(np.arange(len(column), dtype=np.int32))
+    return values if key.entries is None else values.take(places)
 
 
 def plain(column: pa.ChunkedArray) -> pa.Array:

@@ -1,13 +1,14 @@
-"""Group keys in JSON, as comparable columns. A key is a string, a number, or a list of these; kinds may be mixed.
+"""Group keys in JSON, as comparable columns. A key is a string, a number, null, or a list of these; kinds may be mixed.
 
-Numbers come before strings, and strings before lists. Lists are compared part by part, and a prefix of a list comes
-before the list. 1 and 1.0 are the same number, as in JSON.
+Numbers come before strings, strings before lists, and null after all of them, as in tables. Lists are compared part by
+part, and a prefix of a list comes before the list. 1 and 1.0 are the same number, as in JSON.
 """
 
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ MIXED = "mixed"
 """The layout of keys that have no columns of their own."""
 
 _MOST_PARTS = 100
-_RANK_OF_TYPE = {int: 0, float: 0, str: 1}
+_RANK_OF_TYPE = {int: 0, float: 0, str: 1, NoneType: 3}
 _RANK_OF_LISTS = 2
 
 
@@ -62,14 +63,16 @@ def _parts(keys: Sequence[Any]) -> list[Sequence[Any]]:
 
 
 def _column(part: Sequence[Any]) -> pa.Array | None:
-    """The column of a part that is all strings or all 64-bit integers, else None."""
-    kinds = set(map(type, part))
+    """The column of a part that is all strings or all 64-bit integers, but for nulls; else None."""
+    kinds = set(map(type, part)) - {NoneType}
     if float in kinds and kinds <= {int, float}:
         part = list(map(normalised, part))
-        kinds = set(map(type, part))
+        kinds = set(map(type, part)) - {NoneType}
+    if not kinds <= {str} and not kinds <= {int}:
+        return None
     try:
-        return pa.array(part, {str: pa.large_string(), int: pa.int64()}[kinds.pop()]) if len(kinds) == 1 else None
-    except (KeyError, OverflowError, UnicodeEncodeError):
+        return pa.array(part, pa.large_string() if str in kinds else pa.int64())
+    except (OverflowError, UnicodeEncodeError):
         return None
 
 
@@ -95,12 +98,12 @@ def _comparable(key: Any, pointer: str) -> tuple[int, Any]:
 def _comparable_scalar(value: Any, pointer: str) -> tuple[int, Any]:
     rank = _RANK_OF_TYPE.get(type(value))
     if rank is None:
-        raise InvalidGroups(pointer, "must be strings, numbers, or lists of these")
+        raise InvalidGroups(pointer, "must be strings, numbers, null, or lists of these")
     if type(value) is float and not math.isfinite(value):
         raise InvalidGroups(pointer, "must be finite if they are numbers")
     if type(value) is str and not _is_unicode(value):
         raise InvalidGroups(pointer, "must be valid Unicode if they are strings")
-    return rank, value
+    return rank, 0 if value is None else value
 
 
 def _is_unicode(text: str) -> bool:

@@ -1,0 +1,135 @@
+"""Answers as JSON, in the shape of POST /release: read into columns, and written from them.
+
+A group key is a scalar, or a list if there are several key columns. Integers and finite floating-point numbers are
+numbers, Booleans are Booleans, nulls are null, and all else is text (texts.py).
+
+Read into columns, each part of the keys is a column:
+
+    keys                                       key columns
+    scalars                                    key
+    lists of one length                        key_1, key_2, …
+    lists of different lengths, or mixed       key
+
+A column is of strings, of int64 or of float64 if all its values are. Otherwise it holds each value as JSON text, and a
+null as null. If a column of values has the name of a key column, the names of the key columns begin with _.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from gsh.histogram.arrays import Numbers
+from gsh.histogram.keys.columns import decoded
+from gsh.histogram.keys.json_keys import normalised
+from gsh.histogram.tables import Roles
+from gsh.histogram.texts import texts_of
+
+__all__ = ["Answer", "read_json", "write_json"]
+
+_ROWS = 1 << 16
+_MOST_DOUBLE = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer: its key columns, its counts and values, and its certificate as JSON, if it has one."""
+
+    roles: Roles
+    keys: Sequence[pa.ChunkedArray]
+    numbers: Sequence[Numbers]
+    certificate: str | None
+
+
+def read_json(source: pa.Buffer) -> Answer:
+    """An answer of POST /release as columns."""
+    answer = json.loads(source.to_pybytes())
+    keys, values = answer["groups"]["keys"], answer["groups"]["values"]
+    lengths = {len(key) if isinstance(key, list) else 0 for key in keys}
+    is_of_lists = len(lengths) == 1 and lengths != {0}
+    parts = list(zip(*keys, strict=True)) if is_of_lists else [keys]
+    names = [f"key_{place}" for place in range(1, len(parts) + 1)] if is_of_lists else ["key"]
+    while {*values, "count"} & {*names}:
+        names = [f"_{name}" for name in names]
+    return Answer(
+        Roles(tuple(names), "count", tuple(values)),
+        [pa.chunked_array([_key_column(part)]) for part in parts],
+        [_number_column(column) for column in (answer["groups"]["counts"], *values.values())],
+        _json(answer["certificate"]),
+    )
+
+
+def write_json(answer: Answer, certificate: str | None, sink: IO[bytes]) -> None:
+    """An answer as JSON, in one form."""
+    parts = [_json_ready(column) for column in answer.keys]
+    keys = (_keys([part.slice(start, _ROWS) for part in parts]) for start in range(0, len(parts[0]), _ROWS))
+    sink.write(b'{"groups":{"keys":')
+    _write_list(keys, sink)
+    counts, *values = answer.numbers
+    sink.write(b',"counts":')
+    _write_list(_pieces(counts), sink)
+    sink.write(b',"values":{')
+    for place, (name, column) in enumerate(zip(answer.roles.values, values, strict=True)):
+        sink.write(f"{',' if place else ''}{_json(name)}:".encode())
+        _write_list(_pieces(column), sink)
+    sink.write(f'}}}},"certificate":{"null" if certificate is None else certificate}}}'.encode())
+
+
+def _number_column(numbers: Sequence[float]) -> Numbers:
+    is_whole = all(isinstance(number, int) for number in numbers)
+    return np.array(numbers, np.int64) if is_whole else np.array(numbers, np.float64)
+
+
+def _key_column(part: Sequence[Any]) -> pa.Array:
+    kinds = {type(item) for item in part if item is not None}
+    if kinds <= {str}:
+        return pa.array(part, pa.string())
+    integers = [item for item in part if type(item) is int]
+    if kinds == {int} and all(-(2**63) <= item < 2**63 for item in integers):
+        return pa.array(part, pa.int64())
+    if kinds <= {int, float} and all(abs(item) <= _MOST_DOUBLE for item in integers):
+        return pa.array(part, pa.float64())
+    return pa.array([None if item is None else _json(item) for item in part], pa.string())
+
+
+def _json_ready(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers and Booleans as they are, and all else as text."""
+    if column.type == pa.bool8():
+        return column.cast(pa.bool_())
+    values = pa.chunked_array([decoded(column)])
+    if pa.types.is_floating(values.type):
+        return values.cast(pa.float64())
+    if pa.types.is_integer(values.type) or pa.types.is_boolean(values.type):
+        return values
+    return pa.chunked_array([texts_of(chunk) for chunk in column.chunks], pa.large_string())
+
+
+def _keys(parts: Sequence[pa.ChunkedArray]) -> list[Any]:
+    columns = [_finite(part) if pa.types.is_floating(part.type) else part.to_pylist() for part in parts]
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def _finite(numbers: pa.ChunkedArray) -> list[Any]:
+    """Floating-point numbers, 1.0 as 1. One that JSON does not have is its text."""
+    return [
+        normalised(number) if number is None or math.isfinite(number) else str(number) for number in numbers.to_pylist()
+    ]
+
+
+def _pieces(column: Numbers) -> Iterable[list[Any]]:
+    return (column[start : start + _ROWS].tolist() for start in range(0, len(column), _ROWS))
+
+
+def _write_list(pieces: Iterable[list[Any]], sink: IO[bytes]) -> None:
+    sink.write(b"[")
+    for place, piece in enumerate(pieces):
+        sink.write(f"{',' if place else ''}{_json(piece)[1:-1]}".encode())
+    sink.write(b"]")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
