@@ -1,6 +1,7 @@
 """The examples do what they say: a job that is killed anywhere and restarted publishes one table, charged once."""
 
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -222,6 +223,20 @@ def test_one_user_changes_the_table_by_no_more_than_the_mechanism_says(user: int
     assert len(changes) == weekly_job.MECHANISM["c_u"]
     assert {users for users, _ in changes} == {1}
     assert all(0 <= seconds <= 600 for _, seconds in changes)
+
+
+def test_the_query_of_the_threat_model_bounds_what_a_user_adds() -> None:
+    page = (ROOT / "docs" / "threat-model.md").read_text()
+    (query,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    with duckdb.connect() as database:
+        database.sql(f"SELECT *, seconds > 300 AS shared FROM ({weekly_job.MADE_UP})").create_view("views")
+        per_user = "SELECT COUNT(DISTINCT (url, country)) AS groups FROM views GROUP BY user_id"
+
+        for c_u in (51914, 2):
+            released = database.sql(query.replace("51914", str(c_u)))
+            assert released.columns == ["url", "country", "count", "shared", "seconds"]
+            allowed = database.sql(f"SELECT SUM(LEAST(groups, {c_u})) FROM ({per_user})")
+            assert released.sum("count").fetchall() == allowed.fetchall()
 
 
 def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from app.api.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
+from benchmarks import weekly
 from gsh.histogram import quantiles
 from tests.api.process import PATIENCE, Service
 from tests.documents import (
@@ -164,6 +165,19 @@ def test_the_table_of_metrics_lists_the_exposed_metrics(service: Service) -> Non
 def test_the_picture_of_the_imports_matches_the_code() -> None:
     """``python -m tests.documents`` draws it again."""
     assert FIGURE.read_text() == drawn()
+
+
+def test_the_numbers_about_weekly_tables_are_those_of_the_command() -> None:
+    """``python -m benchmarks.weekly`` prints them."""
+    budgets, composition = ((ROOT / "docs" / name).read_text() for name in ("budgets.md", "math/composition.md"))
+    promises, weeks, corner = weekly.report().split("\n\n")
+
+    for rows in (promises, weeks):
+        assert rows.replace("| --- | --- | --- |", "|---|---|---|") in budgets
+    ((two, allowed_for_two), (three, allowed_for_three)) = re.findall(r"\| (\S+) at ε = \d \| (\S+) \|", corner)
+    assert float(two) > float(allowed_for_two)
+    assert float(three) < float(allowed_for_three)
+    assert f"δ(2) = {two.replace('e-06', '').replace('e-6', '')} · 10⁻⁶, rounded up" in composition
 
 
 def test_the_errors_in_the_note_on_noise_match_the_table_in_use() -> None:
