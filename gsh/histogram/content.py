@@ -68,8 +68,11 @@ def number_columns(
 
 def digest_of(columns: Sequence[Column], *further: bytes) -> bytes:
     """The digest of some columns of equal length, and of ``further`` facts about them."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # Arrow and the hash work without the interpreter's lock
-        digests = list(pool.map(Column.digest, columns))
+    if len(columns[0].places) <= _ROWS:
+        digests = list(map(Column.digest, columns))
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # Arrow and the hash work without the interpreter's lock
+            digests = list(pool.map(Column.digest, columns))
     facts = [_VERSION, str(len(columns[0].places)).encode(), *further]
     for column, (name, content) in zip(columns, digests, strict=True):
         facts += (column.role.encode(), column.name.encode("utf-8", "surrogatepass"), name.encode(), content)

@@ -21,6 +21,8 @@ from gsh.pointers import pointer_part
 
 __all__ = ["CheckedGroups", "check_groups", "release_groups"]
 
+_KEYS_AT_ONCE = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedGroups:
@@ -44,10 +46,11 @@ class CheckedGroups:
         return digest_of([*parts, *numbers], layout)
 
     def _digest_of_texts(self) -> bytes:
-        """Of the keys as JSON in the form of an answer, a line each."""
+        """Of the keys as JSON in the form of an answer, in lists of a length that is part of the digest."""
         texts = hashlib.sha256()
-        for row in self.order:
-            texts.update(json.dumps(normalised(self.keys[row])).encode() + b"\n")
+        for start in range(0, len(self.order), _KEYS_AT_ONCE):
+            rows = self.order[start : start + _KEYS_AT_ONCE].tolist()
+            texts.update(json.dumps([normalised(self.keys[row]) for row in rows]).encode())
         return texts.digest()
 
     def release(self, entropy: Entropy) -> ReleasedGroups:

@@ -38,8 +38,8 @@ class Client:
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         return self.together(lambda http: http.request(method, path, **options))
 
-    def get(self, path: str) -> httpx.Response:
-        return self.request("GET", path)
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("GET", path, **options)
 
     def post(self, path: str, body: Json | bytes) -> httpx.Response:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -1,12 +1,16 @@
 """The service with workers forked from a parent that has loaded everything, so a killed worker is replaced at once.
 
-``python -m tests.api.prefork PORT WORKERS``. It serves like ``python -m app``, whose workers take a second to start.
+``python -m tests.api.prefork PORT WORKERS`` starts a service for each line of its input, once the one before is killed,
+and prints its process when it listens. It serves like ``python -m app``, which takes a second to start, as its workers
+do.
 """
 
+import errno
 import gc
 import os
 import socket
 import sys
+from typing import NoReturn
 
 import pyarrow as pa
 import uvicorn
@@ -29,16 +33,27 @@ def serve(listener: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def main() -> None:
-    port, workers = map(int, sys.argv[1:])
-    quantiles.table()
-    pa.array([""])  # loads pandas, if it is there
-    gc.collect()
-    gc.freeze()  # so a worker has little to collect when it starts
+def listen(port: int) -> socket.socket:
+    """As soon as the last worker of a killed service is gone, which still listens until then."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
-    listener.listen(128)
+    while True:
+        try:
+            listener.bind(("127.0.0.1", port))
+            listener.listen(128)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            return listener
+
+
+def supervise(port: int, workers: int) -> NoReturn:
+    """In a service: keep so many workers, until it is killed."""
+    os.setsid()
+    listener = listen(port)
+    sys.stdout.write(f"{os.getpid()}\n")
+    sys.stdout.flush()
     running: set[int] = set()
     while True:
         while len(running) < workers:
@@ -49,6 +64,19 @@ def main() -> None:
             running.add(child)
         ended, _ = os.wait()
         running.discard(ended)
+
+
+def main() -> None:
+    port, workers = map(int, sys.argv[1:])
+    quantiles.table()
+    pa.array([""])  # loads pandas, if it is there
+    gc.collect()
+    gc.freeze()  # so a worker has little to collect when it starts
+    for _ in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            supervise(port, workers)
+        os.waitpid(child, 0)
 
 
 if __name__ == "__main__":

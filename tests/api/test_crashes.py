@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-import httpx
 import psycopg
 import pytest
 
@@ -86,27 +85,34 @@ class Rebooted:
             probe.bind(("127.0.0.1", 0))
             self._port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self._port}"
-        self._command = [sys.executable, "-m", "tests.api.prefork", str(self._port), str(workers)]
-        self._settings = environment(ledger=place, ledger_secret=SECRET)
+        self._loaded = subprocess.Popen(
+            [sys.executable, "-m", "tests.api.prefork", str(self._port), str(workers)],
+            cwd=ROOT,
+            env=environment(ledger=place, ledger_secret=SECRET),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.start()
 
     def start(self) -> None:
-        self._process = subprocess.Popen(
-            self._command, cwd=ROOT, env=self._settings, stdout=subprocess.DEVNULL, start_new_session=True
-        )
-
-    def is_up(self) -> bool:
-        with suppress(httpx.HTTPError):
-            return httpx.get(f"{self.url}/healthz", timeout=PATIENCE).status_code == 200
-        return False
+        """Until it listens."""
+        assert self._loaded.stdin
+        assert self._loaded.stdout
+        self._loaded.stdin.write("\n")
+        self._loaded.stdin.flush()
+        self._process = int(self._loaded.stdout.readline())
 
     def kill(self) -> None:
         """The whole service, parent, workers and all, at once."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(PATIENCE)
+        os.killpg(self._process, signal.SIGKILL)
+
+    def end(self) -> None:
+        self.kill()
+        self._loaded.communicate(timeout=PATIENCE)
 
     def workers(self) -> list[int]:
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text()
+        children = Path(f"/proc/{self._process}/task/{self._process}/children").read_text()
         return [int(child) for child in children.split()]
 
 
@@ -115,14 +121,12 @@ def rebooted(ledger_url: str) -> Iterator[Rebooted]:
     make_budget(ledger_url)
     service = Rebooted(ledger_url, workers=2)
     yield service
-    service.kill()
+    service.end()
 
 
 def test_killed_at_random_moments_nothing_is_lost_doubled_or_seen_unpaid(rebooted: Rebooted, ledger_url: str) -> None:
     """A hundred kill -9, of single workers and of the whole service, while clients release and retry."""
     lots, notebook = random.Random(5), Notebook()
-    while not rebooted.is_up():  # each try waits for an answer, or for a connection to be refused
-        pass
     swarm = Swarm(rebooted.url, 6, notebook)
     kills = whole = 0
     while kills < KILLS:

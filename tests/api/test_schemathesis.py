@@ -5,6 +5,10 @@ from collections.abc import Callable
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
+from schemathesis.checks import load_all_checks
+from schemathesis.generation.feedback import FeedbackSources
+from schemathesis.pytest._test_builder import build_operation_test
+from schemathesis.python._constants.orchestrator import make_constants_value_source
 from starlette.types import Receive, Scope, Send
 
 from app.main import create_app
@@ -27,19 +31,34 @@ async def service(scope: Scope, receive: Receive, send: Send) -> None:
     await APP(scope | {"client": ("127.0.0.1", 1234), "headers": headers}, receive, send)
 
 
+load_all_checks()
 schema = schemathesis.openapi.from_asgi("/openapi.json", service, config=CONFIG)
 
 
-def promises_of(name: str) -> Callable[..., None]:
-    """For one operation: schemathesis would give all of them one name, and then none can be run by itself."""
+def promises_of(name: str) -> Callable[[], None]:
+    """The test of one operation.
 
-    @schema.include(operation_id=name).parametrize()
+    It makes up its requests when it runs. With ``parametrize`` of schemathesis every process would make up the requests
+    of all operations when it collects the tests, which takes seconds.
+    """
+
     @settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     def keeps_its_promises_whatever_is_sent(case: schemathesis.Case) -> None:
         assert case.operation.definition.raw["operationId"] == name
         case.call_and_validate()
 
-    return keeps_its_promises_whatever_is_sent
+    def run() -> None:
+        own = schema.include(operation_id=name)
+        (found,) = own.get_all_operations()
+        build_operation_test(
+            config=own.config,
+            operation=found.ok(),
+            test_func=keeps_its_promises_whatever_is_sent,
+            given_kwargs={},
+            feedback=FeedbackSources(constants_value_source=make_constants_value_source(own)),
+        )()
+
+    return run
 
 
 for each in schema.get_all_operations():

@@ -96,3 +96,16 @@ def test_the_same_digest_if_and_only_if_the_same_groups(first: list[Any], second
         digests.append(digest(f'{{"keys": [{",".join(keys)}], "counts": {[posted[key] for key in keys]}}}'))
 
     assert (digests[0] == digests[1]) == (groups[0] == groups[1])
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (["a", None], "fa7a099d6a4a3f9ec23311d6d999dc66a9ee9a94234f60f24fca4f4333dd08bb"),
+        (["a", 1], "d98e8420af2176e5312c086593cc464513a202e3958748744877567beb446e3a"),
+    ],
+    ids=str,
+)
+def test_the_digest_is_known(keys: list[Any], expected: str) -> None:
+    """A service compares it with digests that an earlier version has stored."""
+    assert digest_of_keys(keys).hex() == expected

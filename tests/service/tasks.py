@@ -20,10 +20,10 @@ __all__ = [
 ]
 
 
-def in_two_steps(content: bytes) -> Generator[int, None, tuple[int, bytes]]:
-    """Yields its process id, then returns its process id and the content."""
-    yield os.getpid()
-    return os.getpid(), content
+def in_two_steps(content: bytes) -> Generator[int, str, tuple[int, bytes, str]]:
+    """Yields its process id, then returns its process id, the content and the decision."""
+    decision = yield os.getpid()
+    return os.getpid(), content, decision
 
 
 def failing_at(step: int) -> Generator[int, None, int]:

@@ -22,7 +22,7 @@ def test_one_worker_does_both_steps(make_pool: MakePool) -> None:
         pool = make_pool()
         steps = pool.begin(in_two_steps, content)
         first = await steps.facts()
-        assert await steps.finish() == (first, content)
+        assert await steps.finish("go") == (first, content, "go")
         await steps.stop()
         assert await pool.run(pid) == first
 
@@ -62,7 +62,7 @@ def test_cancelled_in_its_last_step_it_is_killed(make_pool: MakePool, tmp_path: 
         await first.begins()
         await first.goes_on()
         worker = await steps.facts()
-        finishing = asyncio.create_task(steps.finish())
+        finishing = asyncio.create_task(steps.finish("go"))
         await last.begins()
         finishing.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -81,7 +81,7 @@ def test_a_failure_of_either_step_is_raised(make_pool: MakePool, step: int) -> N
         if step == 1:
             await steps.facts()
         with pytest.raises(Refused):
-            await (steps.finish() if step == 1 else steps.facts())
+            await (steps.finish("go") if step == 1 else steps.facts())
         await steps.stop()
 
     run(scenario)
@@ -93,7 +93,7 @@ def test_a_worker_that_dies_in_its_last_step_is_busy(make_pool: MakePool) -> Non
         steps = pool.begin(failing_at, 2)
         await steps.facts()
         with pytest.raises(Busy):
-            await steps.finish()
+            await steps.finish("go")
         await steps.stop()
         await pool.run(pid)
 
@@ -109,7 +109,7 @@ def test_a_full_queue_is_busy(make_pool: MakePool) -> None:
         with pytest.raises(Busy):
             await refused.facts()
         await refused.stop()
-        await held.finish()
+        await held.finish("go")
         await held.stop()
 
     run(scenario)
@@ -125,7 +125,7 @@ def test_a_worker_does_not_wait_long_for_a_decision(make_pool: MakePool, monkeyp
         worker = await steps.facts()
         assert await pool.run(pid) == worker
         with pytest.raises(Busy):
-            await steps.finish()
+            await steps.finish("go")
         await steps.stop()
 
     run(scenario)
@@ -149,7 +149,7 @@ def test_on_the_event_loop_it_is_the_same(finishes: bool) -> None:
         steps = StepsHere(in_two_steps(b"x"))
         first = await steps.facts()
         if finishes:
-            assert await steps.finish() == (first, b"x")
+            assert await steps.finish("go") == (first, b"x", "go")
         await steps.stop()
 
     run(scenario)
