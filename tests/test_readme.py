@@ -53,13 +53,13 @@ def said(service: Service) -> dict[str, list[Any]]:
 def test_each_curl_command_gives_the_answer_shown(said: dict[str, list[Any]], document: str, place: int) -> None:
     """To the last digit, except for random numbers."""
     transcript = TRANSCRIPTS[document][place]
-    assert transcript.headers["Content-Type"] == "application/json"
+    assert not transcript.has_body or transcript.headers["Content-Type"] == "application/json"
 
     assert matches(transcript.shown, said[document][place])
 
 
 def test_a_comparison_with_an_answer_finds_every_difference() -> None:
-    shown = Transcript("", "", "", '{"head": "a", "counts": [61000, 48000], "mechanism": {"tau": 1, …}}').shown
+    shown = Transcript("", '{"head": "a", "counts": [61000, 48000], "mechanism": {"tau": 1, …}}').shown
     answer = {"head": "b", "counts": [61001.5, 48212.5], "mechanism": {"tau": 1, "sigma": 2.0}}
 
     assert matches(shown, answer)
@@ -89,7 +89,10 @@ def test_the_tour_has_every_endpoint_with_a_body() -> None:
     paths = create_app(Settings()).openapi()["paths"]
     with_body = {path for path, item in paths.items() if item.keys() & {"post", "put"}}
 
-    shown = {each.path.replace("/budgets/web", "/budgets/{id}") for each in TRANSCRIPTS[TOUR.name]}
+    names = {"/budgets/web": "/budgets/{id}", "/releases/spark-46": "/releases/{key}"}
+    shown = {each.path for each in TRANSCRIPTS[TOUR.name] if each.has_body}
+    for name, parameter in names.items():
+        shown = {path.replace(name, parameter) for path in shown}
     assert shown | {"/release/table"} == with_body
 
 
