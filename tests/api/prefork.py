@@ -1,8 +1,8 @@
 """The service with workers forked from a parent that has loaded everything, so a killed worker is replaced at once.
 
 ``python -m tests.api.prefork PORT WORKERS`` starts a service for each line of its input, once the one before is killed,
-and prints its process when it listens. It serves like ``python -m app``, which takes a second to start, as its workers
-do.
+prints its process when it listens, and prints ``serving`` when a worker does. It serves like ``python -m app``, which
+takes a second to start, as its workers do.
 """
 
 import errno
@@ -25,12 +25,23 @@ from gsh.histogram import quantiles
 __all__: list[str] = []
 
 
+class Worker(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        say("serving")
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def serve(listener: socket.socket) -> None:
     """In a worker: an application of its own, on the parent's socket."""
     config = uvicorn.Config(
         create_app(), http=BoundedProtocol, ws="none", loop="uvloop", access_log=False, log_config=log_config("error")
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    Worker(config).run(sockets=[listener])
 
 
 def listen(port: int) -> socket.socket:
@@ -52,8 +63,7 @@ def supervise(port: int, workers: int) -> NoReturn:
     """In a service: keep so many workers, until it is killed."""
     os.setsid()
     listener = listen(port)
-    sys.stdout.write(f"{os.getpid()}\n")
-    sys.stdout.flush()
+    say(f"process {os.getpid()}")
     running: set[int] = set()
     while True:
         while len(running) < workers:

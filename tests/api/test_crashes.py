@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 
@@ -48,35 +49,6 @@ def make_budget(place: str, fitting: int | None = None) -> None:
             ledger.put_budget("web", Limit(high, 1e-6), "", AT)
 
 
-@pytest.mark.alone
-def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: str, tmp_path: Path) -> None:
-    """Exactly the fitting number succeeds, and a repeated request gets the same answer."""
-    fitting, clients = 40, 64
-    make_budget(ledger_url, fitting)
-    notebook = Notebook()
-    with Service(temporary=tmp_path, workers="4", ledger=ledger_url, ledger_secret=SECRET) as service:
-        for _ in range(4):
-            service.wait_for_message("Application startup complete")
-        gate = threading.Barrier(clients)
-
-        def run(number: int) -> None:
-            gate.wait(PATIENCE)
-            for _ in range(2):
-                notebook.note(str(number), release(service.url, str(number)))
-
-        threads = [threading.Thread(target=run, args=(number,)) for number in range(clients)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
-        verified = service.get("/budgets/web/verify").json()
-        assert verified["intact"] is True
-
-    assert notebook.statuses == {200: 2 * fitting, 409: 2 * (clients - fitting)}
-    assert notebook.problems == {"/problems/budget-exceeded"}
-    assert check_ledger(ledger_url, notebook) == len(notebook.answers) == fitting
-
-
 class Rebooted:
     """A service on a fixed port that is killed and restarted."""
 
@@ -98,16 +70,19 @@ class Rebooted:
     def start(self) -> None:
         """Until it listens."""
         assert self._loaded.stdin
-        assert self._loaded.stdout
         self._loaded.stdin.write("\n")
         self._loaded.stdin.flush()
-        self._process = int(self._loaded.stdout.readline())
+        self._process = int(self.wait_for_line("process ").removeprefix("process "))
+
+    def wait_for_line(self, start: str) -> str:
+        assert self._loaded.stdout
+        return next(line for line in self._loaded.stdout if line.startswith(start))
 
     def kill(self) -> None:
         """The whole service, parent, workers and all, at once."""
         os.killpg(self._process, signal.SIGKILL)
 
-    def end(self) -> None:
+    def close(self) -> None:
         self.kill()
         self._loaded.communicate(timeout=PATIENCE)
 
@@ -116,12 +91,41 @@ class Rebooted:
         return [int(child) for child in children.split()]
 
 
+@pytest.mark.alone
+def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: str) -> None:
+    """Exactly the fitting number succeeds, and a repeated request gets the same answer."""
+    fitting, clients = 40, 64
+    make_budget(ledger_url, fitting)
+    notebook = Notebook()
+    with closing(Rebooted(ledger_url, workers=4)) as service:
+        for _ in range(4):
+            service.wait_for_line("serving")
+        gate = threading.Barrier(clients)
+
+        def run(number: int) -> None:
+            gate.wait(PATIENCE)
+            for _ in range(2):
+                notebook.note(str(number), release(service.url, str(number)))
+
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        verified = httpx.get(f"{service.url}/budgets/web/verify", timeout=PATIENCE).json()
+        assert verified["intact"] is True
+
+    assert notebook.statuses == {200: 2 * fitting, 409: 2 * (clients - fitting)}
+    assert notebook.problems == {"/problems/budget-exceeded"}
+    assert check_ledger(ledger_url, notebook) == len(notebook.answers) == fitting
+
+
 @pytest.fixture
 def rebooted(ledger_url: str) -> Iterator[Rebooted]:
     make_budget(ledger_url)
     service = Rebooted(ledger_url, workers=2)
     yield service
-    service.end()
+    service.close()
 
 
 def test_killed_at_random_moments_nothing_is_lost_doubled_or_seen_unpaid(rebooted: Rebooted, ledger_url: str) -> None:

@@ -17,6 +17,7 @@ from app.api.auth import PUBLIC, needs
 from app.ledger.state import Entry
 from app.main import create_app
 from app.settings import Settings
+from tests.api.certificates import complete
 from tests.api.client import CASE_STUDY, Client, Json
 from tests.api.test_access import Guarded
 from tests.api.test_budgets import SECRET
@@ -56,7 +57,10 @@ BODIES: dict[tuple[str, str], Json] = {
     ("POST", "/release"): RELEASE,
     ("POST", "/budgets/{id}/charges"): {"mechanism": CASE_STUDY},
     ("POST", "/budgets/{id}/preview"): {"mechanism": CASE_STUDY},
-    ("PUT", "/budgets/{id}"): {"epsilon": 50, "delta": 0.5},
+    ("PUT", "/budgets/{id}"): {"epsilon": 50, "delta": 0.5, "reason": "a test"},
+    ("POST", "/releases"): {"mechanism": CASE_STUDY, "budget": "web"},
+    ("POST", "/releases/{key}/commit"): {"digest": "a" * 64},
+    ("POST", "/releases/verify"): complete(CASE_STUDY).model_dump(mode="json"),
     ("POST", "/account/exact"): {"mechanism": CASE_STUDY, "epsilon": 1},
     ("POST", "/account/add-deltas"): {"mechanism": CASE_STUDY, "epsilon": 1},
     ("POST", "/calibrate"): {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6},
@@ -127,6 +131,12 @@ class Vault(Guarded):
         asyncio.run(self.app(scope, receive, send))
         return Answer(sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]))
 
+    def make_releases(self) -> None:
+        """One that is made and one that is open, while there is no access key."""
+        for path, key in (("/release", "made"), ("/releases", "open")):
+            made = self.request("POST", path, json=BODIES["POST", path], headers={"idempotency-key": key})
+            assert made.is_success
+
     def entries(self) -> list[Entry]:
         found: list[Entry] = self.app.state.services.ledger_pool._work(lambda ledger: ledger.history("web", None, 10))
         return found
@@ -138,6 +148,7 @@ class Vault(Guarded):
 @pytest.fixture
 def vault(tmp_path: Path) -> Iterator[Vault]:
     made = Vault(str(tmp_path / "ledger.sqlite3"))
+    made.make_releases()
     yield made
     made.app.state.services.ledger_pool.close()
     made.app.state.services.close_pools()
@@ -153,6 +164,11 @@ PROTECTED = [(method, route.path) for route in guarded_routes() for method in so
 def test_there_are_routes_to_protect() -> None:
     assert {("POST", "/release"), ("POST", "/release/table"), ("GET", "/budgets")} <= set(PROTECTED)
     assert set(BODIES) <= set(PROTECTED)
+
+
+def named(path: str) -> str:
+    """A path of a budget or a release that exists."""
+    return path.replace("{id}", "web").replace("{key}", "open" if path.endswith("/commit") else "made")
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -175,18 +191,22 @@ SITUATIONS: dict[str, Callable[[Vault], dict[str, str]]] = {
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
 def test_no_spelling_of_a_path_avoids_access_control(vault: Vault, method: str, path: str, situation: str) -> None:
     headers = SITUATIONS[situation](vault) | {"idempotency-key": "1"}
-    named = path.replace("{id}", "web")
-    sees_its_own = (path, situation) == ("/budgets", "other budget")
+    target = named(path)
+    # A client with an access key of another budget sees lists without the others, and no release of the others.
+    sees_its_own = situation == "other budget" and method == "GET" and path in {"/budgets", "/releases"}
+    sees_none = situation == "other budget" and (path.startswith("/releases/"))
     before, refused = vault.entries(), 0
     for spelling in SPELLINGS.values():
-        answer = vault.ask_raw(method, spelling.format(named, upper=named.upper()), body_of(method, path), headers)
+        answer = vault.ask_raw(method, spelling.format(target, upper=target.upper()), body_of(method, path), headers)
         if sees_its_own and answer.status == 200:
-            assert json.loads(answer.body) == {"budgets": []}
-        elif answer.status != 404:
+            assert json.loads(answer.body) in ({"budgets": []}, {"releases": [], "before": None})
+        elif sees_none and answer.status == 200:
+            assert json.loads(answer.body) == {"made_here": False, "differences": []}
+        elif answer.status not in {404, 405} and not (sees_none and answer.status == 422):
             assert answer.status in {401, 403, 429}, (spelling, answer)
             refused += 1
 
-    assert refused >= 1 or sees_its_own
+    assert refused >= 1 or sees_its_own or sees_none
     assert vault.refusals() == refused
     assert vault.entries() == before
 
@@ -194,9 +214,9 @@ def test_no_spelling_of_a_path_avoids_access_control(vault: Vault, method: str, 
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
 def test_the_right_access_key_reaches_every_route(vault: Vault, method: str, path: str) -> None:
     headers = {"authorization": f"Bearer {vault.make_key('account', 'release', 'admin')}", "idempotency-key": "1"}
-    answer = vault.ask_raw(method, path.replace("{id}", "web"), body_of(method, path), headers)
+    answer = vault.ask_raw(method, named(path), body_of(method, path), headers)
 
-    assert answer.status == 200
+    assert answer.status == (201 if (method, path) == ("POST", "/releases") else 200)
 
 
 @pytest.mark.parametrize("character", [chr(code) for code in (0, 9, 10, 11, 12, 13, 28, 127, 133, 8232, 8233)])

@@ -150,7 +150,7 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
         raise HTTPException(406)
     headers = {"Vary": "Accept"}
     if media_type == _HTML:
-        return Response(certificate_page(certificate), media_type=_HTML, headers=headers | PAGE_HEADERS)
+        return Response(certificate_page(certificate), media_type=_HTML, headers=headers | dict(PAGE_HEADERS))
     content = registry_yaml(certificate) if media_type == _YAML else certificate.model_dump_json()
     return Response(content, media_type=media_type, headers=headers)
 
