@@ -44,35 +44,23 @@ ENDPOINTS = {
 }
 
 
-<<<<<<< HEAD
 RANDOM = {"x-request-id", "content-length"}
 """Headers that differ by chance: an id, and the length of noisy numbers."""
-=======
-OWN_HEADERS = {"content-length", "x-request-id"}
->>>>>>> operations
 
 
 def shape(response: httpx.Response) -> Any:
-    """The parts of a response that do not depend on the noise, the time, or the ids of the request and the release."""
+    """The parts of a response that do not depend on the noise, the time or the release's id."""
     assert response.status_code == 200, response.text
     if response.headers["content-type"] == "application/json":
         answer = response.json()
-<<<<<<< HEAD
         headers = {name: value for name, value in response.headers.items() if name not in RANDOM}
-=======
-        headers = {name: value for name, value in response.headers.items() if name not in OWN_HEADERS}
->>>>>>> operations
         certificate = answer["certificate"] | {"release_id": None, "released_at": None}
         return headers, answer["groups"]["keys"], len(answer["groups"]["counts"]), list(answer), certificate
     table = from_bytes(response.content)
     certificate = re.sub(rb'"release_id":"[^"]*"|"released_at":"[^"]*"', b"", table.schema.metadata[b"certificate"])
     is_stream = "stream" in response.headers["content-type"]
     length = len(response.content) if is_stream else None  # the noise of Parquet is compressed
-<<<<<<< HEAD
     headers = {name: value for name, value in response.headers.items() if name not in RANDOM}
-=======
-    headers = {name: value for name, value in response.headers.items() if name not in OWN_HEADERS}
->>>>>>> operations
     return headers, length, table.schema.remove_metadata(), table["key"].to_pylist(), certificate
 
 
@@ -103,9 +91,6 @@ def test_the_order_of_input_does_not_show(client: Client, endpoint: str) -> None
     assert all(each == shapes[0] for each in shapes)
 
 
-OWN_FIELDS = {"time", "request_id"}
-
-
 def test_dropped_groups_do_not_change_the_log(tmp_path: Path) -> None:
     """A line per request has no duration either: it would reveal how many groups were posted."""
     logs = []
@@ -115,14 +100,10 @@ def test_dropped_groups_do_not_change_the_log(tmp_path: Path) -> None:
                 start = len(service.log)
                 assert httpx.post(service.url + path, **body(histogram), timeout=60).status_code == 200
                 service.wait_for(lambda line, path=path: line.get("route") == path)
-<<<<<<< HEAD
                 lines = [
                     {name: line[name] for name in line if name not in {"time", "request_id"}}
                     for line in service.log[start:]
                 ]
-=======
-                lines = [{name: line[name] for name in line if name not in OWN_FIELDS} for line in service.log[start:]]
->>>>>>> operations
                 logs.append((path, [line for line in lines if line.get("route") == path]))
 
         assert "s3ntinel" not in service.output
@@ -179,18 +160,9 @@ def test_a_refusal_does_not_say_which_group_is_at_fault(client: Client, name: st
     """The answer is the same wherever the fault is."""
     at_fault = REFUSED[name]
     turned = {column: list(reversed(values)) for column, values in at_fault.items()}
-<<<<<<< HEAD
     bodies = ({"mechanism": MECHANISM, "groups": posted} for posted in (at_fault, turned))
     same = {"x-request-id": "the-same"}
     first, second = (client.request("POST", "/release", json=body, headers=same) for body in bodies)
-=======
-    first, second = (
-        client.request(
-            "POST", "/release", json={"mechanism": MECHANISM, "groups": posted}, headers={"x-request-id": "same"}
-        )
-        for posted in (at_fault, turned)
-    )
->>>>>>> operations
 
     assert first.status_code == 422
     assert first.content == second.content

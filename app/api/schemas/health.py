@@ -18,11 +18,7 @@ class Readiness(Strict):
     """The service can do its work."""
 
     status: str = Field(title="Status", description="Always ok.", examples=["ok"])
-<<<<<<< HEAD
     ledger: str = Field(title="Ledger", description="ok if the ledger answers, or not asked.", examples=["ok"])
-=======
-    ledger: str = Field(title="Ledger", description="ok if the ledger answered, else not asked.", examples=["ok"])
->>>>>>> operations
 
 
 class Version(Strict):
