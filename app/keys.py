@@ -91,6 +91,7 @@ def _revoke(ledger: Ledger, asked: argparse.Namespace) -> int:
 
 def _seal(ledger: Ledger, asked: argparse.Namespace) -> int:
     ledger.keys.seal()
+    ledger.seal_erasures()
     return _list(ledger, asked)
 
 
@@ -118,7 +119,10 @@ def _parser() -> argparse.ArgumentParser:
     revoke = commands.add_parser("revoke", help="end an access key, within a second")
     revoke.add_argument("id", help="as list shows it")
     revoke.set_defaults(run=_revoke)
-    sealing = "seal all access keys as they are, after you have checked the list: for a ledger with a new secret"
+    sealing = (
+        "seal all access keys, and the erasures of answers, as they are, after you have checked the list: for a ledger "
+        "with a new secret"
+    )
     commands.add_parser("seal", help=sealing, description=sealing).set_defaults(run=_seal)
     return parser
 

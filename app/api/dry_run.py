@@ -5,8 +5,8 @@ from app.api.dependencies import Services
 from app.api.schemas.costs import CostOut
 from app.api.schemas.release import DryBudget
 from app.ledger.releases import Notes
-from app.service.payments import Payment
-from app.service.releases import ReleaseFacts, Terms
+from app.service.payments import Payment, Terms
+from app.service.releases import ReleaseFacts
 
 __all__ = ["dry_run_terms", "encoded_dry_run"]
 

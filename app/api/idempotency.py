@@ -6,7 +6,7 @@ from fastapi import Request
 
 from app.api.problems import InvalidHeader
 
-__all__ = ["KEY_HEADER", "REPLAYED", "REPLAYED_HEADER", "idempotency_key"]
+__all__ = ["KEY_HEADER", "REPLAYED", "REPLAYED_HEADER", "idempotency_key", "replayed_headers"]
 
 _KEY = r"[A-Za-z0-9._~:-]{1,255}"
 _HEADER = re.compile(rf'({_KEY})|"({_KEY})"')
@@ -41,3 +41,8 @@ def idempotency_key(request: Request) -> str | None:
             "Idempotency-Key", "must be given once, as 1 to 255 letters, digits and the characters . _ ~ : and -"
         )
     return found[1] or found[2]
+
+
+def replayed_headers(is_replayed: bool) -> tuple[tuple[bytes, bytes], ...]:
+    """The header that marks an answer which an earlier request has paid for."""
+    return ((REPLAYED.lower().encode(), b"true"),) if is_replayed else ()

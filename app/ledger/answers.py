@@ -32,6 +32,9 @@ __all__ = [
 
 PART_BYTES = 1024**2
 SMALL_BYTES = 64 * 1024
+_REMOVED_AT_ONCE = 4
+_REMOVAL = ("",)
+"""In place of the time when an answer was written: its removal has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +118,34 @@ class Staging:
         place = self._place if self._content is None else None
         return Staged(self._media_type, self._digest.hexdigest(), self._size, self._content, place)
 
-    def drop(self) -> None:
-        """Remove what was written: the release was refused, or an earlier one is the answer."""
-        if self._written:
-            with self._connections.transaction() as execute:
-                remove(execute, self._connections.statements, self._place.answer)
+    def drop(self) -> bool:
+        """Remove some parts: the release was refused, or an earlier one is the answer. False if none is left."""
+        if not self._written:
+            return False
+        with self._connections.transaction() as execute:
+            return remove(execute, self._connections.statements, self._place.answer)
 
 
 def expect_staged(execute: Execute, sql: Statements, place: AnswerPlace) -> None:
-    """Lock the row that lists an answer: nobody removes the answer meanwhile. An error if it was removed."""
-    if not execute(sql.staged, (place.answer,)):
+    """Lock the row that lists an answer: nobody removes the answer meanwhile. An error if its removal has begun."""
+    if execute(sql.staged, (place.answer,)) in ([], [_REMOVAL]):
         raise LedgerUnavailable("the answer was removed before it was charged")
 
 
-def remove(execute: Execute, sql: Statements, answer: str) -> None:
-    """Remove the parts of an answer, unless it was charged meanwhile."""
-    if execute(sql.staged, (answer,)):
-        execute(sql.erase_parts, (answer,))
+def remove(execute: Execute, sql: Statements, answer: str) -> bool:
+    """Remove some parts of an answer, unless it was charged meanwhile; False if there is nothing left to remove.
+
+    A few parts at a time: SQLite overwrites what is deleted, and other transactions wait for that.
+    """
+    if not execute(sql.staged, (answer,)):
+        return False
+    execute(sql.abandon, (answer,))
+    ((last,),) = execute(sql.last_part, (answer,))
+    if last is None:
         execute(sql.unstage, (answer,))
+        return False
+    execute(sql.erase_parts, (answer, last - _REMOVED_AT_ONCE))
+    return True
 
 
 def part_of(execute: Execute, sql: Statements, place: AnswerPlace, part: int) -> bytes | None:

@@ -12,6 +12,7 @@ LedgerError
 ├── UnknownRelease        no release has this idempotency key, or not for this client
 ├── AnswerErased          the answer was kept for as long as it is set, and is gone
 ├── NotOpen               a commit of a release that was not opened for another engine
+├── NotOwner              a commit by another client than the one that opened the release
 ├── AlreadyCommitted      a second commit with another digest
 ├── TooManyComparisons    the idempotency key came with other requests too often: nothing is compared for some seconds
 └── LedgerUnavailable     the database cannot be reached, read or written
@@ -30,6 +31,7 @@ __all__ = [
     "LedgerError",
     "LedgerUnavailable",
     "NotOpen",
+    "NotOwner",
     "ReasonMissing",
     "TooManyComparisons",
     "UnitSettled",
@@ -96,6 +98,10 @@ class AnswerErased(LedgerError):
 
 
 class NotOpen(LedgerError):
+    pass
+
+
+class NotOwner(LedgerError):
     pass
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict
 
 from app.ledger.budget_rows import add_entry, known_budget, set_budget
 from app.ledger.connections import Execute
-from app.ledger.errors import AlreadyCommitted, NotOpen, UnknownRelease
+from app.ledger.errors import AlreadyCommitted, NotOpen, NotOwner, UnknownRelease
 from app.ledger.releases import Commit, RecordedRelease, find_release
 from app.ledger.secret import Secret
 from app.ledger.state import By
@@ -36,10 +36,18 @@ def seed_of(execute: Execute, sql: Statements, secret: Secret, release: Recorded
     return secret.derived(b"seed", bytes(rows[0][0]), release.key.encode()) if rows else None
 
 
-def commit(execute: Execute, sql: Statements, key: str, made: Commit, by: By | None) -> RecordedRelease:
-    """The release, committed. The same digest again changes nothing."""
+def commit(
+    execute: Execute, sql: Statements, key: str, made: Commit, by: By | None, client: str | None
+) -> RecordedRelease:
+    """The release, committed. The same digest again changes nothing.
+
+    Another client than the one that opened it is refused: it could end the release while its engine still works.
+    ``client`` is None for a client that may do it all the same.
+    """
     budget = known_budget(execute, sql, _known(execute, sql, key).budget, lock=True)
     release = _known(execute, sql, key)  # as it is now: another commit may have held the lock
+    if None not in (client, release.client) and client != release.client:
+        raise NotOwner
     if release.committed is not None:
         if release.committed.sha256 != made.sha256:
             raise AlreadyCommitted

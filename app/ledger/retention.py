@@ -6,23 +6,32 @@ from app.ledger.connections import Execute
 from app.ledger.secret import Secret
 from app.ledger.statements import Statements
 
-__all__ = ["erase_answers", "remove_abandoned"]
+__all__ = ["erase_answers", "remove_abandoned", "seal_erasures"]
 
 
 def erase_answers(execute: Execute, sql: Statements, secret: Secret, before: str, at: str) -> int:
-    """Erase some answers of releases before a time, and say how many; 0 if there are none."""
+    """Erase some answers of releases before a time, and say how many; 0 if there are none.
+
+    With its key, a large answer is lost at once. Its parts are listed for removal.
+    """
     outdated = execute(sql.outdated, (before,))
     for key, answer in outdated:
         if answer is not None:
-            execute(sql.erase_parts, (answer,))
+            execute(sql.stage, (answer, ""))
         execute(sql.erase_content, (key,))
         execute(sql.set_erased, (at, erasure_seal(secret, key, at), key))
     return len(outdated)
 
 
-def remove_abandoned(execute: Execute, sql: Statements, before: str) -> int:
-    """Remove some parts that were written before a time and never charged, and say of how many answers."""
+def remove_abandoned(execute: Execute, sql: Statements, before: str) -> bool:
+    """Remove some parts that were written before a time and never charged, or are erased; False if there are none."""
     abandoned = execute(sql.abandoned, (before,))
     for (answer,) in abandoned:
         remove(execute, sql, answer)
-    return len(abandoned)
+    return bool(abandoned)
+
+
+def seal_erasures(execute: Execute, sql: Statements, secret: Secret) -> None:
+    """Seal all erased answers anew."""
+    for key, at in execute(sql.erased):
+        execute(sql.set_erasure, (erasure_seal(secret, key, at), key))

@@ -19,6 +19,8 @@ from app.ledger.statements import SQLITE, Statements
 __all__ = ["SqliteConnections"]
 
 _BUSY_SECONDS = 30.0
+# Writers wait meanwhile.
+_FORGETTING_MILLISECONDS = 50
 _making = threading.Lock()
 
 
@@ -68,8 +70,13 @@ class SqliteConnections:
 
     def forget(self) -> None:
         """Empty the write-ahead log, which still has deleted rows. If others read just now, the next time will do."""
-        with suppress(sqlite3.Error):
-            self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        with suppress(sqlite3.Error, LedgerUnavailable):
+            connection = self._connection()
+            connection.execute(f"PRAGMA busy_timeout = {_FORGETTING_MILLISECONDS}")
+            try:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY_SECONDS)}")
 
     def close(self) -> None:
         """All connections, once no thread uses one."""

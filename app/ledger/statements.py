@@ -22,7 +22,7 @@ class Dialect:
 
     def adapt(self, statement: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
-        words |= {"clustered": self.clustered, "release": _RELEASE, "access_key": _ACCESS_KEY}
+        words |= {"clustered": self.clustered, "release": _RELEASE, "listed": _LISTED, "access_key": _ACCESS_KEY}
         words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 16)}
         return statement.format_map(words).replace("%s", self.placeholder)
 
@@ -80,6 +80,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             committed TEXT, erased_at TEXT, erasure TEXT)""",
         """CREATE INDEX releases_by_time ON releases (at, key)""",
         """CREATE INDEX releases_by_budget ON releases (budget, at, key)""",
+        """CREATE INDEX releases_by_id ON releases (release_id)""",
         """CREATE TABLE seeds (key TEXT PRIMARY KEY REFERENCES releases (key), nonce {bytes} NOT NULL)""",
         """CREATE TABLE staged (answer TEXT PRIMARY KEY, at TEXT NOT NULL)""",
         """CREATE TABLE parts (
@@ -107,6 +108,8 @@ _RELEASE = (
     "entries.hash, payload, entries.s, entries.d, media_type, size, entries.client, entries.request "
     "FROM releases JOIN entries ON entries.key = releases.key"
 )
+_LISTED = _RELEASE.replace("certificate, provenance, layout", "NULL, NULL, NULL")
+"""Without the texts that a list does not show: together they can be large."""
 _ACCESS_KEY = "id, hash, scopes, budgets, note, made_at, revoked_at, expires_at, replaces"
 
 
@@ -181,11 +184,13 @@ class Statements:
         self.erase_content = adapt("UPDATE entries SET content = NULL WHERE key = %s")
         self.add_part = adapt("INSERT INTO parts (answer, part, content) VALUES (%s, %s, %s)")
         self.part = adapt("SELECT content FROM parts WHERE answer = %s AND part = %s")
-        self.erase_parts = adapt("DELETE FROM parts WHERE answer = %s")
+        self.last_part = adapt("SELECT MAX(part) FROM parts WHERE answer = %s")
+        self.erase_parts = adapt("DELETE FROM parts WHERE answer = %s AND part > %s")
         self.stage = adapt("INSERT INTO staged (answer, at) VALUES (%s, %s)")
-        self.staged = adapt("SELECT answer FROM staged WHERE answer = %s {lock_row}")
+        self.staged = adapt("SELECT at FROM staged WHERE answer = %s {lock_row}")
+        self.abandon = adapt("UPDATE staged SET at = '' WHERE answer = %s")
         self.unstage = adapt("DELETE FROM staged WHERE answer = %s")
-        self.abandoned = adapt("SELECT answer FROM staged WHERE at < %s LIMIT 100")
+        self.abandoned = adapt("SELECT answer FROM staged WHERE at < %s LIMIT 1")
         self.add_release = adapt(
             "INSERT INTO releases (key, budget, number, at, state, release_id, description, labels, certificate, "
             "provenance, layout, content_hash, answer, answer_key) VALUES ({values_14})"
@@ -196,6 +201,8 @@ class Statements:
         self.set_erased = adapt(
             "UPDATE releases SET erased_at = %s, erasure = %s, answer = NULL, answer_key = NULL WHERE key = %s"
         )
+        self.erased = adapt("SELECT key, erased_at FROM releases WHERE erased_at IS NOT NULL")
+        self.set_erasure = adapt("UPDATE releases SET erasure = %s WHERE key = %s")
         self.outdated = adapt(
             "SELECT key, answer FROM releases WHERE state = 'made' AND erased_at IS NULL AND at < %s LIMIT 100"
         )
@@ -211,4 +218,4 @@ class Statements:
         if is_continued:
             conditions.append("(releases.at, releases.key) < (SELECT at, key FROM releases WHERE key = %s)")
         where = " AND ".join(conditions)
-        return self._adapt(f"SELECT {{release}} WHERE {where} ORDER BY releases.at DESC, releases.key DESC LIMIT %s")
+        return self._adapt(f"SELECT {{listed}} WHERE {where} ORDER BY releases.at DESC, releases.key DESC LIMIT %s")

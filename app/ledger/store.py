@@ -25,7 +25,7 @@ from app.ledger.errors import (
 from app.ledger.heads import HeadTable
 from app.ledger.open_releases import add_nonce, commit, seed_of
 from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases
-from app.ledger.retention import erase_answers, remove_abandoned
+from app.ledger.retention import erase_answers, remove_abandoned, seal_erasures
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, check_history
 from app.ledger.statements import Statements
@@ -174,10 +174,14 @@ class Ledger:
         with self._connections.reading() as execute:
             return seed_of(execute, self._sql, self.secret, release)
 
-    def commit(self, key: str, made: Commit, by: By | None) -> RecordedRelease:
-        """End an open release: what was published is recorded, and the seed is erased."""
+    def commit(self, key: str, made: Commit, by: By | None, client: str | None = None) -> RecordedRelease:
+        """End an open release: what was published is recorded, and the seed is erased.
+
+        Only the client that opened it may do that; None is for an administrator.
+        """
+        owner = None if client is None else self._hashed(client)
         with self._connections.transaction() as execute:
-            committed = commit(execute, self._sql, key, made, by)
+            committed = commit(execute, self._sql, key, made, by, owner)
         self._connections.forget()
         return committed
 
@@ -210,15 +214,21 @@ class Ledger:
             yield part or b""
 
     def erase_answers(self, before: str, at: str) -> int:
-        """Erase some answers of releases before a time, and say how many."""
+        """Erase some answers of releases before a time, and say how many. ``remove_abandoned`` removes their parts."""
         with self._connections.transaction() as execute:
-            erased = erase_answers(execute, self._sql, self.secret, before, at)
-        if erased:
-            self._connections.forget()
-        return erased
+            return erase_answers(execute, self._sql, self.secret, before, at)
 
-    def remove_abandoned(self, before: str) -> int:
-        """Remove some parts of answers that were never charged, written before a time, and say of how many."""
+    def seal_erasures(self) -> None:
+        """Seal the erased answers as they are now: for an operator who has changed the secret."""
+        with self._connections.transaction() as execute:
+            seal_erasures(execute, self._sql, self.secret)
+
+    def forget(self) -> None:
+        """Overwrite what was deleted, as far as the database can."""
+        self._connections.forget()
+
+    def remove_abandoned(self, before: str) -> bool:
+        """Remove some parts of answers that were never charged, or are erased; False if there are none."""
         with self._connections.transaction() as execute:
             return remove_abandoned(execute, self._sql, before)
 
@@ -253,7 +263,10 @@ class Ledger:
         self._connections.close()
 
     def _client(self, charge: Charge) -> str:
-        return self.secret.fingerprint(b"client", charge.client.encode())
+        return self._hashed(charge.client)
+
+    def _hashed(self, client: str) -> str:
+        return self.secret.fingerprint(b"client", client.encode())
 
 
 def _part(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None, number: int) -> bytes | None:

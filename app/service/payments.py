@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
-from app.ledger.answers import Answer, Staging, small
+from app.ledger.answers import Answer, Staged, Staging, small
 from app.ledger.charges import Charge, Charged
 from app.ledger.clock import now
 from app.ledger.errors import LedgerUnavailable
@@ -22,7 +23,9 @@ from app.service.errors import Busy, InvalidRequest, MissingIdempotencyKey
 from app.service.ledger_pool import LedgerPool
 from gsh.accounting.composition import Release, cost_of
 
-__all__ = ["Collect", "Outcome", "Payment", "Payments", "Retry", "payment_of"]
+__all__ = ["Collect", "Outcome", "Payment", "Payments", "Retry", "Terms", "payment_of"]
+
+T = TypeVar("T")
 
 Collect = Callable[[str, Iterable[bytes]], Answer]
 """Makes an answer of a media type and stored bytes, in a thread."""
@@ -53,6 +56,22 @@ def payment_of(budget: str | None, idempotency_key: str | None, client: str, by:
     if idempotency_key is None:
         raise MissingIdempotencyKey
     return Payment(budget, idempotency_key, client, by)
+
+
+class Terms(NamedTuple):
+    """What a certificate says of the budget that pays."""
+
+    budget: str
+    epsilon: float
+    delta: float
+    privacy_unit: str
+    period: str | None
+    idempotency_key: str | None
+
+    @classmethod
+    def of(cls, budget: Budget, idempotency_key: str | None) -> "Terms":
+        limit = budget.limit
+        return cls(budget.id, limit.epsilon, limit.delta, budget.privacy_unit, budget.period, idempotency_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +128,34 @@ class Payments:
         return replace(charge, content=await self.fingerprint(b"content", meaning))
 
     async def charge(
-        self, charge: Charge, meaning: bytes, content: bytes, answer: Callable[[Budget, int, str], bytes]
-    ) -> tuple[bytes, bool]:
-        """Charge for a release that is made elsewhere: the answer, and whether an earlier request has paid for it.
+        self,
+        charge: Charge,
+        meaning: bytes,
+        certify: Callable[[Terms], str],
+        then: Callable[[Ledger, Charged], T],
+        *,
+        request: bytes = b"",
+        answer: Callable[[Budget, int, str], bytes] | None = None,
+    ) -> tuple[Charged, T]:
+        """Charge for a release that another engine makes, and read ``then`` from the ledger.
 
-        ``answer`` makes the JSON answer from the budget after the charge, the number of the entry and its time.
+        ``certify`` makes the certificate. ``answer`` makes a JSON answer from the budget after the charge, the number
+        of the entry and its time. ``request`` is the body: version 0.1 recognised charges by it.
         """
         at = now()
 
-        def work(ledger: Ledger) -> tuple[bytes, bool]:
-            secret = ledger.secret
-            asked = replace(
-                charge,
-                request=secret.fingerprint(b"charge", charge.budget.encode(), content),
-                content=secret.fingerprint(b"content", meaning),
-            )
-            charged = ledger.charge(asked, at, lambda after, number: small(_JSON, answer(after, number, at)))
-            return b"".join(ledger.content(charged.release)), not charged.is_new
+        def work(ledger: Ledger) -> tuple[Charged, T]:
+            asked = replace(charge, content=ledger.secret.fingerprint(b"content", meaning))
+            if request:
+                by_bytes = ledger.secret.fingerprint(b"charge", charge.budget.encode(), request)
+                asked = replace(asked, request=by_bytes)
+            budget = ledger.check(asked, at)
+            if budget is not None:
+                certificate = certify(Terms.of(budget, charge.idempotency_key))
+                asked = replace(asked, notes=replace(asked.notes, certificate=certificate))
+            make = None if answer is None else partial(_small, answer, at)
+            charged = ledger.charge(asked, at, make)
+            return charged, then(ledger, charged)
 
         return await self._ledger.ask(work)
 
@@ -156,7 +186,8 @@ class Payments:
     async def _drop(self, staging: Staging) -> None:
         """Remove an answer that is not charged. If that fails now, it is removed later: nobody can read it."""
         with suppress(LedgerUnavailable, Busy):
-            await asyncio.shield(self._ledger.ask(lambda _ledger: staging.drop()))
+            while await asyncio.shield(self._ledger.ask(lambda _ledger: staging.drop())):
+                pass
 
     async def _collected(self, release: RecordedRelease, collect: Collect) -> Outcome:
         answer = await self._ledger.fetch(lambda ledger: collect(release.media_type or _JSON, ledger.content(release)))
@@ -164,6 +195,10 @@ class Payments:
 
 
 _JSON = "application/json"
+
+
+def _small(answer: Callable[[Budget, int, str], bytes], at: str, after: Budget, number: int) -> Staged:
+    return small(_JSON, answer(after, number, at))
 
 
 def _charge(ledger: Ledger, charge: Charge, staging: Staging) -> Charged:

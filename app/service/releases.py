@@ -9,11 +9,10 @@ import pyarrow as pa
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.ledger.releases import Notes
-from app.ledger.state import Budget
-from app.service.payments import Outcome, Payments, Retry
+from app.service.payments import Outcome, Payments, Retry, Terms
 from gsh.accounting.mechanism import Mechanism
 
-__all__ = ["Decision", "Drawn", "Making", "ReleaseFacts", "Terms", "make_release", "mapped"]
+__all__ = ["Decision", "Drawn", "Making", "ReleaseFacts", "make_release", "mapped"]
 
 
 class ReleaseFacts(NamedTuple):
@@ -27,22 +26,6 @@ class ReleaseFacts(NamedTuple):
     """Whether only the checks are asked for."""
     meaning: bytes = b""
     """The digest of what the request means; empty if nothing will be compared with it, or if it is not known yet."""
-
-
-class Terms(NamedTuple):
-    """What a certificate says of the budget that pays."""
-
-    budget: str
-    epsilon: float
-    delta: float
-    privacy_unit: str
-    period: str | None
-    idempotency_key: str | None
-
-    @classmethod
-    def of(cls, budget: Budget, idempotency_key: str | None) -> "Terms":
-        limit = budget.limit
-        return cls(budget.id, limit.epsilon, limit.delta, budget.privacy_unit, budget.period, idempotency_key)
 
 
 class Decision(NamedTuple):

@@ -39,11 +39,8 @@ class Tidying:
             await asyncio.sleep(_HOUR)
 
     async def once(self) -> None:
-        """A hundred answers at a time, so that charges have their turn."""
+        """Step by step, so that charges have their turn."""
         at = self._clock()
-        abandoned = after(at, -_ABANDONED_SECONDS)
-        while await self._ledger.ask(lambda ledger: ledger.remove_abandoned(abandoned)):
-            pass
         if self._answer_days is not None:
             outdated = after(at, -self._answer_days * _DAY)
 
@@ -55,3 +52,7 @@ class Tidying:
                 erased += more
             if erased:
                 logger.info("erased %d answers that were kept for %d days", erased, self._answer_days)
+        abandoned = after(at, -_ABANDONED_SECONDS)
+        while await self._ledger.ask(lambda ledger: ledger.remove_abandoned(abandoned)):
+            pass
+        await self._ledger.ask(Ledger.forget)

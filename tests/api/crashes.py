@@ -248,10 +248,8 @@ def _check_parts(ledger: Ledger, releases: dict[str, RecordedRelease]) -> None:
         for key in keys[:20]:
             with ledger._connections.reading() as execute, pytest.raises((OSError, ValueError, pa.ArrowException)):
                 part_of(execute, ledger._sql, AnswerPlace(answer, key), 0)
-    removed = 0
-    while some := ledger.remove_abandoned("9999"):
-        removed += some
-    assert removed == len(staged)
+    while ledger.remove_abandoned("9999"):
+        pass
     assert (_answers(ledger, "staged"), _answers(ledger, "parts")) == (set(), placed.keys())
     assert ledger.verify("web")[1] is None
 

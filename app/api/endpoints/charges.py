@@ -1,26 +1,24 @@
 """/budgets/{id}: previews, charges, the history, and whether the history is intact."""
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request
 
-from app.api.auth import access_of, needs
-from app.api.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute, posted_release
+from app.api.auth import needs
+from app.api.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute
 from app.api.dependencies import AT_ONCE, services_of
-from app.api.idempotency import KEY_HEADER, REPLAYED, REPLAYED_HEADER, idempotency_key
+from app.api.idempotency import KEY_HEADER, REPLAYED_HEADER, replayed_headers
 from app.api.json_route import DeclaredRoute, Encoded
-from app.api.meaning import meaning_of
+from app.api.made_elsewhere import made_elsewhere
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
-from app.api.schemas.certificate import Certificate
 from app.api.schemas.charges import CHARGE_EXAMPLES, PREVIEW_EXAMPLES, ChargeIn, ChargeOut, PreviewIn, PreviewOut
 from app.api.schemas.costs import CostOut, RemainingOut
 from app.api.schemas.history import HistoryOut, VerificationOut
 from app.api.schemas.mechanism import GaussianIn, MechanismIn
 from app.api.workload import in_pool
-from app.ledger.releases import Notes
+from app.ledger.charges import Charged
 from app.ledger.state import Budget
-from app.service.releases import Terms
+from app.ledger.store import Ledger
 from gsh.accounting.composition import NOTHING, Cost, Release, cost_of
 
 __all__ = ["router"]
@@ -71,28 +69,18 @@ async def charge(
     The same idempotency key and content get the same answer, and are charged once. An engine that retries its tasks
     opens a release instead: POST /releases.
     """
-    services, access = services_of(request), access_of(request.scope)
-    payment = access.payment(id, idempotency_key(request))
-    assert payment is not None
-    release = await posted_release(request, services, body.mechanism)
-    services.rules.check(release, id, is_exempt=access.is_admin)
-    cost = cost_of(release)
-    draft = Certificate.draft(body, release, None)
-    standing = await services.ledger_pool.read(lambda ledger: ledger.standing(id))
-    certificate = draft.charged_to(**Terms.of(standing, payment.idempotency_key)._asdict()).model_dump_json()
-    provenance = body.provenance.model_dump_json()
-    notes = Notes(draft.release_id, body.description, tuple(body.labels), certificate, provenance)
-    asked = replace(payment.charge(release, notes), state="charged")
+    made = await made_elsewhere(request, id, body, "charged")
+    cost = made.charge.cost
 
     def answer(after: Budget, number: int, at: str) -> bytes:
         spent = CostOut.of(after.spent, after.limit)
         shown = ChargeOut(budget=id, number=number, at=at, mu_squared=cost.mu_squared, hazard=cost.hazard, spent=spent)
         return shown.model_dump_json().encode()
 
-    content: bytes = request.state.content
-    answered, is_replayed = await services.payments.charge(asked, meaning_of("charge", body, id), content, answer)
-    replayed = ((REPLAYED.lower().encode(), b"true"),) if is_replayed else ()
-    return Encoded(answered, headers=replayed)  # type: ignore[return-value]
+    charged, answered = await services_of(request).payments.charge(
+        made.charge, made.meaning, made.certificate, _answered, request=request.state.content, answer=answer
+    )
+    return Encoded(answered, headers=replayed_headers(not charged.is_new))  # type: ignore[return-value]
 
 
 @router.get(
@@ -134,6 +122,10 @@ async def verify(
 
 
 router.routes.extend(_bodies.routes)
+
+
+def _answered(ledger: Ledger, charged: Charged) -> bytes:
+    return b"".join(ledger.content(charged.release))
 
 
 def _plan(body: PreviewIn) -> list[tuple[Release, Cost]]:

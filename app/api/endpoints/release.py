@@ -11,7 +11,7 @@ from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
 from app.api.dependencies import AT_ONCE, services_of
 from app.api.dry_run import dry_run_terms, encoded_dry_run
-from app.api.idempotency import KEY_HEADER, REPLAYED, REPLAYED_HEADER, idempotency_key
+from app.api.idempotency import KEY_HEADER, REPLAYED_HEADER, idempotency_key, replayed_headers
 from app.api.json_route import SHORT_BYTES, Encoded, JsonRoute, parsed
 from app.api.meaning import meaning_of
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
@@ -20,7 +20,8 @@ from app.api.schemas.certificate import Certificate
 from app.api.schemas.release import DryRunAnswer, GroupsOut, ReleaseAnswer, ReleaseRequest
 from app.api.workload import StepsInPool
 from app.ledger.answers import Answer
-from app.service.releases import Decision, Drawn, ReleaseFacts, Terms, make_release
+from app.service.payments import Terms
+from app.service.releases import Decision, Drawn, ReleaseFacts, make_release
 from app.service.steps import StepsHere
 from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.entropy import operating_system
@@ -138,8 +139,7 @@ async def post_release(request: Request, body: _Content) -> Encoded:
         outcome = await make_release(services.payments, charge, _InMemory(steps, facts.meaning))
     finally:
         await steps.stop()
-    replayed = ((REPLAYED.lower().encode(), b"true"),) if outcome.is_replayed else ()
-    return Encoded(b"".join(outcome.answer.chunks()), headers=replayed)
+    return Encoded(b"".join(outcome.answer.chunks()), headers=replayed_headers(outcome.is_replayed))
 
 
 class _InMemory:

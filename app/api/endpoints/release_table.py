@@ -29,7 +29,8 @@ from app.api.workload import in_pool
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.service.errors import Busy
-from app.service.releases import Drawn, ReleaseFacts, Terms, make_release, mapped
+from app.service.payments import Terms
+from app.service.releases import Drawn, ReleaseFacts, make_release, mapped
 from app.service.spool import SharedFile, digest_of, in_file_thread, overwrite, read_file, spool
 from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.entropy import operating_system
@@ -179,7 +180,11 @@ async def _replayed(answer: SharedFile, request: Request, upload: Upload[_Checke
         pool = services_of(request).ledger_pool
         release = await pool.read(lambda ledger: ledger.release(charge.idempotency_key))
         answer = await converted(request, answer, release, wanted)
-    return await streamed(answer, wanted, {REPLAYED: "true"})
+    try:
+        return await streamed(answer, wanted, {REPLAYED: "true"})
+    except BaseException:
+        await answer.close()
+        raise
 
 
 def _format_of(upload: Upload[_Checked]) -> Format:

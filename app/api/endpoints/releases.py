@@ -1,6 +1,5 @@
-"""/releases: what budgets have paid for, with answers and certificates; and releases that other engines make."""
+"""/releases: what budgets have paid for, with answers and certificates."""
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request, Response
@@ -10,43 +9,31 @@ from starlette.exceptions import HTTPException
 from app.api.accept import preferred
 from app.api.answer_formats import MEDIA_TYPES, answer_as
 from app.api.auth import access_of, needs
-from app.api.budget_route import READ_PROBLEMS, posted_release
+from app.api.budget_route import READ_PROBLEMS
 from app.api.certificates.page import PAGE_HEADERS, certificate_page
 from app.api.certificates.registry import registry_yaml
 from app.api.dependencies import services_of
-from app.api.idempotency import KEY_HEADER, REPLAYED, REPLAYED_HEADER, idempotency_key
-from app.api.json_route import DeclaredRoute, Encoded, JsonRoute
-from app.api.meaning import meaning_of
+from app.api.json_route import DeclaredRoute, JsonRoute
 from app.api.problems import (
     ACCESS_PROBLEMS,
     ANSWER_PROBLEMS,
-    BUDGET_PROBLEMS,
     CERTIFICATE_PROBLEMS,
-    COMMIT_PROBLEMS,
     PROBLEMS,
     InvalidQuery,
     NoCertificate,
 )
-from app.api.release_route import READS_RELEASES, RELEASE_NOT_FOUND, ReleaseInPath, ReleaseRoute, visible_release
+from app.api.release_route import READS_RELEASES, RELEASE_NOT_FOUND, ReleaseInPath, visible_release
 from app.api.schemas.certificate import Certificate
 from app.api.schemas.releases import (
-    COMMIT_EXAMPLES,
-    OPEN_EXAMPLES,
     VERIFY_EXAMPLES,
-    CommitIn,
-    OpenIn,
-    OpenOut,
     ReleaseOut,
     ReleasesOut,
     VerifiedOut,
     record_of,
 )
 from app.api.schemas.scalars import BudgetName
-from app.ledger.clock import now
 from app.ledger.errors import UnknownRelease
-from app.ledger.releases import Commit, Notes, RecordedRelease
-from app.ledger.store import Ledger
-from app.service.releases import Terms
+from app.ledger.releases import RecordedRelease
 
 __all__ = ["router"]
 
@@ -54,9 +41,6 @@ router = APIRouter(
     prefix="/releases", tags=["releases"], responses=READ_PROBLEMS | ACCESS_PROBLEMS, route_class=DeclaredRoute
 )
 _bodies = APIRouter(prefix="/releases", tags=["releases"], route_class=JsonRoute, responses=PROBLEMS | ACCESS_PROBLEMS)
-_named = APIRouter(
-    prefix="/releases", tags=["releases"], route_class=ReleaseRoute, responses=PROBLEMS | ACCESS_PROBLEMS
-)
 
 _JSON, _YAML, _HTML = "application/json", "application/yaml", "text/html"
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
@@ -156,70 +140,6 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
 
 
 @_bodies.post(
-    "",
-    operation_id="openRelease",
-    summary="Open a release that another engine makes",
-    status_code=201,
-    dependencies=[needs("release")],
-    responses=BUDGET_PROBLEMS
-    | {
-        200: {"model": OpenOut, "description": "The release was opened before.", "headers": REPLAYED_HEADER},
-    },
-    openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "web-2026-46"}]},
-)
-async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_examples=OPEN_EXAMPLES)]) -> OpenOut:
-    """For engines that add the noise themselves, such as Spark: charged once, with a seed that every retry gets again.
-
-    Draw all noise from the seed, publish the output once, and commit its digest. The commit erases the seed. Who has
-    the seed can remove the noise: keep it as secret as the raw data, and never log it.
-    """
-    services, access = services_of(request), access_of(request.scope)
-    payment = access.payment(body.budget, idempotency_key(request))
-    assert payment is not None
-    release = await posted_release(request, services, body.mechanism)
-    services.rules.check(release, body.budget, is_exempt=access.is_admin)
-    draft = Certificate.draft(body, release, None)
-    provenance = body.provenance.model_dump_json()
-    notes = Notes(draft.release_id, body.description, tuple(body.labels), provenance=provenance)
-    charge = replace(payment.charge(release, notes), state="open")
-    meaning = meaning_of("open", body, body.budget)
-
-    def work(ledger: Ledger) -> tuple[RecordedRelease, bytes | None, bool]:
-        asked = replace(charge, content=ledger.secret.fingerprint(b"content", meaning))
-        budget = ledger.check(asked, now())
-        if budget is not None:
-            terms = Terms.of(budget, asked.idempotency_key)._asdict()
-            certificate = draft.charged_to(**terms).model_dump_json()
-            asked = replace(asked, notes=replace(asked.notes, certificate=certificate))
-        charged = ledger.charge(asked, now())
-        seed = ledger.seed(charged.release)
-        # Without a seed it is committed, perhaps since the charge was read.
-        shown = charged.release if seed is not None else ledger.release(charged.release.key)
-        return shown, seed, charged.is_new
-
-    opened, seed, is_new = await services.ledger_pool.ask(work)
-    shown = OpenOut.with_seed(opened, seed).model_dump_json().encode()
-    replayed = () if is_new else ((REPLAYED.lower().encode(), b"true"),)
-    return Encoded(shown, 201 if is_new else 200, replayed)  # type: ignore[return-value]
-
-
-@_named.post(
-    "/{key}/commit",
-    operation_id="commitRelease",
-    summary="Commit what another engine has published",
-    dependencies=[needs("release")],
-    responses=RELEASE_NOT_FOUND | COMMIT_PROBLEMS,
-)
-async def commit_release(
-    request: Request, key: ReleaseInPath, body: Annotated[CommitIn, Body(openapi_examples=COMMIT_EXAMPLES)]
-) -> ReleaseOut:
-    """Records the digest of the output, and erases the seed for ever. The same digest again changes nothing."""
-    await visible_release(request, key)
-    made, by = Commit(body.digest, body.rows, now()), access_of(request.scope).by
-    return ReleaseOut.of(await services_of(request).ledger_pool.ask(lambda ledger: ledger.commit(key, made, by)))
-
-
-@_bodies.post(
     "/verify",
     operation_id="verifyCertificate",
     summary="Did this ledger make this certificate?",
@@ -249,7 +169,7 @@ async def verify_certificate(
     )
 
 
-router.routes.extend([*_bodies.routes, *_named.routes])
+router.routes.extend(_bodies.routes)
 
 
 def _certificate_of(release: RecordedRelease) -> Certificate:

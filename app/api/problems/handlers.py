@@ -17,6 +17,7 @@ Exception                          500 internal-error
 │   ├── UnknownRelease             404 unknown-release
 │   ├── AnswerErased               410 answer-erased
 │   ├── NotOpen                    409 not-open
+│   ├── NotOwner                   403 not-allowed
 │   ├── AlreadyCommitted           409 already-committed
 │   ├── TooManyComparisons         429 too-many-attempts
 │   └── LedgerUnavailable          503 ledger-unavailable
@@ -70,6 +71,7 @@ from app.ledger.errors import (
     KeyReused,
     LedgerUnavailable,
     NotOpen,
+    NotOwner,
     ReasonMissing,
     TooManyComparisons,
     UnitSettled,
@@ -97,6 +99,7 @@ _TABLE: Mapping[type[Exception], Kind] = {
     UnknownRelease: kinds.UNKNOWN_RELEASE,
     AnswerErased: kinds.ANSWER_ERASED,
     NotOpen: kinds.NOT_OPEN,
+    NotOwner: kinds.NOT_ALLOWED,
     AlreadyCommitted: kinds.ALREADY_COMMITTED,
     NoCertificate: kinds.NO_CERTIFICATE,
     LedgerUnavailable: kinds.LEDGER_UNAVAILABLE,

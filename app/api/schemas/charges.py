@@ -6,7 +6,6 @@ from typing import Any, Self, TypeVar
 from pydantic import Field
 
 from app.api.schemas.case_study import CASE_STUDY
-from app.api.schemas.certified import AnyCertified
 from app.api.schemas.costs import COST_EXAMPLE, REMAINING_EXAMPLE, CostOut, RemainingOut
 from app.api.schemas.described import Described
 from app.api.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, Mechanisms
@@ -82,7 +81,7 @@ class PreviewOut(Strict):
     )
 
 
-class ChargeIn(AnyCertified, Described):
+class ChargeIn(Described):
     """A charge for a release that is made elsewhere."""
 
 

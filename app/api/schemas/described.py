@@ -5,15 +5,16 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from app.api.schemas.strict import Strict
+from app.api.schemas.certified import AnyCertified
+from app.ledger.releases import Notes
 
 __all__ = ["Described"]
 
 Label = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00]*$")]
 
 
-class Described(Strict):
-    """A description and labels."""
+class Described(AnyCertified):
+    """A release and its certificate, with a description and labels."""
 
     description: str = Field(
         default="",
@@ -36,3 +37,8 @@ class Described(Strict):
         if len(set(labels)) != len(labels):
             raise PydanticCustomError("stated", "", {"stated": "must be different from each other"})
         return labels
+
+    def notes(self) -> Notes:
+        """What is kept with the release."""
+        provenance = self.provenance.model_dump_json()
+        return Notes(description=self.description, labels=tuple(self.labels), provenance=provenance)

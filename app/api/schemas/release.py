@@ -11,7 +11,6 @@ from app.api.schemas.costs import COST_EXAMPLE, CostOut
 from app.api.schemas.described import Described
 from app.api.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
 from app.api.schemas.strict import Strict
-from app.ledger.releases import Notes
 from gsh.histogram.apply import MOST_COUNT
 from gsh.histogram.csv_format import CsvType
 
@@ -60,11 +59,6 @@ class Payable(Certified, Described):
         "nothing is stored.",
         examples=[False],
     )
-
-    def notes(self) -> Notes:
-        """What is kept with the release."""
-        provenance = self.provenance.model_dump_json()
-        return Notes(description=self.description, labels=tuple(self.labels), provenance=provenance)
 
 
 class GroupsIn(Strict):

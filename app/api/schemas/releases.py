@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from app.api.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate, Record
-from app.api.schemas.certified import AnyCertified, ProvenanceIn
+from app.api.schemas.certified import ProvenanceIn
 from app.api.schemas.described import Described
 from app.api.schemas.history import ByOut
 from app.api.schemas.ledger_record import ReleaseState
@@ -114,7 +114,7 @@ class ReleasesOut(Strict):
         return cls(releases=shown, before=shown[-1].key if len(found) > limit else None)
 
 
-class OpenIn(AnyCertified, Described):
+class OpenIn(Described):
     """A release that another engine will make: its mechanism, and the budget that pays."""
 
     budget: BudgetName = Field(title="Budget", description="The budget to charge.", examples=["web"])
