@@ -126,6 +126,8 @@ class Statements:
         self.set_fact = adapt(
             "INSERT INTO ledger (name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
         )
+        self.heads = adapt("SELECT id, entries, head FROM budgets ORDER BY id")
+        self.hash_at = adapt("SELECT hash FROM entries WHERE budget = %s AND number = %s")
         self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")

@@ -46,7 +46,13 @@ PAGES = (
         title="Budgets · Gaussian sparse histogram",
         description="The total privacy cost of releases about the same people, and the remaining budget.",
         main="budget",
-        styles=(*_PANELS, "web/budgets/gauge.css", "web/budgets/budgets.css"),
+        styles=(
+            *_PANELS,
+            "web/certificate/certificate.css",
+            "web/budgets/gauge.css",
+            "web/budgets/budgets.css",
+            "web/budgets/releases.css",
+        ),
     ),
     Page(
         name="reference",

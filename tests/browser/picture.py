@@ -32,16 +32,25 @@ def main() -> None:
 
 
 def picture_budgets(browser: Browser, url: str) -> None:
-    """A budget for releases like the case study: three are made, two are planned."""
+    """A budget for releases like the case study: three are paid for, two are planned."""
     with httpx.Client(base_url=url) as platform:
-        for name, charges in (("app-telemetry", 0), ("search", 6), ("web", 3)):
+        for name, charges in (("app-telemetry", 0), ("search", 6), ("web", 1)):
             limit = {"epsilon": 1, "delta": 1e-4, "description": "page views, all users"}
             platform.put(f"/budgets/{name}", json=limit).raise_for_status()
             for week in range(44, 44 + charges):
                 headers = {"Idempotency-Key": f"{name}-2026-{week}"}
                 body = {"mechanism": WEEKLY}
                 platform.post(f"/budgets/{name}/charges", json=body, headers=headers).raise_for_status()
-    page = browser.new_context(viewport={"width": 1280, "height": 1700}, color_scheme="light").new_page()
+        paid = {"mechanism": WEEKLY, "budget": "web", "labels": ["weekly", "views"]}
+        made = paid | {"groups": {"keys": ["a", "b"], "counts": [100_000, 3]}, "description": "views per URL, week 45"}
+        elsewhere = paid | {
+            "description": "views per URL and country, week 46",
+            "provenance": {"enforced_by": "gsh.spark"},
+        }
+        for path, body, week in (("/release", made, 45), ("/releases", elsewhere, 46)):
+            headers = {"Idempotency-Key": f"web-2026-{week}"}
+            platform.post(path, json=body, headers=headers).raise_for_status()
+    page = browser.new_context(viewport={"width": 1280, "height": 2170}, color_scheme="light").new_page()
     page.goto(f"{url}/ledger?budget=web&times=2")
     page.locator("#verdict[aria-busy=false]").wait_for()
     page.screenshot(path=FIGURES / "budgets.png")

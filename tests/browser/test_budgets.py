@@ -118,14 +118,15 @@ def test_the_figures_show_the_bounds_of_the_service(visit: Visit, platform: Plat
 def test_a_budget_is_chosen_from_the_list_and_kept_in_the_link(visit: Visit, platform: Platform) -> None:
     first, second = platform.budget(), platform.budget(charges=1)
     page = look(visit, first)
-    entry = page.get_by_role("button", name=second)
+    entries = page.locator("#budgets").get_by_role("button")
+    entry = entries.filter(has_text=second)
     expect(entry).to_contain_text("13.1 % used · 1 release")
 
     entry.click()
 
     expect(page.locator("#budget-title")).to_have_text(second)
-    expect(page.get_by_role("button", name=second)).to_have_attribute("aria-pressed", "true")
-    expect(page.get_by_role("button", name=first)).to_have_attribute("aria-pressed", "false")
+    expect(entry).to_have_attribute("aria-pressed", "true")
+    expect(entries.filter(has_text=first)).to_have_attribute("aria-pressed", "false")
     settled(page)
     assert visit.query["budget"] == [second]
     page.reload()
@@ -246,21 +247,31 @@ def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform
         "Limit of ε": "2",
         "Limit of δ": "1e-5",
         "Description": "<b>searches</b>",
+        "Privacy unit": "household",
     }.items():
         form.get_by_label(field).fill(text)
+    form.get_by_label("Period").select_option("week")
     form.get_by_role("button").click()
 
     expect(page.locator("#budget-title")).to_have_text(name)
     expect(page.locator("#budget-description")).to_have_text("<b>searches</b>")  # text, never markup
+    expect(page.locator("#budget-unit")).to_have_text("Privacy unit: the records of one household in one week.")
     settled(page)
     page.get_by_text("Change the limit").click()
     form = page.get_by_role("form", name="The limit")
     expect(form.get_by_label("Limit of ε")).to_have_value("2")
     form.get_by_label("Limit of ε").fill("2.5")
     form.get_by_role("button").click()
+    expect(page.locator("#change-form-reason-error")).to_contain_text("is required to change a budget")
+    visit.complaints.clear()  # the browser logs the 422 in its console
+    form.get_by_label("Reason").fill("the <b>yearly</b> review")
+    form.get_by_role("button").click()
 
     expect(page.locator("#epsilon-spent")).to_have_text("0 of 2.5")
-    expect(page.locator("#history tbody tr").first).to_contain_text("Changed: ε\u00a02.5, δ\u00a01e-5")
+    newest = page.locator("#history tbody tr").first
+    expect(newest).to_contain_text("Changed: ε\u00a02.5, δ\u00a01e-5 per\u00a0household-week")
+    expect(newest).to_contain_text("Reason: the <b>yearly</b> review")
+    expect(page.locator("#change-form-reason")).to_have_value("")
     assert platform.look(name)["limit"] == {"epsilon": 2.5, "delta": 1e-5, "mu_squared": None, "hazard": None}
 
 
@@ -315,6 +326,7 @@ def test_a_change_of_the_limit_concerns_the_shown_budget(visit: Visit, platform:
     page.get_by_text("Change the limit").click()
     form = page.get_by_role("form", name="The limit")
     form.get_by_label("Limit of ε").fill("1.5")
+    form.get_by_label("Reason").fill("a test")
     held = Held(page, f"/budgets/{second}")
     page.locator(f"[data-id={second}]").click()
     expect(page.locator(f"[data-id={second}]")).to_be_focused()
@@ -355,6 +367,7 @@ def test_typed_text_survives_a_refresh(visit: Visit, platform: Platform) -> None
     page.get_by_text("Change the limit").click()
     form = page.get_by_role("form", name="The limit")
     form.get_by_label("Limit of ε").fill("1.25")
+    form.get_by_label("Reason").fill("a test")
     with page.expect_response("**/budgets"):
         page.get_by_role("button", name="Refresh").click()
     settled(page)
@@ -490,7 +503,7 @@ def test_the_promise_is_shown_after_a_limit_is_lowered(visit: Visit, platform: P
     """Releases were made under the larger limit, so the lower limit alone would promise too much."""
     name = platform.budget(charges=1)
     expect(look(visit, name).locator("#promise")).to_be_empty()
-    assert platform.client.put(f"/budgets/{name}", json=LIMIT | {"epsilon": 0.5}).status_code == 200
+    assert platform.client.put(f"/budgets/{name}", json=LIMIT | {"epsilon": 0.5, "reason": "a test"}).status_code == 200
 
     promised = platform.look(name)["promise"]
     assert promised["delta"] > LIMIT["delta"]

@@ -69,7 +69,6 @@ def test_on_paper_it_is_one_page_black_on_white_without_navigation(visit: Visit)
     assert visit.page.locator("body").evaluate(colours) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]
     for cell in visit.page.locator(".facts th, .facts td, .promise, .caution").all():
         assert cell.evaluate("it => getComputedStyle(it).color") == "rgb(0, 0, 0)"
-    visit.page.emulate_media(media="screen")
 
 
 def test_its_links_lead_to_the_pages_of_the_service(visit: Visit) -> None:

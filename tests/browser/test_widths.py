@@ -93,8 +93,10 @@ def budgets(visit: Visit) -> None:
         for number in range(23):
             headers = {"Idempotency-Key": f"{'K' * 200}-{number}"}
             mechanism = {"c_u": 1, "sigma": 123456.12345678901} if number else HUGE
-            body = {"mechanism": mechanism}
+            body = {"mechanism": mechanism, "description": "D" * 1000, "labels": ["L" * 64, "M" * 64]}
             platform.post(f"/budgets/{LONG_NAME}/charges", json=body, headers=headers)
+        limit["epsilon"] = 123456789.5
+        platform.put(f"/budgets/{LONG_NAME}", json=limit | {"reason": "R" * 1000}).raise_for_status()
     page.goto(f"{visit.url}/ledger?budget={LONG_NAME}&times=3&c_u=51914&tau=1&tau_star=13955&sigma=2229&mu_0=0.001")
     page.locator("#budget[aria-busy=false]").wait_for()
     page.locator("#verdict[aria-busy=false]").wait_for()
@@ -102,6 +104,19 @@ def budgets(visit: Visit) -> None:
     page.get_by_role("button", name="Verify the history").click()
     expect(page.locator("#verified")).to_contain_text("Intact")
     visit.complaints.clear()  # the browser logs in its console that no noise fits the remaining budget
+
+
+def certificate_in_a_dialog(visit: Visit) -> None:
+    """With a long idempotency key."""
+    key = "K" * 255
+    with httpx.Client(base_url=visit.url) as platform:
+        platform.put("/budgets/certified", json={"epsilon": 1, "delta": 1e-4}).raise_for_status()
+        body = {"mechanism": {"c_u": 1, "sigma": 123456.12345678901}}
+        headers = {"Idempotency-Key": key}
+        platform.post("/budgets/certified/charges", json=body, headers=headers).raise_for_status()
+    visit.page.goto(f"{visit.url}/ledger?budget=certified")
+    visit.page.get_by_role("button", name=f"Certificate of {key}").click()
+    expect(visit.page.get_by_role("dialog")).to_contain_text("Privacy certificate")
 
 
 def budgets_with_errors(visit: Visit) -> None:
@@ -166,6 +181,7 @@ STATES: dict[str, Callable[[Visit], None]] = {
         explorer_with_errors,
         explorer_of_the_impossible,
         budgets,
+        certificate_in_a_dialog,
         budgets_with_errors,
         locked_budgets,
         reference,

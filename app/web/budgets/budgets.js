@@ -9,6 +9,7 @@ import { gauge, usedPercent } from "./gauge.js";
 import { wireHistory } from "./history-panel.js";
 import { showLimit, wireLimit, wireNewBudget } from "./limit-form.js";
 import { planOf, wirePlan } from "./plan-panel.js";
+import { wireReleases } from "./releases-panel.js";
 
 const UNAUTHORIZED = 401;
 
@@ -19,6 +20,7 @@ let shownBudget = null;
 let loading = new AbortController();
 
 const showHistory = wireHistory();
+const showReleases = wireReleases();
 const showPlan = wirePlan(plan, remember, showGauge);
 wireNewBudget(byId("create-form"), (id) => {
   byId("create").open = false;
@@ -50,15 +52,20 @@ async function load(id = chosen) {
   byId("budget").setAttribute("aria-busy", "true");
   try {
     const { budgets } = await get("budgets", signal);
-    const exists = budgets.some((budget) => budget.id === id);
-    chosen = exists ? id : (budgets[0]?.id ?? "");
+    const wanted = budgets.find((budget) => budget.id === id);
+    const summary = wanted ?? budgets[0];
+    chosen = summary?.id ?? "";
     showBudgets(budgets, chosen, load);
-    if (chosen === "") showNone();
+    if (summary === undefined) showNone();
     else
-      await Promise.all([get(`budgets/${encodeURIComponent(chosen)}`, signal).then(show), showHistory(chosen, signal)]);
+      await Promise.all([
+        get(`budgets/${encodeURIComponent(chosen)}`, signal).then(show),
+        showReleases(summary, signal),
+        showHistory(chosen, signal),
+      ]);
     byId("access").hidden = true;
     showErrors(byId("access"), []);
-    byId("budgets-error").textContent = id && !exists ? `There is no budget called ${id}.` : "";
+    byId("budgets-error").textContent = id && !wanted ? `There is no budget called ${id}.` : "";
   } catch (failure) {
     if (!signal.aborted) showFailure(failure);
   }
@@ -69,12 +76,18 @@ function show(budget) {
   byId("budget").hidden = false;
   byId("budget-title").textContent = budget.id;
   byId("budget-description").textContent = budget.description;
+  byId("budget-unit").textContent = `Privacy unit: ${unitOf(budget)}.`;
   showSpent(budget);
   showGauge(null);
   showLimit(byId("change-form"), budget);
   showPlan(budget.id);
   remember();
   byId("budget").setAttribute("aria-busy", "false");
+}
+
+/** Whose records the budget protects together. */
+function unitOf({ privacy_unit, period }) {
+  return period === null ? `all records of one ${privacy_unit}` : `the records of one ${privacy_unit} in one ${period}`;
 }
 
 function showSpent({ limit, spent, promise }) {

@@ -4,6 +4,7 @@ import { byId, element } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
 import { digits, scientific, shown } from "../shared/number-format.js";
 import { get } from "../shared/service.js";
+import { makerOf, timeOf } from "./record-words.js";
 
 const PAGE = 20;
 
@@ -60,19 +61,37 @@ export function wireHistory() {
 }
 
 function row({ number, kind, at, details, hash }) {
-  const cells = [
-    element("time", { datetime: at }, at.replace("T", " ").replace("Z", " UTC")),
-    ...(kind === "charge" ? chargeCells(details) : [limitText(kind, details), "", "", ""]),
-    element("code", { title: hash }, hash.slice(0, 8)),
-  ];
+  const cells = [timeOf(at), ...CELLS[kind](details), element("code", { title: hash }, hash.slice(0, 8))];
   const head = element("th", { scope: "row" }, String(number));
   return element("tr", { "data-kind": kind }, head, ...cells.map((cell) => element("td", {}, cell)));
 }
 
-function chargeCells({ release, mu_squared, hazard, idempotency_key }) {
-  const key = idempotency_key ?? ""; // only access keys with the scope admin see it
-  const shownKey = element("span", { class: "key", title: key }, key);
-  return [releaseText(release), amount(mu_squared), amount(hazard), shownKey];
+/** The cells of each kind of entry: what happened, noise cost, threshold cost, idempotency key. */
+const CELLS = {
+  created: (details) => [described(`Created: ${limitText(details)}`, details), "", "", ""],
+  changed: (details) => [described(`Changed: ${limitText(details)}`, details), "", "", ""],
+  charge: (details) => [
+    described(releaseText(details.release), details),
+    amount(details.mu_squared),
+    amount(details.hazard),
+    keyText(details),
+  ],
+  committed: (details) => [described(commitText(details), details), "", "", keyText(details)],
+};
+
+/** What an entry says, and below it why and by whom it was made, as far as it is known. */
+function described(text, { reason, by }) {
+  const notes = [reason ? `Reason: ${reason}` : "", by ? `By ${makerOf(by)}` : ""].filter((note) => note !== "");
+  return element("div", {}, text, ...notes.map((note) => element("p", { class: "note" }, note)));
+}
+
+function keyText({ idempotency_key = "" }) {
+  return element("span", { class: "key", title: idempotency_key }, idempotency_key);
+}
+
+function commitText({ sha256, rows }) {
+  const number = rows === null ? "" : rows === 1 ? "1 row, " : `${rows} rows, `;
+  return `Committed: ${number}digest\u00a0${sha256.slice(0, 8)}…`;
 }
 
 function releaseText({ c_u, tau, tau_star, sigma, mu_0 }) {
@@ -80,11 +99,12 @@ function releaseText({ c_u, tau, tau_star, sigma, mu_0 }) {
   return `C_u\u00a0${c_u}, σ\u00a0${brief(sigma)}, ${threshold}${mu_0 ? `, μ₀\u00a0${brief(mu_0)}` : ""}`;
 }
 
-function limitText(kind, { epsilon, delta, proportion }) {
+function limitText({ epsilon, delta, proportion, privacy_unit, period }) {
   const split = proportion
     ? `, noise cost : threshold cost = ${scientific(proportion.mu_squared, 3)} : ${scientific(proportion.hazard, 3)}`
     : "";
-  return `${kind === "created" ? "Created" : "Changed"}: ε\u00a0${epsilon}, δ\u00a0${digits(delta)}${split}`;
+  const unit = privacy_unit ? ` per\u00a0${[privacy_unit, ...(period ? [period] : [])].join("-")}` : "";
+  return `ε\u00a0${epsilon}, δ\u00a0${digits(delta)}${unit}${split}`;
 }
 
 /** All digits of a short number; a rounded form of a long one. */

@@ -11,11 +11,20 @@ const LIMIT = {
   delta: { symbol: "δ", label: "Limit of δ", help: "At that ε. Keep it far below 1 / number of users." },
   description: { label: "Description", help: "Which data, which users." },
 };
+const UNIT = {
+  privacy_unit: { label: "Privacy unit", help: "Whose records are protected together.", placeholder: "user" },
+  period: {
+    label: "Period",
+    help: "If the promise is for one period, such as a week. The period is then part of every group key.",
+    options: { "": "none", day: "day", week: "week", month: "month", quarter: "quarter", year: "year" },
+  },
+};
+const REASON = { reason: { label: "Reason", help: "Why the limit changes. The history records it." } };
 const TAKEN = problemWith("budget", "exists already. Select it in the list to change its limit.");
 
 /** Make a form that creates a budget. `saved(id)` is called when the service has recorded it. */
 export function wireNewBudget(form, saved) {
-  makeFields(form, { ...NAME, ...LIMIT }, submitButton("Create"));
+  makeFields(form, { ...NAME, ...LIMIT, ...UNIT }, submitButton("Create"));
   wireSubmit(
     form,
     () => form.elements.budget.value.trim(),
@@ -26,7 +35,7 @@ export function wireNewBudget(form, saved) {
 
 /** Make a form that changes the limit of the budget `shownId()`. */
 export function wireLimit(form, shownId, saved) {
-  makeFields(form, LIMIT, submitButton("Save the change"));
+  makeFields(form, { ...LIMIT, ...REASON }, submitButton("Save the change"));
   wireSubmit(form, shownId, saved);
 }
 
@@ -35,7 +44,7 @@ export function showLimit(form, { id, limit, description }) {
   const inputs = [...form.querySelectorAll("input")];
   const isChanged = inputs.some(({ value, defaultValue }) => value !== defaultValue);
   if (form.dataset.of === id && isChanged) return;
-  const values = { epsilon: limit.epsilon, delta: limit.delta, description };
+  const values = { epsilon: limit.epsilon, delta: limit.delta, description, reason: "" };
   for (const input of inputs) {
     input.value = values[input.name];
     input.defaultValue = input.value; // the input has removed line breaks
@@ -67,14 +76,26 @@ function fieldOf(pointer) {
 
 /** Send the limit. Returns the failure, if any. */
 async function save(form, id) {
-  const { epsilon, delta } = form.elements;
-  const limit = { epsilon: typed(epsilon.value), delta: typed(delta.value), description: descriptionOf(form) };
+  const { epsilon, delta, privacy_unit, period, reason } = form.elements;
+  const limit = {
+    epsilon: typed(epsilon.value),
+    delta: typed(delta.value),
+    description: descriptionOf(form),
+    privacy_unit: textOf(privacy_unit),
+    period: textOf(period),
+    reason: textOf(reason),
+  };
   try {
     await put(`budgets/${encodeURIComponent(id)}`, limit);
     return null;
   } catch (failure) {
     return failure;
   }
+}
+
+/** The text of a control. It is absent if it is empty, or if the form has no such control. */
+function textOf(control) {
+  return control?.value.trim() || undefined;
 }
 
 /** The description. An input cannot show line breaks, so an unchanged description is sent as it was. */

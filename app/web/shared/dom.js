@@ -14,9 +14,9 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** Offer text as a file to download. */
-export function download(name, type, text) {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+/** Offer a text or a blob as a file to download. */
+export function download(name, type, content) {
+  const url = URL.createObjectURL(new Blob([content], { type }));
   element("a", { href: url, download: name }).click();
   URL.revokeObjectURL(url);
 }

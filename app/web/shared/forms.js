@@ -9,21 +9,30 @@ import { Problem } from "./service.js";
 
 const FORM = "form"; // the place for errors that concern no single field
 
-/** One field. Further attributes go to its input. */
-export function makeField({ id, name, label, symbol, help, ...attributes }) {
+/** One field: an input, or a choice between `options`, `{ value: text }`. Further attributes go to the control. */
+export function makeField({ id, name, label, symbol, help, options, ...attributes }) {
   const [helpId, errorId] = [`${id}-help`, `${id}-error`];
   const described = { "aria-describedby": help ? `${helpId} ${errorId}` : errorId };
   return element(
     "div",
     { class: "field" },
     element("label", { for: id }, ...(symbol ? [element("i", {}, symbol), " "] : []), label),
-    element("input", { id, name, autocomplete: "off", spellcheck: "false", ...described, ...attributes }),
+    control({ id, name, ...described, ...attributes }, options),
     ...(help ? [element("p", { class: "help", id: helpId }, help)] : []),
     element("p", { class: "error", id: errorId, "data-error-of": name }),
   );
 }
 
-/** Fill a form with fields, `{ name: { label, symbol, help } }`. Each id starts with the form's id. */
+function control(attributes, options) {
+  if (options === undefined) return element("input", { autocomplete: "off", spellcheck: "false", ...attributes });
+  return element("select", attributes, ...Object.entries(options).map(([value, text]) => option(value, text)));
+}
+
+function option(value, text) {
+  return element("option", { value }, text);
+}
+
+/** Fill a form with fields, `{ name: { label, symbol, help, options } }`. Each id starts with the form's id. */
 export function makeFields(form, fields, ...further) {
   const made = Object.entries(fields).map(([name, field]) => makeField({ id: `${form.id}-${name}`, name, ...field }));
   const error = element("p", { class: "error", id: `${form.id}-error`, "data-error-of": FORM, role: "alert" });
@@ -50,7 +59,7 @@ export function showErrors(form, failures, nameOf = (pointer) => lastNamed(form,
   }
   if (messages.size > 1) messages.delete(FORM);
   for (const [name, place] of places) place.textContent = [...(messages.get(name) ?? [])].join("; ");
-  for (const control of form.querySelectorAll("input[name], textarea[name]")) {
+  for (const control of form.querySelectorAll("input[name], select[name], textarea[name]")) {
     control.setAttribute("aria-invalid", String(messages.has(control.name)));
   }
   return [...messages.keys()];

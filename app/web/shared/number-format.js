@@ -49,6 +49,13 @@ export function percent(share, digits = 1) {
   return `${(100 * share).toFixed(digits)} %`;
 }
 
+/** A number of bytes: 812 bytes, 1.7 kB, 96 MB. */
+export function bytes(count) {
+  const power = Math.min(Math.floor(Math.log10(Math.max(count, 1)) / 3), 3);
+  const value = count / 1000 ** power;
+  return `${power > 0 && value < 10 ? value.toFixed(1) : Math.round(value)}\u00a0${["bytes", "kB", "MB", "GB"][power]}`;
+}
+
 /** How much more than exact accounting: "4.8 %". */
 export function excess(ratio) {
   const more = 100 * (ratio - 1);

@@ -61,10 +61,24 @@ export const get = (path, signal) => request("GET", path, undefined, signal);
 export const post = (path, body, signal) => request("POST", path, body, signal);
 export const put = (path, body, signal) => request("PUT", path, body, signal);
 
+/** The bytes of a resource in one media type. A link cannot get them: it would send no access key. */
+export async function getAs(mediaType, path, signal) {
+  const response = await send("GET", path, mediaType, undefined, signal);
+  if (!response.ok) await documentOf(response, signal); // throws the problem
+  return response.blob();
+}
+
 async function request(method, path, body, signal) {
-  const headers = { Accept: "application/json", ...(accessKey ? { Authorization: `Bearer ${accessKey}` } : {}) };
+  return documentOf(await send(method, path, "application/json", body, signal), signal);
+}
+
+function send(method, path, accept, body, signal) {
+  const headers = { Accept: accept, ...(accessKey ? { Authorization: `Bearer ${accessKey}` } : {}) };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const response = await fetch(path, { method, headers, body: body === undefined ? undefined : encode(body), signal });
+  return fetch(path, { method, headers, body: body === undefined ? undefined : encode(body), signal });
+}
+
+async function documentOf(response, signal) {
   const document = await response.json().catch(() => ({ detail: `The service answered ${response.status}.` }));
   signal?.throwIfAborted(); // an aborted request can end with a part of its body
   if (!response.ok) throw new Problem(document, response.status);

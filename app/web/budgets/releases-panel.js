@@ -1,0 +1,158 @@
+// The releases of a budget, page by page, with their certificates and their answers.
+
+import { byId, download, element } from "../shared/dom.js";
+import { errorsOf } from "../shared/forms.js";
+import { bytes } from "../shared/number-format.js";
+import { get, getAs } from "../shared/service.js";
+import { wireCertificate } from "./certificate-dialog.js";
+import { fileName } from "./file-name.js";
+import { usedPercent } from "./gauge.js";
+import { makerOf, timeOf } from "./record-words.js";
+
+const PAGE = 10;
+const FORMATS = {
+  json: { name: "JSON", mediaType: "application/json" },
+  csv: { name: "CSV", mediaType: "text/csv" },
+  arrow: { name: "Arrow", mediaType: "application/vnd.apache.arrow.file" },
+  parquet: { name: "Parquet", mediaType: "application/vnd.apache.parquet" },
+};
+const STATES = {
+  made: "made here",
+  open: "open: another engine makes it",
+  committed: "committed",
+  charged: "charged only",
+};
+
+/** Connect the panel. Returns a function that shows the newest releases of a budget; `signal` aborts its requests. */
+export function wireReleases() {
+  const showCertificate = wireCertificate();
+  let budget = null;
+  let before = null;
+  let budgetSignal;
+  const choices = Object.entries(FORMATS).map(([value, { name }]) => element("option", { value }, name));
+  byId("format").replaceChildren(...choices);
+
+  /** Append the next page. The signal aborts it if the user has left the budget. */
+  async function showPage() {
+    const [from, signal] = [before, budgetSignal];
+    const query = { budget: budget.id, limit: PAGE, ...(from === null ? {} : { before: from }) };
+    byId("more-releases").disabled = true;
+    try {
+      const { releases, before: next } = await get(`releases?${new URLSearchParams(query)}`, signal);
+      const items = releases.map(item);
+      if (from === null) byId("releases").replaceChildren(...(items.length > 0 ? items : [nothing()]));
+      else byId("releases").append(...items);
+      byId("format-field").hidden = byId("releases").querySelector(".answer") === null;
+      byId("more-releases").hidden = next === null;
+      before = next;
+      return items;
+    } finally {
+      if (!signal.aborted) byId("more-releases").disabled = false;
+    }
+  }
+
+  function item(release) {
+    const error = element("p", { class: "error", role: "alert" });
+    const certificate = action("Certificate", release, error, () => showCertificate(release.key, budgetSignal));
+    const answer = action("Download answer", release, error, () => saveAnswer(release.key));
+    answer.classList.add("answer");
+    const hasAnswer = release.answer !== null && release.answer.erased_at === null;
+    return element(
+      "li",
+      { "data-state": release.state },
+      element("div", { class: "title" }, element("h3", {}, release.key), stateOf(release)),
+      ...(release.description ? [element("p", { class: "description" }, release.description)] : []),
+      ...(release.labels.length > 0 ? [labels(release.labels)] : []),
+      element("p", { class: "known" }, ...facts(release, shareOf(release, budget.limit))),
+      element("div", { class: "row" }, certificate, ...(hasAnswer ? [answer] : [])),
+      error,
+    );
+  }
+
+  byId("more-releases").addEventListener("click", async () => {
+    try {
+      byId("releases-error").textContent = "";
+      const [first] = await showPage();
+      first?.querySelector("button").focus(); // the button can be hidden now
+    } catch (failure) {
+      if (failure.name !== "AbortError") byId("releases-error").textContent = errorsOf(failure)[0].detail;
+    }
+  });
+  return async (next, signal) => {
+    budget = next;
+    before = null;
+    budgetSignal = signal;
+    byId("releases-error").textContent = "";
+    await showPage();
+  };
+}
+
+/** A button of a release. While it works it is disabled; a failure is shown in `error`. */
+function action(label, { key }, error, work) {
+  const attributes = { class: "quiet", type: "button", "aria-label": `${label} of ${key}` };
+  const button = element("button", attributes, label);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    error.textContent = "";
+    try {
+      const shown = await work();
+      button.disabled = false;
+      button.focus({ preventScroll: true }); // a dialog gives the focus back to where it was
+      shown?.();
+    } catch (failure) {
+      button.disabled = false;
+      button.focus({ preventScroll: true });
+      if (failure.name !== "AbortError") error.textContent = errorsOf(failure)[0].detail;
+    }
+  });
+  return button;
+}
+
+async function saveAnswer(key) {
+  const ending = byId("format").value;
+  const { mediaType } = FORMATS[ending];
+  const content = await getAs(mediaType, `releases/${encodeURIComponent(key)}/answer`);
+  download(fileName(key, ending), mediaType, content);
+}
+
+function stateOf({ state }) {
+  return element("p", { class: "state" }, STATES[state]);
+}
+
+function nothing() {
+  return element("li", { class: "empty" }, "This budget has paid for no release yet.");
+}
+
+function labels(texts) {
+  return element("ul", { class: "labels", "aria-label": "Labels" }, ...texts.map((text) => element("li", {}, text)));
+}
+
+/** Time, maker, cost, and what is known about the output, with dots between them. */
+function facts({ at, by, entry, answer, committed }, share) {
+  const known = [
+    timeOf(at),
+    ...(by ? [`by ${makerOf(by)}`] : []),
+    `${usedPercent(share)} of the budget`,
+    `entry ${entry}`,
+    ...(answer ? answerFacts(answer) : []),
+    ...(committed ? committedFacts(committed) : []),
+  ];
+  return known.flatMap((fact, k) => (k === 0 ? [fact] : [" · ", fact]));
+}
+
+function answerFacts({ media_type, size, erased_at }) {
+  const stored = Object.values(FORMATS).find(({ mediaType }) => mediaType === media_type);
+  if (erased_at === null) return [`${bytes(size)} of ${stored?.name ?? "Arrow"}`]; // an Arrow stream has no file here
+  return [element("strong", {}, "the answer was erased at ", timeOf(erased_at), "; its certificate stays")];
+}
+
+function committedFacts({ digest, rows }) {
+  const number = rows === null ? [] : [rows === 1 ? "1 row" : `${rows} rows`];
+  return [...number, element("span", { title: digest }, `digest ${digest.slice(0, 8)}…`)];
+}
+
+/** The share of the budget, as the gauge counts it: of the cap that it fills more. */
+function shareOf({ mu_squared, hazard }, limit) {
+  const share = (cost, cap) => (cost > 0 ? cost / cap : 0);
+  return Math.max(share(mu_squared, limit.mu_squared), share(hazard, limit.hazard));
+}
