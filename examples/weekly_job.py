@@ -61,8 +61,9 @@ def released(service: httpx.Client, key: str, budget: str, groups: pa.Table) -> 
     form = {"request": (None, json.dumps(request), "application/json"), "table": ("groups", _as_arrow(groups))}
     answer = patiently(lambda: service.post("/release/table", files=form, headers={"Idempotency-Key": key}))
     if answer.status_code == 422 and answer.json()["type"] == "/problems/key-reused":
-        # The events have changed since, or the query. What was published stays; a correction needs a new key.
-        print(f"{key} was made from other data: taking the table of that release", file=sys.stderr)
+        # The events or the query have changed since, or another client paid. What was released stays; a correction
+        # is another release, under another idempotency key.
+        print(f"{key} was released from other data or by another client: taking that table", file=sys.stderr)
         answer = patiently(lambda: service.get(f"/releases/{key}/answer", headers={"Accept": ARROW}))
     certificate = patiently(lambda: service.get(f"/releases/{key}/certificate")) if answer.is_success else answer
     if not certificate.is_success:

@@ -1,9 +1,13 @@
 """Interrupt a job from outside: a proxy that stops at a place of an exchange, and a program that dies at a rename.
 
-``python -m tests.interrupted 2 before script.py …`` runs a script and kills it before its second rename.
+``python -m tests.interrupted 7 2 before script.py …`` runs a script, and kills it before its second rename (0: before
+none). The first number is that of the run. Each run writes Arrow streams in other bytes: the order of rows, the batches
+and the compression.
 """
 
+import itertools
 import os
+import random
 import re
 import runpy
 import signal
@@ -14,6 +18,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, Self
+
+import pyarrow as pa
 
 __all__ = ["PLACES", "Place", "Proxy"]
 
@@ -99,7 +105,7 @@ def _head(source: socket.socket) -> tuple[bytes, bytes]:
 
 def _dies_at(number: int, when: str) -> Callable[..., None]:
     """A rename that kills its process before or after it, if it is the one with this number."""
-    rename, numbers = os.replace, iter(range(1, number + 1))
+    rename, numbers = os.replace, itertools.count(1)
 
     def dying(*arguments: Any) -> None:
         is_last = next(numbers) == number
@@ -111,7 +117,27 @@ def _dies_at(number: int, when: str) -> Callable[..., None]:
     return dying
 
 
+class _OtherBytes:
+    """A writer of Arrow streams that writes the same rows in the bytes of a run."""
+
+    def __init__(self, sink: Any, schema: pa.Schema, run: int) -> None:
+        compression = (None, "lz4", "zstd")[run % 3]
+        self._writer = pa.RecordBatchStreamWriter(sink, schema, options=pa.ipc.IpcWriteOptions(compression=compression))
+        self._lots = random.Random(run)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._writer.close()
+
+    def write_table(self, table: pa.Table) -> None:
+        rows = self._lots.sample(range(table.num_rows), table.num_rows)
+        self._writer.write_table(table.take(rows), max_chunksize=self._lots.randrange(10, 100))
+
+
 if __name__ == "__main__":
-    _, _number, _when, *sys.argv = sys.argv
+    _, _run, _number, _when, *sys.argv = sys.argv
     os.replace = _dies_at(int(_number), _when)
+    pa.ipc.new_stream = lambda sink, schema: _OtherBytes(sink, schema, int(_run))
     runpy.run_path(sys.argv[0], run_name="__main__")

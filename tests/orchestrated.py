@@ -10,6 +10,7 @@ import queue
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,9 +31,9 @@ def main() -> None:
     with _service() as (service, folder):
         _run_dbt(dbt, service, folder)
         _run_dagster(dagster, service, folder)
-        for release in service.get("/releases").json()["releases"]:
-            print(f"charged once: {release['key']}, entry {release['entry']}")
-        print(f"charges in the history: {service.get('/budgets/web').json()['spent']['releases']}")
+        entries = service.get("/budgets/web/charges").json()["entries"]
+        charges = Counter(entry["details"]["idempotency_key"] for entry in entries if entry["kind"] == "charge")
+        print("charges in the history:", ", ".join(f"{key} {times}" for key, times in charges.items()))
 
 
 @contextmanager
