@@ -82,10 +82,11 @@ def released_for(
     release = find_release(execute, sql, charge.idempotency_key) if rows else None
     if release is None:
         return None
+    reused = KeyReused(release.key, release.budget, has_answer=release.has_answer)
     if _is_of_another(release.client, client):
-        return KeyReused(release.key, release.budget)
+        return reused
     is_same = charge.request in {release.request} - {""} or charge.content in {release.content_hash} - {None, ""}
-    refused = refusal(execute, sql, release.key, release.budget, is_same=is_same, now=seconds_of(at))
+    refused = refusal(execute, sql, reused, is_same=is_same, now=seconds_of(at))
     return refused or _erased(release) or release
 
 
@@ -152,9 +153,9 @@ def _owned(execute: Execute, sql: Statements, charge: Charge, client: str, at: s
     used = execute(sql.owner, (charge.idempotency_key,))
     if not used:
         return None
-    ((owner, request, budget),) = used
+    ((owner, request, budget, state),) = used
     if _is_of_another(owner, client):
-        raise KeyReused(charge.idempotency_key, budget)
+        raise KeyReused(charge.idempotency_key, budget, has_answer=state == "made")
     too_many = wait_before(execute, sql, charge.idempotency_key, seconds_of(at))
     if too_many is not None:
         raise too_many

@@ -23,18 +23,17 @@ def wait_before(execute: Execute, sql: Statements, key: str, now: float) -> TooM
     return TooManyComparisons(math.ceil(wait)) if wait > 0 else None
 
 
-def refusal(
-    execute: Execute, sql: Statements, key: str, budget: str, *, is_same: bool, now: float
-) -> LedgerError | None:
+def refusal(execute: Execute, sql: Statements, reused: KeyReused, *, is_same: bool, now: float) -> LedgerError | None:
     """Why a request does not get the stored answer, or None. The caller has locked the row of the idempotency key.
 
     The error is returned and not raised: raised inside the transaction, it would roll back the count.
     """
+    key = reused.idempotency_key
     too_many = wait_before(execute, sql, key, now)
     if too_many is not None or is_same:
         return too_many
     execute(sql.set_comparisons, (key, _until(execute, sql, key, now) + SECONDS))
-    return KeyReused(key, budget)
+    return reused
 
 
 def _until(execute: Execute, sql: Statements, key: str, now: float) -> float:

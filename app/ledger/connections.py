@@ -32,8 +32,8 @@ class Connections(Protocol):
         """Everything that is read inside is of one moment."""
         ...
 
-    def forget(self) -> None:
-        """Overwrite what was deleted, as far as the database can."""
+    def forget(self) -> bool:
+        """Overwrite what was deleted, as far as the database can. False if others are in the way: try again later."""
         ...
 
     def close(self) -> None:

@@ -77,12 +77,13 @@ class ReasonMissing(LedgerError):
 
 
 class KeyReused(LedgerError):
-    """``budget`` is the one that paid for the release with this idempotency key."""
+    """``budget`` is the one that paid for the release with this idempotency key; ``has_answer`` if it has groups."""
 
-    def __init__(self, idempotency_key: str, budget: str) -> None:
-        super().__init__(idempotency_key, budget)
+    def __init__(self, idempotency_key: str, budget: str, *, has_answer: bool) -> None:
+        super().__init__(idempotency_key, budget, has_answer)
         self.idempotency_key = idempotency_key
         self.budget = budget
+        self.has_answer = has_answer
 
 
 class UnknownRelease(LedgerError):

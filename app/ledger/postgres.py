@@ -104,11 +104,18 @@ class PostgresConnections:
             self._drop()
             raise LedgerUnavailable(self._reason(error)) from error
 
-    def forget(self) -> None:
-        """Free the space of deleted seeds. Until the server uses it again, its files may still have them."""
-        with suppress(psycopg.Error):
-            connection = self._begun("SELECT 1")
-            connection.execute("VACUUM seeds")
+    def forget(self) -> bool:
+        """Write the table of seeds anew, without the deleted ones. The server's own log may still have them."""
+        try:
+            connection = self._begun("SET lock_timeout = '50ms'")
+            try:
+                connection.execute("VACUUM (FULL) seeds")
+            finally:
+                connection.execute("RESET lock_timeout")
+        except psycopg.Error:
+            self._drop()
+            return False
+        return True
 
     def close(self) -> None:
         """All connections, once no thread uses one."""

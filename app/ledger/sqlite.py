@@ -68,15 +68,17 @@ class SqliteConnections:
         except sqlite3.Error as error:
             raise LedgerUnavailable(str(error)) from error
 
-    def forget(self) -> None:
-        """Empty the write-ahead log, which still has deleted rows. If others read just now, the next time will do."""
+    def forget(self) -> bool:
+        """Empty the write-ahead log, which still has deleted rows. A reader is in the way until it ends."""
         with suppress(sqlite3.Error, LedgerUnavailable):
             connection = self._connection()
             connection.execute(f"PRAGMA busy_timeout = {_FORGETTING_MILLISECONDS}")
             try:
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             finally:
                 connection.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY_SECONDS)}")
+            return bool(busy == 0)
+        return False
 
     def close(self) -> None:
         """All connections, once no thread uses one."""

@@ -166,7 +166,10 @@ class Statements:
             "WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s"
         )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
-        self.owner = adapt("SELECT client, request, budget FROM entries WHERE key = %s")
+        self.owner = adapt(
+            "SELECT client, request, entries.budget, state FROM entries "
+            "LEFT JOIN releases ON releases.key = entries.key WHERE entries.key = %s"
+        )
         self.locked_key = adapt("SELECT key FROM entries WHERE key = %s {lock_row}")
         self.comparisons = adapt("SELECT until FROM comparisons WHERE key = %s")
         self.set_comparisons = adapt(

@@ -16,7 +16,8 @@ from app.ledger.connections import Connections, Execute, Taken
 from app.ledger.errors import (
     AnswerErased,
     DivisionSettled,
-    KeyReused,
+    LedgerError,
+    LedgerUnavailable,
     ReasonMissing,
     UnitSettled,
     UnknownBudget,
@@ -45,6 +46,8 @@ class Ledger:
         self.secret = secret
         self.keys = KeyTable(connections, secret)
         self.heads = HeadTable(connections, self.keys)
+        self._remembers = True
+        """Whether files of the database may still have deleted seeds: an earlier process may have left some."""
 
     def put_budget(
         self,
@@ -53,7 +56,7 @@ class Ledger:
         description: str,
         at: str,
         *,
-        unit: tuple[str, str | None] | None = None,
+        unit: tuple[str | None, str | None] | None = None,
         reason: str = "",
         by: By | None = None,
     ) -> Budget:
@@ -71,7 +74,7 @@ class Ledger:
         name: str,
         limit: Limit,
         description: str,
-        unit: tuple[str, str | None] | None,
+        unit: tuple[str | None, str | None] | None,
         at: str,
         reason: str,
         by: By | None,
@@ -79,21 +82,21 @@ class Ledger:
         with self._connections.transaction() as execute:
             before = find_budget(execute, self._sql, name, lock=True)
             if before is None:
-                unit = unit or ("user", None)
-                made, entry = Budget(name, limit, description).changed_to(limit, description, unit, at, reason, by)
+                first = _unit(unit, ("user", None))
+                made, entry = Budget(name, limit, description).changed_to(limit, description, first, at, reason, by)
                 add_budget(execute, self._sql, made)
                 add_entry(execute, self._sql, entry)
                 return made
             limit = _changed(before, limit)
             earlier = (before.privacy_unit, before.period)
-            unit = unit or earlier
-            if before.spent.releases and earlier != unit:
+            later = _unit(unit, earlier)
+            if before.spent.releases and earlier != later:
                 raise UnitSettled
-            if (before.limit, earlier) != (limit, unit) and not reason:
+            if (before.limit, earlier) != (limit, later) and not reason:
                 raise ReasonMissing
-            if (before.limit, earlier, before.description) == (limit, unit, description):
+            if (before.limit, earlier, before.description) == (limit, later, description):
                 return before
-            changed, entry = before.changed_to(limit, description, unit, at, reason, by)
+            changed, entry = before.changed_to(limit, description, later, at, reason, by)
             set_budget(execute, self._sql, changed)
             add_entry(execute, self._sql, entry)
             return changed
@@ -143,7 +146,7 @@ class Ledger:
             found = released_for(execute, self._sql, charge, self._client(charge), at)
         if isinstance(found, RecordedRelease):
             return found
-        raise found or KeyReused(charge.idempotency_key, "")  # an idempotency key that is used stays used
+        raise found or LedgerUnavailable("a release is gone")  # an idempotency key that is used stays used
 
     def staging(self, answer: Answer, at: str) -> Staging:
         """Write an answer before its charge."""
@@ -182,7 +185,7 @@ class Ledger:
         owner = None if client is None else self._hashed(client)
         with self._connections.transaction() as execute:
             committed = commit(execute, self._sql, key, made, by, owner)
-        self._connections.forget()
+        self.forget()
         return committed
 
     def release(self, key: str) -> RecordedRelease:
@@ -202,16 +205,20 @@ class Ledger:
             return list_releases(execute, self._sql, budgets, before, limit)
 
     def content(self, release: RecordedRelease) -> Iterator[bytes]:
-        """The bytes of an answer. Each part is a transaction of its own: answers never change."""
-        if release.erased_at is not None:
-            raise AnswerErased(release.erased_at)
-        part: bytes | None = b""
-        number = 0
-        while part is not None:
+        """The bytes of an answer. Each part is a transaction of its own: answers never change, but may be erased."""
+        size = number = 0
+        while size < (release.size or 0):
             with self._connections.reading() as execute:
                 part = _part(execute, self._sql, release.key, release.place, number)
-            number += 1
-            yield part or b""
+            if part is None:
+                raise self._lost(release.key)
+            size, number = size + len(part), number + 1
+            yield part
+
+    def _lost(self, key: str) -> LedgerError:
+        """Why a part of an answer is not there."""
+        erased_at = self.release(key).erased_at
+        return LedgerUnavailable("an answer is not complete") if erased_at is None else AnswerErased(erased_at)
 
     def erase_answers(self, before: str, at: str) -> int:
         """Erase some answers of releases before a time, and say how many. ``remove_abandoned`` removes their parts."""
@@ -224,8 +231,13 @@ class Ledger:
             seal_erasures(execute, self._sql, self.secret)
 
     def forget(self) -> None:
-        """Overwrite what was deleted, as far as the database can."""
-        self._connections.forget()
+        """Overwrite deleted seeds. If that fails now, ``forget_again`` tries it again."""
+        self._remembers = not self._connections.forget()
+
+    def forget_again(self) -> None:
+        """Try it again, if it failed."""
+        if self._remembers:
+            self.forget()
 
     def remove_abandoned(self, before: str) -> bool:
         """Remove some parts of answers that were never charged, or are erased; False if there are none."""
@@ -283,6 +295,11 @@ def _whole(execute: Execute, sql: Statements, key: str, place: AnswerPlace | Non
     while (part := _part(execute, sql, key, place, number)) is not None:
         yield part
         number += 1
+
+
+def _unit(given: tuple[str | None, str | None] | None, earlier: tuple[str, str | None]) -> tuple[str, str | None]:
+    """The privacy unit and the period. What is not given stays."""
+    return earlier if given is None else (given[0] or earlier[0], given[1])
 
 
 def _changed(budget: Budget, limit: Limit) -> Limit:

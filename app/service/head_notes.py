@@ -75,7 +75,7 @@ class HeadNotes:
     def _log(self, noted: Heads, notes: list[Note]) -> None:
         for note in notes:
             if self._file is None:
-                logger.info("head", extra=note.fields)
+                logger.info("head", extra={"at": note.at} | note.fields)
             before = noted.get(note.name)
             if note.name != ACCESS_KEYS and before is not None and note.head.size <= before.size:
                 logger.error(

@@ -1,6 +1,10 @@
-"""Once an hour: erase the answers that are kept no longer, and remove answers that were written but never charged."""
+"""Once an hour: erase the answers that are kept no longer, and remove answers that were written but never charged.
+
+Once a minute: overwrite deleted seeds, if a reader of the database was in the way when they were deleted.
+"""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable
 
@@ -30,13 +34,14 @@ class Tidying:
 
     async def run(self) -> None:
         """Until it is cancelled. At first a minute passes: a service that starts has other work."""
-        await asyncio.sleep(_MINUTE)
-        while True:
+        for minute in itertools.count(1):
+            await asyncio.sleep(_MINUTE)
             try:
-                await self.once()
+                await self._ledger.ask(Ledger.forget_again)
+                if minute % 60 == 1:
+                    await self.once()
             except (LedgerUnavailable, Busy) as error:
                 logger.warning("the ledger was not tidied: %s", error)
-            await asyncio.sleep(_HOUR)
 
     async def once(self) -> None:
         """Step by step, so that charges have their turn."""
@@ -55,4 +60,3 @@ class Tidying:
         abandoned = after(at, -_ABANDONED_SECONDS)
         while await self._ledger.ask(lambda ledger: ledger.remove_abandoned(abandoned)):
             pass
-        await self._ledger.ask(Ledger.forget)

@@ -4,7 +4,7 @@ It covers the role and the name of every column in the order of the request, the
 (keys/classes.py), and all rows in the order of their group keys. Dictionaries and runs are what they encode. A length
 stands before every part, so that different contents never give the same bytes to hash.
 
-The digest is a plain SHA-256. Whoever stores it must key it: a table can be guessed, and the guess be tried.
+The digest is a plain SHA-256. A program that stores it must key it: otherwise a reader can test guesses of the table.
 """
 
 import hashlib

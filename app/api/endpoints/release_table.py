@@ -1,4 +1,4 @@
-"""POST /release/table: the mechanism applied to an Arrow IPC stream or a Parquet file.
+"""POST /release/table: the mechanism applied to a table in Arrow, Parquet or CSV.
 
 The upload goes to a file, and a worker makes the answer from it. Sorting stalls nobody, and a table that is damaged on
 purpose damages only that worker.

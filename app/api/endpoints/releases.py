@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from app.api.accept import preferred
 from app.api.answer_formats import MEDIA_TYPES, answer_as
 from app.api.auth import access_of, needs
-from app.api.budget_route import READ_PROBLEMS
+from app.api.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS
 from app.api.certificates.page import PAGE_HEADERS, certificate_page
 from app.api.certificates.registry import registry_yaml
 from app.api.dependencies import services_of
@@ -34,6 +34,7 @@ from app.api.schemas.releases import (
 from app.api.schemas.scalars import BudgetName
 from app.ledger.errors import UnknownRelease
 from app.ledger.releases import RecordedRelease
+from app.ledger.store import Ledger
 
 __all__ = ["router"]
 
@@ -45,9 +46,18 @@ _bodies = APIRouter(prefix="/releases", tags=["releases"], route_class=JsonRoute
 _JSON, _YAML, _HTML = "application/json", "application/yaml", "text/html"
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _TEXT = {"schema": {"type": "string"}}
+_ANSWERS = dict.fromkeys(MEDIA_TYPES.values(), _BINARY) | {
+    _JSON: {"schema": {"$ref": "#/components/schemas/ReleaseAnswer"}}
+}
 
 
-@router.get("", operation_id="listReleases", summary="Releases, the newest first", dependencies=READS_RELEASES)
+@router.get(
+    "",
+    operation_id="listReleases",
+    summary="Releases, the newest first",
+    dependencies=READS_RELEASES,
+    responses=BUDGET_NOT_FOUND,
+)
 async def list_releases(
     request: Request,
     budget: Annotated[
@@ -69,11 +79,20 @@ async def list_releases(
     access = access_of(request.scope)
     if budget is not None:
         access.check(budget)
-    if before is not None and not before.isprintable():
-        raise InvalidQuery(("before", "must be the member before of the last page"))
     budgets = sorted(access.budgets) if budget is None else [budget]
-    found = await services_of(request).ledger_pool.read(lambda ledger: ledger.releases(budgets, before, limit + 1))
-    return ReleasesOut.of(found, limit)
+
+    def work(ledger: Ledger) -> list[RecordedRelease]:
+        if budget is not None:
+            ledger.standing(budget)
+        if before is not None and not access.may_see(ledger.release(before).budget):
+            raise UnknownRelease
+        return ledger.releases(budgets, before, limit + 1)
+
+    try:
+        return ReleasesOut.of(await services_of(request).ledger_pool.read(work), limit)
+    except UnknownRelease:
+        pass
+    raise InvalidQuery(("before", "must be the member before of the last page"))
 
 
 @router.get(
@@ -94,9 +113,7 @@ async def get_release(request: Request, key: ReleaseInPath) -> ReleaseOut:
     summary="The answer of a release",
     dependencies=[needs("release")],
     response_class=StreamingResponse,
-    responses=RELEASE_NOT_FOUND
-    | ANSWER_PROBLEMS
-    | {200: {"description": "The kept rows.", "content": dict.fromkeys(MEDIA_TYPES.values(), _BINARY)}},
+    responses=RELEASE_NOT_FOUND | ANSWER_PROBLEMS | {200: {"description": "The kept rows.", "content": _ANSWERS}},
 )
 async def get_answer(request: Request, key: ReleaseInPath) -> Response:
     """The stored bytes, or the same rows in the format that `Accept` prefers. It costs nothing.
@@ -165,6 +182,7 @@ async def verify_certificate(
         budget=release.budget,
         entry=release.number,
         answer_sha256=release.answer_sha256 if release.has_answer else None,
+        committed_digest=None if release.committed is None else release.committed.sha256,
         differences=differences,
     )
 

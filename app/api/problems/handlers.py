@@ -232,17 +232,21 @@ def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
             )
 
 
+def _how_to_fetch(path: str, has_answer: bool) -> str:
+    return f"GET {path}/answer gives its answer." if has_answer else f"GET {path} says what is known about it."
+
+
 def _on_key_reused(request: Request, error: Exception) -> Response:
     """Names the release, if the client may use its budget: its answer may be all that the client needs."""
     assert isinstance(error, KeyReused)
     kind, access = kinds.KEY_REUSED, request.scope.get("access")
-    may_see = access is not None and bool(error.budget) and access.may_see(error.budget)
+    may_see = access is not None and access.may_see(error.budget)
     path = f"/releases/{error.idempotency_key}" if may_see else None
     problem = ReusedProblem(
         type="/problems/key-reused",
         title=kind.title,
         status=kind.status,
-        detail=f"{kind.detail} GET {path}/answer gives its answer." if path else kind.detail,
+        detail=kind.detail if path is None else f"{kind.detail} {_how_to_fetch(path, error.has_answer)}",
         errors=[ProblemError.of(Fault("header", "Idempotency-Key", "belongs to a request with other content"))],
         release=path,
     )

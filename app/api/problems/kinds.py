@@ -139,8 +139,8 @@ KEY_REUSED = Kind(
     "The Idempotency-Key belongs to another request.",
     "An earlier request used the same idempotency key with different content: another mechanism, budget, ε or δ, other "
     "names of columns, or other groups. Nothing was released and nothing was charged for this request.",
-    "To get the release that has this name, GET its answer: /releases/{key}/answer. For another release, use another "
-    "idempotency key.",
+    "GET /releases/{key} says what has this name, and GET /releases/{key}/answer gives its answer, if the service made "
+    "it. For another release, use another idempotency key.",
 )
 UNKNOWN_RELEASE = Kind(
     "unknown-release",
@@ -155,9 +155,10 @@ NO_CERTIFICATE = Kind(
     "no-certificate",
     404,
     "No certificate",
-    "The certificate of this release is inside its answer.",
-    "Version 0.1 made this release. It kept the certificate only inside the answer.",
-    "GET /releases/{key}/answer: the certificate is a member of a JSON answer, and in the metadata of a table.",
+    "The ledger has no certificate of this release.",
+    "Version 0.1 recorded this release. It kept certificates only inside answers, and had none for a charge alone.",
+    "If the release has an answer, GET /releases/{key}/answer: the certificate is a member of a JSON answer, and in "
+    "the metadata of a table.",
 )
 NOT_ACCEPTABLE = Kind(
     "not-acceptable",

@@ -57,15 +57,15 @@ class BudgetIn(Strict):
         max_length=100,
         pattern=r"^[^\x00]*$",
         title="Privacy unit",
-        description="Whose records are protected together; user if only the period is given. Omit both to keep them. "
-        "The first charge fixes both.",
+        description="Whose records are protected together; user in a new budget. Omit it to keep it. The first charge "
+        "fixes it.",
         examples=["user"],
     )
     period: Period | None = Field(
         default=None,
         title="Period",
-        description="If the promise is for the records of one unit in one period, such as a week: the period, which "
-        "must be part of every group key. Null: the promise is for all records of a unit.",
+        description="If the promise is for the records of one unit in one period, such as a week: the kind of period. "
+        "Make a budget for each period, with the period in its name. Omit privacy_unit and period to keep both.",
         examples=[None],
     )
     mechanism: AnyMechanismIn | None = Field(
@@ -77,10 +77,10 @@ class BudgetIn(Strict):
     )
 
     @property
-    def unit(self) -> tuple[str, str | None] | None:
+    def unit(self) -> tuple[str | None, str | None] | None:
         """The privacy unit and the period; None if neither is given."""
         is_given = {"privacy_unit", "period"} & self.model_fields_set
-        return (self.privacy_unit or "user", self.period) if is_given else None
+        return (self.privacy_unit, self.period) if is_given else None
 
 
 class BudgetSummary(Strict):
@@ -93,7 +93,8 @@ class BudgetSummary(Strict):
     )
     period: Period | None = Field(
         title="Period",
-        description="If it is set, the promise is for the records of one unit in one such period.",
+        description="If it is set, the promise is for the records of one unit in one such period, and the budget is "
+        "for one period.",
         examples=[None],
     )
     limit: LimitOut = Field(title="Limit", description="What the budget allows.", examples=[_LIMIT])

@@ -179,6 +179,9 @@ class VerifiedOut(Strict):
     answer_sha256: OrAbsent[str] = Field(
         title="SHA-256", description="The SHA-256 of the bytes that were released.", examples=[_DIGEST]
     )
+    committed_digest: OrAbsent[str] = Field(
+        title="Committed digest", description="The SHA-256 of what another engine has published.", examples=[_DIGEST]
+    )
     differences: list[str] = Field(
         title="Differences",
         description="The fields of the certificate that differ from the recorded ones.",
