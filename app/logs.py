@@ -13,7 +13,7 @@ from app.request_ids import log_fields
 
 __all__ = ["JsonFormatter", "log_config"]
 
-_EXTRAS = ("method", "route", "status", "seconds")
+_EXTRAS = ("method", "route", "status", "seconds", "budget", "entries", "head", "access_keys", "seal")
 
 
 class JsonFormatter(logging.Formatter):

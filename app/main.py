@@ -33,6 +33,7 @@ from app.api.middleware import GuardMiddleware
 from app.http_protocol import ConnectionBounds
 from app.metrics import Metrics
 from app.service import worker_pool
+from app.service.head_notes import HeadNotes
 from app.service.ledger_pool import LedgerPool
 from app.service.ledger_probe import LedgerProbe
 from app.service.payments import Payments
@@ -72,7 +73,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         settings.least_sigma,
         None if most_epsilon is None or most_delta is None else (most_epsilon, most_delta),
     )
-    payments = Payments(ledger_pool)
+    payments, notes = Payments(ledger_pool), HeadNotes(ledger_pool, settings.heads_file)
     services = Services(
         settings,
         cache,
@@ -95,9 +96,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
+        noting = asyncio.create_task(notes.run())
         yield {"connection_bounds": bounds}
         tidying.cancel()
         services.close_pools()
+        noting.cancel()
+        await notes.stop()
         ledger_pool.close()
 
     app = FastAPI(

@@ -122,6 +122,11 @@ class Settings(BaseSettings):
         description="most δ of a release or charge at that ε; more is 422, except to access keys with `admin`",
     )
 
+    heads_file: str = Field(
+        default="",
+        description="file to which changed heads of budgets are appended each hour; if empty, they are log lines",
+    )
+
     @field_validator("most_delta")
     @classmethod
     def _both_or_neither(cls, delta: float | None, others: ValidationInfo) -> float | None:

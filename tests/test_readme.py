@@ -14,6 +14,7 @@ import pytest
 from app.api.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
+from benchmarks import weekly
 from gsh.histogram import quantiles
 from tests.api.process import PATIENCE, Service
 from tests.documents import (
@@ -33,7 +34,7 @@ from tests.import_picture import FIGURE, drawn
 TRANSCRIPTS = {document.name: transcripts(document) for document in (README, TOUR)}
 PLACES = [(name, place) for name, found in TRANSCRIPTS.items() for place in range(len(found))]
 HTTP_API = (ROOT / "docs" / "http-api.md").read_text()
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +53,13 @@ def said(service: Service) -> dict[str, list[Any]]:
 def test_each_curl_command_gives_the_answer_shown(said: dict[str, list[Any]], document: str, place: int) -> None:
     """To the last digit, except for random numbers."""
     transcript = TRANSCRIPTS[document][place]
-    assert transcript.headers["Content-Type"] == "application/json"
+    assert not transcript.has_body or transcript.headers["Content-Type"] == "application/json"
 
     assert matches(transcript.shown, said[document][place])
 
 
 def test_a_comparison_with_an_answer_finds_every_difference() -> None:
-    shown = Transcript("", "", "", '{"head": "a", "counts": [61000, 48000], "mechanism": {"tau": 1, …}}').shown
+    shown = Transcript("", '{"head": "a", "counts": [61000, 48000], "mechanism": {"tau": 1, …}}').shown
     answer = {"head": "b", "counts": [61001.5, 48212.5], "mechanism": {"tau": 1, "sigma": 2.0}}
 
     assert matches(shown, answer)
@@ -88,7 +89,10 @@ def test_the_tour_has_every_endpoint_with_a_body() -> None:
     paths = create_app(Settings()).openapi()["paths"]
     with_body = {path for path, item in paths.items() if item.keys() & {"post", "put"}}
 
-    shown = {each.path.replace("/budgets/web", "/budgets/{id}") for each in TRANSCRIPTS[TOUR.name]}
+    names = {"/budgets/web": "/budgets/{id}", "/releases/spark-46": "/releases/{key}"}
+    shown = {each.path for each in TRANSCRIPTS[TOUR.name] if each.has_body}
+    for name, parameter in names.items():
+        shown = {path.replace(name, parameter) for path in shown}
     assert shown | {"/release/table"} == with_body
 
 
@@ -122,7 +126,7 @@ def test_every_make_target_that_is_mentioned_exists(document: Path) -> None:
 def test_every_file_that_is_mentioned_exists(document: Path) -> None:
     """Paths from the root of the repository, and the modules that ``python -m`` runs."""
     text = document.read_text()
-    paths = re.findall(r"`((?:app|gsh|tests|benchmarks|docs|openapi)/[\w./-]*)`", text)
+    paths = re.findall(r"`((?:app|gsh|tests|benchmarks|docs|examples|openapi)/[\w./-]*)`", text)
     modules = [name.replace(".", "/") for name in re.findall(r"python -m ((?:app|gsh|tests|benchmarks)[\w.]*)", text)]
     found = [any((ROOT / f"{path}{end}").exists() for end in ("", ".py")) for path in [*paths, *modules]]
 
@@ -164,6 +168,19 @@ def test_the_table_of_metrics_lists_the_exposed_metrics(service: Service) -> Non
 def test_the_picture_of_the_imports_matches_the_code() -> None:
     """``python -m tests.documents`` draws it again."""
     assert FIGURE.read_text() == drawn()
+
+
+def test_the_numbers_about_weekly_tables_are_those_of_the_command() -> None:
+    """``python -m benchmarks.weekly`` prints them."""
+    budgets, composition = ((ROOT / "docs" / name).read_text() for name in ("budgets.md", "math/composition.md"))
+    promises, weeks, corner = weekly.report().split("\n\n")
+
+    for rows in (promises, weeks):
+        assert rows.replace("| --- | --- | --- |", "|---|---|---|") in budgets
+    ((two, allowed_for_two), (three, allowed_for_three)) = re.findall(r"\| (\S+) at ε = \d \| (\S+) \|", corner)
+    assert float(two) > float(allowed_for_two)
+    assert float(three) < float(allowed_for_three)
+    assert f"δ(2) = {two.replace('e-06', '').replace('e-6', '')} · 10⁻⁶, rounded up" in composition
 
 
 def test_the_errors_in_the_note_on_noise_match_the_table_in_use() -> None:

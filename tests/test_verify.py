@@ -5,11 +5,14 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+import app.verify
 from app.ledger.access_keys import new_key
+from app.ledger.heads_file import HeadsFile
 from app.ledger.opening import open_ledger
 from app.ledger.statements import MIGRATIONS
 from gsh.accounting.budget_limits import Limit
@@ -179,3 +182,89 @@ def test_an_unreachable_server_is_an_error_without_the_password() -> None:
 
     assert "Connection refused" in line
     assert "password-of-mine" not in line
+
+
+@pytest.fixture
+def noted_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A ledger in which three charges and two access keys were noted, one after the other."""
+    place, heads = tmp_path / "ledger.sqlite3", tmp_path / "heads"
+    monkeypatch.setenv("GSH_LEDGER", str(place))
+    file = HeadsFile(heads)
+    with closing(open_ledger(str(place), "")) as ledger:
+        ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
+        for number in range(2):
+            ledger.keys.add(new_key(frozenset({"admin"}), frozenset(), "", AT)[1])
+            charge(ledger, paid("web", key=f"k{number}", request=f"r{number}"))
+            file.note(ledger.heads.read, AT)
+            with (
+                closing(sqlite3.connect(tmp_path / f"copy{number}")) as copy,
+                closing(sqlite3.connect(place)) as source,
+            ):
+                source.backup(copy)
+    return place, heads
+
+
+def heads_said(capsys: pytest.CaptureFixture[str], heads: Path) -> tuple[int, list[str]]:
+    code = app.verify.main(["--heads", str(heads)])
+    lines = capsys.readouterr().out.splitlines()
+    return code, [line for line in lines if "noted heads" in line or "notes of heads" in line]
+
+
+def test_noted_heads_are_found_in_the_ledger_that_they_were_noted_from(
+    noted_ledger: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, heads = noted_ledger
+    assert heads_said(capsys, heads) == (0, ["Checked notes of heads: 4; faults: 0"])
+
+    with closing(open_ledger(str(place), "")) as ledger:  # a ledger that went on
+        ledger.keys.add(new_key(frozenset({"admin"}), frozenset(), "", AT)[1])
+        charge(ledger, paid("web", key="later", request="r"))
+    assert heads_said(capsys, heads)[0] == 0
+
+
+def test_a_ledger_that_was_set_back_is_found_by_its_noted_heads(
+    noted_ledger: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It is intact: only a head that was noted elsewhere shows that a charge and an access key are missing."""
+    place, heads = noted_ledger
+    (tmp_path / "copy0").replace(place)
+
+    assert app.verify.main([]) == 0
+    assert heads_said(capsys, heads) == (
+        1,
+        [
+            f"noted heads: FAULT: line 3: web had another entry 3 at {AT}",
+            "noted heads: FAULT: line 4: the access keys are again as they were at line 2",
+            "Checked notes of heads: 4; faults: 2",
+        ],
+    )
+
+
+def test_a_rewritten_history_access_keys_that_are_set_back_and_lost_lines_are_found(
+    noted_ledger: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, heads = noted_ledger
+    lines = heads.read_text().splitlines(keepends=True)
+    with closing(open_ledger(str(place), "")) as ledger:
+        present = ledger.keys.read().seal
+    assert present in lines[3]
+    heads.write_text("".join([lines[3], lines[0].replace(" 2,", " 1,"), lines[1], "torn\n"]))
+
+    code, said = heads_said(capsys, heads)
+
+    assert code == 1
+    assert said == [
+        f"noted heads: FAULT: line 2: web had another entry 1 at {AT}",
+        "noted heads: FAULT: line 4 cannot be read",
+        "noted heads: FAULT: line 3: the access keys are again as they were at line 1",
+        "Checked notes of heads: 4; faults: 3",
+    ]
+    heads.write_text(lines[3].replace('"access_keys": 2', '"access_keys": 3').replace(present, "other"))
+    assert heads_said(capsys, heads)[1][0] == "noted heads: FAULT: there were 3 access keys, and now there are 2"
+
+
+def test_a_missing_file_of_heads_is_no_success(
+    noted_ledger: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert app.verify.main(["--heads", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err == "The file of heads cannot be read: No such file or directory\n"

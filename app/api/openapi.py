@@ -124,7 +124,10 @@ def _name_forms(operation: _Json, schemas: _Json) -> None:
 
 
 def _part(name: str, schema: _Json, schemas: _Json) -> _Json:
-    return _named(schema, schemas) | {"title": name.capitalize(), "description": schema["description"]}
+    for each, definition in schema.get("$defs", {}).items():
+        schemas.setdefault(each, definition)  # most are in the document already: other operations refer to them too
+    alone = {key: value for key, value in schema.items() if key != "$defs"}
+    return _named(alone, schemas) | {"title": name.capitalize(), "description": schema["description"]}
 
 
 def _named(schema: _Json, schemas: _Json) -> _Json:

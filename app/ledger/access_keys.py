@@ -115,10 +115,12 @@ class KeyTable:
 
     def read(self) -> SealedKeys:
         with self._connections.reading() as execute:
-            found = execute(self._sql.fact, (_SEALS,))
-            rows = execute(self._sql.keys)
-        seals = _opened(self._secret, found)
-        stored = {str(row[0]): row for row in rows}
+            return self.read_in(execute)
+
+    def read_in(self, execute: Execute) -> SealedKeys:
+        """The same within a transaction."""
+        seals = _opened(self._secret, execute(self._sql.fact, (_SEALS,)))
+        stored = {str(row[0]): row for row in execute(self._sql.keys)}
         keys = {name: _key_of(row) for name, row in stored.items()}
         faults = {name: "cannot be read" for name, key in keys.items() if key is None}
         if seals is None:

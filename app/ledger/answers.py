@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from app.ledger.connections import Connections, Execute
+from app.ledger.errors import LedgerUnavailable
 from app.ledger.statements import Statements
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "AnswerPlace",
     "Staged",
     "Staging",
+    "expect_staged",
     "part_of",
     "place_of",
     "remove",
@@ -97,6 +99,8 @@ class Staging:
         with self._connections.transaction() as execute:
             if self._written == 0:
                 execute(sql.stage, (self._place.answer, self._at))
+            else:
+                expect_staged(execute, sql, self._place)
             execute(sql.add_part, (self._place.answer, self._written, _sealed(part, self._place, self._written)))
         self._written += 1
         return True
@@ -116,6 +120,12 @@ class Staging:
         if self._written:
             with self._connections.transaction() as execute:
                 remove(execute, self._connections.statements, self._place.answer)
+
+
+def expect_staged(execute: Execute, sql: Statements, place: AnswerPlace) -> None:
+    """Lock the row that lists an answer: nobody removes the answer meanwhile. An error if it was removed."""
+    if not execute(sql.staged, (place.answer,)):
+        raise LedgerUnavailable("the answer was removed before it was charged")
 
 
 def remove(execute: Execute, sql: Statements, answer: str) -> None:

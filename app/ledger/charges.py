@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.ledger.answers import Staged
+from app.ledger.answers import Staged, expect_staged
 from app.ledger.budget_rows import add_entry, set_budget
 from app.ledger.clock import seconds_of
 from app.ledger.comparison_limit import refusal, wait_before
 from app.ledger.connections import Execute
-from app.ledger.errors import AnswerErased, BudgetExceeded, KeyReused, LedgerError, LedgerUnavailable, UnknownBudget
+from app.ledger.errors import AnswerErased, BudgetExceeded, KeyReused, LedgerError, UnknownBudget
 from app.ledger.releases import Notes, RecordedRelease, ReleaseState, add_release, find_release
 from app.ledger.state import Budget
 from app.ledger.statements import Statements
@@ -118,8 +118,7 @@ def add_charge(
     place = None if made is None else made.place
     add_release(execute, sql, entry, key, charge.state, notes, charge.content, place)
     if place is not None:
-        if not execute(sql.staged, (place.answer,)):
-            raise LedgerUnavailable("the answer was removed before it was charged")
+        expect_staged(execute, sql, place)
         execute(sql.unstage, (place.answer,))
     return RecordedRelease(
         key=key,

@@ -3,6 +3,7 @@
 Placeholders are written %s; SQLite's driver calls them ?.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 __all__ = ["MIGRATIONS", "POSTGRES", "SQLITE", "Dialect", "Statements"]
@@ -113,7 +114,8 @@ class Statements:
     """Adapted to one database."""
 
     def __init__(self, dialect: Dialect) -> None:
-        adapt = dialect.adapt
+        adapt = self._adapt = dialect.adapt
+        self._add_releases(adapt)
         self.migrations = tuple(tuple(map(adapt, statements)) for statements in MIGRATIONS)
         self.alive = adapt("SELECT 1")
         self.make_version = adapt("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
@@ -126,6 +128,8 @@ class Statements:
         self.set_fact = adapt(
             "INSERT INTO ledger (name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
         )
+        self.heads = adapt("SELECT id, entries, head FROM budgets ORDER BY id")
+        self.hash_at = adapt("SELECT hash FROM entries WHERE budget = %s AND number = %s")
         self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")
@@ -167,6 +171,13 @@ class Statements:
             "ON CONFLICT (key) DO UPDATE SET until = excluded.until"
         )
         self.content = adapt("SELECT content FROM entries WHERE key = %s")
+        self.add_key = adapt("INSERT INTO access_keys ({access_key}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)")
+        self.keys = adapt("SELECT {access_key} FROM access_keys ORDER BY made_at, id")
+        self.revoke_key = adapt("UPDATE access_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL")
+        self.expire_key = adapt("UPDATE access_keys SET expires_at = %s WHERE id = %s")
+
+    def _add_releases(self, adapt: Callable[[str], str]) -> None:
+        """Releases, their answers and their seeds."""
         self.erase_content = adapt("UPDATE entries SET content = NULL WHERE key = %s")
         self.add_part = adapt("INSERT INTO parts (answer, part, content) VALUES (%s, %s, %s)")
         self.part = adapt("SELECT content FROM parts WHERE answer = %s AND part = %s")
@@ -181,7 +192,6 @@ class Statements:
         )
         self.release = adapt("SELECT {release} WHERE releases.key = %s")
         self.release_by_id = adapt("SELECT {release} WHERE release_id = %s")
-        self._adapt = adapt
         self.set_state = adapt("UPDATE releases SET state = %s, committed = %s WHERE key = %s")
         self.set_erased = adapt(
             "UPDATE releases SET erased_at = %s, erasure = %s, answer = NULL, answer_key = NULL WHERE key = %s"
@@ -192,10 +202,6 @@ class Statements:
         self.add_seed = adapt("INSERT INTO seeds (key, nonce) VALUES (%s, %s)")
         self.seed = adapt("SELECT nonce FROM seeds WHERE key = %s")
         self.erase_seed = adapt("DELETE FROM seeds WHERE key = %s")
-        self.add_key = adapt("INSERT INTO access_keys ({access_key}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)")
-        self.keys = adapt("SELECT {access_key} FROM access_keys ORDER BY made_at, id")
-        self.revoke_key = adapt("UPDATE access_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL")
-        self.expire_key = adapt("UPDATE access_keys SET expires_at = %s WHERE id = %s")
 
     def releases(self, budgets: int, *, is_continued: bool) -> str:
         """A page of releases, the newest first: of so many budgets (0 for all), after the last one of another page."""

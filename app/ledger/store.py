@@ -22,6 +22,7 @@ from app.ledger.errors import (
     UnknownBudget,
     UnknownRelease,
 )
+from app.ledger.heads import HeadTable
 from app.ledger.open_releases import add_nonce, commit, seed_of
 from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases
 from app.ledger.retention import erase_answers, remove_abandoned
@@ -43,6 +44,7 @@ class Ledger:
         self._audit = Audit(connections.statements, secret)
         self.secret = secret
         self.keys = KeyTable(connections, secret)
+        self.heads = HeadTable(connections, self.keys)
 
     def put_budget(
         self,

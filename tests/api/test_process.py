@@ -1,11 +1,13 @@
 """`python -m app`: it starts, answers, logs JSON without posted data, adds up metrics, and stops at a signal."""
 
+import json
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from tests.api.client import CASE_STUDY, Client, Json
@@ -161,6 +163,19 @@ def test_the_health_check_asks_the_service_of_the_same_settings(tmp_path: Path) 
         assert check(port) == 0
         service.stop()
     assert check(port) == 1
+
+
+def test_several_workers_note_each_head_once(tmp_path: Path) -> None:
+    heads = tmp_path / "heads"
+    limit = {"epsilon": 1, "delta": 1e-4}
+    with Service(temporary=tmp_path, workers="2", heads_file=str(heads)) as service:
+        for _ in range(2):
+            service.wait_for_message("Application startup complete")
+        assert httpx.put(f"{service.url}/budgets/web", json=limit, timeout=PATIENCE).status_code == 200
+        assert service.stop() == 0
+
+    (line,) = map(json.loads, heads.read_text().splitlines())
+    assert (line["budget"], line["entries"]) == ("web", 1)
 
 
 def test_workers_draw_noise_of_their_own(tmp_path: Path) -> None:

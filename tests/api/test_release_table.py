@@ -382,5 +382,6 @@ def test_nothing_of_a_table_is_logged(service: tuple[Service, Path]) -> None:
     running.wait_for(lambda line: line.get("route") == "/release/table" and line["status"] == 422)
 
     lines = [line for line in running.log if line.get("route") == "/release/table"]
-    assert all(set(line) == {"time", "level", "logger", "message", "method", "route", "status"} for line in lines)
+    fields = {"time", "level", "logger", "message", "request_id", "method", "route", "status"}
+    assert all(set(line) == fields for line in lines)
     assert not re.search(r"s3ntinel|a\.org|url|country", running.output)

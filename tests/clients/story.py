@@ -29,6 +29,7 @@ from gsh_client.models import (
     ReleaseAnswer,
     ReleaseRequest,
     ReleaseTableForm,
+    ReusedProblem,
     TableRequest,
 )
 from gsh_client.types import File
@@ -59,8 +60,7 @@ def main(url: str, access_key: str) -> None:
     reused = release.sync(
         client=client, body=ReleaseRequest(mechanism=mechanism, budget="web", groups=groups), idempotency_key="week-1"
     )
-    assert isinstance(reused, Problem)
-    assert not isinstance(reused, BudgetProblem)
+    assert isinstance(reused, ReusedProblem)
     keyless = release.sync(client=client, body=body)
     assert isinstance(keyless, Problem)
     spent = get_budget.sync("web", client=client)

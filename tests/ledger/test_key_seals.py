@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.ledger.access_keys import AccessKey, hash_of
+from app.ledger.access_keys import AccessKey, _store, hash_of
 from app.ledger.errors import LedgerUnavailable, WrongLedger
 from app.ledger.opening import connections_of, open_ledger
 from app.ledger.statements import MIGRATIONS
@@ -224,3 +224,29 @@ def test_setting_the_version_back_seals_nothing(ledger: Ledger, ledger_url: str,
     with suppress(LedgerUnavailable), closing(open_ledger(ledger_url, "a secret for tests")) as again:
         assert "mine" not in usable(again)
         assert again.keys.read().faults
+
+
+def test_sealed_keys_of_the_version_before_expiries_are_accepted_after_the_migration(
+    ledger: Ledger, ledger_url: str
+) -> None:
+    """Its table has no column for them, and its seals stay as they are."""
+    assert ledger.keys.revoke("brief", AT)
+    with ledger._connections.transaction() as execute:
+        execute("DELETE FROM access_keys WHERE id = 'brief'")
+        ((stored,),) = execute(ledger._sql.fact, ("access_keys",))
+        seals = {name: seal for name, seal in json.loads(stored)["seals"].items() if name != "brief"}
+        _store(execute, ledger._sql, ledger.secret, seals)
+        before = next(number for number, each in enumerate(MIGRATIONS) if "expires_at" in each[0])
+        for column in ("expires_at", "replaces"):
+            execute(f"ALTER TABLE access_keys DROP COLUMN {column}")
+        if before == len(MIGRATIONS) - 1:  # later migrations would run twice
+            execute(ledger._sql.set_version, (before,))
+        else:
+            for statement in ledger._sql.migrations[before]:
+                execute(statement)
+    ledger.close()
+
+    with closing(open_ledger(ledger_url, "a secret for tests")) as again:
+        assert again.keys.read().faults == {}
+        assert usable(again) == ["active"]
+        assert again.keys.rotate("active", AT, LATER) is not None

@@ -246,6 +246,18 @@ def test_what_was_charged_is_not_removed(ledger: Ledger) -> None:
     assert ledger.verify("web")[1] is None
 
 
+def test_no_part_is_written_after_its_answer_was_removed(ledger: Ledger) -> None:
+    """A thread may still be writing when a request ends. A part that nothing lists would stay for ever."""
+    staging = ledger.staging(Answer("x/y", lambda: [bytes(3 * PART_BYTES)]), AT)
+    staging.step()
+    staging.drop()
+
+    with pytest.raises(LedgerUnavailable):
+        staging.step()
+
+    assert (rows(ledger, "staged"), rows(ledger, "parts")) == (0, 0)
+
+
 def test_an_answer_that_loses_a_race_is_dropped(ledger: Ledger) -> None:
     charge(ledger, paid(), b"the first")
     staging = ledger.staging(Answer("x/y", lambda: [bytes(3 * SMALL_BYTES)]), AT)

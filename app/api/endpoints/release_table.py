@@ -54,9 +54,7 @@ router = APIRouter(tags=["release"], responses=PROBLEMS | BUDGET_PROBLEMS | ACCE
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _TABLES = {media_type: _BINARY for kind, media_type in MEDIA_TYPES.items() if kind != "json"}
 _EXAMPLE = {"mechanism": CASE_STUDY, "epsilon": 0.349, "count_column": "users", "key_columns": ["url", "country"]}
-# The schemas that it refers to are in the document already: /release refers to them too.
 _REQUEST = TableRequest.model_json_schema(ref_template="#/components/schemas/{model}")
-del _REQUEST["$defs"]
 _REQUEST["examples"] = [_EXAMPLE]  # without it Swagger fills in both ε and δ
 
 

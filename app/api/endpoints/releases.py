@@ -192,7 +192,10 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
             certificate = draft.charged_to(**terms).model_dump_json()
             asked = replace(asked, notes=replace(asked.notes, certificate=certificate))
         charged = ledger.charge(asked, now())
-        return charged.release, ledger.seed(charged.release), charged.is_new
+        seed = ledger.seed(charged.release)
+        # Without a seed it is committed, perhaps since the charge was read.
+        shown = charged.release if seed is not None else ledger.release(charged.release.key)
+        return shown, seed, charged.is_new
 
     opened, seed, is_new = await services.ledger_pool.ask(work)
     shown = OpenOut.with_seed(opened, seed).model_dump_json().encode()

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
+from typing_extensions import TypeAliasType
 
 from app.api.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate
 from app.api.schemas.certified import Certified
@@ -12,6 +13,7 @@ from app.api.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
 from app.api.schemas.strict import Strict
 from app.ledger.releases import Notes
 from gsh.histogram.apply import MOST_COUNT
+from gsh.histogram.csv_format import CsvType
 
 __all__ = [
     "DryBudget",
@@ -24,7 +26,16 @@ __all__ = [
     "TableRequest",
 ]
 
-CsvType = Literal["string", "int64", "float64", "boolean", "date", "timestamp", "decimal"]
+CsvColumnType = TypeAliasType(
+    "CsvColumnType", Annotated[CsvType, Field(description="The type of the values in a column of CSV.")]
+)
+CsvTypes = TypeAliasType(
+    "CsvTypes",
+    Annotated[
+        dict[str, CsvColumnType],
+        Field(min_length=1, max_length=3 * MOST_COLUMNS, description="The type of each column of a table in CSV."),
+    ],
+)
 
 _PART = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}
 _GROUP_KEY = {"anyOf": [*_PART["anyOf"], {"type": "array", "items": _PART, "minItems": 1, "maxItems": 100}]}
@@ -98,7 +109,7 @@ class TableRequest(Payable):
         description="The columns that together identify a group, in the order to sort by; of any scalar type.",
         examples=[["url", "country"]],
     )
-    csv_types: Annotated[dict[str, CsvType], Field(min_length=1, max_length=3 * MOST_COLUMNS)] | None = Field(
+    csv_types: CsvTypes | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
         title="CSV types",

@@ -1,0 +1,113 @@
+"""The heads of all budgets, to be noted elsewhere: a ledger that is set back or rewritten does not have them any more.
+
+A note is a line of JSON: the head of a budget with the number of its entries, or the seal of the access keys.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from app.ledger.access_keys import KeyTable
+from app.ledger.connections import Connections, Execute
+
+__all__ = ["ACCESS_KEYS", "Head", "HeadTable", "Heads", "Note", "changed_heads", "note_of"]
+
+ACCESS_KEYS = ""
+"""The name of the access keys among the heads. No budget has it."""
+
+_NOTED = "noted heads"
+"""The name of the fact that holds the heads that were logged last, by any process."""
+
+
+class Head(NamedTuple):
+    """The number of entries of a history and its last hash; or the number of access keys and their seal."""
+
+    size: int
+    hash: str
+
+
+Heads = Mapping[str, Head]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """That a head was there at some time."""
+
+    at: str
+    name: str
+    head: Head
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        if self.name == ACCESS_KEYS:
+            return {"access_keys": self.head.size, "seal": self.head.hash}
+        return {"budget": self.name, "entries": self.head.size, "head": self.head.hash}
+
+    @property
+    def line(self) -> str:
+        return json.dumps({"at": self.at} | self.fields) + "\n"
+
+
+def note_of(line: str | bytes) -> Note | None:
+    """None if the line is no note."""
+    try:
+        fields = json.loads(line)
+        if "seal" in fields:
+            name, head = ACCESS_KEYS, Head(fields["access_keys"], fields["seal"])
+        else:
+            name, head = fields["budget"], Head(fields["entries"], fields["head"])
+        at = fields["at"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    is_note = all(isinstance(each, str) for each in (at, name, head.hash)) and type(head.size) is int
+    return Note(at, name, head) if is_note else None
+
+
+def changed_heads(noted: Heads, heads: Heads, at: str) -> list[Note]:
+    """A note for each head that was noted otherwise, or never."""
+    return [Note(at, name, head) for name, head in heads.items() if noted.get(name) != head]
+
+
+class HeadTable:
+    """The heads of a ledger."""
+
+    def __init__(self, connections: Connections, keys: KeyTable) -> None:
+        self._connections = connections
+        self._sql = connections.statements
+        self._keys = keys
+
+    def read(self) -> Heads:
+        with self._connections.reading() as execute:
+            return self._read(execute)
+
+    def hash_at(self, budget: str, number: int) -> str | None:
+        """The hash of an entry; None if there is no such entry."""
+        with self._connections.reading() as execute:
+            rows = execute(self._sql.hash_at, (budget, number))
+        return rows[0][0] if rows else None
+
+    def claim(self, at: str) -> tuple[Heads, list[Note]]:
+        """The heads at the last claim of any process, and a note for each that has changed since."""
+        with self._connections.transaction() as execute:
+            execute(self._sql.add_fact, (_NOTED, "{}"))
+            ((text,),) = execute(self._sql.locked_fact, (_NOTED,))
+            noted, heads = _noted(text), self._read(execute)
+            notes = changed_heads(noted, heads, at)
+            if notes:
+                execute(self._sql.set_fact, (_NOTED, json.dumps(heads)))
+            return noted, notes
+
+    def _read(self, execute: Execute) -> Heads:
+        rows = execute(self._sql.heads)
+        # SQLite stores values of any type. A verification finds those that are not ours.
+        heads = {name: Head(size, head) for name, size, head in rows if type(size) is int and isinstance(head, str)}
+        keys = self._keys.read_in(execute)
+        return heads | ({ACCESS_KEYS: Head(len(keys.every), keys.seal)} if keys.any_made else {})
+
+
+def _noted(text: str) -> Heads:
+    try:
+        return {name: Head(*head) for name, head in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}

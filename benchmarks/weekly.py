@@ -1,0 +1,72 @@
+"""What weekly tables promise: ``python -m benchmarks.weekly`` prints the tables of docs/budgets.md.
+
+One table has a count and a sum per group, with noise of the same cost, as in examples/weekly_job.py. Every number is
+certified, and rounded up in the last place shown.
+"""
+
+from benchmarks.markdown import places_up, short, significant_up, table
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.calibration.draft import Draft, RelativeAggregates
+from gsh.accounting.calibration.remaining import calibrate_remaining
+from gsh.accounting.composition import NOTHING, Spent, cost_of, delta_at, epsilon_at
+from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.sensitivity import Box
+
+__all__ = ["report"]
+
+C_U, MOST_SECONDS = 8, 600.0
+EPSILON, DELTA, YEARLY_DELTA = 1.0, 1e-6, 1e-4
+WEEKS = 52
+
+SECONDS = RelativeAggregates(("seconds",), ((MOST_SECONDS**2,),), Box((0.0,), (MOST_SECONDS,)))
+
+
+def report() -> str:
+    """All that the command prints."""
+    weekly = smallest(1)
+    return "\n\n".join(
+        [
+            table(("promise", "σ", "τ*"), [priced("one user in one week", 1), priced("one user in 52 weeks", WEEKS)]),
+            table(
+                (
+                    "weeks with the first σ and τ*",
+                    f"smallest ε at δ = {short(YEARLY_DELTA)}",
+                    "sum of the certificates",
+                ),
+                [composed(weekly, weeks) for weeks in (1, 4, 13, WEEKS)],
+            ),
+            table(("equal releases", "each", "δ together", "sum of δ"), [corner(releases) for releases in (2, 3)]),
+        ]
+    )
+
+
+def smallest(releases: int) -> Mechanism:
+    """The smallest noise and threshold with which so many tables together are (1, 10⁻⁶)-private."""
+    draft = Draft(C_U, 1, None, None, SECONDS)
+    return calibrate_remaining(NOTHING, draft, releases, Limit(EPSILON, DELTA)).mechanism
+
+
+def priced(promise: str, releases: int) -> tuple[str, str, str]:
+    mechanism = smallest(releases)
+    return promise, places_up(mechanism.sigma, 1), places_up(mechanism.tau_star, 1)
+
+
+def composed(mechanism: Mechanism, weeks: int) -> tuple[str, str, str]:
+    epsilon = epsilon_at(spent(mechanism, weeks), YEARLY_DELTA)
+    assert epsilon is not None
+    return str(weeks), places_up(epsilon, 2), f"({weeks * EPSILON:g}, {short(weeks * DELTA)})"
+
+
+def corner(releases: int) -> tuple[str, str, str, str]:
+    """Two equal releases cost a little more than the sum of their certificates. Three do not."""
+    delta = delta_at(spent(smallest(1), releases), releases * EPSILON)
+    each = f"({EPSILON:g}, {short(DELTA)})"
+    return str(releases), each, f"{significant_up(delta, 7)} at ε = {releases * EPSILON:g}", short(releases * DELTA)
+
+
+def spent(mechanism: Mechanism, releases: int) -> Spent:
+    return NOTHING.plus(mechanism, cost_of(mechanism), releases)
+
+
+if __name__ == "__main__":
+    print(report())
