@@ -12,6 +12,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.api.process import Service
 from tests.browser.visits import Visit
+from tests.browser.weekly import WEEKLY
 
 OPERATIONS = {
     operation["operationId"]: (method, path, operation)
@@ -34,6 +35,18 @@ def an_arrow_table() -> FilePayload:
     return {"name": "table.arrow", "mimeType": "application/vnd.apache.arrow.stream", "buffer": stream.getvalue()}
 
 
+def prepared(url: str, operation: str) -> str:
+    """Make a budget and a release that the operation takes. Returns the idempotency key of the release."""
+    with httpx.Client(base_url=url) as platform:
+        limit = {"epsilon": 1, "delta": 1e-4, "reason": "a test"}  # as in the example, which gives no reason
+        platform.put(f"/budgets/{BUDGET}", json=limit).raise_for_status()
+        path, key = ("/releases", "elsewhere") if operation == "commitRelease" else ("/release", "here")
+        groups = {} if path == "/releases" else {"groups": {"keys": ["a"], "counts": [100_000]}}
+        body = {"mechanism": WEEKLY, "budget": BUDGET, **groups}
+        platform.post(path, json=body, headers={"Idempotency-Key": key}).raise_for_status()
+    return key
+
+
 @pytest.fixture(scope="module")
 def swagger(service: Service, window: BrowserContext) -> Iterator[Visit]:
     """One tab for all operations, because Swagger UI takes two seconds to load."""
@@ -47,15 +60,14 @@ def swagger(service: Service, window: BrowserContext) -> Iterator[Visit]:
 def test_execute_answers_in_swagger(swagger: Visit, name: str) -> None:
     """With the documented example, and a table if the operation takes a file."""
     method, path, operation = OPERATIONS[name]
-    if "{id}" in path:
-        httpx.put(f"{swagger.url}/budgets/{BUDGET}", json={"epsilon": 5, "delta": 1e-3}).raise_for_status()
+    names = {"id": BUDGET, "name": "budget-exceeded", "key": prepared(swagger.url, name)}
     block = swagger.page.locator(f".opblock-{method}:has([data-path='{path}'])")
     block.locator(".opblock-summary-control").click()
     if "multipart/form-data" in operation.get("requestBody", {}).get("content", {}):
         block.locator("input[type=file]").set_input_files(an_arrow_table())
-    wanted = re.compile(
-        re.escape(swagger.url) + path.replace("{id}", BUDGET).replace("{name}", "budget-exceeded") + r"(\?|$)"
-    )
+    if "{key}" in path:
+        block.locator("[data-param-name=key] input").fill(names["key"])
+    wanted = re.compile(re.escape(swagger.url + path.format(**names)) + r"(\?|$)")
     with swagger.page.expect_response(wanted) as answered:
         block.get_by_role("button", name="Execute").click()
 

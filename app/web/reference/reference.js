@@ -38,7 +38,7 @@ function show(method, path, operation) {
     for (const [mediaType, { schema }] of Object.entries(response.content ?? {})) {
       section.append(
         element("h3", {}, `Response ${status}, ${mediaType}`),
-        fieldsTable(schema, `${operation.summary}: response`),
+        fieldsTable(schema, `${operation.summary}: response ${status}`),
       );
     }
   }
