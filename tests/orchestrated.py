@@ -34,6 +34,8 @@ def main() -> None:
         entries = service.get("/budgets/web/charges").json()["entries"]
         charges = Counter(entry["details"]["idempotency_key"] for entry in entries if entry["kind"] == "charge")
         print("charges in the history:", ", ".join(f"{key} {times}" for key, times in charges.items()))
+        if sorted(charges.values()) != [1, 1]:
+            sys.exit("each of the two jobs must be charged once")
 
 
 @contextmanager

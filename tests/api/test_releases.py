@@ -306,6 +306,8 @@ def test_releases_are_listed_in_pages(platform: Platform) -> None:
     problem_errors(platform.get("/releases?limit=0"), 422, "invalid-request")
     problem_errors(platform.get("/releases?budget=a%20b"), 422, "invalid-request")
     problem_errors(platform.get("/releases?page=2"), 422, "invalid-request")
+    assert set(problem_errors(platform.get("/releases?before=none"), 422, "invalid-request")) == {"parameter before"}
+    problem_errors(platform.get("/releases?budget=none"), 404, "unknown-budget")
 
 
 def test_a_certificate_is_complete_and_verifies(platform: Platform) -> None:
@@ -422,7 +424,9 @@ def test_a_release_made_elsewhere_is_opened_once_and_committed_once(platform: Pl
     assert again.json()["provenance"] == provenance
     assert again.json()["certificate"]["bounds"]["enforced_by"] == "gsh.spark"
     assert again.json()["certificate"]["grid"] is None
-    problem_errors(platform.open("spark-46", epsilon=2), 422, "key-reused")
+    reused = platform.open("spark-46", epsilon=2)
+    problem_errors(reused, 422, "key-reused")
+    assert "GET /releases/spark-46 says" in reused.json()["detail"]
     assert platform.charges() == 1
     listed = platform.get("/releases").text + platform.get("/releases/spark-46").text
     assert opened.json()["seed"] not in listed + platform.get("/budgets/web/charges").text
@@ -437,6 +441,7 @@ def test_a_release_made_elsewhere_is_opened_once_and_committed_once(platform: Pl
     assert (after.status_code, "seed" in after.json(), after.json()["state"]) == (200, False, "committed")
     certificate = platform.get("/releases/spark-46/certificate").json()
     assert certificate["record"]["committed_digest"] == digest
+    assert platform.post("/releases/verify", certificate).json()["committed_digest"] == digest
     jsonschema_rs.validate(CERTIFICATE_SCHEMA, certificate)
     kinds = [entry["kind"] for entry in platform.get("/budgets/web/charges").json()["entries"]]
     assert kinds == ["committed", "charge", "created"]

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +33,7 @@ from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING
 from tests.ledger.examples import AT, GAUSSIAN, charge, paid, store
+from tests.postgres import Postgres
 
 SECRET = "a secret for tests"
 LATER = "2026-12-16T12:00:00Z"
@@ -192,6 +194,71 @@ def test_after_the_commit_no_file_of_sqlite_has_the_nonce(tmp_path: Path) -> Non
 
         assert nonce not in files_of(place)
     assert nonce not in files_of(place)
+
+
+def test_a_reader_does_not_hold_up_a_commit_and_the_nonce_goes_when_it_has_ended(tmp_path: Path) -> None:
+    """An audit or a backup reads for long. The write-ahead log cannot be emptied meanwhile."""
+    place = str(tmp_path / "ledger.sqlite3")
+    with closing(open_ledger(place, SECRET)) as ledger, closing(sqlite3.connect(place)) as reader:
+        ledger.put_budget("web", Limit(10.0, 1e-3), "", AT)
+        ledger.charge(opening(), AT)
+        reader.execute("BEGIN")
+        ((nonce,),) = reader.execute("SELECT nonce FROM seeds").fetchall()
+
+        committed = ledger.commit("spark", Commit(DIGEST, None, LATER), None)
+
+        assert ledger.seed(committed) is None
+        ledger.forget_again()
+        assert nonce in files_of(place)
+        reader.execute("COMMIT")
+        ledger.forget_again()
+        assert nonce not in files_of(place)
+
+
+def test_after_the_commit_the_table_of_postgres_does_not_have_the_nonce(postgres: Postgres) -> None:
+    with closing(open_ledger(postgres.make_database(), SECRET)) as ledger:
+        ledger.put_budget("web", Limit(10.0, 1e-3), "", AT)
+        ledger.charge(opening(), AT)
+
+        def file_of_seeds() -> bytes:
+            with ledger._connections.reading() as execute:
+                ((path,),) = execute("SELECT current_setting('data_directory') || '/' || pg_relation_filepath('seeds')")
+            with psycopg.connect(ledger._connections._url, autocommit=True) as server:
+                server.execute("CHECKPOINT")
+            return Path(path).read_bytes()
+
+        with ledger._connections.reading() as execute:
+            ((nonce,),) = execute("SELECT nonce FROM seeds")
+        assert bytes(nonce) in file_of_seeds()
+
+        ledger.commit("spark", Commit(DIGEST, None, LATER), None)
+
+        assert bytes(nonce) not in file_of_seeds()
+
+
+@pytest.mark.parametrize("size", [2, 3 * PART_BYTES])
+def test_an_answer_that_is_erased_while_it_is_read_is_not_cut_short(ledger: Ledger, size: int) -> None:
+    charge(ledger, paid(), bytes(size))
+    release = ledger.release("first")
+    reading = ledger.content(release)
+    if size > PART_BYTES:
+        assert len(next(reading)) == PART_BYTES
+
+    ledger.erase_answers(after(AT, 1), LATER)
+    while ledger.remove_abandoned(LATER):
+        pass
+
+    with pytest.raises(AnswerErased):
+        list(reading)
+
+
+def test_an_answer_that_is_not_complete_is_not_given(ledger: Ledger) -> None:
+    charge(ledger, paid(), bytes(3 * PART_BYTES))
+    with ledger._connections.transaction() as execute:
+        execute("DELETE FROM parts WHERE part = 2")
+
+    with pytest.raises(LedgerUnavailable):
+        list(ledger.content(ledger.release("first")))
 
 
 def test_racing_commits_have_one_winner_and_racing_openings_one_seed(ledger: Ledger, ledger_url: str) -> None:
@@ -375,6 +442,10 @@ def test_a_change_of_a_budget_needs_a_reason_and_the_unit_is_fixed_by_the_first_
     assert (described.entries, described.privacy_unit, described.period) == (2, "user", None)
     changed = ledger.put_budget("web", limit, "", AT, unit=("user", "week"), reason="weekly tables", by=BY)
     assert (changed.privacy_unit, changed.period) == ("user", "week")
+    household = ledger.put_budget("home", limit, "", AT, unit=("household", None))
+    assert ledger.put_budget("home", limit, "", AT, unit=(None, "week"), reason="weekly") == replace(
+        household, period="week", entries=2, head=ledger.budget("home")[0].head
+    )
     charge(ledger, paid())
 
     with pytest.raises(UnitSettled):
