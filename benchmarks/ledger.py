@@ -1,23 +1,34 @@
 """How many charges a second does the ledger make, and what does a budget add to a release?
 
-``python -m benchmarks.ledger``. Each client is a process of its own. "Bare" is the two
+``python -m benchmarks.ledger``. Each client is a process of its own. "Bare" is the three
 statements that write a charge, in transactions that are on the disk when they return, and nothing else.
 """
 
+import asyncio
 import http.client
 import json
 import multiprocessing
+import sqlite3
 import statistics
 import tempfile
-from collections.abc import Callable
-from multiprocessing.synchronize import Barrier
+import uuid
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 from time import perf_counter
 
-from app.ledger.answers import Answer
+import psycopg
+
+from app.ledger.answers import Answer, small
 from app.ledger.charges import Charge
-from app.ledger.opening import connections_of, open_ledger
+from app.ledger.opening import connections_of, is_postgres, open_ledger
+from app.ledger.releases import Notes
+from app.service.ledger_pool import LedgerPool
+from app.service.payments import Payments
 from benchmarks.markdown import table
+from benchmarks.release import as_stream, histogram
 from benchmarks.server import serving
 from benchmarks.timing import duration
 from gsh.accounting.budget_limits import Limit
@@ -30,6 +41,10 @@ AT = "2026-11-16T12:00:00Z"
 SECONDS, CLIENTS, RELEASES = 3.0, (1, 4, 16), 200
 MECHANISM = Mechanism(1, 1, 2000.0, 200.0)
 CONTENT = b"x" * 1000
+JSON = "application/json"
+NOTES = Notes("5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10", certificate="{" + " " * 1500 + "}", provenance="{}")
+ROWS = 1_300_000
+"""Of an answer of 96 MB."""
 
 
 def main() -> None:
@@ -38,6 +53,8 @@ def main() -> None:
         places = {"SQLite": str(Path(folder) / "ledger.sqlite3"), "PostgreSQL": server.make_database()}
         bare = {"SQLite": str(Path(folder) / "bare.sqlite3"), "PostgreSQL": server.make_database()}
         rates(places, bare)
+        print("\n## Small charges while a large answer is stored\n")
+        waits({"SQLite": str(Path(folder) / "waits.sqlite3"), "PostgreSQL": server.make_database()})
         print("\n## Releases of two groups over HTTP, one after the other\n")
         latencies({"SQLite": str(Path(folder) / "http.sqlite3"), "PostgreSQL": server.make_database()})
 
@@ -86,39 +103,33 @@ def _run(client: str, place: str, number: int) -> int:
 
 
 def bare_client(place: str, number: int) -> int:
-    """The two statements that write a charge, with the values of one, and neither questions nor arithmetic."""
+    """The three statements that write a charge, with the values of one, and neither questions nor arithmetic."""
     connections, cost = connections_of(place), cost_of(MECHANISM)
     sql = connections.statements
     release = {"c_u": 1, "mu_0": 0.0, "sigma": 200.0, "tau": 1, "tau_star": 2000.0}
+    hashes = dict.fromkeys(("answer", "request", "client", "content_hash", "certificate_sha256"), "0" * 64)
     payload = json.dumps(
-        {"answer": "0" * 64, "key": "k" * 24, "release": release, "s": cost.mu_squared, "d": cost.hazard}
+        hashes | {"key": "k" * 24, "release": release, "s": cost.mu_squared, "d": cost.hazard, "state": "made"}
     )
-    columns = (
-        1e6,
-        0.5,
-        cost.mu_squared,
-        cost.hazard,
-        "",
-        f"{12345}/{2**60}",
-        f"{12345}/{2**1000}",
-        1,
-        None,
-        1,
-        "0" * 64,
-    )
-    hull = (f"{12345}/{2**60}", f"{12345}/{2**1000}")
+    spent = (f"{12345}/{2**60}", f"{12345}/{2**1000}")
+    columns = (1e6, 0.5, cost.mu_squared, cost.hazard, "", *spent, 1, None, 1, "0" * 64, *spent, "user", None)
     with connections.reading():  # connects
         pass
     start = int(perf_counter() * 1e9) * 100 + number
     _gate[0].wait()
     made, until = 0, perf_counter() + SECONDS
     while perf_counter() < until:
-        place_in_history = start + made * 100
-        answer = (f"bare-{place_in_history}", "0" * 64, "0" * 64, "application/json", len(CONTENT), CONTENT)
-        entry = ("web", place_in_history, "charge", AT, payload, "0" * 64, cost.mu_squared, cost.hazard, *answer)
+        entry = start + made * 100
+        key = f"bare-{entry}"
+        answer = (key, "0" * 64, "0" * 64, "application/json", len(CONTENT), CONTENT)
         with connections.transaction() as execute:
-            execute(sql.set_budget, (*columns, *hull, "web"))
-            execute(sql.add_entry, entry)
+            execute(sql.set_budget, (*columns, "web"))
+            execute(
+                sql.add_entry,
+                ("web", entry, "charge", AT, payload, "0" * 64, cost.mu_squared, cost.hazard, *answer),
+            )
+            told = (NOTES.release_id, "", "[]", NOTES.certificate, NOTES.provenance, None)
+            execute(sql.add_release, (key, "web", entry, AT, "made", *told, "0" * 64, None, None))
         made += 1
     connections.close()
     return made
@@ -126,16 +137,110 @@ def bare_client(place: str, number: int) -> int:
 
 def ledger_client(place: str, number: int) -> int:
     """Whole charges: checked, chained, and stored with their answer."""
-    ledger, cost = open_ledger(place, SECRET), cost_of(MECHANISM)
+    ledger = open_ledger(place, SECRET)
     start = int(perf_counter() * 1e9)
     _gate[0].wait()
     made, until = 0, perf_counter() + SECONDS
     while perf_counter() < until:
-        asked = Charge("web", f"{start}-{number}-{made}", "r", "client", MECHANISM, cost)
-        ledger.charge(asked, AT, lambda _budget, _number: Answer("application/json", lambda: [CONTENT]))
+        ledger.charge(charge_of(f"{start}-{number}-{made}"), AT, lambda _budget, _number: small(JSON, CONTENT))
         made += 1
     ledger.close()
     return made
+
+
+def charge_of(key: str) -> Charge:
+    return Charge("web", key, "r", "client", MECHANISM, cost_of(MECHANISM), "c", notes=NOTES)
+
+
+def waits(places: dict[str, str]) -> None:
+    """The times of small charges, one after the other: by the process that stores a large answer, or by another one."""
+    content = as_stream(histogram(ROWS, "URL and country", 0))
+    rows = []
+    for name, place in places.items():
+        prepare(place)
+        for where, client in (("the same process", _charge_here), ("another process", _charge_there)):
+            for stored in (b"", content):
+                before = size_of(place)
+                waited = sorted(asyncio.run(_stored_meanwhile(place, stored, client)))
+                growth = (size_of(place) - before) / len(content)
+                times = [duration(waited[int(share * len(waited))]) for share in (0.5, 0.99)] + [duration(waited[-1])]
+                told = ("96 MB", f"{growth:.2f}") if stored else ("nothing", "")
+                rows.append((name, where, *told, f"{len(waited):,}", *times))
+    header = ("store", "charges from", "stored meanwhile", "growth, MB/MB", "charges", "median", "p99", "worst")
+    print(table(header, rows))
+    print("\nGoal: at most 100 ms.")
+
+
+Charging = Callable[[str, Payments, asyncio.Event, asyncio.Event], Awaitable[list[float]]]
+
+
+async def _stored_meanwhile(place: str, content: bytes, client: Charging) -> list[float]:
+    """The times of a client's charges, while an answer is stored, or while nothing is."""
+    pool, begun, is_stored = LedgerPool(place, SECRET), asyncio.Event(), asyncio.Event()
+    payments = Payments(pool)
+    charging = asyncio.ensure_future(client(place, payments, begun, is_stored))
+    await begun.wait()
+    if content:
+        chunks = [content[start : start + 2**20] for start in range(0, len(content), 2**20)]
+        await payments.pay(charge_of(str(uuid.uuid4())), Answer("x/y", lambda: chunks), _never)
+    else:
+        await asyncio.sleep(SECONDS)
+    is_stored.set()
+    times = await charging
+    pool.close()
+    return times
+
+
+async def _charge_here(_place: str, payments: Payments, begun: asyncio.Event, is_stored: asyncio.Event) -> list[float]:
+    times = []
+    begun.set()
+    while not is_stored.is_set():
+        started = perf_counter()
+        await payments.pay(charge_of(str(uuid.uuid4())), Answer(JSON, lambda: [CONTENT]), _never)
+        times.append(perf_counter() - started)
+    return times
+
+
+async def _charge_there(place: str, _payments: Payments, begun: asyncio.Event, is_stored: asyncio.Event) -> list[float]:
+    context = multiprocessing.get_context("spawn")
+    ready, stop, told = context.Event(), context.Event(), context.Queue()
+    other = context.Process(target=_charge_until, args=(place, ready, stop, told))
+    other.start()
+    await asyncio.to_thread(ready.wait)
+    begun.set()
+    await is_stored.wait()
+    stop.set()
+    times: list[float] = await asyncio.to_thread(told.get)
+    other.join()
+    return times
+
+
+def _never(_media_type: str, _content: Iterable[bytes]) -> Answer:
+    raise AssertionError("every idempotency key is new")
+
+
+def _charge_until(place: str, ready: Event, stop: Event, told: "Queue[list[float]]") -> None:
+    ledger, times = open_ledger(place, SECRET), []
+    ready.set()
+    while not stop.is_set():
+        started = perf_counter()
+        ledger.charge(charge_of(str(uuid.uuid4())), AT, lambda _budget, _number: small(JSON, CONTENT))
+        times.append(perf_counter() - started)
+    ledger.close()
+    told.put(times)
+
+
+def size_of(place: str) -> int:
+    """The bytes of a database, without the log that is emptied now and then."""
+    if is_postgres(place):
+        with psycopg.connect(place) as connection:
+            connection.execute("CHECKPOINT")
+            row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+            assert row is not None
+            return int(row[0])
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return Path(place).stat().st_size
 
 
 def latencies(places: dict[str, str]) -> None:

@@ -98,13 +98,13 @@ class Staging:
             self._content = part
             return True
         self._content = None
-        sql = self._connections.statements
+        sql, sealed = self._connections.statements, _sealed(part, self._place, self._written)
         with self._connections.transaction() as execute:
             if self._written == 0:
                 execute(sql.stage, (self._place.answer, self._at))
             else:
                 expect_staged(execute, sql, self._place)
-            execute(sql.add_part, (self._place.answer, self._written, _sealed(part, self._place, self._written)))
+            execute(sql.add_part, (self._place.answer, self._written, sealed))
         self._written += 1
         return True
 

@@ -19,8 +19,8 @@ from app.ledger.statements import SQLITE, Statements
 __all__ = ["SqliteConnections"]
 
 _BUSY_SECONDS = 30.0
-# Writers wait meanwhile.
-_FORGETTING_MILLISECONDS = 50
+_FORGETTING_SECONDS = 0.05  # writers wait meanwhile
+_NAP_SECONDS = 0.0005
 _making = threading.Lock()
 
 
@@ -41,7 +41,7 @@ class SqliteConnections:
         """Everything that is executed inside, or nothing."""
         try:
             connection = self._connection()
-            connection.execute("BEGIN IMMEDIATE")
+            _begin_writing(connection)
             try:
                 yield lambda statement, values=(): connection.execute(statement, values).fetchall()
                 connection.execute("COMMIT")
@@ -71,12 +71,8 @@ class SqliteConnections:
     def forget(self) -> bool:
         """Empty the write-ahead log, which still has deleted rows. A reader is in the way until it ends."""
         with suppress(sqlite3.Error, LedgerUnavailable):
-            connection = self._connection()
-            connection.execute(f"PRAGMA busy_timeout = {_FORGETTING_MILLISECONDS}")
-            try:
+            with _waiting(self._connection(), _FORGETTING_SECONDS) as connection:
                 ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            finally:
-                connection.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY_SECONDS)}")
             return bool(busy == 0)
         return False
 
@@ -106,6 +102,30 @@ class SqliteConnections:
                 raise
             self._open[threading.get_ident()] = connection
         return connection
+
+
+@contextmanager
+def _waiting(connection: sqlite3.Connection, seconds: float) -> Iterator[sqlite3.Connection]:
+    """The connection, which waits this long for locks."""
+    connection.execute(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
+    try:
+        yield connection
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {1000 * _BUSY_SECONDS:.0f}")
+
+
+def _begin_writing(connection: sqlite3.Connection) -> None:
+    """Wait for the write lock in short sleeps. SQLite's own grow to 100 ms: a busier writer would always be first."""
+    end = time.monotonic() + _BUSY_SECONDS
+    with _waiting(connection, 0):
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(_NAP_SECONDS)
 
 
 def _address(path: Path, *, make: bool) -> str:
