@@ -53,14 +53,18 @@ class HeadNotes:
             await asyncio.wait({asyncio.ensure_future(self.note())}, timeout=_STOP_SECONDS)
 
     async def note(self) -> None:
-        """Note what has changed. A failure is logged, and the next hour tries again."""
-        self._works = False
+        """Note what has changed. A failure is logged, and the next hour tries again.
+
+        If the ledger was not there before either, the log says so already.
+        """
+        worked, self._works = self._works, False
         try:
             noted, notes = await self._ledger_pool.audit(self._changes)
         except Busy:
             logger.warning("the heads were not noted: too many verifications wait")
         except LedgerUnavailable as error:
-            logger.warning("the heads were not noted: %s", error)
+            if worked:
+                logger.warning("the heads were not noted: %s", error)
         except OSError as error:
             logger.error("the heads were not noted: GSH_HEADS_FILE: %s", reason_of(error))
         else:

@@ -57,7 +57,7 @@ def kind_of(problem: Json) -> str:
 REFUSED = {
     "a budget that cannot pay": (REQUEST | {"budget": "small"}, "first", 409, "budget-exceeded"),
     "a budget that is unknown": (REQUEST | {"budget": "none"}, "first", 404, "unknown-budget"),
-    "a budget without an idempotency key": (REQUEST, None, 422, "invalid-request"),
+    "a budget without an idempotency key": (REQUEST, None, 400, "idempotency-key-missing"),
     "an idempotency key without a budget": (
         {name: value for name, value in REQUEST.items() if name != "budget"},
         "first",
