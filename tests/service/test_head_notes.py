@@ -102,7 +102,10 @@ def test_a_failure_is_logged_and_the_stop_does_not_wait_for_another(
     asyncio.run(without_folder.stop())
     pool.close()
     lost = LedgerPool(str(tmp_path / "missing" / "ledger.sqlite3"), SECRET)
-    asyncio.run(HeadNotes(lost, "").note())
+    notes = HeadNotes(lost, "")
+    for works in (False, True):  # a ledger that was never there is logged by the service itself
+        notes._works = works
+        asyncio.run(notes.note())
     lost.close()
 
     said = [record.getMessage() for record in caplog.records if record.name == "app.heads"]
