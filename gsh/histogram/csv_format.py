@@ -36,6 +36,8 @@ __all__ = ["CsvType", "CsvWriter", "csv_batches"]
 CsvType = Literal["string", "int64", "float64", "boolean", "date", "timestamp", "decimal"]
 
 _BLOCK = 1 << 23
+# More than can be declared. Arrow takes half a minute to begin a table of a million columns.
+_MOST_COLUMNS = 1000
 _QUOTE, _ENDS = ord('"'), np.frombuffer(b",\r\n", np.uint8)
 
 
@@ -73,6 +75,8 @@ def csv_batches(source: pa.Buffer, types: Mapping[str, CsvType]) -> tuple[pa.Sch
     """The batches of a CSV table, each cell checked against the declared type of its column."""
     source = source.slice(3) if source.slice(0, min(3, source.size)).to_pybytes() == codecs.BOM_UTF8 else source
     _check_quotes(source)
+    if _width(source) > _MOST_COLUMNS:
+        raise _undeclared()
     reader = pa.csv.open_csv(
         pa.BufferReader(source),
         read_options=pa.csv.ReadOptions(block_size=_BLOCK),
@@ -89,9 +93,7 @@ def csv_batches(source: pa.Buffer, types: Mapping[str, CsvType]) -> tuple[pa.Sch
         if names.count(name) != 1:
             raise InvalidGroups(_pointer(name), "must name exactly one column of the header line")
     if len(names) != len(types):
-        raise InvalidGroups(
-            "/csv_types", "must declare all columns of the table, and the table must have a header line"
-        )
+        raise _undeclared()
     schema = pa.schema([pa.field(name, _CELLS[types[name]].type) for name in names])
     return schema, (
         pa.record_batch([_parsed(batch[name], types[name], name) for name in names], schema) for batch in reader
@@ -152,6 +154,10 @@ def _wrong(name: str, cells: _Cells) -> InvalidGroups:
     return InvalidGroups(_pointer(name), f"must be the type of all cells of this column: {cells.example}")
 
 
+def _undeclared() -> InvalidGroups:
+    return InvalidGroups("/csv_types", "must declare all columns of the table, and the table must have a header line")
+
+
 def _pointer(name: str) -> str:
     return f"/csv_types/{pointer_part(name)}"
 
@@ -175,3 +181,12 @@ def _check_quotes(source: pa.Buffer) -> None:
                 raise pa.ArrowInvalid
     if seen % 2:
         raise pa.ArrowInvalid
+
+
+def _width(source: pa.Buffer) -> int:
+    """The number of cells in the header line, as far as Arrow would look for its end."""
+    start = np.frombuffer(source, np.uint8)[:_BLOCK]
+    is_outside = np.cumsum(start == _QUOTE) % 2 == 0
+    ends = np.flatnonzero(is_outside & np.isin(start, _ENDS[1:]))
+    end = ends[0] if len(ends) else len(start)
+    return 1 + int(np.count_nonzero(is_outside[:end] & (start[:end] == _ENDS[0])))

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -139,6 +140,18 @@ def test_a_cell_of_another_type_is_refused_by_the_name_of_its_column(declared: C
     assert error.value.detail.startswith("must be the type of all cells of this column: ")
     assert error.value.__context__ is None
     assert "s3cret" not in str(error.value)
+
+
+def test_a_header_of_very_many_columns_is_refused_before_arrow_makes_them() -> None:
+    """For a million columns that takes half a minute."""
+    wide = ",".join(f'"c,{place}\n"' for place in range(300_000))
+    started = time.process_time()
+
+    with pytest.raises(InvalidGroups) as refused:
+        read(f"{wide}\n")
+
+    assert refused.value.pointer == "/csv_types"
+    assert time.process_time() - started < 2
 
 
 def test_limits_hold_for_csv() -> None:
