@@ -38,6 +38,7 @@ from app.service.head_notes import HeadNotes
 from app.service.ledger_pool import LedgerPool
 from app.service.ledger_probe import LedgerProbe
 from app.service.payments import Payments
+from app.service.places import Places
 from app.service.release_rules import ReleaseRules
 from app.service.tidying import Tidying
 from app.service.worker_pool import WorkerPool
@@ -49,6 +50,7 @@ from gsh.histogram import quantiles
 __all__ = ["create_app"]
 
 _GC_THRESHOLDS = (20_000, 20, 20)
+_MOST_DOWNLOADS = 64
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -62,6 +64,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     worker_pool.preload(["gsh.accounting.theorem", *(module.__name__ for module in heavy)])
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
     release_workers = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
+    conversions = WorkerPool("gsh-conversions", workers, queue, process_memory, settings.release_seconds)
     ledger_pool = LedgerPool(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
     authorizer = Authorizer(ledger_pool, open_access=settings.open_access, account_keys=settings.account_keys)
@@ -80,6 +83,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         cache,
         accounting,
         release_workers,
+        conversions,
+        Places(_MOST_DOWNLOADS),
         metrics,
         ledger_pool,
         payments,

@@ -1,11 +1,13 @@
 """The stored answer of a release, as it is or as the same rows in another format."""
 
 import json
+from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
 from fastapi import Request
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from app.api.dependencies import services_of
 from app.api.schemas.release import TableRequest
@@ -30,16 +32,44 @@ MEDIA_TYPES: dict[AnswerFormat, str] = {
 _FORMATS = {media_type: kind for kind, media_type in MEDIA_TYPES.items()}
 
 
+class _FileResponse(StreamingResponse):
+    """A response from a file. When it ends, however it ends, the file is closed and ``held`` is over."""
+
+    def __init__(
+        self, answer: SharedFile, size: int, media_type: str, headers: dict[str, str], held: ExitStack | None
+    ) -> None:
+        super().__init__(chunks_of(answer), media_type=media_type, headers=headers | {"Content-Length": str(size)})
+        self._answer, self._held = answer, held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if self._held is not None:
+                self._held.close()
+            await self._answer.close()
+
+
 async def answer_as(request: Request, release: RecordedRelease, media_type: str) -> StreamingResponse:
     """The answer in the format of a media type."""
+    held = ExitStack()
+    held.enter_context(services_of(request).downloads.taken())
+    try:
+        stored = await _stored(request, release, media_type)
+        headers = {"Vary": "Accept", "Content-Disposition": f'attachment; filename="{_file_name(release, media_type)}"'}
+        return await streamed(stored, media_type, headers, held)
+    except BaseException:
+        held.close()
+        raise
+
+
+async def _stored(request: Request, release: RecordedRelease, media_type: str) -> SharedFile:
+    """The stored answer in a file."""
     stored = spool()
     try:
         pool = services_of(request).ledger_pool
         await pool.fetch(lambda ledger: overwrite(stored.file, ledger.content(release)))
-        if media_type != release.media_type:
-            stored = await converted(request, stored, release, media_type)
-        headers = {"Vary": "Accept", "Content-Disposition": f'attachment; filename="{_file_name(release, media_type)}"'}
-        return await streamed(stored, media_type, headers)
+        return stored if media_type == release.media_type else await converted(request, stored, release, media_type)
     except OSError:  # most likely the disk has no room for the answer
         await stored.close()
     except BaseException:
@@ -48,10 +78,11 @@ async def answer_as(request: Request, release: RecordedRelease, media_type: str)
     raise Busy  # outside of the handler, whose exception would keep the answer
 
 
-async def streamed(answer: SharedFile, media_type: str, headers: dict[str, str]) -> StreamingResponse:
-    """A response that closes the file."""
-    size = await in_file_thread(answer.file.seek, 0, 2)
-    return StreamingResponse(chunks_of(answer), media_type=media_type, headers=headers | {"Content-Length": str(size)})
+async def streamed(
+    answer: SharedFile, media_type: str, headers: dict[str, str], held: ExitStack | None = None
+) -> StreamingResponse:
+    """A response from a file."""
+    return _FileResponse(answer, await in_file_thread(answer.file.seek, 0, 2), media_type, headers, held)
 
 
 async def converted(request: Request, stored: SharedFile, release: RecordedRelease, media_type: str) -> SharedFile:
@@ -61,7 +92,7 @@ async def converted(request: Request, stored: SharedFile, release: RecordedRelea
         kinds = _FORMATS[release.media_type or ""], _FORMATS[media_type]
         notes = release.notes
         await in_pool(
-            request, services_of(request).releases, _convert, *kinds, notes.layout, notes.certificate, stored, target
+            request, services_of(request).conversions, _convert, *kinds, notes.layout, notes.certificate, stored, target
         )
     except BaseException:
         await target.close()

@@ -11,6 +11,7 @@ from app.metrics import Metrics
 from app.service.ledger_pool import LedgerPool
 from app.service.ledger_probe import LedgerProbe
 from app.service.payments import Payments
+from app.service.places import Places
 from app.service.release_rules import ReleaseRules
 from app.service.worker_pool import WorkerPool
 from app.settings import Settings
@@ -41,6 +42,10 @@ class Services:
     """The worker pool for accounting."""
     releases: WorkerPool
     """The worker pool for releases. Another one: how long accounting waits must not reveal how large a release is."""
+    conversions: WorkerPool
+    """The worker pool for stored answers in another format: they cost nothing, and must not keep releases waiting."""
+    downloads: Places
+    """For answers that are being sent: each is a file until the client has read it."""
     metrics: Metrics
     ledger_pool: LedgerPool
     payments: Payments
@@ -55,6 +60,7 @@ class Services:
     def close_pools(self) -> None:
         self.accounting.close()
         self.releases.close()
+        self.conversions.close()
 
 
 def services_of(request: Request) -> Services:

@@ -36,11 +36,13 @@ def idempotency_key(request: Request) -> str | None:
     if not given:
         return None
     found = _HEADER.fullmatch(given[0]) if len(given) == 1 else None
-    if found is None:
+    key = None if found is None else found[1] or found[2]
+    if key in {None, ".", ".."}:  # as a part of a path, dots mean something else
         raise InvalidHeader(
-            "Idempotency-Key", "must be given once, as 1 to 255 letters, digits and the characters . _ ~ : and -"
+            "Idempotency-Key",
+            "must be given once, as 1 to 255 letters, digits and the characters . _ ~ : and -, but not . or ..",
         )
-    return found[1] or found[2]
+    return key
 
 
 def replayed_headers(is_replayed: bool) -> tuple[tuple[bytes, bytes], ...]:

@@ -91,14 +91,29 @@ def _write_table(answer: Answer, certificate: str | None, into: Format, sink: IO
 def _storable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column in the first of its forms that Parquet has a place for. It has dictionaries of text only."""
     kind = column.type
-    if _has_place_in_parquet(kind) and not (pa.types.is_dictionary(kind) and not is_text(kind.value_type)):
+    is_wide = _in_seconds(kind) or (pa.types.is_dictionary(kind) and not is_text(kind.value_type))
+    if _has_place_in_parquet(kind) and not is_wide:
         return column
     values = decoded(column)
+    if _in_seconds(values.type):
+        return pa.chunked_array([_in_milliseconds(values)])
     if pa.types.is_decimal(values.type) and values.type.bit_width < 128:
         values = values.cast(pa.decimal128(values.type.precision, values.type.scale))
     if _has_place_in_parquet(values.type):
         return pa.chunked_array([values])
     return pa.chunked_array([texts_of(values)])
+
+
+def _in_seconds(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind)) and kind.unit == "s"
+
+
+def _in_milliseconds(values: pa.Array) -> pa.Array:
+    """Parquet has no timestamps in seconds. The text of a time that milliseconds cannot reach."""
+    try:
+        return values.cast(pa.timestamp("ms", values.type.tz))
+    except pa.ArrowInvalid:
+        return texts_of(values)
 
 
 def _has_place_in_parquet(kind: pa.DataType) -> bool:

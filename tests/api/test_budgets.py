@@ -408,7 +408,7 @@ def test_an_invalid_limit_is_refused(bank: Bank, change: Json, pointer: str) -> 
     assert pointer in problem_errors(bank.put("web", LIMIT | change), 422, "invalid-request")
 
 
-@pytest.mark.parametrize("key", [None, "", "a" * 256, "a b", "ä", "a/b", '"a', '"a""', "a,b", "a\t"])
+@pytest.mark.parametrize("key", [None, "", "a" * 256, "a b", "ä", "a/b", ".", "..", '"a', '"a""', "a,b", "a\t"])
 def test_a_charge_needs_a_valid_idempotency_key(bank: Bank, key: str | None) -> None:
     headers = {} if key is None else {"idempotency-key": key.encode()}
     response = bank.request("POST", "/budgets/web/charges", json={"mechanism": CASE_STUDY}, headers=headers)

@@ -536,3 +536,26 @@ def test_a_large_answer_is_stored_in_parts_and_comes_back_byte_for_byte(platform
     shuffled = table.take(pa.array(range(len(table) - 1, -1, -1)))
     assert platform.table("large", as_stream(shuffled), request).content == made.content
     assert platform.get("/budgets/web/verify").json()["intact"] is True
+
+
+def test_so_many_answers_are_sent_at_once_and_no_more(platform: Platform) -> None:
+    """Each is a file until its client has read it. A place is free again when the answer is sent."""
+    platform.release("week-46")
+    services = platform.app.state.services
+    for _ in range(3):
+        assert platform.get("/releases/week-46/answer").status_code == 200
+        assert services.downloads._free == 64
+    problem_errors(platform.get("/releases/week-46/answer", headers={"accept": "image/png"}), 406, "not-acceptable")
+    services.downloads._free = 0
+    problem_errors(platform.get("/releases/week-46/answer"), 503, "busy")
+
+
+def test_times_that_parquet_cannot_hold_become_text(platform: Platform) -> None:
+    times = pa.table({"at": pa.array([2**60, 5], pa.timestamp("s")), "users": [5000, 6000]})
+    request = REQUEST | {"mechanism": MECHANISM, "key_columns": ["at"]}
+    assert platform.table("week-46", as_stream(times), request).status_code == 200
+
+    answer = platform.get("/releases/week-46/answer", headers={"accept": "application/vnd.apache.parquet"})
+
+    assert answer.status_code == 200, answer.text
+    assert "1970-01-01T00:00:05" in pq.read_table(io.BytesIO(answer.content))["at"].to_pylist()
