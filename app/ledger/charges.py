@@ -55,6 +55,7 @@ def has_same_bytes(execute: Execute, sql: Statements, charge: Charge, client: st
 
     None tells a client nothing yet: it is not counted, because ``released_for`` then compares the content and counts.
     """
+    execute(sql.locked_key, (charge.idempotency_key,))
     request = _owned(execute, sql, charge, client, at)
     if not charge.request or request != charge.request:
         return None

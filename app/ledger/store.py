@@ -136,8 +136,11 @@ class Ledger:
             return fitting(find_budget(execute, self._sql, charge.budget), charge)[0]
 
     def recall_same_bytes(self, charge: Charge, at: str) -> RecordedRelease | None:
-        """The release that a request of the same bytes has paid for; None if its content must be compared."""
-        with self._connections.reading() as execute:
+        """The release that a request of the same bytes has paid for; None if its content must be compared.
+
+        Not a reading: where nothing can be written, guesses cannot be counted, and nothing may be compared.
+        """
+        with self._connections.transaction() as execute:
             return has_same_bytes(execute, self._sql, charge, self._client(charge), at)
 
     def recall(self, charge: Charge, at: str) -> RecordedRelease:

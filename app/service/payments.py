@@ -112,7 +112,7 @@ class Payments:
 
     async def recall(self, charge: Charge, retry: Retry) -> Outcome:
         """The stored answer, if this request is the one that paid for it: the same bytes, or the same content."""
-        release = await self._ledger.fetch(lambda ledger: ledger.recall_same_bytes(charge, now()))
+        release = await self._ledger.ask(lambda ledger: ledger.recall_same_bytes(charge, now()))
         if release is None:
             compared = await self.with_content(charge, await retry.meaning())
             release = await self._ledger.ask(lambda ledger: ledger.recall(compared, now()))

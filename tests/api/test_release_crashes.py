@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from time import perf_counter
 from typing import NamedTuple
 
@@ -21,9 +22,8 @@ RACERS, ROUNDS = 8, 12
 @pytest.fixture
 def four_workers(ledger_url: str) -> Iterator[Rebooted]:
     make_budget(ledger_url)
-    service = Rebooted(ledger_url, workers=4)
-    yield service
-    service.end()
+    with closing(Rebooted(ledger_url, workers=4)) as service:
+        yield service
 
 
 class Told(NamedTuple):
