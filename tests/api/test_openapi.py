@@ -2,7 +2,6 @@
 
 import json
 import re
-import uuid
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -20,6 +19,7 @@ from app.settings import Settings
 from app.version import VERSION
 from gsh.accounting.mechanism import Mechanism
 from tests.api.client import Client, Json
+from tests.api.example_requests import ask_example
 from tests.histogram.uploads import as_stream, from_bytes
 
 DOCUMENT: Json = create_app(Settings()).openapi()
@@ -71,19 +71,10 @@ def test_the_committed_document_is_the_generated_one() -> None:
 def test_every_example_of_a_request_works_unchanged(client: Client, label: str, operation: Json, body: Json) -> None:
     """It is valid by the document's own schema, is answered, and the answer is valid by its schema."""
     validator(json_content(operation)["schema"]).validate(body)
-    key, is_open = str(uuid.uuid4()), label == "POST /releases"
-    budget = f"new-{key}" if label.startswith("PUT") else "examples"
-    method, path = label.replace("{id}", budget).replace("{key}", key).split(" ")
-    headers = {"idempotency-key": key} if is_open or path.endswith("/charges") else {}
-    for name in ("examples", "web"):
-        client.request("PUT", f"/budgets/{name}", json={"epsilon": 1, "delta": 1e-3})
-    if path.endswith("/commit"):
-        opened = {"mechanism": {"c_u": 1, "sigma": 50}, "budget": "examples"}
-        client.request("POST", "/releases", json=opened, headers={"idempotency-key": key})
+    method, path = label.split(" ")
 
-    response = client.request(method, path, json=body, headers=headers)
+    response, expected = ask_example(client.request, method, path, body)
 
-    expected = "201" if is_open else "200"
     assert response.status_code == int(expected), response.text
     validator(operation["responses"][expected]["content"]["application/json"]["schema"]).validate(response.json())
 

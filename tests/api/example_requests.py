@@ -1,0 +1,32 @@
+"""Sends an example of the OpenAPI document, with the budget and the release that it needs."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+__all__ = ["ask_example"]
+
+BUDGET = "examples"
+
+
+def ask_example(
+    request: Callable[..., httpx.Response], method: str, path: str, body: Any
+) -> tuple[httpx.Response, str]:
+    """The answer to an example, and the status that it must have."""
+    key, label = str(uuid.uuid4()), f"{method.upper()} {path}"
+    for name in (BUDGET, "web"):  # the second is named in examples
+        request("PUT", f"/budgets/{name}", json={"epsilon": 1, "delta": 1e-3})
+    opened = {"mechanism": {"c_u": 1, "sigma": 50}, "budget": BUDGET}
+    made = opened | {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 500, "sigma": 50}}
+    made |= {"groups": {"keys": ["a"], "counts": [9000]}}
+    if path.endswith("/commit"):
+        request("POST", "/releases", json=opened, headers={"idempotency-key": key})
+    elif "{key}" in path:
+        request("POST", "/release", json=made, headers={"idempotency-key": key})
+    is_new = label == "POST /releases" or path.endswith("/charges")
+    named = path.replace("{id}", f"new-{key}" if method.upper() == "PUT" else BUDGET).replace("{key}", key)
+    headers = {"idempotency-key": key} if is_new else {}
+    answer = request(method, named.replace("{name}", "busy"), json=body, headers=headers)
+    return answer, "201" if label == "POST /releases" else "200"
