@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import tempfile
 import threading
 from contextlib import closing
 from dataclasses import replace
@@ -358,7 +359,8 @@ def test_an_answer_that_loses_a_race_is_dropped(ledger: Ledger) -> None:
 @given(st.lists(st.integers(0, 3 * PART_BYTES // 2), max_size=4), st.booleans())
 def test_an_answer_is_stored_in_whatever_chunks_it_comes(sizes: list[int], is_random: bool) -> None:
     chunks = [(bytes([number + 1]) if is_random else b"\0") * size for number, size in enumerate(sizes)]
-    with closing(open_ledger_in_memory()) as ledger:
+    with tempfile.TemporaryDirectory() as folder, closing(open_ledger(f"{folder}/ledger.sqlite3", SECRET)) as ledger:
+        ledger.put_budget("web", Limit(10.0, 1e-3), "", AT)
         staging = ledger.staging(Answer("x/y", lambda: chunks), AT)
         while staging.step():
             pass
@@ -366,16 +368,6 @@ def test_an_answer_is_stored_in_whatever_chunks_it_comes(sizes: list[int], is_ra
         release = ledger.charge(paid(), AT, lambda _budget, _number: staged).release
         assert b"".join(ledger.content(release)) == b"".join(chunks)
         assert ledger.verify("web")[1] is None
-
-
-def open_ledger_in_memory() -> Ledger:
-    """On a disk of memory, for speed."""
-    import tempfile  # noqa: PLC0415
-
-    folder = tempfile.mkdtemp(prefix="gsh-ledger-", dir="/dev/shm")
-    ledger = open_ledger(f"{folder}/ledger.sqlite3", SECRET)
-    ledger.put_budget("web", Limit(10.0, 1e-3), "", AT)
-    return ledger
 
 
 def test_old_answers_are_erased_and_their_charges_and_certificates_stay(ledger: Ledger) -> None:
