@@ -16,6 +16,10 @@ from app.loopback import is_loopback
 from app.settings import Settings, settings_or_exit
 
 
+# A worker that does not answer for so long is replaced. On a busy machine the usual 5 s would end requests.
+_WORKER_SECONDS = 30
+
+
 def main() -> int:
     """Run uvicorn until a signal stops it. A wrong setting is reported in one line, without a traceback."""
     settings = settings_or_exit()
@@ -43,6 +47,7 @@ def main() -> int:
             root_path=settings.root_path,
             log_config=log_config(settings.log_level),
             timeout_graceful_shutdown=settings.shutdown_seconds,
+            timeout_worker_healthcheck=_WORKER_SECONDS,
         )
     return 0
 
