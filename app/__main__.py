@@ -15,7 +15,6 @@ from app.logs import log_config
 from app.loopback import is_loopback
 from app.settings import Settings, settings_or_exit
 
-
 # A worker that does not answer for so long is replaced. On a busy machine the usual 5 s would end requests.
 _WORKER_SECONDS = 30
 
