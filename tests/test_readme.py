@@ -49,6 +49,7 @@ def said(service: Service) -> dict[str, list[Any]]:
     return {name: answers(service.url, found) for name, found in TRANSCRIPTS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("document", "place"), PLACES, ids=[f"{name}-{place}" for name, place in PLACES])
 def test_each_curl_command_gives_the_answer_shown(said: dict[str, list[Any]], document: str, place: int) -> None:
     """To the last digit, except for random numbers."""
@@ -70,6 +71,7 @@ def test_a_comparison_with_an_answer_finds_every_difference() -> None:
     assert not matches({"points": [1.0, 2.0]}, {"points": [1.0]})
 
 
+@pytest.mark.slow
 def test_the_curl_command_for_a_table_works(service: Service) -> None:
     """Its form, sent as curl would."""
     tour = TOUR.read_text()
@@ -156,6 +158,7 @@ def test_the_table_of_endpoints_lists_the_served_routes() -> None:
     assert sorted(shown) == sorted(served - {("HEAD", path) for _, path in served})
 
 
+@pytest.mark.slow
 def test_the_table_of_metrics_lists_the_exposed_metrics(service: Service) -> None:
     operations = (ROOT / "docs" / "operations.md").read_text()
     shown = set(re.findall(r"^\| `(gsh_\w+)` \|", operations, re.MULTILINE))

@@ -25,6 +25,8 @@ from gsh.histogram.tables import Limits, Roles, read_table, release_table, write
 from tests.histogram.key_columns import ENCODINGS, EXTENSIONS, SCALARS, encoded, value
 from tests.histogram.uploads import TYPED_FORMATS, as_bytes, from_bytes
 
+pytestmark = pytest.mark.slow
+
 NOISE = Noise(Mechanism(3, 1, 100.0, 5.0))
 CERTAIN, HOPELESS = 10**6, 1
 Row = tuple[Any, int]
