@@ -17,10 +17,10 @@ from app.service.errors import Busy
 from app.service.releases import mapped
 from app.service.spool import SharedFile, chunks_of, in_file_thread, overwrite, spool
 from gsh.histogram.conversion import AnswerFormat, convert
-from gsh.histogram.formats import CERTIFICATE, Limits, read_table
+from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table
 from gsh.histogram.tables import Roles
 
-__all__ = ["MEDIA_TYPES", "answer_as", "converted", "layout_of", "streamed"]
+__all__ = ["MEDIA_TYPES", "answer_as", "converted", "is_csv", "layout_of", "streamed"]
 
 MEDIA_TYPES: dict[AnswerFormat, str] = {
     "json": "application/json",
@@ -108,6 +108,11 @@ def layout_of(body: TableRequest) -> str:
     return json.dumps(layout)
 
 
+def is_csv(layout: str) -> bool:
+    """Whether a request with this layout posts CSV."""
+    return json.loads(layout)["csv_types"] is not None
+
+
 def _convert(
     stored: AnswerFormat, into: AnswerFormat, layout: str, certificate: str, source: SharedFile, target: SharedFile
 ) -> None:
@@ -128,7 +133,7 @@ def _roles(said: dict[str, Any], certificate: str) -> Roles:
 
 def _roles_of_version_0_1(content: pa.Buffer) -> Roles:
     """Keys come first, then the count, then the values, which the certificate in the table names."""
-    _, table = read_table(content, Limits(2**31 - 1, 2**63 - 1))
+    _, table = read_table(content, ANY_SIZE)
     values = _value_names(table.schema.metadata[CERTIFICATE.encode()].decode())
     *keys, count = table.schema.names[: len(table.schema.names) - len(values)]
     return Roles(tuple(keys), count, values)
@@ -141,6 +146,6 @@ def _value_names(certificate: str) -> tuple[str, ...]:
 
 def _file_name(release: RecordedRelease, media_type: str) -> str:
     """From the idempotency key, with characters that no file system minds."""
-    ending = {"application/json": "json", "text/csv": "csv"}.get(media_type, _FORMATS[media_type])
+    ending = _FORMATS[media_type].replace("arrow_file", "arrow")
     plain = "".join(each if each.isalnum() or each in "._-" else "_" for each in release.key)
-    return f"{plain}.{ending.replace('arrow_file', 'arrow')}"
+    return f"{plain}.{ending}"

@@ -131,7 +131,6 @@ def add_charge(
         notes=notes,
         cost=charge.cost,
         head=entry.hash,
-        entry=entry,
         content_hash=charge.content or None,
         request=charge.request,
         client=client,

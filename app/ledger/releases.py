@@ -65,7 +65,6 @@ class RecordedRelease:
     cost: Cost
     head: str
     """The hash of the entry that charged it."""
-    entry: Entry
     content_hash: str | None
     request: str
     client: str | None
@@ -134,8 +133,7 @@ def _read(row: Sequence[Any]) -> RecordedRelease:
     key, budget, number, at, state, release_id, description, labels, certificate, provenance, layout, *rest = row
     content_hash, answer, answer_key, committed, erased_at, _erasure, head, payload, s, d, *rest = rest
     media_type, size, client, request = rest
-    entry = Entry(budget, number, "charge", at, payload, head)
-    details = entry.details
+    details = Entry(budget, number, "charge", at, payload, head).details
     by = By(**details["by"]) if "by" in details else None
     told = (release_id or "", description, tuple(json.loads(labels)), certificate or "", provenance or "", layout or "")
     return RecordedRelease(
@@ -147,7 +145,6 @@ def _read(row: Sequence[Any]) -> RecordedRelease:
         notes=Notes(*told, by=by),
         cost=Cost(s, d),
         head=head,
-        entry=entry,
         content_hash=content_hash,
         request=request,
         client=client,

@@ -29,7 +29,6 @@ __all__ = [
     "Entry",
     "EntryKind",
     "HistoryFault",
-    "Period",
     "check_history",
     "fraction_of",
     "hull_of",
@@ -38,7 +37,6 @@ __all__ = [
 ]
 
 EntryKind = Literal["created", "changed", "charge", "committed"]
-Period = Literal["day", "week", "month", "quarter", "year"]
 
 BUDGET_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Names of budgets: letters, digits, dots, dashes and underscores, which no place needs to quote."""

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.csv_format import CsvType
-from gsh.histogram.formats import CERTIFICATE, Format, Limits, read_table, write_table
+from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, Format, read_table, write_table
 from gsh.histogram.json_answers import Answer, read_json, write_json
 from gsh.histogram.keys.columns import decoded, key_of, plain
 from gsh.histogram.keys.types import is_text
@@ -25,8 +25,6 @@ from gsh.histogram.texts import texts_of
 __all__ = ["AnswerFormat", "convert"]
 
 AnswerFormat: TypeAlias = Format | Literal["json"]
-
-_ANY_SIZE = Limits(2**31 - 1, 2**63 - 1)
 
 
 def convert(
@@ -63,7 +61,7 @@ def _read_table(source: pa.Buffer, stored: Format, roles: Roles, csv_types: Mapp
     numbers = (roles.count, *roles.values)
     types: dict[str, CsvType] = {name: csv_types.get(name, "string") for name in roles.keys}
     types |= dict.fromkeys(numbers, "string")
-    _, table = read_table(source, _ANY_SIZE, types if stored == "csv" else None)
+    _, table = read_table(source, ANY_SIZE, types if stored == "csv" else None)
     stated = (table.schema.metadata or {}).get(CERTIFICATE.encode())
     return Answer(
         roles,

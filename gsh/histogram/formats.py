@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
 
-__all__ = ["CERTIFICATE", "Format", "Limits", "format_of", "read_table", "write_table"]
+__all__ = ["ANY_SIZE", "CERTIFICATE", "Format", "Limits", "format_of", "read_table", "write_table"]
 
 Format = Literal["arrow", "arrow_file", "parquet", "csv"]
 """``arrow`` is an Arrow IPC stream, and ``arrow_file`` an Arrow IPC file."""
@@ -37,6 +37,10 @@ class Limits:
 
     groups: int
     bytes: int
+
+
+ANY_SIZE = Limits(2**31 - 1, 2**63 - 1)
+"""For a table that was read before: it has passed other limits."""
 
 
 def read_table(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.api.answer_formats import MEDIA_TYPES, converted, layout_of, streamed
+from app.api.answer_formats import MEDIA_TYPES, converted, is_csv, layout_of, streamed
 from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
 from app.api.dependencies import AT_ONCE, Services, services_of
@@ -175,7 +175,7 @@ async def _replayed(answer: SharedFile, request: Request, upload: Upload[_Checke
     """A stored answer, in the format of the table that came now."""
     charge = upload.checked.charge
     assert charge is not None
-    wanted = MEDIA_TYPES[await in_file_thread(_format_of, upload)]
+    wanted = MEDIA_TYPES["csv" if is_csv(charge.notes.layout) else await in_file_thread(_format_of, upload.table)]
     if wanted != stored:
         pool = services_of(request).ledger_pool
         release = await pool.read(lambda ledger: ledger.release(charge.idempotency_key))
@@ -187,11 +187,10 @@ async def _replayed(answer: SharedFile, request: Request, upload: Upload[_Checke
         raise
 
 
-def _format_of(upload: Upload[_Checked]) -> Format:
-    upload.table.file.seek(0)
-    if parsed(TableRequest, upload.request).csv_types is not None:
-        return "csv"
-    return format_of(pa.py_buffer(upload.table.file.read(8)))
+def _format_of(table: SharedFile) -> Format:
+    """The format of a table that is not CSV."""
+    table.file.seek(0)
+    return format_of(pa.py_buffer(table.file.read(8)))
 
 
 class _InFile:

@@ -7,6 +7,7 @@ from typing_extensions import TypeAliasType
 
 from app.api.schemas.scalars import Digest
 from app.api.schemas.strict import Strict
+from app.ledger import releases
 
 __all__ = ["PaidBy", "PaidLimit", "Period", "Record", "ReleaseState"]
 
@@ -20,7 +21,7 @@ Period = TypeAliasType(
 ReleaseState = TypeAliasType(
     "ReleaseState",
     Annotated[
-        Literal["made", "open", "committed", "charged"],
+        releases.ReleaseState,
         Field(description="Made by the service; open or committed by another engine; or charged only."),
     ],
 )
