@@ -5,7 +5,8 @@
     found = gsh.calibrate(c_u=51914, epsilon=0.349, delta=1e-5)
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
-Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release.
+Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release,
+SciPy with the first utility.
 """
 
 import importlib
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
     from gsh.accounting.sensitivity import Sensitivity
+    from gsh.accuracy.utility import Utility
     from gsh.errors import Error
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
     from gsh.library.groups import Groups, release
     from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
+    from gsh.library.utility import utility
 
     __version__: str
 
@@ -41,6 +44,7 @@ __all__ = [
     "ReleaseError",
     "Sensitivity",
     "TooManyGroups",
+    "Utility",
     "__version__",
     "add_deltas",
     "box",
@@ -50,17 +54,20 @@ __all__ = [
     "l1",
     "l2",
     "release",
+    "utility",
     "vectors",
 ]
 
 _NAMES = {
     "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
     "gsh.accounting.sensitivity": ("Sensitivity",),
+    "gsh.accuracy.utility": ("Utility",),
     "gsh.errors": ("Error",),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
+    "gsh.library.utility": ("utility",),
     "gsh.histogram.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
