@@ -36,7 +36,7 @@ ALLOWED = {
     "gsh/accounting/numerics": {"gsh.accounting.numerics"},
     "gsh/accounting": {"gsh.accounting", "gsh.errors"},
     "gsh/histogram": {"gsh.accounting", "gsh.histogram", "gsh.errors", "gsh.pointers"},
-    "gsh/accuracy": {"gsh.accounting"},
+    "gsh/accuracy": {"gsh.accounting", "gsh.accuracy"},
     "gsh/library": {"gsh.accounting", "gsh.accuracy", "gsh.histogram", "gsh.library"},
     "gsh/errors.py": set(),
     "gsh/pointers.py": set(),

@@ -27,15 +27,13 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE
+from gsh.accuracy.sizes import Integers, counted
 
-__all__ = ["LARGEST", "QUANTILES", "ColumnNoise", "Utility", "utility"]
+__all__ = ["QUANTILES", "ColumnNoise", "Utility", "utility"]
 
 Doubles = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Whole = NDArray[np.integer[Any]]
 
-LARGEST = 2**53
-"""The largest size, and the most groups."""
 QUANTILES = (0.001, 0.999)
 """The least and the greatest quantile. Outside, doubles have too few digits for the error."""
 _CLOSE_ENOUGH = 1e-12
@@ -128,7 +126,7 @@ def utility(
     for place, quantile in enumerate(quantiles):
         if not QUANTILES[0] <= quantile <= QUANTILES[1]:
             raise InvalidParameter(f"quantiles/{place}", f"must be from {QUANTILES[0]} to {QUANTILES[1]}")
-    n, times = _counted(sizes, times)
+    n, times = counted(sizes, times)
     with np.errstate(over="ignore"):
         t = np.where(n < mechanism.effective_tau, np.inf, (mechanism.tau_star - n) / mechanism.sigma)
         weights = _weights(times, t)
@@ -218,30 +216,6 @@ def _weights(times: Integers, t: Doubles) -> Doubles:
     most = logs.max()
     weights: Doubles = np.exp(logs - most) if most > -np.inf else np.zeros_like(logs)
     return weights
-
-
-def _counted(sizes: Whole, times: Whole | None) -> tuple[Integers, Integers]:
-    """The distinct sizes in increasing order, and how many groups have each."""
-    _check("sizes", sizes)
-    if times is None:
-        found, counts = np.unique(sizes, return_counts=True)
-        return found.astype(np.int64), counts.astype(np.int64)
-    _check("times", times)
-    if len(times) != len(sizes):
-        raise InvalidParameter("times", "must have as many items as sizes")
-    if sum(times.tolist()) > LARGEST:  # integers of 64 bits could overflow
-        raise InvalidParameter("times", "must add up to at most 2^53")
-    found, places = np.unique(sizes, return_inverse=True)
-    counts = np.zeros(len(found), np.int64)
-    np.add.at(counts, places, times.astype(np.int64))
-    return found.astype(np.int64), counts
-
-
-def _check(name: str, numbers: Whole) -> None:
-    if len(numbers) == 0:
-        raise InvalidParameter(name, "must have at least 1 item")
-    if numbers.min() < 1 or numbers.max() > LARGEST:
-        raise InvalidParameter(name, "must be integers from 1 to 2^53")
 
 
 def _column_noise(mechanism: Mechanism, groups: float) -> tuple[ColumnNoise, ...]:

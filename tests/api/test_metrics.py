@@ -16,6 +16,7 @@ ROUTES = {
     "/account/add-deltas",
     "/calibrate",
     "/compare",
+    "/utility",
     "/release",
     "/release/table",
     "/budgets",
