@@ -108,7 +108,7 @@ class _Search:
         self._places: dict[int, _Place] = {}
 
     def splits(self, corners: tuple[int, ...]) -> Splits:
-        c_u, share = self._mechanism.c_u, 0.0
+        c_u = self._mechanism.c_u
         best = self._place(0).delta
         if self._place(0).has_lemma or best > 1 - arb(_SHARE):
             return Splits(corners)
@@ -116,6 +116,7 @@ class _Search:
         for a_equal in ends:
             best = best.max(self._place(a_equal).delta)
         pieces = [(left, right) for left, right in pairwise(ends) if left < right]
+        bounds = []
         while pieces:
             if len(self._places) > _MOST_PLACES:
                 return Splits((0, c_u), share=1.0)  # δ ≤ δ_infinite + δ_gaussian, at most twice the larger one
@@ -124,11 +125,13 @@ class _Search:
                 continue
             middle = self._place((left.a_equal + right.a_equal) // 2)
             best = best.max(middle.delta)
-            if self._bound(left, middle, right) <= best * (1 + arb(_SHARE)):
-                share = _SHARE
-                continue
-            pieces += [(left.a_equal, middle.a_equal), (middle.a_equal, right.a_equal)]
+            bound = self._bound(left, middle, right)
+            if bound <= best * (1 + arb(_SHARE)):
+                bounds.append(bound)
+            else:
+                pieces += [(left.a_equal, middle.a_equal), (middle.a_equal, right.a_equal)]
         largest = {a_equal for a_equal, place in self._places.items() if not place.delta < best}
+        share = 0.0 if all(bound <= best for bound in bounds) else _SHARE
         return Splits(tuple(sorted(largest | set(corners))), share)
 
     def _place(self, a_equal: int) -> _Place:

@@ -93,9 +93,7 @@ def _more_column_noise(noise: NoiseCost, fixed: ColumnCosts, c_u: int, target: T
 
     if fixed.capped:
         factor = upper_double(approximate(lambda: fixed.squared(c_u).sqrt() / mu_star()))
-        return (
-            f"must have more than {factor:.4g} times the noise: at this c_u the other columns alone exceed the target"
-        )
+        return f"must have more than {factor!r} times the noise: at this c_u the other columns alone exceed the target"
 
     def fits_without_counts(mu_0: float) -> bool:
         return _noise_fits(noise, lambda: arb(c_u).sqrt() * mu_0, target)
