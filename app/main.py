@@ -23,6 +23,7 @@ from app.api.endpoints import (
     health,
     open_releases,
     pages,
+    real_releases,
     release,
     release_table,
     releases,
@@ -128,7 +129,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics has all measurements
     )
     app.state.services = services
-    for module in (*heavy, health, problem_pages, pages):
+    for module in (*heavy, real_releases, health, problem_pages, pages):
         app.router.routes.extend(module.router.routes)  # with include_router each request would be matched twice
     app.router.route_class = DeclaredRoute
     app.router.middleware_stack = Dispatcher(app.router, authorizer, BodyQuotas(settings))

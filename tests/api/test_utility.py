@@ -74,8 +74,16 @@ def test_the_numbers_are_the_librarys(client: Client, times: list[int] | None, b
                 "sensitivity": {"kind": "box", "lower": [0], "upper": [1]},
             }
         },
+        OUTLINE
+        | {
+            "aggregates": {
+                "names": ["views", "likes"],
+                "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [20, 5], "groups": [None, 4]},
+                "noise": "balanced",
+            }
+        },
     ],
-    ids=["sigma and tau_star", "tau_star", "sigma", "c_u", "relative columns"],
+    ids=["sigma and tau_star", "tau_star", "sigma", "c_u", "relative columns", "balanced columns with a cap"],
 )
 def test_a_target_is_calibrated_first(client: Client, draft: Json, accounting: str) -> None:
     """The answer is that for the mechanism of /calibrate."""

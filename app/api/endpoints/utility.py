@@ -31,6 +31,7 @@ from app.service.work_bounds import calibration_work, check_work, utility_work
 from gsh.accounting.accountings import ADD_DELTAS, EXACT
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.errors import AccountingError
+from gsh.accounting.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from gsh.accuracy.utility import Utility
@@ -85,23 +86,22 @@ async def _encoded(request: Request, services: Services, body: UtilityRequest) -
 def _told(body: UtilityRequest) -> bytes:
     from gsh.accuracy.utility import utility  # noqa: PLC0415 - only workers need SciPy
 
-    if body.mechanism is None:
-        assert body.target is not None
-        schema = _calibrated(body.target)
+    if body.mechanism is not None:
+        schema, mechanism = body.mechanism, body.mechanism.to_domain()
     else:
-        schema = body.mechanism
-    mechanism = schema.to_domain()
+        assert body.target is not None
+        schema, mechanism = _calibrated(body.target)
     times = None if body.times is None else np.array(body.times)
     with _placed(lambda pointer: f"/{pointer}"):
         found = utility(mechanism, np.array(body.sizes), times, body.below, body.quantiles)
     return _answer(schema, found).model_dump_json().encode()
 
 
-def _calibrated(target: TargetIn) -> MechanismIn:
+def _calibrated(target: TargetIn) -> tuple[MechanismIn, Mechanism]:
     accounting = EXACT if target.accounting == EXACT.name else ADD_DELTAS
     with _placed(_in_target):
         found = calibrate(accounting, target.mechanism.to_domain(), target.target)
-    return target.mechanism.completed(found.mechanism)
+    return target.mechanism.completed(found.mechanism), found.mechanism
 
 
 def _in_target(pointer: str) -> str:
