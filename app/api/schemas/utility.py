@@ -10,7 +10,7 @@ from app.api.schemas.account import Accounting
 from app.api.schemas.case_study import CASE_STUDY, OUTLINE
 from app.api.schemas.mechanism import DraftIn, MechanismIn
 from app.api.schemas.scalars import Delta, Epsilon
-from app.api.schemas.strict import Strict
+from app.api.schemas.strict import Strict, without_default
 from gsh.accounting.calibration.draft import Target
 from gsh.accuracy.sizes import LARGEST
 
@@ -100,8 +100,9 @@ class UtilityRequest(Strict):
         default=[0.5, 0.9, 0.95],
         max_length=MOST_QUANTILES,
         title="q",
-        description="The quantiles of the relative error to answer.",
+        description="The quantiles of the relative error to answer; omitted, they are 0.5, 0.9 and 0.95.",
         examples=[[0.5, 0.95]],
+        json_schema_extra=without_default,  # client generators have no default for a list of bounded numbers
     )
 
     @model_validator(mode="after")
