@@ -10,15 +10,9 @@ from app.api.schemas.certified import ENFORCED_BY, PLAN_DIGEST, EnforcedBy, Prov
 from app.api.schemas.mechanism import C_U, GaussianIn, MechanismIn
 from app.api.schemas.scalars import Digest
 from app.api.schemas.strict import Strict
+from gsh.library.certificate_words import BOX, COUNTS_ONLY, MU_0, NORM, VECTORS
 
 __all__ = ["BoundsOut"]
-
-_COUNTS_ONLY = "One unit adds at most 1 to the count of each of its groups; there are no further columns."
-_BOX = "One unit adds at most 1 to the count of each of its groups, and to each column from lower to upper."
-_NORM = "One unit adds at most 1 to the count of each of its groups, and to its columns together at most the norm."
-_VECTORS = "One unit adds at most 1 to the count of each of its groups, and to its columns one of the vectors listed."
-_MU_0 = "One unit adds at most 1 to the count of each of its groups; the caller vouches for the further columns by μ₀."
-
 
 NormKind = TypeAliasType(
     "NormKind", Annotated[Literal["l1", "l2"], Field(description="The sum of absolute values, or the Euclidean norm.")]
@@ -47,7 +41,7 @@ class BoundsOut(Strict):
 
     c_u: int = Field(**C_U)
     per_group: str = Field(
-        title="Per group", description="What one unit can change in one group, in words.", examples=[_BOX]
+        title="Per group", description="What one unit can change in one group, in words.", examples=[BOX]
     )
     columns: list[ColumnBounds] | None = Field(
         title="Columns",
@@ -86,14 +80,14 @@ def _of_columns(
 ) -> tuple[str, list[ColumnBounds] | None, NormBound | None, int | None]:
     match aggregates:
         case None:
-            return _COUNTS_ONLY, None, None, None
+            return COUNTS_ONLY, None, None, None
         case MuZeroIn():
-            return _MU_0, None, None, None
+            return MU_0, None, None, None
     match aggregates.sensitivity:
         case BoxIn(lower=lower, upper=upper):
             ranges = zip(aggregates.names, lower, upper, strict=True)
-            return _BOX, [ColumnBounds(name=name, lower=low, upper=high) for name, low, high in ranges], None, None
+            return BOX, [ColumnBounds(name=name, lower=low, upper=high) for name, low, high in ranges], None, None
         case L1In(bound=bound) | L2In(bound=bound) as norm:
-            return _NORM, None, NormBound(kind=norm.kind, bound=bound), None
+            return NORM, None, NormBound(kind=norm.kind, bound=bound), None
         case listed:
-            return _VECTORS, None, None, len(listed.vectors)
+            return VECTORS, None, None, len(listed.vectors)
