@@ -37,6 +37,7 @@ ALLOWED = {
     "gsh/accounting": {"gsh.accounting", "gsh.errors"},
     "gsh/histogram": {"gsh.accounting", "gsh.histogram", "gsh.errors", "gsh.pointers"},
     "gsh/library": {"gsh.accounting", "gsh.histogram", "gsh.library"},
+    "gsh/client": {"gsh.accounting", "gsh.histogram", "gsh.library", "gsh.client", "gsh.errors"},
     "gsh/errors.py": set(),
     "gsh/pointers.py": set(),
     "gsh": {"gsh"},
