@@ -38,6 +38,7 @@ ALLOWED = {
     "gsh/histogram": {"gsh.accounting", "gsh.histogram", "gsh.errors", "gsh.pointers"},
     "gsh/library": {"gsh.accounting", "gsh.histogram", "gsh.library"},
     "gsh/cli": {"gsh"},
+    "gsh/client": {"gsh.accounting", "gsh.histogram", "gsh.library", "gsh.client", "gsh.errors"},
     "gsh/errors.py": set(),
     "gsh/pointers.py": set(),
     "gsh": {"gsh"},

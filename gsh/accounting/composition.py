@@ -2,7 +2,7 @@
 
 A release is at least as private as a Gaussian with μ² = S together with an accident of probability 1 − e^(−D):
 
-    S = ``mu_squared`` = C_u (1/σ² + μ₀²)              the noise cost
+    S = ``mu_squared`` = C_u (1/σ² + μ₀²)              the noise cost; S(C_u) of mechanism.py with capped columns
     D = ``hazard``     = −C_u ln Φ((τ* − τ)/σ)         the threshold cost; 0 without a threshold
 
 Both add up over releases:
@@ -189,18 +189,13 @@ def _largest(splits: Sequence[tuple[Fraction, Fraction]], epsilon: float) -> flo
 
 
 def _bound(mu_squared: Fraction, hazard: Fraction, epsilon: float) -> arb:
-    """1 − e^(−D) (1 − f(√S, ε + D)), as a ball, in a form without cancellation."""
-    d = ball_of(hazard)
-    noise = gaussian.delta(ball_of(mu_squared).sqrt(), epsilon + d) if mu_squared else arb(0)
-    return (-d).exp() * noise - (-d).expm1()
+    """1 − e^(−D) (1 − f(√S, ε + D)), as a ball."""
+    return gaussian.delta_with_accident(ball_of(mu_squared).sqrt(), ball_of(hazard), epsilon)
 
 
 def _epsilon_at(mu_squared: Fraction, hazard: Fraction, delta: float) -> arb:
     """About the ε at which the bound is δ."""
-    if not mu_squared:
-        return arb(0)
-    d = ball_of(hazard)
-    return gaussian.epsilon_at(ball_of(mu_squared).sqrt(), (delta + (-d).expm1()) * d.exp()) - d
+    return gaussian.epsilon_with_accident(ball_of(mu_squared).sqrt(), ball_of(hazard), delta)
 
 
 def _splits(parts: Sequence[Part]) -> list[tuple[Fraction, Fraction]]:

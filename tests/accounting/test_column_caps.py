@@ -1,0 +1,381 @@
+"""Columns with caps of their own: the worst split, against the literal scan of the theorem in 60 digits."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from flint import arb
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gsh.accounting import splits, theorem
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, Accounting, at_delta, at_epsilon, fits
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.calibration.balanced import balanced
+from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
+from gsh.accounting.calibration.remaining import calibrate_remaining
+from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.composition import NOTHING, Spent, cost_of
+from gsh.accounting.errors import InfeasibleTarget
+from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian
+from gsh.accounting.numerics.balls import at_precision
+from gsh.accounting.numerics.doubles import next_below
+from gsh.accounting.sensitivity import Box, Capped
+from tests import reference
+from tests.accounting.draws import allowed, assert_refused, capped_cases, examples, log_uniform, mechanism_of
+from tests.reference import Case
+
+LEMMA = log_uniform(0.105, 30)
+NEAR_ZERO = st.just(0.0) | log_uniform(1e-6, 0.105)
+
+# The worst split is inside a piece, at no end and at no cap. Each was found by a search at ε near 0.
+INSIDE = (
+    Case(20, 1, 202.1813774117813, 64.96625528627142, 0.0, 0.018638268595211838, ((11, 0.014742323477780775),)),
+    Case(20, 1, 277.10489228119553, 85.76151641060768, 0.0, 0.004063146725708982, ((4, 0.03456433506718147),)),
+    Case(500, 1, 937.3622011699247, 240.39822380458756, 0.0, 0.016846241716740335, ((20, 0.02294544666316427),)),
+    Case(
+        500,
+        1,
+        525.9176634986219,
+        149.4905577256323,
+        0.0,
+        0.003162763293287314,
+        ((29, 0.008864511454999252), (35, 0.04181689797087636), (447, 0.01192250031581825)),
+    ),
+)
+LIKES_AND_SHARES = Aggregates(("likes", "shares"), ((4e6, 0.0), (0.0, 400.0)), Box((0.0, 0.0), (1.0, 1.0), (None, 100)))
+
+
+@pytest.mark.slow
+@examples(150)
+@given(capped_cases(40, LEMMA | NEAR_ZERO))
+def test_delta_is_that_of_the_literal_scan_rounded_up(case: Case) -> None:
+    lowest, highest = allowed(reference.delta(case))
+
+    assert lowest <= at_epsilon(EXACT, mechanism_of(case), case.epsilon).delta <= highest
+
+
+@examples(100)
+@given(capped_cases(3000, LEMMA | NEAR_ZERO))
+def test_the_scan_in_balls_finds_the_same_double(case: Case) -> None:
+    """And with the same worst case: only caps, ends, or places that branch and bound visits can be the worst."""
+    mechanism = mechanism_of(case)
+
+    point, terms = at_epsilon(EXACT, mechanism, case.epsilon), theorem.evaluate(mechanism, case.epsilon)
+
+    assert point.delta == terms.delta
+    ends = max(terms.t1.value, point.delta_gaussian or 0.0)
+    assert (point.binding == "mixed") == (terms.delta > ends)
+
+
+@pytest.mark.parametrize("case", INSIDE, ids=str)
+def test_a_worst_split_between_the_caps_is_found(case: Case) -> None:
+    """The ends and the caps alone would state too small a δ here."""
+    mechanism = mechanism_of(case)
+    worst = theorem.evaluate(mechanism, case.epsilon).t2
+    corners = (0, *(case.c_u - n for n, _ in case.capped), case.c_u)
+
+    assert worst.a_equal not in corners
+    assert at_epsilon(EXACT, mechanism, case.epsilon).delta == worst.value
+    at_corners = splits.Splits(corners)
+    assert at_precision(100, lambda: at_corners.largest(mechanism, case.epsilon)) < worst.value * (1 - 1e-5)
+
+
+@examples(40)
+@given(capped_cases(10**18, NEAR_ZERO))
+def test_at_any_c_u_no_split_exceeds_delta(case: Case) -> None:
+    """The scan is out of reach, so some splits are tried: even ones, and those next to the worst."""
+    mechanism = mechanism_of(case)
+    delta = at_epsilon(EXACT, mechanism, case.epsilon).delta
+    worst = splits.splits_of(mechanism, case.epsilon).a_equal
+    tried = {k * (case.c_u - 1) // 30 for k in range(31)} | {
+        min(max(k + i, 0), case.c_u - 1) for k in worst for i in (-1, 1)
+    }
+
+    assert at_precision(300, lambda: splits.Splits(tuple(sorted(tried))).largest(mechanism, case.epsilon)) <= delta
+
+
+@examples(40)
+@given(capped_cases(10**12, LEMMA | NEAR_ZERO))
+def test_epsilon_is_the_smallest_with_that_delta(case: Case) -> None:
+    mechanism = mechanism_of(case)
+    delta = at_epsilon(EXACT, mechanism, case.epsilon).delta
+    if delta == 1:
+        return
+
+    found = at_delta(EXACT, mechanism, delta).epsilon
+
+    assert found is not None
+    assert found <= case.epsilon
+    assert fits(EXACT, mechanism, found, delta)
+    assert found == 0 or not fits(EXACT, mechanism, next_below(found), delta)
+
+
+def test_a_search_that_visits_too_many_places_gives_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It must end, and may then state more than δ, but never less and never more than add-deltas or twice δ."""
+    case = INSIDE[3]
+    mechanism = mechanism_of(case)
+    exact = at_epsilon(EXACT, mechanism, case.epsilon).delta
+    monkeypatch.setattr(splits, "_MOST_PLACES", 3)
+
+    bounded = at_epsilon(EXACT, mechanism, case.epsilon).delta
+
+    assert exact < at_epsilon(ADD_DELTAS, mechanism, case.epsilon).delta <= bounded <= 2 * exact
+
+
+@examples(60)
+@given(capped_cases(1000, LEMMA | NEAR_ZERO))
+def test_caps_of_c_u_change_nothing_and_smaller_caps_help(case: Case) -> None:
+    mechanism = mechanism_of(case)
+    uniform = replace(mechanism, capped=tuple(Capped(case.c_u, part.mu_0) for part in mechanism.capped))
+    total = reference.mp.sqrt(sum(reference.mp.mpf(part.mu_0) ** 2 for part in mechanism.capped))
+    one = replace(mechanism, capped=(), mu_0=reference.round_up(total))
+
+    for accounting in (EXACT, ADD_DELTAS, ZCDP):
+        capped, plain, above = (at_epsilon(accounting, m, case.epsilon).delta for m in (mechanism, uniform, one))
+        assert capped <= plain
+        assert plain == pytest.approx(above, rel=1e-12)
+    assert at_epsilon(EXACT, uniform, case.epsilon).binding != "mixed"
+
+
+def test_every_column_at_c_u_is_the_mechanism_without_caps() -> None:
+    """To the last bit: the same columns, with C_u said for each of them, or not at all."""
+    columns = (("a", "b"), ((4.0, 0.0), (0.0, 9.0)))
+    said = Mechanism(50, 1, 70.0, 9.0, aggregates=Aggregates(*columns, Box((0.0, -1.0), (1.0, 1.0), (50, 50))))
+    unsaid = Mechanism(50, 1, 70.0, 9.0, aggregates=Aggregates(*columns, Box((0.0, -1.0), (1.0, 1.0))))
+    null = Mechanism(50, 1, 70.0, 9.0, aggregates=Aggregates(*columns, Box((0.0, -1.0), (1.0, 1.0), (None, None))))
+
+    for epsilon in (0.0, 0.3, 2.0):
+        points = [at_epsilon(EXACT, mechanism, epsilon) for mechanism in (said, unsaid, null)]
+        assert points[0] == points[1] == points[2]
+
+
+def test_the_ledger_charges_the_whole_of_s() -> None:
+    """S(C_u) = C_u/σ² + C_u μ_likes² + 100 μ_shares², with and without thresholds."""
+    mechanism = Mechanism(51914, 1, 13952.0, 2229.0, aggregates=LIKES_AND_SHARES)
+    plain = PlainGaussian(51914, 2229.0, aggregates=LIKES_AND_SHARES)
+    expected = 51914 / 2229.0**2 + 51914 / 4e6 + 100 / 400.0
+
+    assert cost_of(mechanism).mu_squared == pytest.approx(expected, rel=1e-14)
+    assert cost_of(mechanism.bare) == cost_of(mechanism)
+    assert cost_of(plain).mu_squared == cost_of(plain.bare).mu_squared == cost_of(mechanism).mu_squared
+
+
+@pytest.mark.parametrize("columns", [("a", "b", "c"), ("c", "a", "b")])
+def test_the_order_of_columns_does_not_matter(columns: tuple[str, ...]) -> None:
+    numbers = {"a": (4.0, 1.0, 10), "b": (9.0, 2.0, None), "c": (1.0, 0.5, 10)}
+    variances, upper, groups = zip(*(numbers[name] for name in columns), strict=True)
+    matrix = tuple(tuple(v if i == j else 0.0 for j in range(3)) for i, v in enumerate(variances))
+
+    aggregates = Aggregates(columns, matrix, Box((0.0,) * 3, upper, groups))
+
+    assert aggregates.mu_0 == pytest.approx(2 / 3)
+    assert [part.groups for part in aggregates.capped] == [10]
+    assert aggregates.capped[0].mu_0 == pytest.approx((1 / 4 + 1 / 4) ** 0.5)
+
+
+# ----- the lemma, in ball arithmetic
+
+
+def test_the_lemma_holds_at_every_epsilon_from_0_105() -> None:
+    """(h + a)(h + √(a² + 2e)) > 1 at e = 0.105 for every a: the part of the proof that a machine checks.
+
+    h + a grows and h falls, so on [l, r] the product is at least (h(l) + l)(h(r) + min √(a² + 2e)). Outside of
+    [−0.578, ½] the document proves it by hand.
+    """
+    e = 0.105
+
+    def holds_on(left: float, right: float) -> bool:
+        low, high = arb(left), arb(right)
+        nearest = arb(0) if left <= 0 <= right else (low * low).min(high * high)
+        return bool((hazard(low) + low) * (hazard(high) + (nearest + 2 * arb(e)).sqrt()) > 1)
+
+    def count(left: float, right: float) -> int:
+        if holds_on(left, right):
+            return 1
+        middle = (left + right) / 2
+        assert right - left > 1e-4
+        return count(left, middle) + count(middle, right)
+
+    assert at_precision(80, lambda: count(-0.578, 0.5)) < 200
+    assert at_precision(80, lambda: bool(hazard(arb(0.5)) + 0.5 > 1))
+    assert not at_precision(80, lambda: (hazard(arb(0.03)) + 0.03) * (hazard(arb(0.03)) + arb(0.2).sqrt()) > 1)
+
+
+@examples(300)
+@given(st.floats(-1, 30, exclude_min=True))
+def test_the_lower_bound_on_the_hazard_that_the_proof_uses(x: float) -> None:
+    """haz(t) = φ(t)/Φ(−t) > (3t + √(t² + 8))/4 for t > −1  [Sampford 1953]"""
+    t = arb(x)
+    assert at_precision(400, lambda: hazard(-t) > (3 * t + (t * t + 8).sqrt()) / 4)
+
+
+@examples(200)
+@given(capped_cases(10**6, LEMMA))
+def test_a_straight_piece_has_no_maximum_inside(case: Case) -> None:
+    """The statement of the lemma, at points between two corners."""
+    mechanism = mechanism_of(case)
+    corners = (0, *(case.c_u - n for n, _ in reversed(case.capped)), case.c_u)
+    for left, right in pairwise(corners):
+        inside = tuple(sorted({left + (right - left) * k // 7 for k in range(1, 7)} - {left, right}))
+        if not inside:
+            continue
+        largest, ends = (
+            at_precision(300, lambda chosen=chosen: splits.Splits(chosen).largest(mechanism, case.epsilon))  # type: ignore[misc]
+            for chosen in (inside, (left, right))
+        )
+        assert not largest > ends
+
+
+def hazard(a: arb) -> arb:
+    """φ(a)/Φ(a), as a ball."""
+    density = (-a * a / 2).exp() / (2 * arb.pi()).sqrt()
+    return density / ((-a / arb(2).sqrt()).erfc() / 2)
+
+
+# ----- balanced noise
+
+
+@examples(60)
+@given(
+    c_u=st.integers(1, 10**9),
+    sizes=st.lists(st.tuples(log_uniform(1e-6, 1e6), st.floats(0, 1), st.floats(0.1, 10)), min_size=1, max_size=4),
+    is_weighted=st.booleans(),
+)
+def test_balanced_noise_gives_each_column_its_share(
+    c_u: int, sizes: list[tuple[float, float, float]], is_weighted: bool
+) -> None:
+    """Column j takes w_j times the count's part of μ², and w_j is 1 unless given."""
+    caps = tuple(max(1, int(part * c_u)) for _, part, _ in sizes)
+    weights = tuple(weight for _, _, weight in sizes) if is_weighted else None
+    reach = tuple(size for size, _, _ in sizes)
+    names = tuple("abcd"[: len(sizes)])
+
+    columns = balanced(names, Box(tuple(-size for size in reach), (0.0,) * len(sizes), caps), c_u, weights)
+
+    for j, (size, cap) in enumerate(zip(reach, caps, strict=True)):
+        share = cap * size**2 / columns.relative_covariance[j][j]
+        assert share == pytest.approx(c_u * (weights[j] if weights else 1), rel=1e-12)
+
+
+def test_balanced_noise_falls_with_the_root_of_the_cap() -> None:
+    """A user views 51 914 URLs and shares 100: 23 times less noise on shares, at the same σ, τ* and privacy."""
+    target, names, box = Target(0.349, 1e-5), ("shares",), Box((0.0,), (1.0,))
+    capped, uniform = (
+        calibrate(EXACT, Draft(51914, 1, None, None, balanced(names, replace(box, groups=groups), 51914)), target)
+        for groups in ((100,), None)
+    )
+
+    noise, more = (found.mechanism.aggregates.covariance[0][0] ** 0.5 for found in (capped, uniform))  # type: ignore[union-attr]
+    assert more / noise == pytest.approx((51914 / 100) ** 0.5, rel=1e-9)
+    assert capped.mechanism.sigma == pytest.approx(uniform.mechanism.sigma, rel=1e-12)
+
+
+# ----- refusals
+
+DIAGONAL = ((1.0, 0.0), (0.0, 1.0))
+BOX = Box((0.0, 0.0), (1.0, 1.0))
+EARLIER = Mechanism(5, 1, 900.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("groups", "pointer", "bound"),
+    [
+        ((1,), "groups", "one number per column"),
+        ((1, 2, 3), "groups", "one number per column"),
+        ((0, 1), "groups/0", "from 1 to c_u"),
+        ((1, -1), "groups/1", "from 1 to c_u"),
+        ((1, 2.0), "groups/1", "must be an integer"),
+        ((1.5, 1), "groups/0", "must be an integer"),
+        ((True, 1), "groups/0", "must be an integer"),
+        ((1, 10**18 + 1), "groups/1", "from 1 to c_u"),
+    ],
+)
+def test_caps_that_are_none_are_refused(groups: tuple[int, ...], pointer: str, bound: str) -> None:
+    assert_refused(
+        lambda: Aggregates(("a", "b"), DIAGONAL, replace(BOX, groups=groups)),
+        f"aggregates/sensitivity/{pointer}",
+        bound,
+    )
+
+
+def test_caps_need_a_diagonal_covariance() -> None:
+    correlated = ((1.0, 0.5), (0.5, 1.0))
+    assert_refused(
+        lambda: Aggregates(("a", "b"), correlated, replace(BOX, groups=(1, 1))),
+        "aggregates/sensitivity/groups",
+        "unless the covariance is diagonal",
+    )
+
+
+def test_a_cap_above_c_u_is_refused_by_its_place() -> None:
+    columns = Aggregates(("a", "b"), DIAGONAL, replace(BOX, groups=(3, 4)))
+    relative = RelativeAggregates(("a", "b"), DIAGONAL, replace(BOX, groups=(3, 4)))
+
+    pointer = "aggregates/sensitivity/groups/1"
+    assert_refused(lambda: Mechanism(3, 1, 9.0, 2.0, aggregates=columns), pointer, "at most c_u")
+    assert_refused(lambda: PlainGaussian(3, 2.0, aggregates=columns), pointer, "at most c_u")
+    assert_refused(lambda: Draft(3, 1, None, None, relative).check(), pointer, "at most c_u")
+    assert_refused(lambda: balanced(("a", "b"), replace(BOX, groups=(3, 4)), 3), pointer, "at most c_u")
+    assert_refused(lambda: Mechanism(3, 1, 9.0, 2.0, capped=(Capped(4, 1.0),)), "aggregates/capped/0/groups", "to c_u")
+    assert_refused(
+        lambda: Mechanism(3, 1, 9.0, 2.0, capped=(Capped(1, -1.0),)), "aggregates/capped/0/mu_0", "at least 0"
+    )
+    both = {"aggregates": columns, "capped": (Capped(1, 1.0),)}
+    assert_refused(lambda: Mechanism(9, 1, 9.0, 2.0, **both), "aggregates/capped", "together")
+
+
+def test_balanced_noise_refuses_what_it_cannot_balance() -> None:
+    names = ("a", "b")
+    assert_refused(lambda: balanced(names, replace(BOX, groups=(1, None)), None), "c_u", "must be given")
+    assert_refused(lambda: balanced(names, BOX, 3, (1.0,)), "aggregates/weights", "one number per column")
+    assert_refused(lambda: balanced(names, BOX, 3, (1.0, 0.0)), "aggregates/weights/1", "greater than 0")
+    nothing = Box((0.0, 0.0), (1.0, 0.0))
+    assert_refused(lambda: balanced(names, nothing, 3), "aggregates/sensitivity/upper/1", "must allow a change")
+    tiny = Box((0.0, 0.0), (1.0, 1e-200))
+    assert_refused(lambda: balanced(names, tiny, 3), "aggregates/sensitivity/upper/1", "whose square is a double")
+    assert balanced(names, BOX, None).relative_covariance == DIAGONAL
+
+
+@pytest.mark.parametrize("accounting", [EXACT, ADD_DELTAS], ids=lambda accounting: accounting.name)
+def test_a_cap_above_the_largest_c_u_is_told_it(accounting: Accounting) -> None:
+    """C_u is solved for, and no C_u as large as the cap meets the target."""
+    target, capped = Target(1.0, 1e-6), (Capped(10**6, 1e-4),)
+    with pytest.raises(InfeasibleTarget) as error:
+        calibrate(accounting, Draft(None, 1, 1400.0, 200.0, 0.0, capped), target)
+
+    most = int(error.value.detail.split(":")[0].rpartition(" ")[2])
+    assert error.value.pointer == "aggregates/capped"
+    within = Draft(None, 1, 1400.0, 200.0, 0.0, (Capped(most, 1e-4),))
+    assert calibrate(accounting, within, target).mechanism.c_u == most
+
+
+def test_columns_that_alone_exceed_the_target_are_told_how_much_more_noise_they_need() -> None:
+    columns = Aggregates(("a", "b"), DIAGONAL, replace(BOX, groups=(1, 2)))
+    target = Target(1.0, 1e-6)
+    with pytest.raises(InfeasibleTarget) as error:
+        calibrate(EXACT, Draft(10, 1, None, None, columns), target)
+
+    factor = float(error.value.detail.removeprefix("must have more than ").split(" ")[0])
+    variance = (1.01 * factor) ** 2
+    enough = Aggregates(("a", "b"), ((variance, 0.0), (0.0, variance)), columns.sensitivity)
+    assert error.value.pointer == "aggregates"
+    assert calibrate(EXACT, Draft(10, 1, None, None, enough), target).point.delta <= 1e-6
+
+
+@pytest.mark.parametrize("spent", [NOTHING, NOTHING.plus(EARLIER, cost_of(EARLIER))], ids=["new", "used"])
+@pytest.mark.parametrize("missing", [("sigma", "tau_star"), ("tau_star",), ("sigma",), ("c_u",)], ids="+".join)
+def test_the_remaining_budget_is_calibrated_with_caps(spent: Spent, missing: tuple[str, ...]) -> None:
+    """Four equal releases fit, and they use nearly all that remains."""
+    columns = balanced(("a", "b"), replace(BOX, groups=(2, None)), 40)
+    whole = Draft(40, 1, 2600.0, 400.0, columns)
+    limit = Limit(2.0, 1e-5, cost_of(EARLIER))
+    if missing == ("c_u",):
+        whole = whole.with_sigma(400.0)
+
+    found = calibrate_remaining(spent, replace(whole, **dict.fromkeys(missing)), 4, limit).mechanism
+
+    after = spent.plus(found, cost_of(found), 4)
+    assert limit.admits_several(after)
+    assert not limit.admits_several(after.plus(found, cost_of(found), 2))
+    assert found.capped
