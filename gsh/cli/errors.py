@@ -55,6 +55,12 @@ _OPTIONS = {
     "aggregates": "--mechanism",
     "key_columns": "--keys",
     "keys": "--keys",
+    "users": "--users",
+    "table": "TABLE",
+    "url": "--service",
+    "key": "--key-file",
+    "once": "--once",
+    "retries": "--retries",
     "count_column": "--users",
     "csv_types": "--type",
     "sums": "--sum",
@@ -94,6 +100,8 @@ def _explained(error: BaseException) -> tuple[Code, str, str]:  # noqa: PLR0911 
             return error.code, error.message, error.hint
         case KeyboardInterrupt():
             return Code.INTERRUPTED, "interrupted; nothing was written", ""
+        case _ if _of_service(error) is not None:
+            return _of_service(error)  # type: ignore[return-value]
         case InfeasibleTarget():
             return Code.INFEASIBLE, _named(error), "change the target, or another parameter"
         case Error():
@@ -109,8 +117,34 @@ def _explained(error: BaseException) -> tuple[Code, str, str]:  # noqa: PLR0911 
     return Code.OTHER, type(error).__name__, _BUG
 
 
+def _of_service(error: BaseException) -> tuple[Code, str, str] | None:
+    """An error of the service, if the client is loaded and raised it."""
+    client = sys.modules.get("gsh.client.errors")
+    if client is None or not isinstance(error, client.ServiceError):
+        return None
+    for kind, code, hint in (
+        (client.BudgetExceeded, Code.BUDGET, "gsh budgets shows what is left; nothing was released or charged"),
+        (client.AccessKeyRequired, Code.ACCESS, "set GSH_KEY or give --key-file"),
+        (client.NotAllowed, Code.ACCESS, "ask the operator for an access key with this scope and budget"),
+        (client.TooManyAttempts, Code.ACCESS, "wait, and check the access key and --once"),
+        (client.Unreachable, Code.UNREACHABLE, "check --service; with the same --once it is charged once"),
+        (client.Unavailable, Code.UNREACHABLE, "try again later; with the same --once it is charged once"),
+        (client.Infeasible, Code.INFEASIBLE, "change the target, or another parameter"),
+        (client.UnknownBudget, Code.INVALID, "gsh budgets lists them, and gsh budgets put makes one"),
+        (client.UnknownRelease, Code.INVALID, "gsh releases lists those that you may see"),
+        (client.IdempotencyKeyMissing, Code.INVALID, "add --once NAME: a release with this name is made once"),
+        (client.IdempotencyKeyReused, Code.INVALID, "choose another --once, or gsh releases get the first one"),
+        ((client.InternalError, client.ProtocolError, client.UnexpectedAnswer), Code.OTHER, "ask the operator"),
+    ):
+        if isinstance(error, kind):
+            return code, _named(error), hint
+    return Code.INVALID, _named(error), "--help lists all options"
+
+
 def _named(error: Error) -> str:
     """The error with the option in place of the parameter, and then the place inside it, if there is one."""
+    if not error.pointer:
+        return str(error)
     first, *rest = error.pointer.removeprefix("/").split("/")
     if first == "mechanism" and rest:
         first, *rest = rest

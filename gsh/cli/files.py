@@ -1,4 +1,4 @@
-"""Files that commands read and write: formats by extension, ``-`` for pipes, and outputs that appear whole or not."""
+"""Files that commands read and write: ``-`` for pipes, and outputs that appear whole or not at all."""
 
 import json
 import os
@@ -8,28 +8,16 @@ import signal
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import IO, Any
 
 from gsh.cli.errors import Code, Refusal
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from gsh.histogram.csv_format import CsvType
-    from gsh.histogram.formats import Format
-
-__all__ = ["PIPE", "FormatName", "Pipes", "format_named", "read_json", "read_table_file", "written"]
-
-FormatName: TypeAlias = Literal["csv", "parquet", "arrow", "arrows"]
+__all__ = ["PIPE", "Pipes", "read_json", "written"]
 
 PIPE = "-"
-_FORMATS: "dict[str, Format]" = {"csv": "csv", "parquet": "parquet", "arrow": "arrow_file", "arrows": "arrow"}
-_EXTENSIONS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow"} | {
-    ".arrows": "arrows"
-}
 _TERMINATED = 128 + signal.SIGTERM
 
 
@@ -40,42 +28,6 @@ class Pipes:
         using = ["TABLE" if name == "table" else f"--{name}" for name, path in paths.items() if path == PIPE]
         if len(using) > 1:
             raise Refusal(Code.INVALID, f"only one of {' and '.join(using)} can be -", "give a file for the other")
-
-
-def format_named(path: str, name: FormatName | None, option: str) -> "Format":
-    """The format that an option names, or else the one of the extension."""
-    said = name or _EXTENSIONS.get(Path(path).suffix.lower() if path != PIPE else "")
-    if said is None:
-        what = "a pipe has no extension" if path == PIPE else f"{path}: the extension names no format"
-        raise Refusal(Code.INVALID, what, f"give {option} csv, parquet, arrow or arrows")
-    return _FORMATS[said]
-
-
-def read_table_file(
-    path: str, name: FormatName | None, csv_types: "Mapping[str, CsvType]"
-) -> "tuple[Format, pa.Table]":
-    """The format of a table, and the table with every buffer checked. Arrow and Parquet show in the first bytes."""
-    from gsh.histogram.formats import ANY_SIZE, read_table  # noqa: PLC0415 - loads pyarrow
-
-    is_csv = format_named(path, name, "--from") == "csv" if name or path != PIPE else False
-    source = _piped() if path == PIPE else _mapped(path)
-    return read_table(source, ANY_SIZE, csv_types if is_csv else None)
-
-
-def _piped() -> "pa.Buffer":
-    import pyarrow as pa  # noqa: PLC0415
-
-    return pa.py_buffer(sys.stdin.buffer.read())
-
-
-def _mapped(path: str) -> "pa.Buffer":
-    import pyarrow as pa  # noqa: PLC0415
-
-    with open(path, "rb") as file:  # the errors of Python have the name, and those of Arrow more than that
-        found = os.fstat(file.fileno())
-        if found.st_size == 0 or not stat.S_ISREG(found.st_mode):  # an empty file and a named pipe have no map
-            return pa.py_buffer(file.read())
-    return pa.memory_map(path).read_buffer()
 
 
 def read_json(path: str, option: str) -> Any:

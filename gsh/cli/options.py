@@ -7,7 +7,8 @@ import typer
 
 import gsh
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import FormatName, read_json
+from gsh.cli.files import read_json
+from gsh.cli.tables import FormatName
 
 if TYPE_CHECKING:
     from gsh.histogram.csv_format import CsvType

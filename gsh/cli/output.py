@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["AsJson", "Sheet", "note", "number", "show", "working"]
+__all__ = ["AsJson", "Sheet", "colours", "note", "number", "show", "working"]
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -69,7 +69,12 @@ def working(what: str) -> Iterator[None]:
 def _console(stream: Any) -> "Console":
     from rich.console import Console  # noqa: PLC0415 - takes longer to load than plain text to write
 
-    return Console(file=stream, highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
+    return Console(file=stream, highlight=False, color_system=colours())
+
+
+def colours() -> Literal["auto"] | None:
+    """Whether a terminal gets colours: NO_COLOR turns them off (no-color.org)."""
+    return None if os.environ.get("NO_COLOR") else "auto"
 
 
 def _rich(sheet: Sheet) -> Any:

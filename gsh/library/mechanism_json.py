@@ -66,8 +66,9 @@ def mechanism_from_json(given: object) -> Mechanism:
 
 def _sensitivity_to_json(sensitivity: Sensitivity) -> Json:
     match sensitivity:
-        case Box(lower, upper):
-            return {"kind": "box", "lower": list(lower), "upper": list(upper)}
+        case Box(lower, upper, groups):
+            caps = {} if groups is None else {"groups": list(groups)}
+            return {"kind": "box", "lower": list(lower), "upper": list(upper)} | caps
         case L1Norm(bound):
             return {"kind": "l1", "bound": bound}
         case L2Norm(bound):

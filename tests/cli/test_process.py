@@ -11,8 +11,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from app.main import create_app
+from app.settings import Settings
 from tests.api.process import Service
-from tests.cli.running import PROGRAM, ROOT, environment, groups_file, run_process
+from tests.cli.running import PROGRAM, environment, groups_file, run_process
 
 MECHANISM = ["--c-u", "3", "--tau-star", "120", "--sigma", "20"]
 ROLES = ["--users", "users", "--keys", "url,country"]
@@ -131,4 +133,4 @@ def test_serve_becomes_the_service_and_ends_by_a_signal(tmp_path: Path) -> None:
 def test_the_openapi_document_is_the_one_of_the_service(tmp_path: Path) -> None:
     answer = run_process("openapi", GSH_LEDGER=str(tmp_path / "ledger.sqlite3"))
 
-    assert json.loads(answer.output) == json.loads((ROOT / "openapi" / "openapi.json").read_text())
+    assert json.loads(answer.output) == create_app(Settings()).openapi()
