@@ -68,6 +68,9 @@ _OPTIONS = {
     "weights": "--weight",
     "unprotected": "--unprotected",
     "budget": "--budget",
+    "reason": "--reason",
+    "privacy_unit": "--unit",
+    "description": "--description",
 }
 """The option that has the parameter of an error."""
 _OF_PATHS = {errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EEXIST}

@@ -61,7 +61,7 @@ def get_budget(
 
 
 @budgets.command(
-    "put", epilog='Example:  gsh budgets put web --epsilon 1 --delta 1e-6 --description "page views, all users"'
+    "put", epilog='Example:  gsh budgets put web --epsilon 1 --delta 1e-5 --description "page views, all users"'
 )
 def put_budget(
     context: typer.Context,

@@ -45,7 +45,10 @@ def serve(
     host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="GSH_HOST: where to listen.")] = None,
     port: Annotated[int | None, typer.Option("--port", metavar="N", help="GSH_PORT: the port.")] = None,
     ledger: Annotated[
-        str | None, typer.Option("--ledger", metavar="PLACE", help="GSH_LEDGER: a file, or a PostgreSQL URL.")
+        str | None,
+        typer.Option(
+            "--ledger", metavar="PLACE", help="GSH_LEDGER: a file. A URL with a password belongs in the variable."
+        ),
     ] = None,
 ) -> None:
     """Run the service. All other settings are environment variables (docs/operations.md)."""

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.api.process import Service
+from tests.cli.recording import in_terminal
 from tests.cli.running import PROGRAM, environment, groups_file, run_process
 
 MECHANISM = ["--c-u", "3", "--tau-star", "120", "--sigma", "20"]
@@ -74,29 +74,11 @@ def test_a_signal_leaves_nothing_half_written(number: signal.Signals, code: int,
     assert errors == ("gsh: interrupted; nothing was written\n" if number == signal.SIGINT else "")
 
 
-def in_terminal(*arguments: str, **changes: str) -> str:
-    """What a command writes to a terminal."""
-    ours, theirs = pty.openpty()
-    env = environment(TERM="xterm-256color", COLUMNS="100", **changes)
-    with subprocess.Popen([*PROGRAM, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=env):
-        os.close(theirs)
-        said = b""
-        while True:
-            try:
-                part = os.read(ours, 1 << 16)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            said += part
-    os.close(ours)
-    return said.decode()
-
-
 def test_a_terminal_gets_colours_unless_no_color_is_set() -> None:
     arguments = ["calibrate", "--c-u", "3", "--epsilon", "1", "--delta", "1e-6"]
 
-    coloured, plain = in_terminal(*arguments), in_terminal(*arguments, NO_COLOR="1")
+    coloured = in_terminal([*PROGRAM, *arguments])
+    plain = in_terminal([*PROGRAM, *arguments], NO_COLOR="1")
 
     assert "\x1b[" in coloured
     assert "\x1b" not in plain
