@@ -5,8 +5,10 @@ from typing import Literal
 __all__ = [
     "ADJACENCY",
     "BOX",
+    "CAPPED_BOX",
     "COUNTS_ONLY",
     "CURVE",
+    "CURVE_WITH_CAPS",
     "MU_0",
     "NOISE",
     "NORM",
@@ -39,10 +41,16 @@ CURVE = (
     "δ(ε) = max(δ_infinite, f(μ, ε)) for every ε ≥ 0, where f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) and Φ is the "
     "standard normal distribution function."
 )
+CURVE_WITH_CAPS = (
+    "δ(ε) is the largest 1 − p^k (1 − f(√S(C_u − k), ε − k ln p)) over k = 0 … C_u, for every ε ≥ 0, where S(a) = "
+    "a/σ² + a μ₀² + the sum of min(a, n) μ_n² over the capped columns, p = Φ((τ* − τ)/σ), f(μ, ε) = Φ(μ/2 − ε/μ) − "
+    "e^ε Φ(−μ/2 − ε/μ), f(0, ε) = 0, and Φ is the standard normal distribution function."
+)
 
 # What one unit can change in one group.
 COUNTS_ONLY = "One unit adds at most 1 to the count of each of its groups; there are no further columns."
 BOX = "One unit adds at most 1 to the count of each of its groups, and to each column from lower to upper."
+CAPPED_BOX = f"{BOX.removesuffix('.')}. It changes a column in at most as many groups as the column says."
 NORM = "One unit adds at most 1 to the count of each of its groups, and to its columns together at most the norm."
 VECTORS = "One unit adds at most 1 to the count of each of its groups, and to its columns one of the vectors listed."
 MU_0 = "One unit adds at most 1 to the count of each of its groups; the caller vouches for the further columns by μ₀."

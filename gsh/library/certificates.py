@@ -37,6 +37,7 @@ def certificate(
     bare = core_of(mechanism)
     point, stated = _stated(bare, epsilon, delta)
     noise = Noise(bare)
+    capped = [{"groups": part.groups, "mu_0": part.mu_0} for part in bare.capped]
     return {
         "schema": words.SCHEMA,
         "release_id": str(uuid.uuid4()),
@@ -55,13 +56,14 @@ def certificate(
         "grid": {"count": noise.count_grid, "values": dict(zip(bare.column_names, noise.value_grids, strict=True))},
         "accounting": "exact",
         "mu_0": bare.mu_0,
+        **({"capped": capped} if capped else {}),
         "mu": point.mu,
         "mu_squared": mechanism.mu_squared,
         "hazard": mechanism.hazard,
         "delta_infinite": point.delta_infinite,
         "epsilon": point.epsilon if stated else None,
         "delta": point.delta if stated else None,
-        "curve": words.CURVE,
+        "curve": words.CURVE_WITH_CAPS if bare.caps else words.CURVE,
         "budget": None,
         "unprotected": _choices(unprotected),
         "trust_model": words.TRUST_LIBRARY,
@@ -87,13 +89,13 @@ def _bounds(mechanism: Mechanism) -> Json:
     said: Json = {"c_u": mechanism.c_u, "per_group": "", "columns": None, "norm": None, "vectors": None}
     columns = mechanism.aggregates
     if columns is None:
-        said["per_group"] = words.MU_0 if mechanism.mu_0 else words.COUNTS_ONLY
+        said["per_group"] = words.MU_0 if mechanism.mu_0 or mechanism.capped else words.COUNTS_ONLY
     else:
         match columns.sensitivity:
-            case Box(lower, upper):
-                ranges = zip(columns.names, lower, upper, strict=True)
-                said["per_group"] = words.BOX
-                said["columns"] = [{"name": name, "lower": low, "upper": high} for name, low, high in ranges]
+            case Box(lower, upper, groups):
+                ranges = zip(columns.names, lower, upper, groups or (None,) * len(lower), strict=True)
+                said["per_group"] = words.BOX if groups is None else words.CAPPED_BOX
+                said["columns"] = [_column(*each) for each in ranges]
             case L1Norm(bound):
                 said |= {"per_group": words.NORM, "norm": {"kind": "l1", "bound": bound}}
             case L2Norm(bound):
@@ -101,6 +103,10 @@ def _bounds(mechanism: Mechanism) -> Json:
             case listed:
                 said |= {"per_group": words.VECTORS, "vectors": len(listed.vectors)}
     return said | {"enforced_by": "caller", "plan_digest": None}
+
+
+def _column(name: str, lower: float, upper: float, cap: int | None) -> Json:
+    return {"name": name, "lower": lower, "upper": upper} | ({} if cap is None else {"groups": cap})
 
 
 def _choices(unprotected: Sequence[str]) -> list[str]:

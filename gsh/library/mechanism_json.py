@@ -12,7 +12,10 @@ __all__ = ["Json", "mechanism_from_json", "mechanism_to_json"]
 Json: TypeAlias = dict[str, Any]
 
 _KINDS: dict[str, tuple[set[str], Callable[[Mapping[str, Any]], Sensitivity]]] = {
-    "box": ({"lower", "upper"}, lambda given: box(lower=given["lower"], upper=given["upper"])),
+    "box": (
+        {"lower", "upper"},
+        lambda given: box(lower=given["lower"], upper=given["upper"], groups=given.get("groups")),
+    ),
     "l1": ({"bound"}, lambda given: l1(given["bound"])),
     "l2": ({"bound"}, lambda given: l2(given["bound"])),
     "vectors": ({"vectors"}, lambda given: vectors(given["vectors"])),
@@ -34,8 +37,9 @@ def mechanism_to_json(mechanism: Mechanism) -> Json:
             "covariance": [list(row) for row in columns.covariance],
             "sensitivity": _sensitivity_to_json(columns.sensitivity),
         }
-    elif mechanism.mu_0:
-        written["aggregates"] = {"mu_0": mechanism.mu_0}
+    elif mechanism.mu_0 or mechanism.capped:
+        caps = [{"groups": groups, "mu_0": mu_0} for groups, mu_0 in mechanism.capped]
+        written["aggregates"] = {"mu_0": mechanism.mu_0 or 0.0} | ({"capped": caps} if caps else {})
     return written
 
 
@@ -52,7 +56,8 @@ def mechanism_from_json(given: object) -> Mechanism:
     if aggregates is None:
         return Mechanism(**numbers)
     if isinstance(aggregates, Mapping) and "mu_0" in aggregates:
-        return Mechanism(**numbers, mu_0=_object("aggregates", aggregates, {"mu_0"})["mu_0"])
+        costs = _object("aggregates", aggregates, {"mu_0"}, {"capped"})
+        return Mechanism(**numbers, mu_0=costs["mu_0"], capped=_capped_from_json(costs.get("capped")))
     columns = _object("aggregates", aggregates, {"names", "covariance", "sensitivity"})
     return Mechanism(
         **numbers,
@@ -82,7 +87,14 @@ def _sensitivity_from_json(given: object) -> Sensitivity:
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidParameter("aggregates/sensitivity/kind", f"must be one of {', '.join(_KINDS)}")
     needed, make = _KINDS[kind]
-    return make(_object("aggregates/sensitivity", given, {"kind", *needed}))
+    return make(_object("aggregates/sensitivity", given, {"kind", *needed}, {"groups"} if kind == "box" else set()))
+
+
+def _capped_from_json(given: object) -> tuple[tuple[Any, Any], ...]:
+    if not isinstance(given, list | None):
+        raise InvalidParameter("aggregates/capped", "must be a list")
+    parts = [_object("aggregates/capped", part, {"groups", "mu_0"}) for part in given or ()]
+    return tuple((part["groups"], part["mu_0"]) for part in parts)
 
 
 def _object(pointer: str, given: object, needed: Set[str], allowed: Set[str] = frozenset()) -> Mapping[str, Any]:

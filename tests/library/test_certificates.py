@@ -23,10 +23,12 @@ COLUMNS = {"names": ["likes", "shares"], "covariance": [[400.0, 0.0], [0.0, 100.
 MECHANISMS: list[dict[str, Any]] = [
     COUNTS,
     COUNTS | {"aggregates": {"mu_0": 0.07}},
+    COUNTS | {"aggregates": {"mu_0": 0.0, "capped": [{"groups": 2, "mu_0": 0.05}, {"groups": 9, "mu_0": 0.01}]}},
     *(
         COUNTS | {"aggregates": COLUMNS | {"sensitivity": sensitivity}}
         for sensitivity in (
             BOX,
+            BOX | {"groups": [None, 4]},
             {"kind": "l1", "bound": 2.0},
             {"kind": "l2", "bound": 1.5},
             {"kind": "vectors", "vectors": [[1.0, 0.0], [1.0, 1.0]]},
@@ -76,6 +78,12 @@ def test_no_digit_is_lost_in_json(c_u: int, tau: int, gap: float, sigma: float) 
         ({"unknown": 1}, "mechanism"),
         ({"aggregates": {"mu_0": 0.1, "names": []}}, "aggregates"),
         ({"aggregates": []}, "aggregates"),
+        ({"aggregates": {"mu_0": 0.0, "capped": {}}}, "aggregates/capped"),
+        ({"aggregates": {"mu_0": 0.0, "capped": [{"groups": 2}]}}, "aggregates/capped"),
+        (
+            {"aggregates": COLUMNS | {"sensitivity": {"kind": "l1", "bound": 1, "groups": [1]}}},
+            "aggregates/sensitivity",
+        ),
         ({"aggregates": COLUMNS}, "aggregates"),
         ({"aggregates": COLUMNS | {"sensitivity": {"kind": "ball"}}}, "aggregates/sensitivity/kind"),
         ({"aggregates": COLUMNS | {"sensitivity": {"kind": ["box"]}}}, "aggregates/sensitivity/kind"),

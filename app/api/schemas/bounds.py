@@ -10,7 +10,7 @@ from app.api.schemas.certified import ENFORCED_BY, PLAN_DIGEST, EnforcedBy, Prov
 from app.api.schemas.mechanism import C_U, GaussianIn, MechanismIn
 from app.api.schemas.scalars import Digest
 from app.api.schemas.strict import Strict
-from gsh.library.certificate_words import BOX, COUNTS_ONLY, MU_0, NORM, VECTORS
+from gsh.library.certificate_words import BOX, CAPPED_BOX, COUNTS_ONLY, MU_0, NORM, VECTORS
 
 __all__ = ["BoundsOut"]
 
@@ -25,6 +25,13 @@ class ColumnBounds(Strict):
     name: str = Field(title="Name", description="The name of the column.", examples=["likes"])
     lower: float = Field(title="Lower", description="The least that one unit adds to one group.", examples=[0])
     upper: float = Field(title="Upper", description="The most that one unit adds to one group.", examples=[1])
+    groups: int | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="n",
+        description="The most groups in which one unit changes this column; absent: C_u.",
+        examples=[100],
+    )
 
 
 class NormBound(Strict):
@@ -84,9 +91,10 @@ def _of_columns(
         case MuZeroIn():
             return MU_0, None, None, None
     match aggregates.sensitivity:
-        case BoxIn(lower=lower, upper=upper):
-            ranges = zip(aggregates.names, lower, upper, strict=True)
-            return BOX, [ColumnBounds(name=name, lower=low, upper=high) for name, low, high in ranges], None, None
+        case BoxIn(lower=lower, upper=upper, groups=groups):
+            ranges = zip(aggregates.names, lower, upper, groups or [None] * len(lower), strict=True)
+            columns = [ColumnBounds(name=name, lower=low, upper=high, groups=cap) for name, low, high, cap in ranges]
+            return BOX if groups is None else CAPPED_BOX, columns, None, None
         case L1In(bound=bound) | L2In(bound=bound) as norm:
             return NORM, None, NormBound(kind=norm.kind, bound=bound), None
         case listed:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import flint
 from pydantic import ConfigDict, Field
 
+from app.api.schemas.aggregates import CAPPED, CappedIn
 from app.api.schemas.bounds import BoundsOut
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.certified import UNPROTECTED, AnyCertified
@@ -22,7 +23,16 @@ from app.version import VERSION
 from gsh.accounting.composition import Release, cost_of
 from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.noise import Noise
-from gsh.library.certificate_words import ADJACENCY, CURVE, NOISE, RELEASE_TYPE, SCHEMA, TIE_RULE, TRUST_MODEL
+from gsh.library.certificate_words import (
+    ADJACENCY,
+    CURVE,
+    CURVE_WITH_CAPS,
+    NOISE,
+    RELEASE_TYPE,
+    SCHEMA,
+    TIE_RULE,
+    TRUST_MODEL,
+)
 
 __all__ = ["CASE_STUDY", "CERTIFICATE_EXAMPLE", "SCHEMA", "Certificate", "Record"]
 
@@ -148,6 +158,7 @@ class Certificate(Strict):
     )
     accounting: Literal["exact"] = Field(title="Accounting", description="How δ was computed.", examples=["exact"])
     mu_0: float = Field(title="μ₀", description="What further columns add to μ, per group; rounded up.", examples=[0.0])
+    capped: list[CappedIn] | None = Field(default=None, exclude_if=lambda value: value is None, **CAPPED)
     mu: float = Field(
         title="μ",
         description="μ of the equivalent Gaussian mechanism; rounded up.",
@@ -219,13 +230,14 @@ class Certificate(Strict):
             grid=GridOut.of(mechanism, noise) if isinstance(mechanism, Mechanism) and noise is not None else None,
             accounting="exact",
             mu_0=mechanism.mu_0,
+            capped=CappedIn.listed(mechanism.capped),
             mu=point.mu,
             mu_squared=cost.mu_squared,
             hazard=cost.hazard,
             delta_infinite=point.delta_infinite,
             epsilon=point.epsilon,
             delta=point.delta,
-            curve=CURVE,
+            curve=CURVE_WITH_CAPS if isinstance(mechanism, Mechanism) and mechanism.caps else CURVE,
             budget=None,
             unprotected=asked.unprotected,
             trust_model=_TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
