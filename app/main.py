@@ -23,6 +23,7 @@ from app.api.endpoints import (
     health,
     open_releases,
     pages,
+    real_releases,
     release,
     release_table,
     releases,
@@ -126,7 +127,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.services = services
     paid_for = (releases, open_releases, budgets, charges)
-    for module in (account, calibrate, compare, release, release_table, *paid_for, health, problem_pages, pages):
+    questions = (account, calibrate, compare, real_releases)
+    for module in (*questions, release, release_table, *paid_for, health, problem_pages, pages):
         app.router.routes.extend(module.router.routes)  # with include_router each request would be matched twice
     app.router.route_class = DeclaredRoute
     app.router.middleware_stack = Dispatcher(app.router, authorizer, BodyQuotas(settings))

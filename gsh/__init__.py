@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gsh.library.groups import Groups, release
     from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
+    from gsh.library.real_releases import real_releases
+    from gsh.library.release_records import RealRelease
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
 
     __version__: str
@@ -41,6 +43,7 @@ __all__ = [
     "Mechanism",
     "Price",
     "Privacy",
+    "RealRelease",
     "RelativeAggregates",
     "ReleaseError",
     "Sensitivity",
@@ -53,6 +56,7 @@ __all__ = [
     "exact",
     "l1",
     "l2",
+    "real_releases",
     "release",
     "vectors",
 ]
@@ -65,6 +69,8 @@ _NAMES = {
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
+    "gsh.library.real_releases": ("real_releases",),
+    "gsh.library.release_records": ("RealRelease",),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
     "gsh.histogram.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
 }

@@ -95,6 +95,28 @@ def test_at_any_c_u_no_split_exceeds_delta(case: Case) -> None:
     assert at_precision(300, lambda: splits.Splits(tuple(sorted(tried))).largest(mechanism, case.epsilon)) <= delta
 
 
+@examples(100)
+@given(capped_cases(10**6, NEAR_ZERO), st.integers(0, 3), st.floats(0, 1), st.floats(0, 1))
+def test_the_bounds_of_the_search_hold_inside_its_intervals(case: Case, piece: int, x: float, y: float) -> None:
+    """The search drops an interval because T is monotone on it, or because of an upper bound: both must be true."""
+    mechanism = mechanism_of(case)
+    corners = (0, *(case.c_u - n for n, _ in reversed(case.capped)), case.c_u - 1)
+    first, last = list(pairwise(corners))[piece % (len(corners) - 1)]
+    low, high = (first + int(part * (last - first)) for part in sorted((x, y)))
+
+    def check() -> None:
+        search = splits._Search(mechanism, case.epsilon)
+        left, middle, right = (search._place(k) for k in (low, (low + high) // 2, high))
+        inside = [search._place(low + (high - low) * k // 12).delta for k in range(13)]
+        bound, is_monotone = search._bound(left, middle, right), search._is_monotone(left, right)
+        assert not any(delta > bound for delta in inside)
+        if is_monotone:
+            assert not any(delta > left.delta.max(right.delta) for delta in inside)
+
+    if low < high:
+        at_precision(300, check)
+
+
 @examples(40)
 @given(capped_cases(10**12, LEMMA | NEAR_ZERO))
 def test_epsilon_is_the_smallest_with_that_delta(case: Case) -> None:

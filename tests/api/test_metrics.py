@@ -16,6 +16,7 @@ ROUTES = {
     "/account/add-deltas",
     "/calibrate",
     "/compare",
+    "/real-releases",
     "/release",
     "/release/table",
     "/budgets",

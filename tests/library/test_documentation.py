@@ -97,6 +97,7 @@ def test_the_page_shows_every_name() -> None:
         "Groups",
         "Price",
         "Privacy",
+        "RealRelease",
         "Sensitivity",
         "__version__",
     }
@@ -114,13 +115,13 @@ def test_the_examples_of_docstrings_are_true(name: str) -> None:
 
 
 def test_the_modules_that_people_call_have_examples() -> None:
-    called = {f"gsh.library.{name}" for name in ("groups", "parameters", "privacy", "targets")}
+    called = {f"gsh.library.{name}" for name in ("groups", "parameters", "privacy", "real_releases", "targets")}
 
     assert called <= set(WITH_EXAMPLES)
 
 
 CALLED = ["Aggregates", "Mechanism", "RelativeAggregates", "add_deltas", "box", "calibrate"]
-CALLED += ["compare", "exact", "l1", "l2", "release", "vectors"]
+CALLED += ["compare", "exact", "l1", "l2", "real_releases", "release", "vectors"]
 
 
 @pytest.mark.parametrize("name", CALLED)
