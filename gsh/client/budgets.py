@@ -51,7 +51,7 @@ class Budgets(Bound[M]):
 
     @operation
     def __getitem__(self, id: str) -> Operation[Budget]:  # noqa: A002
-        return (yield from Budgets.get.steps(self, id))
+        return (yield from Budgets.get(self, id))
 
     @listing
     def list(self, _start: str | None) -> Operation[Page[Budget]]:

@@ -98,6 +98,7 @@ __all__ = [
     "Unreachable",
     "UnsupportedMediaType",
     "error_of",
+    "renamed",
 ]
 
 Renames: TypeAlias = Sequence[tuple[str, str]]
@@ -388,7 +389,7 @@ def error_of(outcome: Answer | Failure, renames: Renames = (), retry_after: floa
     if issubclass(kind, _OF_THE_LIBRARY) and places:
         pointer = pointer or places[0].name
         detail = places[0].detail
-    return kind(_renamed(pointer, renames), detail, status=outcome.status, problem=problem, retry_after=retry_after)
+    return kind(renamed(pointer, renames), detail, status=outcome.status, problem=problem, retry_after=retry_after)
 
 
 def _problem(answer: Answer) -> dict[str, Any] | None:
@@ -412,7 +413,8 @@ def _places(problem: Mapping[str, Any]) -> list[Place]:
     ]
 
 
-def _renamed(pointer: str, renames: Renames) -> str:
+def renamed(pointer: str, renames: Renames) -> str:
+    """A pointer of the HTTP contract, or of the library, as the call of the client names it."""
     for before, after in renames:
         if pointer == before or pointer.startswith(before.rstrip("/") + "/"):
             return after + pointer.removeprefix(before)

@@ -65,24 +65,20 @@ class Bound(Generic[M]):
 
 
 class operation(Generic[P, T]):  # noqa: N801 - a decorator
-    """A method: a generator of calls, run by the client."""
+    """A method: a generator of calls, run by the client. Of a class it is the generator, a part for another one."""
 
     def __init__(self, steps: Callable[Concatenate[Any, P], Operation[T]]) -> None:
         self._steps = steps
         functools.update_wrapper(self, steps)  # type: ignore[arg-type]
 
     @overload
-    def __get__(self, bound: None, owner: type) -> "operation[P, T]": ...
+    def __get__(self, bound: None, owner: type) -> Callable[Concatenate[Any, P], Operation[T]]: ...
     @overload
     def __get__(self, bound: Bound[Blocking], owner: type) -> Callable[P, T]: ...
     @overload
     def __get__(self, bound: Bound[Awaiting], owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, bound: Bound[Any] | None, owner: type) -> Any:
-        return self if bound is None else _method(bound, self._steps)
-
-    def steps(self, bound: Any, *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
-        """The operation itself, as a part of another one."""
-        return self._steps(bound, *args, **kwargs)
+        return self._steps if bound is None else _method(bound, self._steps)
 
 
 class Overloaded(Generic[B_co, A_co]):
@@ -93,13 +89,13 @@ class Overloaded(Generic[B_co, A_co]):
         functools.update_wrapper(self, steps)  # type: ignore[arg-type]
 
     @overload
-    def __get__(self, bound: None, owner: type) -> "Overloaded[B_co, A_co]": ...
+    def __get__(self, bound: None, owner: type) -> Callable[..., Operation[Any]]: ...
     @overload
     def __get__(self, bound: Bound[Blocking], owner: type) -> B_co: ...
     @overload
     def __get__(self, bound: Bound[Awaiting], owner: type) -> A_co: ...
     def __get__(self, bound: Bound[Any] | None, owner: type) -> Any:
-        return self if bound is None else _method(bound, self._steps)
+        return self._steps if bound is None else _method(bound, self._steps)
 
 
 class fetched(Generic[T]):  # noqa: N801 - a decorator

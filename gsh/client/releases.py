@@ -64,22 +64,22 @@ class RecordedRelease(Bound[M], Generic[M]):
     @operation
     def load(self) -> Operation[Release]:
         """The release, as the call that made it got it."""
-        return (yield from Releases.load.steps(self._releases, self.key))
+        return (yield from Releases.load(self._releases, self.key))
 
     @fetched
     def table(self) -> Operation[pa.Table]:
         """The private table."""
-        return (yield from Releases.load.steps(self._releases, self.key)).table
+        return (yield from Releases.load(self._releases, self.key)).table
 
     @fetched
     def certificate(self) -> Operation[Certificate]:
         """The certificate, with the record of the ledger."""
-        return (yield from Releases.certificate.steps(self._releases, self.key))
+        return (yield from Releases.certificate(self._releases, self.key))
 
     @operation
     def answer(self, format: AnswerFormat = "arrow") -> Operation[memoryview]:  # noqa: A002
         """The bytes of the answer in a format."""
-        return (yield from Releases.answer.steps(self._releases, self.key, format))
+        return (yield from Releases.answer(self._releases, self.key, format))
 
 
 class Releases(Bound[M]):
@@ -103,7 +103,7 @@ class Releases(Bound[M]):
 
     @operation
     def __getitem__(self, key: str) -> Operation[RecordedRelease[M]]:
-        return (yield from Releases.get.steps(self, key))
+        return (yield from Releases.get(self, key))
 
     @listing
     def list(self, start: str | None, *, budget: str | None = None) -> Operation[Page[RecordedRelease[M]]]:

@@ -3,7 +3,8 @@
 It has the spelling of ``gsh.release``, and then its results; and a shorter one for tables, which gives a ``Release``.
 """
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, Unpack, overload
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from gsh.client.answers import Release, ReleasedGroups, groups_of, release_of
 from gsh.client.calls import ARROW, JSON, Answer, Call, Operation
 from gsh.client.documents import parsed
 from gsh.client.encoding import bare_mechanism, mechanism_json
-from gsh.client.errors import Renames
+from gsh.client.errors import Renames, renamed
 from gsh.client.json_calls import ask, json_call, json_of, once_headers
 from gsh.client.operations import Bound
 from gsh.client.options import PaidOptions, stated
@@ -147,8 +148,10 @@ def release(
     is_short = key_columns is None and count_column is None
     names = (keys, users) if is_short else (key_columns, count_column)
     roles = _roles(mechanism, *names, is_short=is_short)
-    call = _table_call(table, mechanism, roles, csv_types, options, _is_repeated(self, options))
-    answer: Answer = yield from ask(self, call, _TABLE if is_short else ())
+    renames = _TABLE if is_short else ()
+    with _renaming(renames):
+        call = _table_call(table, mechanism, roles, csv_types, options, _is_repeated(self, options))
+    answer: Answer = yield from ask(self, call, renames)
     released = release_of(answer)
     return released if is_short else released.table
 
@@ -166,7 +169,8 @@ def dry_run(
     """All checks of a release: whether the table is in order and the budget would pay. Nothing is drawn or charged."""
     roles = _roles(mechanism, keys, users, is_short=True)
     options = {name: value for name, value in options.items() if name != "once"}  # type: ignore[assignment]
-    call = _table_call(table, mechanism, roles, csv_types, options, is_repeated=True, is_dry=True)
+    with _renaming(_TABLE):
+        call = _table_call(table, mechanism, roles, csv_types, options, is_repeated=True, is_dry=True)
     answer = yield from ask(self, call, _TABLE)
     return parsed(DryRun, json_of(answer))
 
@@ -232,6 +236,17 @@ def _roles(mechanism: Mechanism | Calibration, keys: Any, users: Any, *, is_shor
     if not columns:
         raise InvalidGroups(named[0], "must name at least one column")
     return Roles(columns, users, () if aggregates is None else aggregates.names)
+
+
+@contextmanager
+def _renaming(renames: Renames) -> Iterator[None]:
+    """Errors of the library name the parameters of the call."""
+    try:
+        yield
+        return
+    except InvalidGroups as error:
+        fault = InvalidGroups(renamed(error.pointer, renames), error.detail)
+    raise fault
 
 
 def _refuse(**arguments: object) -> None:
