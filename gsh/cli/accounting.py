@@ -1,5 +1,6 @@
 """gsh account, gsh calibrate and gsh compare: what a mechanism costs, and which one a target needs."""
 
+import math
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -10,13 +11,17 @@ from gsh.cli.errors import Code, Refusal
 from gsh.cli.options import (
     C_U,
     Accounting,
+    Caps,
     Delta,
     Epsilon,
     MechanismFile,
     Mu0,
     Sigma,
+    Sums,
     Tau,
     TauStar,
+    Weights,
+    columns_of,
     mechanism_of,
     numbers,
 )
@@ -73,12 +78,16 @@ def calibrate(
     tau_star: TauStar = None,
     sigma: Sigma = None,
     mu_0: Mu0 = None,
+    sums: Sums = None,
+    caps: Caps = None,
+    weights: Weights = None,
     accounting: Accounting = "exact",
     as_json: AsJson = False,
 ) -> None:
     """The mechanism that a target needs: the smallest noise and threshold, or the largest C_u.
 
-    Leave out what to solve for: --sigma and --tau-star, one of them, or --c-u.
+    Leave out what to solve for: --sigma and --tau-star, one of them, or --c-u. Each --sum gets noise with the same
+    share of μ² as the count.
     """
     found = gsh.calibrate(
         epsilon=epsilon,
@@ -89,6 +98,7 @@ def calibrate(
         sigma=sigma,
         mu_0=mu_0 or 0.0,
         accounting=accounting,
+        **columns_of(sums, caps, weights),
     )
     document = {
         "accounting": accounting,
@@ -98,7 +108,7 @@ def calibrate(
         "largest_sigma": found.largest_sigma,
         "solved": list(found.solved),
     }
-    show(document, _parameters(found), as_json=as_json)
+    show(document, _parameters(found), *_columns(found.mechanism), as_json=as_json)
 
 
 @commands.command(epilog="Example:  gsh compare --c-u 51914 --epsilon 0.349 --delta 1e-5")
@@ -108,18 +118,25 @@ def compare(
     delta: Delta,
     tau: Tau = None,
     mu_0: Mu0 = None,
+    sums: Sums = None,
+    caps: Caps = None,
+    weights: Weights = None,
     as_json: AsJson = False,
 ) -> None:
     """The noise and the threshold that each accounting asks for the same target."""
-    found = gsh.compare(c_u=c_u, epsilon=epsilon, delta=delta, tau=1 if tau is None else tau, mu_0=mu_0 or 0.0)
+    columns = columns_of(sums, caps, weights)
+    chosen = 1 if tau is None else tau
+    found = gsh.compare(c_u=c_u, epsilon=epsilon, delta=delta, tau=chosen, mu_0=mu_0 or 0.0, **columns)
     document = {
         "epsilon": found.epsilon,
         "delta": found.delta,
         "accountings": [{"accounting": name, "price": _price(price)} for name, price in found.items()],
+        "without_caps": _price(found.without_caps),
     }
-    columns = ("accounting", "sigma", "tau_star", "sigma ratio", "tau_star ratio")
     rows = [[name, *_shown(price)] for name, price in found.items()]
-    show(document, Sheet(columns, rows, frozenset(range(1, 5))), as_json=as_json)
+    rows += [["without caps", *_shown(found.without_caps)]] if found.without_caps is not None else []
+    heads = ("accounting", "sigma", "tau_star", "sigma ratio", "tau_star ratio")
+    show(document, Sheet(heads, rows, frozenset(range(1, 5))), as_json=as_json)
 
 
 def _parameters(found: "gsh.Calibration") -> Sheet:
@@ -138,6 +155,18 @@ def _parameters(found: "gsh.Calibration") -> Sheet:
     return Sheet(("parameter", "value", ""), rows, frozenset({1}))
 
 
+def _columns(mechanism: "gsh.Mechanism") -> list[Sheet]:
+    """The noise on each further column."""
+    columns = mechanism.aggregates
+    if columns is None:
+        return []
+    rows = [
+        [name, number(math.sqrt(row[j]))]
+        for j, (name, row) in enumerate(zip(columns.names, columns.covariance, strict=True))
+    ]
+    return [Sheet(("column", "standard deviation"), rows, frozenset({1}))]
+
+
 def _price(price: "gsh.Price | None") -> dict[str, Any] | None:
     if price is None:
         return None
@@ -149,6 +178,7 @@ def _price(price: "gsh.Price | None") -> dict[str, Any] | None:
         "least_sigma": price.least_sigma,
         "sigma_ratio": price.sigma_ratio,
         "tau_star_ratio": price.tau_star_ratio,
+        "column_ratios": list(price.column_ratios),
     }
 
 

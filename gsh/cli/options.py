@@ -1,7 +1,8 @@
 """Options that several commands have, and the mechanism that they describe."""
 
 import csv
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import typer
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "C_U",
     "Accounting",
+    "Caps",
     "CsvTypes",
     "Delta",
     "Epsilon",
@@ -26,15 +28,20 @@ __all__ = [
     "MechanismFile",
     "Mu0",
     "Sigma",
+    "Sums",
     "Tau",
     "TauStar",
     "Users",
+    "Weights",
+    "columns_of",
     "csv_types",
     "listed",
     "mechanism_of",
     "names",
     "numbers",
 ]
+
+N = TypeVar("N", int, float)
 
 Accounting: TypeAlias = Annotated[Literal["exact", "add-deltas"], typer.Option(help="How δ is computed.")]
 C_U: TypeAlias = Annotated[
@@ -62,6 +69,26 @@ MechanismFile: TypeAlias = Annotated[
         metavar="FILE",
         help="The mechanism as JSON, in place of the numbers: what gsh calibrate --json writes, or a certificate. "
         "- is standard input.",
+    ),
+]
+Sums: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sum",
+        metavar="COLUMN=LOW:HIGH",
+        help="A further column: the least and the most that one user adds to it in one group. Repeatable.",
+    ),
+]
+Caps: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cap", metavar="COLUMN=N", help="In how many groups one user changes a column, if fewer than C_u. Repeatable."
+    ),
+]
+Weights: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight", metavar="COLUMN=X", help="The share of μ² of a column, as a multiple of the count's. Repeatable."
     ),
 ]
 Users: TypeAlias = Annotated[
@@ -146,6 +173,28 @@ def listed(option: str, pairs: list[str] | None, form: str) -> dict[str, str]:
             raise Refusal(Code.INVALID, f"{option}: must be {form}, once for each column", f"see {option} in --help")
         found[name] = value
     return found
+
+
+def columns_of(sums: list[str] | None, caps: list[str] | None, weights: list[str] | None) -> dict[str, Any]:
+    """The further columns, as arguments of ``gsh.calibrate``."""
+    ranges = {name: _range(text) for name, text in listed("--sum", sums, "COLUMN=LOW:HIGH").items()}
+    most = {name: _parsed("--cap", int, text) for name, text in listed("--cap", caps, "COLUMN=N").items()}
+    shares = {name: _parsed("--weight", float, text) for name, text in listed("--weight", weights, "COLUMN=X").items()}
+    return {"sums": ranges or None, "caps": most or None, "weights": shares or None}
+
+
+def _range(text: str) -> tuple[float, float]:
+    low, sign, high = text.partition(":")
+    if not sign:
+        raise Refusal(Code.INVALID, "--sum: must be COLUMN=LOW:HIGH", "such as likes=0:5")
+    return _parsed("--sum", float, low), _parsed("--sum", float, high)
+
+
+def _parsed(option: str, kind: Callable[[str], N], text: str) -> N:
+    try:
+        return kind(text)
+    except ValueError:
+        raise Refusal(Code.INVALID, f"{option}: must end with a number", f"see {option} in --help") from None
 
 
 def csv_types(pairs: list[str] | None, keys: list[str], users: str, values: tuple[str, ...]) -> "dict[str, CsvType]":

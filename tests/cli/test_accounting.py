@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsh
+from gsh.library.mechanism_json import mechanism_from_json
 from tests.cli.running import run
 
 CASE = "--c-u 51914 --tau-star 13948 --sigma 2228"
@@ -111,3 +112,53 @@ def test_a_document_with_another_shape_is_no_mechanism() -> None:
         assert (answer.code, answer.output) == (2, b"")
         assert answer.errors.startswith("gsh: --mechanism")
         assert answer.errors.count("\n") == 1
+
+
+def test_further_columns_get_the_noise_of_the_library(tmp_path: Path) -> None:
+    sums, caps, weights = {"likes": (0, 5), "a=b": (-1, 2.5)}, {"likes": 4}, {"a=b": 2.0}
+    found = gsh.calibrate(c_u=16, epsilon=1, delta=1e-6, sums=sums, caps=caps, weights=weights)
+    options = "--sum likes=0:5 --sum a=b=-1:2.5 --cap likes=4 --weight a=b=2"
+
+    answer = run(f"calibrate --c-u 16 --epsilon 1 --delta 1e-6 {options} --json")
+    text = run(f"calibrate --c-u 16 --epsilon 1 --delta 1e-6 {options}").text
+    again = run("account", "--mechanism", "-", "--epsilon", 1, "--json", stdin=answer.output).document
+
+    assert mechanism_from_json(answer.document["mechanism"]) == found.mechanism
+    assert answer.document["mechanism"]["aggregates"]["sensitivity"]["groups"] == [4, None]
+    assert again["points"][0]["delta"] == found.privacy.delta
+    assert found.mechanism.aggregates is not None
+    assert ["likes", repr(found.mechanism.aggregates.covariance[0][0] ** 0.5)] in [
+        line.split() for line in text.splitlines()
+    ]
+
+
+def test_compare_says_what_caps_save() -> None:
+    found = gsh.compare(c_u=16, epsilon=1, delta=1e-6, sums={"likes": (0, 5)}, caps={"likes": 4})
+    command = "compare --c-u 16 --epsilon 1 --delta 1e-6 --sum likes=0:5 --cap likes=4"
+
+    assert found.without_caps is not None
+    saved = run(f"{command} --json").document["without_caps"]
+    assert saved["column_ratios"] == list(found.without_caps.column_ratios)
+    assert run(command).text.splitlines()[-1].startswith("without caps")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--sum likes", "--sum: must be COLUMN=LOW:HIGH"),
+        ("--sum likes=5", "--sum: must be COLUMN=LOW:HIGH"),
+        ("--sum likes=0:many", "--sum: must end with a number"),
+        ("--sum likes=0:5 --sum likes=0:6", "--sum: must be COLUMN=LOW:HIGH, once for each column"),
+        ("--sum likes=5:0", "--sum likes"),
+        ("--cap likes=4", "--cap"),
+        ("--sum likes=0:5 --cap likes=2.5", "--cap: must end with a number"),
+        ("--sum likes=0:5 --cap likes=400", "--cap likes"),
+        ("--sum likes=0:5 --weight likes=-1", "--weight likes"),
+        ("--sum likes=0:5 --mu-0 0.1", "--mu-0"),
+    ],
+)
+def test_a_wrong_column_is_named_by_its_option(options: str, said: str) -> None:
+    answer = run(f"calibrate --c-u 16 --epsilon 1 --delta 1e-6 {options}")
+
+    assert (answer.code, answer.output) == (2, b"")
+    assert answer.errors.startswith(f"gsh: {said}"), answer.errors
