@@ -5,7 +5,8 @@
     found = gsh.calibrate(c_u=51914, epsilon=0.349, delta=1e-5)
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
-Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release.
+Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, httpx
+with the first client.
 """
 
 import importlib
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
     from gsh.accounting.sensitivity import Sensitivity
+    from gsh.client.clients import AsyncClient, Client
     from gsh.errors import Error
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
     from gsh.library.groups import Groups, release
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AccountingError",
     "Aggregates",
+    "AsyncClient",
     "Calibration",
+    "Client",
     "Comparison",
     "Curve",
     "Error",
@@ -60,6 +64,7 @@ __all__ = [
 _NAMES = {
     "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
     "gsh.accounting.sensitivity": ("Sensitivity",),
+    "gsh.client.clients": ("AsyncClient", "Client"),
     "gsh.errors": ("Error",),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),

@@ -37,6 +37,8 @@ ALLOWED = {
     "gsh/accounting": {"gsh.accounting", "gsh.errors"},
     "gsh/histogram": {"gsh.accounting", "gsh.histogram", "gsh.errors", "gsh.pointers"},
     "gsh/library": {"gsh.accounting", "gsh.histogram", "gsh.library"},
+    "gsh/cli": {"gsh"},
+    "gsh/client": {"gsh.accounting", "gsh.histogram", "gsh.library", "gsh.client", "gsh.errors"},
     "gsh/errors.py": set(),
     "gsh/pointers.py": set(),
     "gsh": {"gsh"},
@@ -156,7 +158,7 @@ def test_the_library_does_not_depend_on_the_service() -> None:
         for requirements in (PROJECT["dependencies"], PROJECT["optional-dependencies"]["service"])
     )
 
-    assert base == {"httpx", "numpy", "pyarrow", "python-flint"}
+    assert base == {"httpx", "numpy", "pyarrow", "python-flint", "rich", "typer"}
     assert base.isdisjoint(service)
 
 
