@@ -5,8 +5,8 @@
     found = gsh.calibrate(c_u=51914, epsilon=0.349, delta=1e-5)
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
-Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release,
-SciPy with the first utility.
+Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, httpx
+with the first client, SciPy with the first utility.
 """
 
 import importlib
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
     from gsh.accounting.sensitivity import Sensitivity
     from gsh.accuracy.utility import Utility
+    from gsh.client.clients import AsyncClient, Client
     from gsh.errors import Error
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
     from gsh.library.groups import Groups, release
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AccountingError",
     "Aggregates",
+    "AsyncClient",
     "Calibration",
+    "Client",
     "Comparison",
     "Curve",
     "Error",
@@ -66,6 +69,7 @@ _NAMES = {
     "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
     "gsh.accounting.sensitivity": ("Sensitivity",),
     "gsh.accuracy.utility": ("Utility",),
+    "gsh.client.clients": ("AsyncClient", "Client"),
     "gsh.errors": ("Error",),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),

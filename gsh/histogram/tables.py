@@ -26,6 +26,7 @@ __all__ = [
     "Format",
     "Limits",
     "Roles",
+    "check_columns",
     "check_table",
     "read_table",
     "release_table",
@@ -83,7 +84,7 @@ def rows_of(roles: Roles, keys: Sequence[Key], rows: Positions, numbers: Sequenc
 
 def check_table(noise: Noise, table: pa.Table, roles: Roles) -> CheckedTable:
     """The table with every check made: types, names, ranges, and that no group key is there twice."""
-    _check_columns(table, roles)
+    check_columns(table.schema, roles)
     keys, order = _keys_in_order(table, roles)
     counts = checked_counts(_numbers(table, roles.count, "/count_column"), "/count_column")
     values = [
@@ -99,12 +100,13 @@ def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy)
     return check_table(noise, table, roles).release(entropy)
 
 
-def _check_columns(table: pa.Table, roles: Roles) -> None:
+def check_columns(schema: pa.Schema, roles: Roles) -> None:
+    """The names of the columns are those of the roles."""
     named = (*roles.keys, roles.count, *roles.values)
     if len(set(named)) != len(named):
         raise InvalidGroups("/key_columns", "must be unique, and neither the count column nor an aggregate")
     try:
-        present = table.schema.names
+        present = schema.names
     except UnicodeDecodeError:
         raise InvalidGroups("/table", "must have column names in UTF-8") from None
     for pointer, name in (

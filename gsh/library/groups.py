@@ -24,7 +24,18 @@ from gsh.histogram.tables import Roles, release_table
 from gsh.library.arguments import texts
 from gsh.library.parameters import Mechanism, core_of
 
-__all__ = ["ArrowTable", "GroupKey", "Groups", "Numbers", "release"]
+__all__ = [
+    "ArrowTable",
+    "GroupKey",
+    "Groups",
+    "Numbers",
+    "answered_key",
+    "group_keys",
+    "number_column",
+    "number_columns",
+    "release",
+    "unnamed_index",
+]
 
 GroupKey: TypeAlias = str | float | tuple[str | float | None, ...] | None
 Numbers: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
@@ -125,7 +136,7 @@ def release(
         _refuse_given(key_columns=key_columns, count_column=count_column)
         if keys is None and counts is None:
             raise InvalidGroups("keys", "must be given with counts, or else a table with key_columns and count_column")
-        return _release_columns(bare, _keys(keys), _column(counts, "counts"), _columns(values))
+        return _release_columns(bare, group_keys(keys), number_column(counts, "counts"), number_columns(values))
     _refuse_given(keys=keys, counts=counts, values=values)
     return _release_arrow(bare, table, key_columns, count_column)
 
@@ -138,7 +149,7 @@ def _release_columns(
     names = mechanism.column_names
     released = release_groups(Noise(mechanism), names, keys, counts, values, operating_system)
     return Groups(
-        keys=tuple(_answered(keys[row]) for row in released.rows),
+        keys=tuple(answered_key(keys[row]) for row in released.rows),
         # Copies: the core's arrays are views of memory with a place for every group, dropped ones included.
         counts=released.counts.copy(),
         values={name: column.copy() for name, column in zip(names, released.values, strict=True)},
@@ -151,7 +162,8 @@ def _release_arrow(
     if not hasattr(table, "__arrow_c_stream__"):
         raise InvalidGroups("table", f"must have the Arrow stream interface: {type(table).__name__} does not have it")
     try:
-        arrow = _without_unnamed_index(pa.table(table))
+        arrow = pa.table(table)
+        arrow = arrow.drop_columns(unnamed_index(arrow.schema))
     except pa.ArrowException:
         raise InvalidGroups("table", "must have columns of types that pyarrow knows") from None
     if len(arrow) > _MOST_GROUPS:
@@ -169,12 +181,12 @@ def _release_arrow(
     ).read_all()
 
 
-def _without_unnamed_index(table: pa.Table) -> pa.Table:
+def unnamed_index(schema: pa.Schema) -> list[str]:
     """A filtered data frame of pandas brings its row numbers as a column. They are not part of the data."""
-    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
     unnamed = [name for name in index if isinstance(name, str) and _UNNAMED_INDEX.fullmatch(name)]
     # The metadata outlives a selection of columns.
-    return table.drop_columns([name for name in unnamed if table.schema.get_field_index(name) >= 0])
+    return [name for name in unnamed if schema.get_field_index(name) >= 0]
 
 
 def _refuse_given(**arguments: object) -> None:
@@ -185,7 +197,7 @@ def _refuse_given(**arguments: object) -> None:
             )
 
 
-def _keys(keys: Any) -> Sequence[Any]:
+def group_keys(keys: Any) -> Sequence[Any]:
     """Group keys as lists of Python's own strings, numbers and None."""
     if isinstance(keys, np.ndarray):
         # Numpy turns dates into plain integers, and the key would lose its meaning.
@@ -205,19 +217,19 @@ def _scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.str_ | np.integer | np.floating) else value
 
 
-def _answered(key: Any) -> GroupKey:
+def answered_key(key: Any) -> GroupKey:
     """A group key with several parts is a tuple, which can be the key of a dictionary."""
     answer = normalised(key)
     return tuple(answer) if isinstance(answer, list) else answer
 
 
-def _columns(values: Mapping[str, Any] | None) -> dict[str, pa.Array]:
+def number_columns(values: Mapping[str, Any] | None) -> dict[str, pa.Array]:
     if not isinstance(values, Mapping | None):
         raise InvalidGroups("values", f"must map each name to a column, and {type(values).__name__} does not")
-    return {name: _column(column, f"values/{name}") for name, column in (values or {}).items()}
+    return {name: number_column(column, f"values/{name}") for name, column in (values or {}).items()}
 
 
-def _column(numbers: Any, pointer: str) -> pa.Array:
+def number_column(numbers: Any, pointer: str) -> pa.Array:
     try:
         if hasattr(numbers, "__arrow_c_stream__"):
             return pa.chunked_array(numbers).combine_chunks()

@@ -1,0 +1,110 @@
+"""Releases that have arrived: the private table with its certificate."""
+
+import functools
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gsh.client.calls import Answer
+from gsh.client.documents import Certificate
+from gsh.client.encoding import mechanism_of
+from gsh.histogram.tables import CERTIFICATE
+from gsh.library.groups import Groups, Numbers, answered_key
+from gsh.library.parameters import Mechanism
+
+__all__ = ["Release", "ReleasedGroups", "groups_of", "release_of"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """A private table and its certificate. The certificate is also in the metadata of the table's schema."""
+
+    table: pa.Table
+    is_replayed: bool = False
+    """Whether an earlier request with the same ``once=`` made the release, and was charged."""
+
+    @functools.cached_property
+    def certificate(self) -> Certificate:
+        return Certificate(json.loads(self.table.schema.metadata[CERTIFICATE.encode()]))
+
+    @functools.cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism that was run."""
+        return mechanism_of(self.certificate.mechanism)
+
+    @property
+    def once(self) -> str | None:
+        """The idempotency key: the name of the release. None if no budget paid for it."""
+        return self.certificate.idempotency_key
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        aggregates = self.mechanism.aggregates
+        return () if aggregates is None else aggregates.names
+
+    @property
+    def count_column(self) -> str:
+        """Keys come first, then the count, then the values."""
+        return str(self.table.column_names[-1 - len(self.value_columns)])
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        return tuple(self.table.column_names[: -1 - len(self.value_columns)])
+
+    def to_pandas(self) -> Any:
+        """The table as a data frame of pandas."""
+        return self.table.to_pandas()
+
+    def to_polars(self) -> Any:
+        """The table as a data frame of polars."""
+        return importlib.import_module("polars").from_arrow(self.table)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """For whatever reads Arrow tables: pandas, polars, DuckDB."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self.table.column_names)
+        name = "" if self.once is None else f" {self.once!r}"
+        return f"<Release{name}: {len(self)} groups of {columns}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReleasedGroups(Groups):
+    """The groups that were kept, as the library gives them, with the certificate of the service."""
+
+    certificate: Certificate
+    is_replayed: bool
+
+    def __reduce__(self) -> tuple[type["ReleasedGroups"], tuple[object, ...]]:
+        return ReleasedGroups, (self.keys, self.counts, dict(self.values), self.certificate, self.is_replayed)
+
+
+def release_of(answer: Answer) -> Release:
+    """The release of an Arrow stream. The table refers to the bytes of the answer."""
+    return Release(pa.ipc.open_stream(answer.content).read_all(), answer.is_replayed)
+
+
+def groups_of(document: Mapping[str, Any], is_replayed: bool) -> ReleasedGroups:
+    """The groups of a JSON answer. Numbers are integers if their grid is 1."""
+    groups, certificate = document["groups"], Certificate(document["certificate"])
+    grid = document["certificate"]["grid"]
+    return ReleasedGroups(
+        keys=tuple(map(answered_key, groups["keys"])),
+        counts=_numbers(groups["counts"], grid["count"]),
+        values={name: _numbers(column, grid["values"][name]) for name, column in groups["values"].items()},
+        certificate=certificate,
+        is_replayed=is_replayed,
+    )
+
+
+def _numbers(column: list[float], grid: float) -> Numbers:
+    return np.array(column, np.int64) if grid == 1 else np.array(column, np.float64)

@@ -1,0 +1,163 @@
+"""``client.budgets``: limits, what is spent of them, and charges for releases that are made elsewhere."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, Unpack
+
+from gsh.client.calls import Operation
+from gsh.client.documents import parsed
+from gsh.client.encoding import AnyMechanism, Json, bare_mechanism, draft_json, mechanism_json, mechanism_of
+from gsh.client.json_calls import ask, json_call, json_of, part
+from gsh.client.operations import Awaiting, Blocking, Bound, Driver, Mode, Page, listing, operation
+from gsh.client.options import ReleaseOptions, stated
+from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, Verification
+from gsh.library.arguments import Integer, Real, integer, real
+from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates
+from gsh.library.targets import Calibration
+
+__all__ = ["IN_A_MECHANISM", "Budgets"]
+
+
+M = TypeVar("M", bound=Mode)
+
+IN_A_MECHANISM = (("/mechanism/aggregates/mu_0", "mu_0"), ("/mechanism/", ""), ("/mechanism", "mechanism"), ("/", ""))
+"""Fields of a mechanism are parameters of their own in the library."""
+_NAMES = (("/", ""),)
+_PAGE = 100
+
+
+class Budgets(Bound[M]):
+    """The budgets that the access key may see.  [docs/budgets.md]
+
+    ``client.budgets["web"]`` is one of them, and a loop gives all of them.
+    """
+
+    def __init__(self, driver: Driver[M]) -> None:
+        self._client = driver
+
+    @property
+    def _driver(self) -> Driver[M]:
+        return self._client
+
+    @operation
+    def get(self, id: str, mechanism: Mechanism | Calibration | None = None) -> Operation[Budget]:  # noqa: A002
+        """A budget. With a mechanism, ``more`` says how many more releases of it fit."""
+        query: Json = {}
+        if mechanism is not None:
+            bare = bare_mechanism(mechanism)
+            mu_0 = bare.mu_0 if bare.aggregates is None else bare.aggregates.mu_0
+            query = {"c_u": bare.c_u, "sigma": bare.sigma, "tau": bare.tau, "tau_star": bare.tau_star, "mu_0": mu_0}
+        answer = yield from ask(self, json_call("GET", f"/budgets/{part('id', id)}", query=query))
+        return parsed(Budget, json_of(answer))
+
+    @operation
+    def __getitem__(self, id: str) -> Operation[Budget]:  # noqa: A002
+        return (yield from Budgets.get(self, id))
+
+    @listing
+    def list(self, _start: str | None) -> Operation[Page[Budget]]:
+        """All budgets, by name."""
+        answer = yield from ask(self, json_call("GET", "/budgets"))
+        return Page(tuple(parsed(Budget, each) for each in json_of(answer)["budgets"]), None)
+
+    def __iter__(self: "Budgets[Blocking]") -> Iterator[Budget]:
+        return self.list()
+
+    def __aiter__(self: "Budgets[Awaiting]") -> AsyncIterator[Budget]:
+        return self.list()
+
+    @operation
+    def put(
+        self,
+        id: str,  # noqa: A002
+        *,
+        epsilon: Real,
+        delta: Real,
+        description: str = "",
+        reason: str = "",
+        privacy_unit: str | None = None,
+        period: Period | None = None,
+        mechanism: AnyMechanism | None = None,
+    ) -> Operation[Budget]:
+        """Create a budget, or change its limit with a ``reason``. The same limit again changes nothing.
+
+        ``mechanism`` is a typical release: noise and thresholds share the budget in its proportion.
+        """
+        body: Json = {"epsilon": real("epsilon", epsilon), "delta": real("delta", delta), "description": description}
+        optional = {"reason": reason or None, "privacy_unit": privacy_unit, "period": period}
+        body |= {name: value for name, value in optional.items() if value is not None}
+        if mechanism is not None:
+            body["mechanism"] = mechanism_json(mechanism)
+        answer = yield from ask(self, json_call("PUT", f"/budgets/{part('id', id)}", body), _NAMES)
+        return parsed(Budget, json_of(answer))
+
+    @operation
+    def preview(
+        self,
+        id: str,  # noqa: A002
+        mechanism: AnyMechanism | Sequence[AnyMechanism],
+    ) -> Operation[Preview]:
+        """Whether a mechanism, or a list of mechanisms in order, fits. Nothing is charged."""
+        is_one = isinstance(mechanism, Mechanism | Calibration | Mapping)
+        planned: Any = mechanism_json(mechanism) if is_one else [mechanism_json(each) for each in mechanism]  # type: ignore[arg-type, union-attr]
+        call = json_call("POST", f"/budgets/{part('id', id)}/preview", {"mechanism": planned})
+        answer = yield from ask(self, call, _NAMES)
+        return parsed(Preview, json_of(answer))
+
+    @operation
+    def charge(
+        self,
+        id: str,  # noqa: A002
+        mechanism: AnyMechanism,
+        *,
+        once: str,
+        **options: Unpack[ReleaseOptions],
+    ) -> Operation[Charge]:
+        """Charge a budget for a release that another engine makes: charge first, and release only after it.
+
+        The same ``once`` with the same content is charged once.
+        """
+        body = {"mechanism": mechanism_json(mechanism)} | stated(mechanism, options)
+        answer = yield from ask(self, json_call("POST", f"/budgets/{part('id', id)}/charges", body, once=once), _NAMES)
+        return parsed(Charge, json_of(answer) | {"is_replayed": answer.is_replayed})
+
+    @listing
+    def history(self, start: str | None, id: str) -> Operation[Page[Entry]]:  # noqa: A002
+        """The entries of a budget's history, the latest first."""
+        call = json_call("GET", f"/budgets/{part('id', id)}/charges", query={"before": start, "limit": _PAGE})
+        document = json_of((yield from ask(self, call)))
+        following = document["before"]
+        entries = tuple(parsed(Entry, each) for each in document["entries"])
+        return Page(entries, None if following is None else str(following))
+
+    @operation
+    def verify(self, id: str) -> Operation[Verification]:  # noqa: A002
+        """Whether the history of a budget is as it was recorded."""
+        answer = yield from ask(self, json_call("GET", f"/budgets/{part('id', id)}/verify"))
+        return parsed(Verification, json_of(answer))
+
+    @operation
+    def calibrate(
+        self,
+        id: str,  # noqa: A002
+        *,
+        releases: Integer = 1,
+        c_u: Integer | None = None,
+        tau: Integer = 1,
+        tau_star: Real | None = None,
+        sigma: Real | None = None,
+        mu_0: Real = 0.0,
+        aggregates: Aggregates | RelativeAggregates | None = None,
+    ) -> Operation[Plan]:
+        """The smallest noise with which so many equal releases fit the remaining part of a budget."""
+        draft = draft_json(c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0, aggregates=aggregates)
+        body = {"mechanism": draft, "budget": id, "releases": integer("releases", releases)}
+        answer = yield from ask(self, json_call("POST", "/calibrate", body), IN_A_MECHANISM)
+        found = json_of(answer)
+        return Plan(
+            mechanism=mechanism_of(found["mechanism"]),
+            solved=tuple(found["solved"]),
+            budget=found["budget"],
+            releases=found["releases"],
+            epsilon=float(found["epsilon"]),
+            delta=float(found["delta"]),
+        )

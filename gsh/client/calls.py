@@ -1,0 +1,109 @@
+"""The vocabulary between operations, which know the contract, and drivers, which know the network.
+
+An operation is a generator. It yields what is to be done, a ``Call`` or a ``Pause``, and receives the outcome. It does
+no input or output itself, so that one operation serves the blocking client and the asynchronous one.
+"""
+
+import mmap
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+__all__ = ["ARROW", "JSON", "Answer", "Body", "Call", "Failure", "Method", "Operation", "Outcome", "Pause", "Spool"]
+
+T = TypeVar("T")
+
+JSON = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
+
+_IN_MEMORY = 1 << 20
+"""Bytes of an answer that stay in memory. A longer one goes to a file without a name, which is mapped."""
+
+Method = Literal["GET", "POST", "PUT"]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body of a request, as a whole or in chunks. ``content`` begins it anew, unless it can be read only once."""
+
+    media_type: str
+    content: Callable[[], bytes | Iterator[bytes]]
+    is_repeatable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. ``is_safe`` if the service does the same work, or charges once, however often it comes."""
+
+    method: Method
+    path: str
+    is_safe: bool
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Body | None = None
+
+    @property
+    def may_be_repeated(self) -> bool:
+        return self.is_safe and (self.body is None or self.body.is_repeatable)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait before the next call."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response that has arrived to its end."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By names in small letters."""
+    content: pa.Buffer
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def is_replayed(self) -> bool:
+        return self.headers.get("idempotency-replayed") == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No answer: the connection could not be made, broke, or was too slow. ``reason`` quotes nothing that was sent."""
+
+    reason: str
+    is_final: bool = False
+    """Whether another attempt would fail in the same way: a setting is wrong."""
+
+
+Outcome: TypeAlias = Answer | Failure
+Operation: TypeAlias = Generator[Call | Pause, Outcome | None, T]
+
+
+class Spool:
+    """The content of an answer while it arrives: little in memory, however long it is."""
+
+    def __init__(self) -> None:
+        self._file: Any = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - its mapping outlives it
+        self._size = 0
+
+    def write(self, chunk: bytes) -> None:
+        self._size += self._file.write(chunk)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def content(self) -> pa.Buffer:
+        """All bytes. A long content is a map of the file: it takes memory only where it is read."""
+        self._file.seek(0)
+        if self._size <= _IN_MEMORY:
+            return pa.py_buffer(self._file.read())
+        return pa.py_buffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -1,0 +1,421 @@
+"""Errors of the client: a class for each kind of problem that the service answers with. All are ``gsh.Error``.
+
+ServiceError                      the service refused the request, or gave no answer
+├── Unreachable                   no answer: the connection could not be made, broke, or was too slow
+├── UnexpectedAnswer              an answer that is not of this service: perhaps of a proxy
+├── InvalidRequest                a value is out of bounds; also a gsh.InvalidParameter
+├── InvalidTable                  groups or columns that cannot be released; also a gsh.InvalidGroups
+├── Infeasible                    nothing meets the target; also a gsh.InfeasibleTarget
+├── ContentTooLarge               too many bytes or groups; also a gsh.TooManyGroups
+├── LimitExceeded                 more work than the service allows, or less noise
+├── BudgetExceeded                the release does not fit: limit, spent, asked
+├── IdempotencyKeyMissing         a budget is named, and once= is not given
+├── IdempotencyKeyReused          once= belongs to a release with other content: release
+├── AnswerErased                  the answer is kept no longer; charge and certificate stay
+├── DivisionSettled               the first charge fixed how noise and thresholds share the budget
+├── UnitSettled                   the first charge fixed the privacy unit and the period
+├── NotOpen                       only an open release can be committed
+├── AlreadyCommitted              the release was committed with another digest
+├── Missing                       also a LookupError
+│   ├── UnknownBudget
+│   ├── UnknownRelease            no such release, or not one that you may see, or it has no answer
+│   ├── NoCertificate             version 0.1 made the release
+│   └── NotFound                  no such path: perhaps the URL is not that of the service
+├── AccessDenied
+│   ├── AccessKeyRequired         no access key, or one that is unknown, revoked or expired
+│   └── NotAllowed                the access key lacks the scope or the budget
+├── TooManyAttempts               too many wrong access keys, or too much other content under one idempotency key
+├── Unavailable                   try again later
+│   ├── Busy
+│   ├── LedgerUnavailable
+│   └── DeadlinePassed
+├── InternalError                 a bug of the service
+└── ProtocolError                 a bug of the client, or of a proxy
+    ├── InvalidJson
+    ├── InvalidMultipart
+    ├── InvalidEncoding
+    ├── InvalidHttp
+    ├── MethodNotAllowed
+    ├── NotAcceptable
+    ├── RequestTimeout
+    ├── UnsupportedMediaType
+    └── HeadersTooLarge
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
+from gsh.client.calls import Answer, Failure
+from gsh.client.documents import parsed
+from gsh.client.records import Cost, Limit
+from gsh.errors import Error
+from gsh.histogram.errors import InvalidGroups, TooManyGroups
+
+__all__ = [
+    "AccessDenied",
+    "AccessKeyRequired",
+    "AlreadyCommitted",
+    "AnswerErased",
+    "BudgetExceeded",
+    "Busy",
+    "ContentTooLarge",
+    "DeadlinePassed",
+    "DivisionSettled",
+    "HeadersTooLarge",
+    "IdempotencyKeyMissing",
+    "IdempotencyKeyReused",
+    "Infeasible",
+    "InternalError",
+    "InvalidEncoding",
+    "InvalidHttp",
+    "InvalidJson",
+    "InvalidMultipart",
+    "InvalidRequest",
+    "InvalidTable",
+    "LedgerUnavailable",
+    "LimitExceeded",
+    "MethodNotAllowed",
+    "Missing",
+    "NoCertificate",
+    "NotAcceptable",
+    "NotAllowed",
+    "NotFound",
+    "NotOpen",
+    "Place",
+    "ProtocolError",
+    "Renames",
+    "RequestTimeout",
+    "ServiceError",
+    "TooManyAttempts",
+    "Unavailable",
+    "UnexpectedAnswer",
+    "UnitSettled",
+    "UnknownBudget",
+    "UnknownRelease",
+    "Unreachable",
+    "UnsupportedMediaType",
+    "error_of",
+    "renamed",
+]
+
+Renames: TypeAlias = Sequence[tuple[str, str]]
+"""Starts of pointers of the HTTP contract, and what the call of the client has in their place."""
+
+_ABOUT_GROUPS = ("/groups", "/table", "/key_columns", "/count_column")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One fault of a request: a pointer into the body, the name of a header, or of a parameter of the URL."""
+
+    kind: str
+    name: str
+    detail: str
+
+
+class ServiceError(Error):
+    """The service refused the request, or gave no answer. It contains no data and no access key.
+
+    ``pointer`` names the parameter of the call, if one is at fault, and ``errors`` has all faults.
+    """
+
+    def __init__(
+        self,
+        pointer: str,
+        detail: str,
+        *,
+        status: int | None = None,
+        problem: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(pointer, detail)
+        self.status = status
+        """The HTTP status; None without an answer."""
+        self.problem = dict(problem or {})
+        """The problem document of the service."""
+        self.retry_after = retry_after
+        """The seconds that the service asks to wait."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args, vars(self)
+
+    def __str__(self) -> str:
+        is_of_the_library = isinstance(self, _OF_THE_LIBRARY) and self.pointer
+        said = f"{self.pointer.removeprefix('/')}: {self.detail}" if is_of_the_library else self.detail
+        return said if self.request_id is None else f"{said} (request {self.request_id})"
+
+    @property
+    def request_id(self) -> str | None:
+        """By this the operator finds the request in the log."""
+        return self.problem.get("request_id")
+
+    @property
+    def errors(self) -> tuple[Place, ...]:
+        return tuple(_places(self.problem))
+
+
+class Unreachable(ServiceError):
+    """No answer. A release with ``once=`` may be sent again: it is charged once."""
+
+
+class UnexpectedAnswer(ServiceError):
+    """An answer that is not of this service: perhaps a proxy gave it, or the URL is that of something else."""
+
+
+class InvalidRequest(ServiceError, InvalidParameter):
+    """A value is out of bounds."""
+
+
+class InvalidTable(ServiceError, InvalidGroups):
+    """Groups or columns that cannot be released."""
+
+
+class Infeasible(ServiceError, InfeasibleTarget):
+    """Nothing meets the target. The detail says what would make it possible."""
+
+
+class ContentTooLarge(ServiceError, TooManyGroups):
+    """More bytes, or more groups, than the service accepts."""
+
+
+class LimitExceeded(ServiceError):
+    """More points, evaluations or work than the service allows, or less noise."""
+
+
+class BudgetExceeded(ServiceError):
+    """The release does not fit the remaining budget. Nothing was released and nothing was charged."""
+
+    @property
+    def limit(self) -> Limit:
+        """What the budget allows."""
+        return parsed(Limit, self.problem["limit"])
+
+    @property
+    def spent(self) -> Cost:
+        """What is spent already."""
+        return parsed(Cost, self.problem["spent"])
+
+    @property
+    def asked(self) -> Cost:
+        """What the release would have cost."""
+        return parsed(Cost, self.problem["asked"])
+
+
+class IdempotencyKeyMissing(ServiceError):
+    """A release with a budget needs ``once=``."""
+
+
+class IdempotencyKeyReused(ServiceError):
+    """``once=`` belongs to a release with other content. Nothing was released and nothing was charged."""
+
+    @property
+    def release(self) -> str | None:
+        """The idempotency key of that release, if you may see it: ``client.releases[…]`` has its table."""
+        path = self.problem.get("release")
+        return None if path is None else str(path).removeprefix("/releases/")
+
+
+class AnswerErased(ServiceError):
+    """The answer was kept for some days. The charge and the certificate stay."""
+
+
+class DivisionSettled(ServiceError):
+    """The first charge fixed how noise and thresholds share the budget."""
+
+
+class UnitSettled(ServiceError):
+    """The first charge fixed the privacy unit and the period of the budget."""
+
+
+class NotOpen(ServiceError):
+    """Only a release that was opened can be committed."""
+
+
+class AlreadyCommitted(ServiceError):
+    """The release was committed with another digest. Do not publish the second output."""
+
+
+class Missing(ServiceError, LookupError):
+    """There is nothing of this name."""
+
+
+class UnknownBudget(Missing):
+    """There is no such budget."""
+
+
+class UnknownRelease(Missing):
+    """There is no such release, or not one that you may see, or it has no answer."""
+
+
+class NoCertificate(Missing):
+    """Version 0.1 made the release: its certificate is in the metadata of its table."""
+
+
+class NotFound(Missing):
+    """There is no such path."""
+
+
+class AccessDenied(ServiceError):
+    """The access key does not open this."""
+
+
+class AccessKeyRequired(AccessDenied):
+    """No access key was sent, or one that is unknown, revoked or expired."""
+
+
+class NotAllowed(AccessDenied):
+    """The access key lacks the scope or the budget."""
+
+
+class TooManyAttempts(ServiceError):
+    """Too many wrong access keys, or too much other content under one idempotency key."""
+
+
+class Unavailable(ServiceError):
+    """The service cannot answer now. The retries of the client are used up."""
+
+
+class Busy(Unavailable):
+    """No free worker, memory or disk."""
+
+
+class LedgerUnavailable(Unavailable):
+    """The ledger cannot be read or written. Nothing was released."""
+
+
+class DeadlinePassed(Unavailable):
+    """The request took longer than the service allows."""
+
+
+class InternalError(ServiceError):
+    """A bug of the service."""
+
+
+class ProtocolError(ServiceError):
+    """The service could not read the request: a bug of the client, or of a proxy."""
+
+
+class InvalidJson(ProtocolError):
+    """The body was not JSON."""
+
+
+class InvalidMultipart(ProtocolError):
+    """The form was damaged or incomplete."""
+
+
+class InvalidEncoding(ProtocolError):
+    """The compressed body was damaged."""
+
+
+class InvalidHttp(ProtocolError):
+    """The bytes were not HTTP."""
+
+
+class MethodNotAllowed(ProtocolError):
+    """The path does not allow the method: perhaps the service is older than the client."""
+
+
+class NotAcceptable(ProtocolError):
+    """The service does not have the format."""
+
+
+class RequestTimeout(ProtocolError):
+    """The request did not arrive in time."""
+
+
+class UnsupportedMediaType(ProtocolError):
+    """The service does not read the format."""
+
+
+class HeadersTooLarge(ProtocolError):
+    """The URL and the headers were too long."""
+
+
+_KINDS: Mapping[str, type[ServiceError]] = {
+    "already-committed": AlreadyCommitted,
+    "answer-erased": AnswerErased,
+    "budget-exceeded": BudgetExceeded,
+    "busy": Busy,
+    "content-too-large": ContentTooLarge,
+    "deadline-passed": DeadlinePassed,
+    "division-settled": DivisionSettled,
+    "headers-too-large": HeadersTooLarge,
+    "idempotency-key-missing": IdempotencyKeyMissing,
+    "infeasible-target": Infeasible,
+    "internal-error": InternalError,
+    "invalid-encoding": InvalidEncoding,
+    "invalid-http": InvalidHttp,
+    "invalid-json": InvalidJson,
+    "invalid-multipart": InvalidMultipart,
+    "invalid-request": InvalidRequest,
+    "key-required": AccessKeyRequired,
+    "key-reused": IdempotencyKeyReused,
+    "ledger-unavailable": LedgerUnavailable,
+    "limit-exceeded": LimitExceeded,
+    "method-not-allowed": MethodNotAllowed,
+    "no-certificate": NoCertificate,
+    "not-acceptable": NotAcceptable,
+    "not-allowed": NotAllowed,
+    "not-found": NotFound,
+    "not-open": NotOpen,
+    "request-timeout": RequestTimeout,
+    "too-many-attempts": TooManyAttempts,
+    "unit-settled": UnitSettled,
+    "unknown-budget": UnknownBudget,
+    "unknown-release": UnknownRelease,
+    "unsupported-media-type": UnsupportedMediaType,
+}
+_OF_THE_LIBRARY = (InvalidParameter, InvalidGroups, InfeasibleTarget, TooManyGroups)
+
+
+def error_of(outcome: Answer | Failure, renames: Renames = (), retry_after: float | None = None) -> ServiceError:
+    """The error that an outcome is, with the names that the call of the client has."""
+    if isinstance(outcome, Failure):
+        return Unreachable("", f"no answer of the service: {outcome.reason}")
+    problem = _problem(outcome)
+    if problem is None:
+        detail = f"the answer, of status {outcome.status}, is not one of the service: check the URL and the proxies"
+        return UnexpectedAnswer("", detail, status=outcome.status, retry_after=retry_after)
+    places = _places(problem)
+    pointer = next((place.name for place in places if place.kind == "pointer"), "")
+    kind = _KINDS.get(str(problem["type"]).removeprefix("/problems/"), ServiceError)
+    if kind is InvalidRequest and pointer.startswith(_ABOUT_GROUPS):
+        kind = InvalidTable
+    detail = str(problem.get("detail", ""))
+    # The errors of the library state the bound of one parameter.
+    if issubclass(kind, _OF_THE_LIBRARY) and places:
+        pointer = pointer or places[0].name
+        detail = places[0].detail
+    return kind(renamed(pointer, renames), detail, status=outcome.status, problem=problem, retry_after=retry_after)
+
+
+def _problem(answer: Answer) -> dict[str, Any] | None:
+    if not answer.headers.get("content-type", "").startswith("application/problem+json"):
+        return None
+    try:
+        problem = json.loads(answer.content.to_pybytes())
+    except ValueError:
+        return None
+    is_one = isinstance(problem, dict) and str(problem.get("type", "")).startswith("/problems/")
+    return problem if is_one else None
+
+
+def _places(problem: Mapping[str, Any]) -> list[Place]:
+    faults: Iterable[Mapping[str, str]] = problem.get("errors") or ()
+    return [
+        Place(kind, fault[kind], fault.get("detail", ""))
+        for fault in faults
+        for kind in ("pointer", "header", "parameter")
+        if kind in fault
+    ]
+
+
+def renamed(pointer: str, renames: Renames) -> str:
+    """A pointer of the HTTP contract, or of the library, as the call of the client names it."""
+    for before, after in renames:
+        if pointer == before or pointer.startswith(before.rstrip("/") + "/"):
+            return after + pointer.removeprefix(before)
+    return pointer

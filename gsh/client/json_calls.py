@@ -1,0 +1,78 @@
+"""Requests with JSON, and the parts of the contract that all operations share."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.client.calls import JSON, Answer, Body, Call, Method, Operation
+from gsh.client.encoding import Json
+from gsh.client.errors import Renames, error_of
+from gsh.client.operations import Bound
+from gsh.client.retries import patiently
+
+__all__ = ["ask", "json_call", "json_of", "once_headers", "part"]
+
+_KEY = re.compile(r"[A-Za-z0-9._~:-]{1,255}")
+
+
+def ask(bound: Bound[Any], call: Call, renames: Renames = ()) -> Operation[Answer]:
+    """The successful answer of a call."""
+    return patiently(bound._driver.retries, call, renames)
+
+
+def json_call(
+    method: Method,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    is_safe: bool = True,
+    query: Mapping[str, object] | None = None,
+    once: str | None = None,
+    accept: str = JSON,
+) -> Call:
+    """A call with or without a JSON body. With ``once`` it is safe: it is charged once."""
+    written = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+    return Call(
+        method,
+        path,
+        is_safe=is_safe,
+        query={name: _written(value) for name, value in (query or {}).items() if value is not None},
+        headers={"Accept": accept} | once_headers(once),
+        body=None if written is None else Body(JSON, lambda: written),
+    )
+
+
+def once_headers(once: str | None) -> dict[str, str]:
+    """The header with the idempotency key."""
+    if once is None:
+        return {}
+    if not isinstance(once, str) or not _KEY.fullmatch(once) or once in {".", ".."}:
+        raise InvalidParameter("once", "must be 1 to 255 letters, digits and the characters . _ ~ : and -")
+    return {"Idempotency-Key": once}
+
+
+def json_of(answer: Answer) -> Json:
+    """The JSON object of an answer."""
+    try:
+        document = json.loads(answer.content.to_pybytes())
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise error_of(Answer(answer.status, {}, answer.content))
+    return document
+
+
+def part(pointer: str, name: str) -> str:
+    """A name as one part of a path."""
+    if not isinstance(name, str) or not name or name in {".", ".."}:
+        raise InvalidParameter(pointer, "must be a name that is not empty")
+    return quote(name, safe="")
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, float) else str(value)

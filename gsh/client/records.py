@@ -1,0 +1,255 @@
+"""What the service says about budgets, charges, releases and itself, as frozen dataclasses."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gsh.client.documents import Certificate, Document
+from gsh.library.parameters import Mechanism
+
+__all__ = [
+    "AccessKey",
+    "Budget",
+    "Charge",
+    "Committed",
+    "Cost",
+    "DryRun",
+    "Entry",
+    "Fault",
+    "Limit",
+    "Opened",
+    "Period",
+    "Plan",
+    "Preview",
+    "Promise",
+    "Provenance",
+    "Remaining",
+    "StoredAnswer",
+    "Verification",
+    "Verified",
+    "Version",
+    "WouldSpend",
+]
+
+Period: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a budget allows. The caps are None until the budget is divided between noise and thresholds."""
+
+    epsilon: float
+    delta: float
+    mu_squared: float | None
+    hazard: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of some releases together: two sums, and the certified (ε, δ). ε is None if it is not finite."""
+
+    releases: int
+    mu_squared: float
+    hazard: float
+    epsilon: float | None
+    delta: float
+    epsilon_lower: float | None = None
+    delta_lower: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What remains for each of the two sums, and of δ."""
+
+    mu_squared: float
+    hazard: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The (ε, δ) that holds for everything that a budget released and can still release."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A budget: its limit, what is spent and what remains.  [docs/budgets.md]"""
+
+    id: str
+    description: str
+    privacy_unit: str
+    period: Period | None
+    limit: Limit
+    spent: Cost
+    used: float
+    """From 0 to 1: the used share of the cap that is closer to full."""
+    remaining: Remaining
+    promise: Promise | None
+    more: int | None = None
+    """How many more releases of the mechanism fit that was asked about."""
+    entries: int | None = None
+    """The number of entries in the history; None in a list of budgets."""
+    head: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Whether a plan fits a budget, and what would remain. Nothing was charged."""
+
+    fits: bool
+    fitting: int
+    """How many of the releases fit, in order."""
+    asked: Cost
+    after: Cost
+    used: float
+    remaining: Remaining | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A mechanism, so many releases of which fit the remaining part of a budget."""
+
+    mechanism: Mechanism
+    solved: tuple[str, ...]
+    budget: str
+    releases: int
+    epsilon: float
+    delta: float
+    """What would be spent after all of the releases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A recorded charge."""
+
+    budget: str
+    number: int
+    at: str
+    mu_squared: float
+    hazard: float
+    spent: Cost
+    is_replayed: bool = False
+    """Whether an earlier request with the same idempotency key was charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a budget's history: created, changed, charge or committed. ``details`` depend on the kind."""
+
+    number: int
+    kind: str
+    at: str
+    hash: str
+    details: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first entry that does not match a history."""
+
+    number: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a history is as it was recorded."""
+
+    intact: bool
+    entries: int
+    head: str
+    fault: Fault | None
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """The access key that made a record."""
+
+    id: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """The stored answer of a release."""
+
+    media_type: str
+    size: int
+    sha256: str
+    erased_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What another engine published."""
+
+    digest: str
+    rows: int | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a table comes from, and what enforced the bounds of the mechanism on it."""
+
+    enforced_by: Literal["caller", "gsh.duckdb", "gsh.spark"] = "caller"
+    plan_digest: str | None = None
+    plan: Document | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A release that another engine makes. ``seed`` is as secret as the raw data; None after the commit."""
+
+    key: str
+    state: str
+    budget: str
+    entry: int
+    at: str
+    certificate: Certificate
+    seed: bytes | None
+    is_replayed: bool
+
+    def __repr__(self) -> str:
+        return f"Opened(key={self.key!r}, state={self.state!r}, budget={self.budget!r}, entry={self.entry}, seed=…)"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Whether a ledger made a certificate, and for which bytes."""
+
+    made_here: bool
+    differences: tuple[str, ...]
+    key: str | None = None
+    budget: str | None = None
+    entry: int | None = None
+    answer_sha256: str | None = None
+    committed_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WouldSpend:
+    """What a budget would have spent."""
+
+    id: str
+    after: Cost
+    used: float
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The request is in order, and the budget would pay. Nothing was drawn, charged or stored."""
+
+    certificate: Certificate
+    budget: WouldSpend | None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The versions of the service and of its arithmetic."""
+
+    service: str
+    python: str
+    flint: str

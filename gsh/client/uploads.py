@@ -1,0 +1,229 @@
+"""Tables on their way to the service: batch by batch, as an Arrow IPC stream in a form, and never as a whole.
+
+A table is anything with the Arrow stream interface, or the path of a Parquet, Arrow or CSV file. Only its names are
+checked here, before anything is sent. The service checks the rest.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gsh.client.calls import ARROW, Body
+from gsh.histogram.csv_format import CsvType, csv_batches
+from gsh.histogram.errors import InvalidGroups
+from gsh.histogram.tables import Roles, check_columns
+from gsh.library.groups import ArrowTable, unnamed_index
+
+__all__ = ["TableSource", "form"]
+
+TableSource: TypeAlias = ArrowTable | str | os.PathLike[str]
+_Types: TypeAlias = Mapping[str, CsvType]
+_Batches: TypeAlias = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+
+_ROWS = 1 << 16
+"""Rows of a batch: little memory, and the headers of batches do not count."""
+_WHOLE = 1 << 20
+"""A body of at most so many bytes is sent with its length, a longer one in chunks."""
+_TABLES = ("pandas.", "polars.")
+_ARROW_FILE = b"ARROW1"
+
+
+def form(
+    request: Mapping[str, Any],
+    table: TableSource,
+    roles: Roles,
+    csv_types: _Types | None,
+    *,
+    is_repeated: bool,
+) -> Body:
+    """The form of a release: the part ``request``, then the part ``table``.
+
+    ``is_repeated``: a retry must be possible. Then a stream that can be read only once is first read into memory.
+    """
+    source = _opener(table, roles, csv_types)
+    is_repeatable = _is_repeatable(table)
+    if is_repeated and not is_repeatable:
+        schema, batches = _checked(source, roles)
+        source, is_repeatable = _from_arrow(pa.Table.from_batches(batches, schema)), True
+    boundary = secrets.token_hex(16)
+    lines = (
+        f"--{boundary}",
+        'Content-Disposition: form-data; name="request"',
+        "Content-Type: application/json",
+        "",
+        json.dumps(request, ensure_ascii=False),
+        f"--{boundary}",
+        'Content-Disposition: form-data; name="table"; filename="table"',
+        f"Content-Type: {ARROW}",
+        "",
+        "",
+    )
+    head, tail = "\r\n".join(lines).encode(), f"\r\n--{boundary}--\r\n".encode()
+
+    def chunks() -> Iterator[bytes]:
+        yield head
+        yield from _as_stream(*_checked(source, roles))
+        yield tail
+
+    # Faults of the names come before a request is made, so that no column leaves that the release does not need.
+    first = [_begun(chunks())]
+    return Body(
+        f"multipart/form-data; boundary={boundary}",
+        lambda: first.pop() if first else _begun(chunks()),
+        is_repeatable=is_repeatable,
+    )
+
+
+def _begun(chunks: Iterator[bytes]) -> bytes | Iterator[bytes]:
+    """A small body as a whole, a longer one in chunks."""
+    begin: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        begin.append(chunk)
+        size += len(chunk)
+        if size > _WHOLE:
+            break
+    whole = b"".join(begin)
+    return _chained(whole, chunks) if size > _WHOLE else whole
+
+
+def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    del first
+    yield from rest
+
+
+def _opener(table: TableSource, roles: Roles, csv_types: _Types | None) -> Callable[[], _Batches]:
+    if isinstance(table, str | os.PathLike):
+        path = Path(table)
+        opened = _BY_EXTENSION.get(path.suffix.lower())
+        if opened is None:
+            raise InvalidGroups("table", f"must be a file whose name ends with one of {', '.join(_BY_EXTENSION)}")
+        types = csv_types or _default_types(roles)
+        return lambda: opened(path, types)
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise InvalidGroups("table", f"must have the Arrow stream interface: {type(table).__name__} does not have it")
+    return _from_arrow(table)
+
+
+def _from_arrow(table: ArrowTable) -> Callable[[], _Batches]:
+    def opened() -> _Batches:
+        reader = pa.RecordBatchReader.from_stream(table)
+        return reader.schema, iter(reader)
+
+    return opened
+
+
+def _is_repeatable(table: TableSource) -> bool:
+    """Whether the table can be read again: files and tables. A stream of batches, or a query, may be over."""
+    if isinstance(table, str | os.PathLike | pa.Table | pa.RecordBatch):
+        return True
+    return f"{type(table).__module__}.".startswith(_TABLES) and hasattr(table, "__len__")
+
+
+def _default_types(roles: Roles) -> dict[str, CsvType]:
+    types: dict[str, CsvType] = dict.fromkeys(roles.keys, "string")
+    return types | {roles.count: "int64"} | dict.fromkeys(roles.values, "float64")
+
+
+def _mapped(path: Path) -> pa.Buffer:
+    with pa.memory_map(os.fspath(path)) as file:
+        return file.read_buffer()
+
+
+def _open_parquet(path: Path, _types: _Types) -> _Batches:
+    file = pq.ParquetFile(path)
+    return file.schema_arrow, file.iter_batches(_ROWS)
+
+
+def _open_ipc(path: Path, _types: _Types) -> _Batches:
+    content = _mapped(path)
+    if content.slice(0, min(6, content.size)).to_pybytes() == _ARROW_FILE:
+        file = pa.ipc.open_file(content)
+        return file.schema, map(file.get_batch, range(file.num_record_batches))
+    stream = pa.ipc.open_stream(content)
+    return stream.schema, iter(stream)
+
+
+def _open_csv(path: Path, types: _Types) -> _Batches:
+    return csv_batches(_mapped(path), types)
+
+
+_BY_EXTENSION: Mapping[str, Callable[[Path, _Types], _Batches]] = {
+    ".parquet": _open_parquet,
+    ".pq": _open_parquet,
+    ".arrow": _open_ipc,
+    ".arrows": _open_ipc,
+    ".feather": _open_ipc,
+    ".ipc": _open_ipc,
+    ".csv": _open_csv,
+}
+
+
+def _checked(source: Callable[[], _Batches], roles: Roles) -> _Batches:
+    """The schema and the batches. Messages of Arrow quote cells, so that only their kind is said."""
+    try:
+        schema, batches = source()
+        dropped = unnamed_index(schema)
+        if dropped:
+            kept = [place for place, name in enumerate(schema.names) if name not in dropped]
+            schema = pa.schema([schema.field(place) for place in kept])
+            batches = (batch.select(kept) for batch in batches)
+        schema = schema.remove_metadata()
+        check_columns(schema, roles)
+        return schema, _guarded(schema, batches)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        fault = _fault(error)
+    raise fault
+
+
+def _guarded(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    try:
+        for batch in batches:
+            yield batch.replace_schema_metadata(schema.metadata)
+        return
+    except (pa.ArrowException, OSError, ValueError) as error:
+        fault = _fault(error)
+    raise fault
+
+
+def _fault(error: Exception) -> InvalidGroups:
+    if isinstance(error, FileNotFoundError):
+        return InvalidGroups("table", "must be a file that exists")
+    return InvalidGroups("table", f"must be readable to its end: reading it raised {type(error).__name__}")
+
+
+class _Chunks:
+    """What an Arrow writer has written since it was last asked."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._written: list[bytes] = []
+
+    def write(self, data: Any) -> int:
+        self._written.append(bytes(data))
+        return len(self._written[-1])
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def taken(self) -> bytes:
+        written, self._written = self._written, []
+        return b"".join(written)
+
+
+def _as_stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    chunks = _Chunks()
+    with pa.ipc.new_stream(pa.PythonFile(chunks, mode="w"), schema) as writer:
+        for batch in batches:
+            for start in range(0, max(len(batch), 1), _ROWS):
+                writer.write_batch(batch.slice(start, _ROWS))
+                yield chunks.taken()
+    yield chunks.taken()
