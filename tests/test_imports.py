@@ -37,6 +37,7 @@ ALLOWED = {
     "gsh/accounting": {"gsh.accounting", "gsh.errors"},
     "gsh/histogram": {"gsh.accounting", "gsh.histogram", "gsh.errors", "gsh.pointers"},
     "gsh/library": {"gsh.accounting", "gsh.histogram", "gsh.library"},
+    "gsh/events": {"gsh.accounting", "gsh.events", "gsh.library"},
     "gsh/cli": {"gsh"},
     "gsh/client": {"gsh.accounting", "gsh.histogram", "gsh.library", "gsh.client", "gsh.errors"},
     "gsh/errors.py": set(),
