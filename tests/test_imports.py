@@ -38,6 +38,8 @@ ALLOWED = {
     "gsh/histogram": {"gsh.accounting", "gsh.histogram", "gsh.errors", "gsh.pointers"},
     "gsh/accuracy": {"gsh.accounting", "gsh.accuracy"},
     "gsh/library": {"gsh.accounting", "gsh.accuracy", "gsh.histogram", "gsh.library"},
+    "gsh/events": {"gsh.accounting", "gsh.events", "gsh.histogram", "gsh.library"},
+    "gsh/spark": {"gsh.accounting", "gsh.client", "gsh.events", "gsh.histogram", "gsh.library", "gsh.spark", "gsh.errors"},
     "gsh/cli": {"gsh"},
     "gsh/client": {"gsh.accounting", "gsh.histogram", "gsh.library", "gsh.client", "gsh.errors"},
     "gsh/errors.py": set(),
