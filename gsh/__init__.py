@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gsh import spark as spark
     from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
     from gsh.accounting.sensitivity import Sensitivity
     from gsh.accuracy.utility import Utility
@@ -61,6 +62,7 @@ __all__ = [
     "l2",
     "real_releases",
     "release",
+    "spark",
     "utility",
     "vectors",
 ]
@@ -80,6 +82,8 @@ _NAMES = {
     "gsh.library.utility": ("utility",),
     "gsh.histogram.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
 }
+_ENGINES = ("spark",)
+"""Modules of the front door: ``gsh.spark.publish``."""
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 
@@ -89,6 +93,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # noqa: PLC0415 - takes longer to load than all the rest of this module
 
         value: Any = version("gaussian-sparse-histogram")
+    elif name in _ENGINES:
+        value = importlib.import_module(f"gsh.{name}")
     elif name in _MODULE_OF:
         value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     else:

@@ -142,8 +142,8 @@ _SPARK = Dialect(
     md5="md5({0})",
     is_nan="isnan({0})",
     texts={
-        # A cast writes small decimals with an exponent, unless ANSI mode is on.
-        "decimal": "TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM format_string('%.{1}f', {0})))",
+        # A cast writes small decimals with an exponent, unless ANSI mode is on. This writes commas.
+        "decimal": "TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM REPLACE(format_number({0}, {1}), ',', '')))",
         "date": "CAST(unix_date({0}) AS {2})",
         # The difference of two local times does not depend on the time zone of the session.
         "timestamp": "CAST(CAST(CAST(CAST({0} - TIMESTAMP_NTZ'1970-01-01 00:00:00' AS INTERVAL SECOND) "

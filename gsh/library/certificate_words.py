@@ -11,6 +11,7 @@ __all__ = [
     "CURVE_WITH_CAPS",
     "MU_0",
     "NOISE",
+    "NOISE_FROM_A_SEED",
     "NORM",
     "RELEASE_TYPE",
     "SCHEMA",
@@ -27,6 +28,11 @@ TIE_RULE = "A group is kept if its noisy count, before rounding, is at least τ*
 NOISE = (
     "Each number gets ideal Gaussian noise, drawn as a real number from random bits of the operating system, and is "
     "then rounded exactly to the grid."
+)
+NOISE_FROM_A_SEED = (
+    "Each number gets ideal Gaussian noise, drawn as a real number from random bits, and is then rounded exactly to "
+    "the grid. The bits come from a secret seed by HMAC-SHA-256 and SHAKE-256, so that a task that runs again draws "
+    "the same noise. The commit erases the seed. The guarantee rests on these functions."
 )
 TRUST_MODEL = (
     "Central: those who prepare the table and those who run the service see the true data and are trusted with it; "

@@ -28,6 +28,7 @@ from gsh.library.certificate_words import (
     CURVE,
     CURVE_WITH_CAPS,
     NOISE,
+    NOISE_FROM_A_SEED,
     RELEASE_TYPE,
     SCHEMA,
     TIE_RULE,
@@ -38,6 +39,7 @@ __all__ = ["CASE_STUDY", "CERTIFICATE_EXAMPLE", "SCHEMA", "Certificate", "Record
 
 _NO_THRESHOLD = "There is no threshold: the groups are public, and none is dropped."
 _NOISE_ELSEWHERE = "The caller's engine draws the Gaussian noise; the service sees neither the noise nor the table."
+_ELSEWHERE = {"gsh.spark": NOISE_FROM_A_SEED}
 _TRUST_ELSEWHERE = (
     "Central: those who hold the true data and run the engine that draws the noise are trusted with it; readers of the "
     "release are not."
@@ -226,7 +228,7 @@ class Certificate(Strict):
             bounds=BoundsOut.of(asked.mechanism, asked.provenance),
             mechanism=asked.mechanism,
             tie_rule=TIE_RULE if isinstance(mechanism, Mechanism) else _NO_THRESHOLD,
-            noise=_NOISE_ELSEWHERE if noise is None else NOISE,
+            noise=NOISE if noise is not None else _ELSEWHERE.get(asked.provenance.enforced_by, _NOISE_ELSEWHERE),
             grid=GridOut.of(mechanism, noise) if isinstance(mechanism, Mechanism) and noise is not None else None,
             accounting="exact",
             mu_0=mechanism.mu_0,

@@ -1,0 +1,24 @@
+"""Publishing with Spark, exactly once: on Spark 4 (classic and Connect) and 3.5 (classic).  [docs/publish.md]
+
+publishing.py   publish: the steps from events to a private table in its place
+aggregates.py   the bounding as expressions of a DataFrame, with two shuffles
+noise.py        the noise of one partition; it runs on the executors
+keepers.py      who keeps the seed and takes the commit: the service, or a file
+places.py       the folder of a release, its staging folder, and the digest of its rows
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gsh.spark.publishing import publish
+
+__all__ = ["publish"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load pyspark when publish is first used: executors load only the noise."""
+    if name != "publish":
+        raise AttributeError(f"module 'gsh.spark' has no attribute {name!r}")
+    from gsh.spark.publishing import publish  # noqa: PLC0415
+
+    return publish

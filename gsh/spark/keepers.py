@@ -1,0 +1,139 @@
+"""Who keeps the seed of a release and takes its commit: the service, which charges a budget, or a file.
+
+The seed is the same whenever a job runs again, until the commit. Then it is gone for ever.
+"""
+
+import base64
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.events.lots import new_salt
+from gsh.events.plan import Plan
+from gsh.events.streams import SEED_BYTES
+from gsh.events.target import Target
+from gsh.library.certificate_words import NOISE_FROM_A_SEED
+from gsh.library.certificates import certificate
+from gsh.spark.places import Finished, Place
+
+if TYPE_CHECKING:
+    from gsh.client import Client
+
+__all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening"]
+
+ENGINE: Final = "gsh.spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """An open release with its seed, or a committed one with the digest of its rows."""
+
+    seed: bytes | None = field(repr=False)
+    committed: str | None = None
+
+
+class Keeper(Protocol):
+    """It opens a release, and takes its commit."""
+
+    def open(self, plan: Plan, target: Target) -> Opening:
+        """The seed: the same for every run, until the commit."""
+
+    def commit(self, made: Finished) -> None:
+        """Record what was made, and erase the seed. Other rows than those of the first commit are refused."""
+
+    def certificate(self) -> Mapping[str, Any]:
+        """The certificate of the committed release."""
+
+
+class ByService:
+    """The service charges the budget once, and erases the seed with the commit."""
+
+    def __init__(
+        self, service: "Client", budget: str, once: str, description: str = "", unprotected: Sequence[str] = ()
+    ) -> None:
+        self._service, self._budget, self._once = service, budget, once
+        self._description, self._unprotected = description, list(unprotected)
+
+    def open(self, plan: Plan, target: Target) -> Opening:
+        opened = self._service.releases.open(
+            target.mechanism,
+            budget=self._budget,
+            once=self._once,
+            description=self._description,
+            unprotected=self._unprotected,
+            provenance={"enforced_by": ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()},
+            epsilon=target.stated.get("epsilon"),
+            delta=target.stated.get("delta"),
+        )
+        if opened.certificate.bounds.plan_digest != plan.digest:
+            raise InvalidParameter("once", "must be a new name: a release by another plan has it already")
+        record = opened.certificate.record
+        return Opening(opened.seed, None if record is None else record.committed_digest)
+
+    def commit(self, made: Finished) -> None:
+        from gsh.client.errors import AlreadyCommitted  # noqa: PLC0415 - only with a service
+
+        try:
+            self._service.releases.commit(self._once, made.digest, made.rows)
+        except AlreadyCommitted:
+            detail = "must be a new name: this one was committed with other rows, from other events"
+            raise InvalidParameter("once", detail) from None
+
+    def certificate(self) -> Mapping[str, Any]:
+        return self._service.releases.certificate(self._once).to_dict()
+
+
+class ByFile:
+    """A file beside the output keeps the seed. Nothing keeps count, and the certificate says so.
+
+    The commit is the certificate: it appears in the folder of the attempt, and then the seed goes.
+    """
+
+    def __init__(self, place: Place, privacy_unit: str = "user", unprotected: Sequence[str] = ()) -> None:
+        if not place.is_local:
+            raise InvalidParameter("service", "must be given, or else the output must be on a local file system")
+        self._place, self._file = place, f"{place.staging}/seed.json"
+        self._words: dict[str, Any] = {"privacy_unit": privacy_unit, "unprotected": unprotected}
+        self._certificate: dict[str, Any] = {}
+        self._plan: dict[str, Any] = {}
+
+    def salt(self) -> str:
+        """That of the release which was begun here before, or a new one."""
+        begun = self._place.read(self._file)
+        made = self._place.finished()
+        plan = begun["plan"] if begun else self._place.plan(made.attempt if made else self._place.folder)
+        return str(plan["salt"]) if plan else new_salt()
+
+    def open(self, plan: Plan, target: Target) -> Opening:
+        self._plan = plan.to_json()
+        words = {**self._words, **target.stated, "enforced_by": ENGINE, "plan_digest": plan.digest}
+        self._certificate = certificate(target.mechanism, **words) | {"noise": NOISE_FROM_A_SEED}
+        made = self._place.finished()
+        known = None if made is None else self._place.certificate(made.attempt)
+        if made is not None and known is not None:
+            self._check(known["bounds"]["plan_digest"], known["mechanism"])
+            self._certificate = known
+            self._place.remove(self._file)
+            return Opening(None, made.digest)
+        begun = self._place.read(self._file)
+        if begun is None:
+            seed = secrets.token_bytes(SEED_BYTES)
+            begun = {"seed": base64.b64encode(seed).decode(), "plan": self._plan, "digest": plan.digest}
+            begun["mechanism"] = self._certificate["mechanism"]
+            self._place.write_secret(self._file, begun)
+        self._check(begun["digest"], begun["mechanism"])
+        return Opening(base64.b64decode(begun["seed"]))
+
+    def commit(self, made: Finished) -> None:
+        self._place.certify(made, self._plan, self._certificate)
+        self._place.remove(self._file)
+
+    def certificate(self) -> Mapping[str, Any]:
+        return self._certificate
+
+    def _check(self, digest: str, mechanism: object) -> None:
+        if (digest, mechanism) != (self._certificate["bounds"]["plan_digest"], self._certificate["mechanism"]):
+            detail = f"must be another folder: a run with other parameters has begun in {self._place.staging}"
+            raise InvalidParameter("to", detail)

@@ -1,0 +1,192 @@
+"""Where a release goes: a folder that appears whole, from a staging folder beside it.
+
+    private/part-00000-000.parquet …      the rows, sorted by group key inside each file
+    private/_certificate.json, _plan.json
+    .private.staging/finished.json        which attempt is complete, with its digest
+    .private.staging/<attempt>/           its files
+    .private.staging/seed.json            without a service: the seed, for the owner's eyes only, until the commit
+
+Spark and other readers of such folders skip names that begin with an underscore or a dot.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.histogram.content import Column, digest_of
+from gsh.histogram.keys.columns import key_of
+
+__all__ = ["Finished", "Place"]
+
+_CERTIFICATE_FILE, _PLAN_FILE, _FINISHED_FILE = "_certificate.json", "_plan.json", "finished.json"
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_WRITTEN = re.compile(r"part-(\d+)-.*?c(\d+)\.(?:.*\.)?parquet")
+_PLACED = re.compile(r"part-(\d+)-(\d+)\.parquet")
+_VERSION = b"gsh output 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A complete attempt: its folder, the SHA-256 of its rows, and their number."""
+
+    attempt: str
+    digest: str
+    rows: int
+
+
+class Place:
+    """The folder of a release. A name without a scheme is on the local, or a mounted, file system."""
+
+    def __init__(self, to: str | os.PathLike[str], staging: str = "") -> None:
+        given = os.fspath(to)
+        if _URI.match(given) and not given.startswith("file://"):
+            self._files, path = fs.FileSystem.from_uri(given)
+            self._prefix, self.is_local = given.partition("?")[0].rstrip("/").removesuffix(path.rstrip("/")), False
+        else:
+            self._files, path = fs.LocalFileSystem(), os.path.abspath(given.removeprefix("file://"))
+            self._prefix, self.is_local = "file://", True
+        self.folder = path.rstrip("/")
+        parent, _, name = self.folder.rpartition("/")
+        if not name:
+            raise InvalidParameter("to", "must be the path of a folder that publish makes")
+        self.staging = f"{parent}/.{name}{staging}.staging"
+
+    def __str__(self) -> str:
+        return self.folder if self.is_local else self.uri(self.folder)
+
+    def uri(self, path: str) -> str:
+        """The path for Spark, whatever its default file system is."""
+        return self._prefix + path
+
+    def exists(self, path: str) -> bool:
+        return bool(self._files.get_file_info(path).type != fs.FileType.NotFound)
+
+    def certificate(self, folder: str) -> dict[str, Any] | None:
+        """The certificate in a folder, if it has one: then the release is committed."""
+        return self.read(f"{folder}/{_CERTIFICATE_FILE}")
+
+    def plan(self, folder: str) -> dict[str, Any] | None:
+        return self.read(f"{folder}/{_PLAN_FILE}")
+
+    def read(self, path: str) -> dict[str, Any] | None:
+        """A JSON document, if it is there."""
+        if not self.exists(path):
+            return None
+        with self._files.open_input_stream(path) as file:
+            document: dict[str, Any] = json.loads(file.readall())
+        return document
+
+    def write(self, path: str, document: Mapping[str, Any]) -> None:
+        """A JSON document that appears whole."""
+        partial = f"{path}.{secrets.token_hex(4)}.partial"
+        with self._files.open_output_stream(partial) as file:
+            file.write(json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n")
+        self._files.move(partial, path)
+
+    def write_secret(self, path: str, document: Mapping[str, Any]) -> None:
+        """A JSON document that only its owner can read, on a local file system."""
+        os.makedirs(self.staging, mode=0o700, exist_ok=True)
+        partial = f"{path}.{secrets.token_hex(4)}.partial"
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(document, file)
+        try:
+            os.link(partial, path)  # of two drivers at once, one is first
+        finally:
+            os.unlink(partial)
+
+    def remove(self, path: str) -> None:
+        if self.exists(path):
+            is_folder = self._files.get_file_info(path).type == fs.FileType.Directory
+            (self._files.delete_dir if is_folder else self._files.delete_file)(path)
+
+    def new_attempt(self) -> str:
+        """The folder of a new attempt. Those before it go, unless they are complete."""
+        finished = self.finished()
+        self._files.create_dir(self.staging)
+        for found in self._files.get_file_info(fs.FileSelector(self.staging)):
+            if found.type == fs.FileType.Directory and (finished is None or found.path != finished.attempt):
+                self._files.delete_dir(found.path)
+        return f"{self.staging}/{secrets.token_hex(8)}"
+
+    def finished(self) -> Finished | None:
+        """The complete attempt, if there is one."""
+        said = self.read(f"{self.staging}/{_FINISHED_FILE}")
+        if said is None:
+            return None
+        made = Finished(f"{self.staging}/{said['attempt']}", said["digest"], said["rows"])
+        return made if self.exists(made.attempt) else None
+
+    def finish(self, attempt: str) -> Finished:
+        """Give the files of an attempt their names, and compute the digest of their rows."""
+        for found in self._files.get_file_info(fs.FileSelector(attempt)):
+            name = _WRITTEN.fullmatch(found.base_name)
+            if name is None:
+                self.remove(found.path)
+            else:
+                self._files.move(found.path, f"{attempt}/part-{int(name[1]):05d}-{int(name[2]):03d}.parquet")
+        return Finished(attempt, *self.digest(attempt))
+
+    def record(self, made: Finished) -> None:
+        said = {"attempt": made.attempt.rpartition("/")[2], "digest": made.digest, "rows": made.rows}
+        self.write(f"{self.staging}/{_FINISHED_FILE}", said)
+
+    def digest(self, folder: str) -> tuple[str, int]:
+        """The SHA-256 of the rows of a folder, in the order of its files, and their number."""
+        content, rows = hashlib.sha256(_VERSION), 0
+        for found in sorted(self._files.get_file_info(fs.FileSelector(folder)), key=lambda each: each.base_name):
+            name = _PLACED.fullmatch(found.base_name)
+            if name is None:
+                continue
+            with self._files.open_input_file(found.path) as file:
+                table = pq.read_table(file, coerce_int96_timestamp_unit="us")
+            if len(table):
+                content.update(int(name[1]).to_bytes(8, "little") + len(table).to_bytes(8, "little"))
+                content.update(_content(table))
+                rows += len(table)
+        return content.hexdigest(), rows
+
+    def rows(self, folder: str) -> int:
+        """The number of rows of a folder."""
+        rows = 0
+        for found in self._files.get_file_info(fs.FileSelector(folder)):
+            if _PLACED.fullmatch(found.base_name):
+                with self._files.open_input_file(found.path) as file:
+                    rows += pq.read_metadata(file).num_rows
+        return rows
+
+    def certify(self, made: Finished, plan: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
+        """Put the plan and the certificate to the rows of an attempt. The certificate comes last."""
+        self.write(f"{made.attempt}/{_PLAN_FILE}", plan)
+        self.write(f"{made.attempt}/{_CERTIFICATE_FILE}", certificate)
+
+    def move(self, made: Finished) -> None:
+        """Move an attempt into its place, and remove what is left beside it."""
+        self._move(made)
+        self.remove(self.staging)
+
+    def _move(self, made: Finished) -> None:
+        if self.is_local:
+            os.rename(made.attempt, self.folder)
+            return
+        # An object store moves file by file. The certificate comes last: with it the release is whole.
+        found = [each.path for each in self._files.get_file_info(fs.FileSelector(made.attempt))]
+        for path in sorted(found, key=lambda path: (path.endswith(_CERTIFICATE_FILE), path)):
+            self._files.move(path, f"{self.folder}/{path.rpartition('/')[2]}")
+
+
+def _content(table: pa.Table) -> bytes:
+    """The digest of the rows of a file in their order."""
+    order = np.arange(len(table), dtype=np.int32)
+    named = [(name, key_of(table[name], table.schema.field(name), name)) for name in table.column_names]
+    return digest_of([Column("", name, *key.content(order)) for name, key in named])

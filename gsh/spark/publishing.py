@@ -1,0 +1,163 @@
+"""publish: raw events in a DataFrame in, a private table in its place out, exactly once.  [docs/publish.md]
+
+    open      the keeper gives the seed, the same for every run; with a service the budget is charged, once
+    stage     Spark bounds, counts, adds noise, and writes to a folder of this attempt
+    finish    the digest of the rows; rows that differ from those of an earlier attempt stop the job here
+    commit    the keeper records the digest, and erases the seed
+    place     the folder gets its name, with the certificate in it
+
+The driver may die after each step: the next run goes on. It draws the same noise, because streams depend on the seed
+and on the groups (gsh/events/streams.py). After the commit it only does what is left of the last step.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.events.lots import salt_of_release
+from gsh.events.plan import COUNT, Plan, make_plan
+from gsh.events.published import Published
+from gsh.events.target import Target, mechanism_for
+from gsh.histogram.noise import Noise
+from gsh.library.arguments import Integer, Real
+from gsh.library.mechanism_json import mechanism_from_json
+from gsh.library.parameters import Mechanism, core_of
+from gsh.spark.aggregates import aggregates, kinds_of
+from gsh.spark.keepers import ByFile, ByService, Keeper, Opening
+from gsh.spark.noise import noise_function
+from gsh.spark.places import Finished, Place
+
+if TYPE_CHECKING:
+    from gsh.client import Client
+
+__all__ = ["noised", "publish"]
+
+
+def publish(
+    events: DataFrame,
+    *,
+    user: str,
+    by: Sequence[str],
+    sums: Mapping[str, tuple[Real, Real]] | None = None,
+    units: Mapping[str, Real] | None = None,
+    c_u: Integer,
+    caps: Mapping[str, Integer] | None = None,
+    weights: Mapping[str, Real] | None = None,
+    tau: Integer = 1,
+    epsilon: Real | None = None,
+    delta: Real | None = None,
+    mechanism: Mechanism | None = None,
+    service: "Client | None" = None,
+    budget: str | None = None,
+    once: str | None = None,
+    description: str = "",
+    privacy_unit: str | None = None,
+    unprotected: Sequence[str] = (),
+    to: str | os.PathLike[str],
+    partitions: Integer = 200,
+) -> Published:
+    """Publish the groups of raw events: bound each user, count, add noise, and certify.  [docs/publish.md]
+
+    The arguments mean the same as those of ``gsh.publish``. ``to`` is the folder of the result: a path that the driver
+    and all executors see, or a URI such as ``s3://…``. ``partitions`` is the number of its files, recorded in the plan;
+    keep each below a million groups.
+
+        gsh.spark.publish(df, user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16, epsilon=1,
+                          delta=1e-6, service=service, budget="web", once="2026-W46", to="/mnt/published/2026-W46")
+
+    With a service the release is made and charged exactly once, however often the job runs. Without one, a file beside
+    the output keeps the seed until the release is complete, and nothing keeps count.
+    """
+    keeper: Keeper
+    if service is None:
+        for name, value in (("budget", budget), ("once", once), ("description", description or None)):
+            if value is not None:
+                raise InvalidParameter(name, "must be omitted without a service: nothing else keeps count")
+        place = Place(to)
+        keeper = local = ByFile(place, privacy_unit or "user", unprotected)
+        salt = local.salt()
+    else:
+        if budget is None or once is None:
+            missing = "budget" if budget is None else "once"
+            raise InvalidParameter(missing, "must be given with a service: a release is charged once, under its name")
+        if privacy_unit is not None:
+            raise InvalidParameter("privacy_unit", "must be omitted with a service: the budget has it")
+        salt = salt_of_release(budget, once)
+        place = Place(to, f".{salt[:16]}")
+        keeper = ByService(service, budget, once, description, unprotected)
+    plan = make_plan(
+        user=user, by=by, sums=sums, units=units, c_u=c_u, caps=caps, tau=tau, salt=salt, partitions=partitions
+    )
+    target = mechanism_for(plan, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights)
+    plan.kinds_in(kinds_of(events.schema))
+    earlier = _released(place, plan, target)
+    if earlier is not None:
+        return earlier
+    opening = keeper.open(plan, target)
+    if opening.seed is None:
+        made, is_replayed = _committed(place, opening), True
+    else:
+        attempt = _staged(place, noised(events, plan, target.mechanism, opening.seed))
+        made, is_replayed = _finished(place, attempt), False
+        keeper.commit(made)
+    place.certify(made, plan.to_json(), keeper.certificate())
+    place.move(made)
+    return _published(place, plan, keeper.certificate(), made.rows, is_replayed=is_replayed)
+
+
+def noised(events: DataFrame, plan: Plan, mechanism: Mechanism, seed: bytes) -> DataFrame:
+    """The published rows, as a plan of Spark. Every execution gives the same rows."""
+    groups = aggregates(events, plan)
+    noise = Noise(core_of(mechanism))
+    grids = zip((COUNT, *(column.name for column in plan.sums)), (noise.count_grid, *noise.value_grids), strict=True)
+    numbers = [T.StructField(name, T.LongType() if grid == 1 else T.DoubleType(), False) for name, grid in grids]
+    schema = T.StructType([*groups.schema.fields[: len(plan.by)], *numbers])
+    return groups.mapInArrow(noise_function(plan, mechanism, seed), schema)
+
+
+def _released(place: Place, plan: Plan, target: Target) -> Published | None:
+    """The release that is in its place already. No event is read for it, and nobody is asked."""
+    if not place.exists(place.folder):
+        return None
+    certificate = place.certificate(place.folder)
+    is_it = certificate is not None and certificate["bounds"]["plan_digest"] == plan.digest
+    if certificate is None or not is_it or mechanism_from_json(certificate["mechanism"]) != target.mechanism:
+        raise InvalidParameter("to", "must not exist: publish replaces nothing")
+    place.remove(place.staging)
+    return _published(place, plan, certificate, place.rows(place.folder), is_replayed=True)
+
+
+def _staged(place: Place, rows: DataFrame) -> str:
+    attempt = place.new_attempt()
+    rows.write.mode("error").parquet(place.uri(attempt))
+    return attempt
+
+
+def _finished(place: Place, attempt: str) -> Finished:
+    """The complete attempt. An earlier run has drawn the same rows, or else it had other events."""
+    made, before = place.finish(attempt), place.finished()
+    if before is not None and before.digest != made.digest:
+        place.remove(attempt)
+        detail = f"must be the events of the earlier run: its rows differ; to give it up, remove {place.staging}"
+        raise InvalidParameter("events", detail)
+    place.record(made)
+    return made
+
+
+def _committed(place: Place, opening: Opening) -> Finished:
+    """The attempt that was committed, if it is still here."""
+    made = place.finished()
+    if made is None or made.digest != opening.committed:
+        detail = "must be a new name: this one is committed, and its rows are neither at `to` nor in a staging folder"
+        raise InvalidParameter("once", detail)
+    return made
+
+
+def _published(
+    place: Place, plan: Plan, certificate: Mapping[str, object], rows: int, *, is_replayed: bool
+) -> Published:
+    return Published(None, str(place), certificate, plan, rows, f"in {place}/_certificate.json", is_replayed)

@@ -1,0 +1,177 @@
+"""Spark's aggregates are those of the judge, row for row, and come with two shuffles."""
+
+import dataclasses
+import datetime
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import gsh
+from gsh.events.plan import Plan, make_plan
+from gsh.spark import aggregates as spark_aggregates
+from gsh.spark.aggregates import aggregates
+from gsh.spark.publishing import noised
+from tests.events.tables import NASTY, NASTY_PLAN, as_events, draws
+from tests.reference.bounding import Aggregates, bounded
+from tests.spark.views import RELEASE, views
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Read = Callable[[pa.Table], "DataFrame"]
+
+
+def rows_of(frame: "DataFrame", plan: Plan) -> Aggregates:
+    """The rows as the judge has them: instants in UTC, numbers as integers."""
+    found = {}
+    # Python has no time before the year 1, so that instants come as microseconds.
+    instants = [field.name for field in frame.schema.fields if field.dataType.simpleString() == "timestamp"]
+    for name in instants:
+        quoted = f"`{name}`"
+        frame = frame.withColumn(name, spark_aggregates.F.expr(f"unix_micros({quoted})"))
+    for row in frame.collect():
+        key = tuple(
+            datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=part)
+            if name in instants and part is not None
+            else part
+            for name, part in zip(plan.by, row, strict=False)
+        )
+        assert key not in found
+        found[key] = tuple(map(int, row[len(plan.by) :]))
+    return found
+
+
+def on_spark(read: Read, table: pa.Table, plan: Plan) -> Aggregates:
+    return rows_of(aggregates(read(table), dataclasses.replace(plan, partitions=2)), plan)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_the_nasty_table_is_bounded_as_the_reference_says(spark: "SparkSession", read: Read, ansi: str) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        assert on_spark(read, NASTY, NASTY_PLAN) == bounded(as_events(NASTY), NASTY_PLAN.to_json())
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def examples(most: int) -> Any:
+    return settings(max_examples=most, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+
+
+@examples(5)
+@given(draws())
+def test_drawn_tables_are_bounded_as_the_reference_says(read: Read, drawn: tuple[pa.Table, Any, Plan]) -> None:
+    table, _, plan = drawn
+
+    assert on_spark(read, table, plan) == bounded(as_events(table), plan.to_json())
+
+
+@pytest.mark.long
+@examples(80)
+@given(draws())
+def test_many_drawn_tables_are_bounded_as_the_reference_says(read: Read, drawn: tuple[pa.Table, Any, Plan]) -> None:
+    table, _, plan = drawn
+
+    assert on_spark(read, table, plan) == bounded(as_events(table), plan.to_json())
+
+
+LARGE = make_plan(user="u", by="g", sums={"x": (-(2**52), 2**52)}, c_u=1, salt="0" * 32)
+
+
+def test_sums_are_exact_up_to_the_limit_and_beyond_it(read: Read) -> None:
+    """A user's records overflow 64 bits and are clipped; the sums of users are exact, and too large ones stay large."""
+    events = [("a", "few", 2**52 - 1), ("b", "few", 2**52), ("c", "few", -1)]
+    events += [(user, "many", 2**52) for user in map(str, range(3000)) for _ in range(1)]
+    events += [("d", "records", -(2**62))] * 5000
+    table = pa.table({name: [event[j] for event in events] for j, name in enumerate("ugx")})
+
+    found = on_spark(read, table, LARGE)
+
+    assert found["few",] == (3, 2**53 - 2)
+    assert found["records",] == (1, -(2**52))
+    assert found["many",][1] > 2**53
+
+
+PLANTED: dict[str, Callable[[pytest.MonkeyPatch, Plan], Plan]] = {}
+
+
+def planted(name: str) -> Callable[[Any], Any]:
+    return lambda bug: PLANTED.setdefault(name, bug)
+
+
+@planted("C_u + 1")
+def one_group_more(patch: pytest.MonkeyPatch, plan: Plan) -> Plan:
+    return dataclasses.replace(plan, c_u=plan.c_u + 1)
+
+
+@planted("clip before summing")
+def clip_records(patch: pytest.MonkeyPatch, plan: Plan) -> Plan:
+    original, clipped = spark_aggregates.record_units, spark_aggregates.clipped
+    patch.setattr(
+        spark_aggregates, "record_units", lambda sql, column, *rest: clipped(sql, column, original(sql, column, *rest))
+    )
+    patch.setattr(spark_aggregates, "clipped", lambda _sql, _column, total: total)
+    return plan
+
+
+@planted("random lots")
+def random_lots(patch: pytest.MonkeyPatch, plan: Plan) -> Plan:
+    patch.setattr(spark_aggregates, "lot_sql", lambda *_: "rand()")
+    return plan
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_bugs_are_caught(monkeypatch: pytest.MonkeyPatch, read: Read, name: str) -> None:
+    plan = PLANTED[name](monkeypatch, NASTY_PLAN)
+
+    assert on_spark(read, NASTY, plan) != bounded(as_events(NASTY), NASTY_PLAN.to_json())
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("partitions", [2, 5])
+def test_there_are_two_shuffles_and_the_partitions_of_the_plan(
+    spark: "SparkSession", read: Read, adaptive: str, partitions: int
+) -> None:
+    """Read through the noise, as the number of partitions can change only there; 2 is also Spark's own number here."""
+    F = spark_aggregates.F  # noqa: N806
+    named = {name: RELEASE[name] for name in ("user", "by", "sums", "units", "c_u", "caps")}
+    plan = make_plan(**named, salt="0" * 32, partitions=partitions)
+    mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=2, sigma=2.0**-30)
+    counts_only = dataclasses.replace(plan, sums=())
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        rows = noised(read(views()), counts_only, mechanism, bytes(32))
+        placed = {(row.url, row.country): row.part for row in rows.withColumn("part", F.spark_partition_id()).collect()}
+        text = rows._jdf.queryExecution().executedPlan().toString()
+        every = aggregates(read(views()), plan)
+        every.collect()
+        with_sums = every._jdf.queryExecution().executedPlan().toString()
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+
+    for shown in (text, with_sums):
+        final = shown.partition("Initial Plan")[0]
+        assert len(re.findall(r"Exchange hashpartitioning", final)) == 2, final
+        assert len(re.findall(r"Exchange", final)) == 2 + final.count("ReusedExchange"), final
+    assert "PythonMapInArrow" in text or "MapInArrow" in text
+    expected = spark.createDataFrame(list(placed), "url string, country string").select(
+        "*", F.expr(f"pmod(hash(url, country), {partitions})").alias("part")
+    )
+    assert {(row.url, row.country): row.part for row in expected.collect()} == placed
+
+
+def test_a_user_and_a_group_that_are_large_are_bounded(spark: "SparkSession") -> None:
+    """One user with 60 000 groups, and one group with 60 000 users."""
+    events = spark.sql(
+        "SELECT 0L AS u, id AS g FROM range(60000) UNION ALL SELECT id + 1 AS u, -1L AS g FROM range(60000)"
+    )
+    plan = make_plan(user="u", by="g", c_u=7, salt="0" * 32, partitions=2)
+
+    found = {row.g: row["count"] for row in aggregates(events, plan).collect()}
+
+    assert found.pop(-1) == 60000
+    assert list(found.values()) == [1] * 7

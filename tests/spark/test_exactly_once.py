@@ -1,0 +1,268 @@
+"""A release is made once: tasks that fail, runs that stop and start again, and rows in any order give the same rows."""
+
+import base64
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gsh
+from gsh.accounting.errors import InvalidParameter
+from gsh.events.plan import make_plan
+from gsh.spark import publishing
+from gsh.spark.keepers import ByFile, ByService, Opening
+from gsh.spark.places import Place
+from gsh.spark.publishing import noised
+from tests.api.process import Service
+from tests.spark.views import RELEASE, entries, failing_once, files_in, views
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Read = Callable[[pa.Table], "DataFrame"]
+
+
+class Stopped(Exception):
+    """The driver ends here."""
+
+
+@pytest.fixture
+def budget(service: Service, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """A budget and a name of a release for each test."""
+    name = request.node.name.replace("_", "-")[:50]
+    client = gsh.Client(service.url)
+    client.budgets.put(name, epsilon=100, delta=0.5)
+    return {"service": client, "budget": name, "once": f"{name}-W46"}
+
+
+@pytest.fixture
+def seeds(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """All seeds that runs get."""
+    found: list[bytes] = []
+    for keeper in (ByService, ByFile):
+        original = keeper.open
+
+        def opened(self: Any, *arguments: Any, original: Any = original) -> Opening:
+            opening: Opening = original(self, *arguments)
+            if opening.seed is not None:
+                found.append(opening.seed)
+            return opening
+
+        monkeypatch.setattr(keeper, "open", opened)
+    return found
+
+
+def stop_at(patch: pytest.MonkeyPatch, keeper: type) -> None:
+    """The driver ends before the commit."""
+
+    def stopped(*_: object) -> None:
+        raise Stopped
+
+    patch.setattr(keeper, "commit", stopped)
+
+
+def unreadable(events: "DataFrame") -> "DataFrame":
+    """Events of this schema that nobody may read."""
+
+    def refuse(_batches: Any) -> Any:
+        raise AssertionError("an event was read")
+
+    return events.mapInArrow(refuse, events.schema)
+
+
+def test_every_execution_gives_the_same_bytes(spark: "SparkSession", read: Read, tmp_path: Path) -> None:
+    """Twice, from other orders of rows, in other partitions, with and without adaptive execution, with a failed task."""
+    named = {name: RELEASE[name] for name in ("user", "by", "sums", "units", "c_u", "caps", "partitions")}
+    plan = make_plan(**named, salt="0" * 32)
+    mechanism = gsh.calibrate(c_u=3, epsilon=8, delta=1e-2, sums=RELEASE["sums"], caps=RELEASE["caps"]).mechanism
+    marker = tmp_path / "failed"
+
+    def written(name: str, events: "DataFrame", *, fail: bool = False) -> dict[str, bytes]:
+        rows = noised(events, plan, mechanism, bytes(32))
+        if fail:
+            rows = rows.mapInArrow(failing_once(str(marker)), rows.schema)
+        rows.write.parquet(str(tmp_path / name))
+        Place(tmp_path / name).finish(str(tmp_path / name))
+        return files_in(tmp_path / name)
+
+    first = written("first", read(views()))
+    assert sum(pq.read_metadata(pa.BufferReader(file)).num_rows for file in first.values()) > 5
+    assert written("again", read(views())) == first
+    assert written("shuffled", read(views(order=3)).repartition(7)) == first
+    assert written("failed", read(views(order=4)), fail=True) == first
+    assert marker.exists()
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        assert written("not-adaptive", read(views(order=5))) == first
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+    assert written("late", read(views(late=1))) != first
+
+
+def test_a_release_of_the_service_survives_a_stop_and_is_charged_and_committed_once(
+    spark: "SparkSession",
+    read: Read,
+    service: Service,
+    budget: dict[str, Any],
+    seeds: list[bytes],
+    logs: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    to = tmp_path / "published"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        stop_at(patch, ByService)
+        gsh.spark.publish(read(views()), to=to, **budget, **RELEASE)
+    assert not to.exists()
+    assert entries(service, budget["budget"], budget["once"]) == {"charge": 1}
+    (staging,) = tmp_path.glob(".published.*.staging")
+    (attempt,) = (path for path in staging.iterdir() if path.is_dir())
+    staged = files_in(attempt)
+
+    # Other events under the same name stop, and nothing is published.
+    with pytest.raises(InvalidParameter, match="events: must be the events of the earlier run"):
+        gsh.spark.publish(read(views(late=2)), to=to, **budget, **RELEASE)
+    assert not to.exists()
+
+    # The same events in another order, and a task that fails at first.
+    original = publishing.noised
+
+    def fails(*arguments: Any) -> Any:
+        rows = original(*arguments)
+        return rows.mapInArrow(failing_once(str(tmp_path / "failed")), rows.schema)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publishing, "noised", fails)
+        made = gsh.spark.publish(read(views(order=2)), to=to, **budget, **RELEASE)
+    assert (tmp_path / "failed").exists()
+    assert files_in(to) == staged
+    assert not made.is_replayed
+    assert made.groups == sum(pq.read_metadata(pa.BufferReader(file)).num_rows for file in staged.values())
+    assert entries(service, budget["budget"], budget["once"]) == {"charge": 1, "committed": 1}
+    assert not list(tmp_path.glob(".published*"))
+    certificate = json.loads((to / "_certificate.json").read_text())
+    assert certificate["record"]["committed_digest"] == Place(to).digest(str(to))[0]
+    assert certificate["bounds"]["enforced_by"] == "gsh.spark"
+    assert certificate["bounds"]["plan_digest"] == made.plan.digest
+    assert budget["service"].releases.verify(certificate).made_here
+
+    # A run after the commit reads no event.
+    again = gsh.spark.publish(unreadable(read(views())), to=to, **budget, **RELEASE)
+    assert again.is_replayed
+    assert again.groups == made.groups
+    assert files_in(to) == staged
+
+    # All runs had one seed, and it is nowhere.
+    (seed,) = set(seeds)
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    shown = "".join(view.name for view in spark.catalog.listTables()) + str(spark.sparkContext.getConf().getAll())
+    out, err = capfd.readouterr()
+    check_seed_is_nowhere(seed, [logs, tmp_path], shown + out + err)
+
+
+def check_seed_is_nowhere(seed: bytes, folders: list[Path], *texts: str) -> None:
+    forms = [seed, seed.hex().encode(), base64.b64encode(seed), repr(seed).encode(), str(list(seed)).encode()]
+    for folder in folders:
+        for path in folder.rglob("*"):
+            if path.is_file():
+                content = path.read_bytes()
+                assert not any(form in content for form in forms), path
+    for text in texts:
+        assert not any(form.decode("latin1") in text for form in forms)
+
+
+def test_the_plan_text_does_not_show_the_seed(read: Read, capsys: pytest.CaptureFixture[str]) -> None:
+    seed = os.urandom(32)
+    plan = make_plan(user="user_id", by=["url"], c_u=2, salt="0" * 32, partitions=2)
+    rows = noised(read(views()), plan, gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=5), seed)
+    rows.explain(extended=True)
+
+    check_seed_is_nowhere(seed, [], capsys.readouterr().out, repr(rows))
+
+
+def test_two_drivers_with_other_events_commit_one_release(
+    read: Read, service: Service, budget: dict[str, Any], tmp_path: Path
+) -> None:
+    """The second one started before the commit of the first, and writes elsewhere: it stops at its commit."""
+    first, second = tmp_path / "first", tmp_path / "second"
+
+    def other_driver(place: Place, attempt: str) -> Any:
+        patch.undo()
+        gsh.spark.publish(read(views(late=3)), to=first, **budget, **RELEASE)
+        return publishing._finished(place, attempt)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(InvalidParameter, match="once: must be a new name"):
+        patch.setattr(publishing, "_finished", other_driver)
+        gsh.spark.publish(read(views()), to=second, **budget, **RELEASE)
+
+    assert first.exists()
+    assert not second.exists()
+    assert entries(service, budget["budget"], budget["once"]) == {"charge": 1, "committed": 1}
+    # Its seed is gone: the rows cannot be made again elsewhere.
+    with pytest.raises(InvalidParameter, match="once: must be a new name: this one is committed"):
+        gsh.spark.publish(read(views()), to=tmp_path / "third", **budget, **RELEASE)
+    with pytest.raises(InvalidParameter, match="once: must be a new name: a release by another plan"):
+        gsh.spark.publish(read(views()), to=first, **budget, **(RELEASE | {"partitions": 4}))
+
+
+def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
+    read: Read, seeds: list[bytes], logs: Path, tmp_path: Path
+) -> None:
+    to, events = tmp_path / "published", read(views())
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        stop_at(patch, ByFile)
+        gsh.spark.publish(events, to=to, **RELEASE)
+    file = tmp_path / ".published.staging" / "seed.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    (attempt,) = (path for path in file.parent.iterdir() if path.is_dir())
+    staged = files_in(attempt)
+    with pytest.raises(InvalidParameter, match="to: must be another folder: a run with other parameters"):
+        gsh.spark.publish(events, to=to, **(RELEASE | {"c_u": 4}))
+    with pytest.raises(InvalidParameter, match="events: must be the events of the earlier run"):
+        gsh.spark.publish(read(views(late=1)), to=to, **RELEASE)
+
+    # The driver ends between the commit and the move.
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(Place, "move", lambda *_: (_ for _ in ()).throw(Stopped))
+        gsh.spark.publish(read(views(order=1)), to=to, **RELEASE)
+    assert not file.exists()
+    made = gsh.spark.publish(unreadable(events), to=to, **RELEASE)
+
+    assert files_in(to) == staged
+    assert made.certificate["budget"] is None
+    assert (
+        made.certificate["bounds"] | {"enforced_by": "gsh.spark", "plan_digest": made.plan.digest}
+        == made.certificate["bounds"]
+    )
+    assert "SHAKE-256" in made.certificate["noise"]
+    assert not file.parent.exists()
+    assert gsh.spark.publish(unreadable(events), to=to, **RELEASE).is_replayed
+    with pytest.raises(InvalidParameter, match="to: must not exist"):
+        gsh.spark.publish(events, to=to, **(RELEASE | {"epsilon": 7}))
+    (seed,) = set(seeds)
+    check_seed_is_nowhere(seed, [logs, tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"user": "nobody"}, "user: must name a column"),
+        ({"by": ["url", "seconds"], "sums": None, "units": None, "caps": None}, "by/1: must be a column of one of"),
+        ({"once": "W46"}, "once: must be omitted without a service"),
+        ({"units": None}, "units/seconds: must be given"),
+        ({"partitions": 0}, "partitions: must be at least 1"),
+        ({"caps": {"likes": 4}}, "caps/likes: must be from 1 to c_u"),
+    ],
+)
+def test_mistakes_name_the_argument_before_anything_runs(
+    read: Read, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        gsh.spark.publish(unreadable(read(views())), to=tmp_path / "published", **(RELEASE | change))
+    assert not list(tmp_path.glob(".published*"))

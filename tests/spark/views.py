@@ -1,0 +1,125 @@
+"""Events, a release of them, faults for its tasks, and what is left of it."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tests.api.process import Service
+
+RELEASE: dict[str, Any] = {
+    "user": "user_id",
+    "by": ["url", "country"],
+    "sums": {"likes": (0, 3), "seconds": (0, 600)},
+    "units": {"seconds": 0.25},
+    "c_u": 3,
+    "caps": {"likes": 2},
+    "epsilon": 8,
+    "delta": 1e-2,
+    "partitions": 3,
+}
+
+
+def views(order: int = 0, late: int = 0) -> pa.Table:
+    """Some thousand events of 300 users in 16 groups, in one of many orders; with late ones if asked."""
+    lots = np.random.default_rng(7)
+    rows = 4000
+    users, sites = lots.integers(0, 300, rows), lots.zipf(1.3, rows) % 8
+    table = pa.table(
+        {
+            "user_id": pa.array([None if user == 0 else f"u{user}" for user in users]),
+            "url": pa.array([None if site == 7 else f"https://example.org/{site}" for site in sites]),
+            "country": pa.array([("FR", "JP")[user % 2] for user in users]),
+            "likes": lots.integers(0, 3, rows),
+            "seconds": np.where(users % 11 == 0, np.nan, lots.exponential(60, rows)),
+        }
+    )
+    if late:
+        table = pa.concat_tables(
+            [table, table.slice(0, late).set_column(0, "user_id", pa.array([f"x{n}" for n in range(late)]))]
+        )
+    return table.take(np.random.default_rng(order).permutation(len(table))) if order else table
+
+
+def failing_once(marker: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """After the last row of a partition its task fails: of all tasks, one, and once."""
+    return _once(marker, _fail)
+
+
+def killing_once(marker: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """After the last row of a partition its executor is killed, once."""
+    return _once(marker, _kill_executor)
+
+
+def waiting_once(marker: str, other: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The first task to come here waits until a second copy of it has ended: Spark has to start one."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext  # noqa: PLC0415
+
+        context = TaskContext.get()
+        assert context is not None
+        yield from batches
+        if context.partitionId() != 0:
+            return
+        if _is_first(marker):
+            os.mkfifo(f"{other}.fifo")
+            with open(f"{other}.fifo") as fifo:  # blocks until the other copy opens it
+                fifo.read()
+        else:
+            _is_first(other)
+            with open(f"{other}.fifo", "w"):
+                pass
+
+    return run
+
+
+def _once(marker: str, fault: Callable[[], None]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        seen = False
+        for batch in batches:
+            seen = seen or len(batch) > 0
+            yield batch
+        if seen and _is_first(marker):
+            fault()
+
+    return run
+
+
+def _is_first(marker: str) -> bool:
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _fail() -> None:
+    raise RuntimeError("a planted fault")
+
+
+def _kill_executor() -> None:
+    """The process of Java above this worker and its daemon."""
+    process = os.getppid()
+    while Path(f"/proc/{process}/comm").read_text().strip() != "java":
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(process, signal.SIGKILL)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """The files of rows, byte for byte."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("part-*.parquet"))}
+
+
+def entries(service: Service, budget: str, once: str) -> Counter[str]:
+    """How often the history of a budget has a charge and a commit of a release."""
+    found = service.get(f"/budgets/{budget}/charges?limit=1000").json()["entries"]
+    of_it = [
+        each["kind"] for each in found if once in (each["details"].get("idempotency_key"), each["details"].get("key"))
+    ]
+    return Counter(of_it)
