@@ -32,6 +32,7 @@ _WHOLE = 1 << 20
 """A body of at most so many bytes is sent with its length, a longer one in chunks."""
 _TABLES = ("pandas.", "polars.")
 _ARROW_FILE = b"ARROW1"
+_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
 def form(
@@ -171,22 +172,33 @@ def _checked(source: Callable[[], _Batches], roles: Roles) -> _Batches:
     try:
         schema, batches = source()
         dropped = unnamed_index(schema)
-        if dropped:
-            kept = [place for place, name in enumerate(schema.names) if name not in dropped]
-            schema = pa.schema([schema.field(place) for place in kept])
-            batches = (batch.select(kept) for batch in batches)
-        schema = schema.remove_metadata()
+        kept = [place for place, name in enumerate(schema.names) if name not in dropped]
+        schema = pa.schema([_sent(schema.field(place)) for place in kept])
         check_columns(schema, roles)
-        return schema, _guarded(schema, batches)
+        return schema, _guarded(schema, batches, kept)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         fault = _fault(error)
     raise fault
 
 
-def _guarded(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _sent(field: pa.Field) -> pa.Field:
+    """A column as it is sent: views of texts, as polars has them, as texts. The views of a slice refer to all texts."""
+    return field.with_type(_VIEWS.get(field.type, field.type))
+
+
+def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    return column if column.type == type_ else column.cast(type_)
+
+
+def _guarded(schema: pa.Schema, batches: Iterator[pa.RecordBatch], kept: list[int]) -> Iterator[pa.RecordBatch]:
+    """Batches of few rows. They share the memory of the table, but for views."""
     try:
         for batch in batches:
-            yield batch.replace_schema_metadata(schema.metadata)
+            for start in range(0, max(len(batch), 1), _ROWS):
+                rows = batch.slice(start, _ROWS)
+                yield pa.record_batch(
+                    [_cast(rows.column(i), each.type) for i, each in zip(kept, schema, strict=True)], schema
+                )
         return
     except (pa.ArrowException, OSError, ValueError) as error:
         fault = _fault(error)
@@ -223,7 +235,6 @@ def _as_stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator
     chunks = _Chunks()
     with pa.ipc.new_stream(pa.PythonFile(chunks, mode="w"), schema) as writer:
         for batch in batches:
-            for start in range(0, max(len(batch), 1), _ROWS):
-                writer.write_batch(batch.slice(start, _ROWS))
-                yield chunks.taken()
+            writer.write_batch(batch)
+            yield chunks.taken()
     yield chunks.taken()
