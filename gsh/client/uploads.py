@@ -195,10 +195,9 @@ def _guarded(schema: pa.Schema, batches: Iterator[pa.RecordBatch], kept: list[in
     try:
         for batch in batches:
             for start in range(0, max(len(batch), 1), _ROWS):
-                rows = batch.slice(start, _ROWS)
-                yield pa.record_batch(
-                    [_cast(rows.column(i), each.type) for i, each in zip(kept, schema, strict=True)], schema
-                )
+                columns = batch.slice(start, _ROWS).columns
+                sent = [_cast(columns[place], field.type) for place, field in zip(kept, schema, strict=True)]
+                yield pa.record_batch(sent, schema)
         return
     except (pa.ArrowException, OSError, ValueError) as error:
         fault = _fault(error)

@@ -77,8 +77,9 @@ class Columns:
             for part, parameter in _PARTS.items()
             for j, name in reversed(list(enumerate(names)))
         ]
+        box = Box(lower, upper, None if all(cap is None for cap in groups) else groups)
         with renamed(*by_place, ("aggregates/names", "sums"), ("aggregates/relative_covariance", "sums")):
-            return balanced(names, Box(lower, upper, groups), c_u, shares)
+            return balanced(names, box, c_u, shares)
 
 
 _PARTS = {
