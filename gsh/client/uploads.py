@@ -4,6 +4,7 @@ A table is anything with the Arrow stream interface, or the path of a Parquet, A
 checked here, before anything is sent. The service checks the rest.
 """
 
+import itertools
 import json
 import os
 import secrets
@@ -49,9 +50,9 @@ def form(
     """
     source = _opener(table, roles, csv_types)
     is_repeatable = _is_repeatable(table)
-    if is_repeated and not is_repeatable:
-        schema, batches = _checked(source, roles)
-        source, is_repeatable = _from_arrow(pa.Table.from_batches(batches, schema)), True
+    # The bytes are kept, and not the batches: their memory may be larger than what is in them.
+    is_kept = is_repeated and not is_repeatable
+    kept = list(_as_stream(*_checked(source, roles))) if is_kept else None
     boundary = secrets.token_hex(16)
     lines = (
         f"--{boundary}",
@@ -69,7 +70,7 @@ def form(
 
     def chunks() -> Iterator[bytes]:
         yield head
-        yield from _as_stream(*_checked(source, roles))
+        yield from _as_stream(*_checked(source, roles)) if kept is None else kept
         yield tail
 
     # Faults of the names come before a request is made, so that no column leaves that the release does not need.
@@ -77,7 +78,7 @@ def form(
     return Body(
         f"multipart/form-data; boundary={boundary}",
         lambda: first.pop() if first else _begun(chunks()),
-        is_repeatable=is_repeatable,
+        is_repeatable=is_repeatable or is_kept,
     )
 
 
@@ -113,12 +114,18 @@ def _opener(table: TableSource, roles: Roles, csv_types: _Types | None) -> Calla
     return _from_arrow(table)
 
 
-def _from_arrow(table: ArrowTable) -> Callable[[], _Batches]:
+def _from_arrow(table: Any) -> Callable[[], _Batches]:
     def opened() -> _Batches:
         reader = pa.RecordBatchReader.from_stream(table)
         return reader.schema, iter(reader)
 
-    return opened
+    def in_slices() -> _Batches:
+        schema = pa.RecordBatchReader.from_stream(table.head(0)).schema
+        slices = map(pa.RecordBatchReader.from_stream, table.iter_slices(_ROWS))
+        return schema, itertools.chain.from_iterable(slices)
+
+    # Polars would copy a table of several chunks as a whole.
+    return in_slices if hasattr(table, "iter_slices") else opened
 
 
 def _is_repeatable(table: TableSource) -> bool:
