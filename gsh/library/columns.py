@@ -78,7 +78,9 @@ class Columns:
             for j, name in reversed(list(enumerate(names)))
         ]
         box = Box(lower, upper, None if all(cap is None for cap in groups) else groups)
-        with renamed(*by_place, ("aggregates/names", "sums"), ("aggregates/relative_covariance", "sums")):
+        # The rest is about all sums together.
+        parts = ("names", "relative_covariance", "sensitivity/lower", "sensitivity/upper")
+        with renamed(*by_place, *((f"aggregates/{part}", "sums") for part in parts)):
             return balanced(names, box, c_u, shares)
 
 

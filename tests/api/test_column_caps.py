@@ -173,7 +173,7 @@ def test_a_budget_is_charged_for_the_whole_of_s(bank: Bank) -> None:
     entries = bank.get("/budgets/web/charges").json()["entries"]
     releases = [entry["details"]["release"] for entry in entries if entry["kind"] == "charge"]
     assert [release["capped"] for release in releases] == [[{"groups": 5, "mu_0": CORE.capped[0].mu_0}]] * 2
-    assert bank.get("/budgets/web/verify").json()["ok"] is True
+    assert bank.get("/budgets/web/verify").json()["intact"] is True
     query = f"?c_u=100&tau=1&tau_star=1400&sigma=200&mu_0={CORE.mu_0!r}"
     capped = bank.budget(f"{query}&capped=5:{CORE.capped[0].mu_0!r}")["more"]
     assert 0 < capped < bank.budget(query)["more"]
