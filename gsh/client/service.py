@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
-from gsh.client import releasing
+from gsh.client import accuracy, releasing
 from gsh.client.budgets import IN_A_MECHANISM, Budgets
 from gsh.client.calls import Operation
 from gsh.client.documents import parsed
@@ -101,6 +101,7 @@ class Service(Bound[M]):
     add_deltas = Overloaded[Account, AsyncAccount](_add_deltas)
     release = Overloaded[releasing.ReleaseCall, releasing.AsyncReleaseCall](releasing.release)
     dry_run = operation(releasing.dry_run)
+    utility = operation(accuracy.utility)
 
     @property
     def _driver(self) -> Driver[M]:
