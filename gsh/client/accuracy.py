@@ -43,7 +43,8 @@ def utility(
     body["quantiles"] = list(reals("quantiles", quantiles))
     if below is not None:
         body["below"] = real("below", below)
-    return _utility_of(json_of((yield from ask(self, json_call("POST", "/utility", body), IN_A_MECHANISM))))
+    call = json_call("POST", "/utility", body, is_safe=True)
+    return _utility_of(json_of((yield from ask(self, call, IN_A_MECHANISM))))
 
 
 def _utility_of(answer: Mapping[str, Any]) -> "Utility":
