@@ -197,9 +197,11 @@ def test_a_cancelled_call_leaves_the_client_usable(running: Service) -> None:
             call = asyncio.create_task(client.release(stream, MECHANISM, users="users", keys=["url"]))
             await asyncio.to_thread(reading.wait)
             call.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await call
-            go_on.set()
+            try:
+                with pytest.raises(asyncio.CancelledError):
+                    await call
+            finally:
+                go_on.set()
             await client.check()
 
     asyncio.run(run())

@@ -199,6 +199,13 @@ def test_the_short_spelling_names_its_own_parameters(service: gsh.Client) -> Non
         assert caught.value.pointer == pointer
 
 
+def test_no_column_is_sent_that_the_release_does_not_need() -> None:
+    """The names are wrong, and not the connection."""
+    nowhere = gsh.Client("http://127.0.0.1:9", retries=0)
+    with pytest.raises(gsh.InvalidGroups, match="table: must have no columns other than"):
+        nowhere.release(TABLE.append_column("user", TABLE["url"]), MECHANISM, users="users", keys=["url"])
+
+
 @pytest.mark.parametrize("once", ["", "two words", "é", "a\nb", "x" * 256, ".", "..", 7])
 def test_a_name_that_is_no_idempotency_key_is_refused_before_anything_is_sent(once: Any) -> None:
     nowhere = gsh.Client("http://127.0.0.1:9", retries=0)

@@ -166,7 +166,10 @@ def test_a_long_answer_is_mapped_and_a_short_one_is_not() -> None:
 
 def test_a_long_frame_of_several_chunks_arrives_whole(service: gsh.Client, budget: str) -> None:
     """Polars: the categories of a slice are not those of the frame, and its views refer to all texts."""
-    parts = [pl.DataFrame({"url": [f"{part}-{row}" for row in range(70_000)]}) for part in range(2)]
+    parts = [
+        pl.DataFrame({"url": [f"{part}-{row} of a text that is not short" for row in range(70_000)]})
+        for part in range(2)
+    ]
     frame = pl.concat(parts, rechunk=False).with_columns(
         pl.col("url").str.slice(0, 3).cast(pl.Categorical).alias("country"), pl.lit(50).alias("users")
     )
