@@ -21,6 +21,7 @@ from app.api.endpoints import (
     charges,
     compare,
     health,
+    intervals,
     open_releases,
     pages,
     release,
@@ -60,8 +61,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Four times a table and once its upload is more than a release needs; the rest is for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
-    heavy = (account, budgets, calibrate, charges, compare, release, release_table, releases, open_releases)
-    worker_pool.preload(["gsh.accounting.theorem", *(module.__name__ for module in heavy)])
+    heavy = (account, budgets, calibrate, charges, compare, intervals, release, release_table, releases, open_releases)
+    scientific = "gsh.accounting.theorem", "gsh.accuracy.totals"
+    worker_pool.preload([*scientific, *(module.__name__ for module in heavy)])
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
     release_workers = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     conversions = WorkerPool("gsh-conversions", workers, queue, process_memory, settings.release_seconds)
@@ -125,8 +127,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics has all measurements
     )
     app.state.services = services
-    paid_for = (releases, open_releases, budgets, charges)
-    for module in (account, calibrate, compare, release, release_table, *paid_for, health, problem_pages, pages):
+    paid_for, others = (releases, open_releases, budgets, charges), (problem_pages, pages)
+    for module in (account, calibrate, compare, intervals, release, release_table, *paid_for, health, *others):
         app.router.routes.extend(module.router.routes)  # with include_router each request would be matched twice
     app.router.route_class = DeclaredRoute
     app.router.middleware_stack = Dispatcher(app.router, authorizer, BodyQuotas(settings))

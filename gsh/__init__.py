@@ -5,7 +5,8 @@
     found = gsh.calibrate(c_u=51914, epsilon=0.349, delta=1e-5)
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
-Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release.
+Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, SciPy with
+the first intervals.
 """
 
 import importlib
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gsh.accounting.sensitivity import Sensitivity
     from gsh.errors import Error
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
+    from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, total
     from gsh.library.groups import Groups, release
     from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
@@ -32,6 +34,8 @@ __all__ = [
     "Error",
     "Groups",
     "InfeasibleTarget",
+    "Interval",
+    "Intervals",
     "InvalidGroups",
     "InvalidParameter",
     "Mechanism",
@@ -41,15 +45,19 @@ __all__ = [
     "ReleaseError",
     "Sensitivity",
     "TooManyGroups",
+    "Total",
+    "Totals",
     "__version__",
     "add_deltas",
     "box",
     "calibrate",
     "compare",
     "exact",
+    "intervals",
     "l1",
     "l2",
     "release",
+    "total",
     "vectors",
 ]
 
@@ -57,6 +65,7 @@ _NAMES = {
     "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
     "gsh.accounting.sensitivity": ("Sensitivity",),
     "gsh.errors": ("Error",),
+    "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "total"),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),

@@ -172,7 +172,7 @@ def test_every_operation_has_an_id_of_its_own_a_summary_and_a_description() -> N
 
 def test_the_document_has_every_endpoint() -> None:
     posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate", "POST /compare"}
-    posts |= {"POST /release", "POST /release/table"}
+    posts |= {"POST /intervals", "POST /release", "POST /release/table"}
     budgets = {"GET /budgets", "GET /budgets/{id}", "PUT /budgets/{id}", "GET /budgets/{id}/charges"}
     budgets |= {"POST /budgets/{id}/charges", "POST /budgets/{id}/preview", "GET /budgets/{id}/verify"}
     service = {"GET /healthz", "GET /readyz", "GET /version", "GET /metrics", "GET /problems", "GET /problems/{name}"}
@@ -203,7 +203,7 @@ def test_documented_errors_are_problem_documents(label: str) -> None:
         expected |= {"406"}
     if path.endswith("/answer"):
         expected |= {"410"}
-    if method == "PUT" or path.startswith(("/budgets", "/release", "/account", "/calibrate", "/compare")):
+    if method == "PUT" or path.startswith(("/budgets", "/release", "/account", "/calibrate", "/compare", "/intervals")):
         expected |= {"401", "403", "429"}
     assert set(errors) == expected
     for response in errors.values():

@@ -65,6 +65,7 @@ BODIES: dict[tuple[str, str], Json] = {
     ("POST", "/account/add-deltas"): {"mechanism": CASE_STUDY, "epsilon": 1},
     ("POST", "/calibrate"): {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6},
     ("POST", "/compare"): {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6},
+    ("POST", "/intervals"): {"mechanism": CASE_STUDY, "counts": [70000]},
 }
 
 

@@ -187,7 +187,10 @@ def _faults(error: Exception) -> Sequence[Fault]:
 def _pointed(
     error: AccountingError | ReleaseError | InvalidRequest | LimitExceeded | DivisionSettled,
 ) -> tuple[str, str]:
-    """The pointer and the detail. The core names parameters of the mechanism, and ε and δ next to it."""
+    """The pointer and the detail. The core names parameters of the mechanism, and ε and δ next to it.
+
+    A pointer that begins with / is of the whole body already.
+    """
     match error:
         case DivisionSettled(names_mechanism=True):
             return "/mechanism", _OTHER_PROPORTION
@@ -195,7 +198,7 @@ def _pointed(
             return "/delta", _OPPOSITE_DIRECTIONS
         case AccountingError(pointer="epsilon" | "delta"):
             return f"/{error.pointer}", error.detail
-        case AccountingError():
+        case AccountingError() if not error.pointer.startswith("/"):
             return f"/mechanism/{error.pointer}".rstrip("/"), error.detail
     return error.pointer, error.detail
 
