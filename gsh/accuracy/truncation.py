@@ -4,15 +4,19 @@
 
 For each q, D is a function of t alone. It falls from ∞ at t = 0 to Φ̄⁻¹(q) at t = ∞. It is solved once at some thousand
 points, and from there on it is a table of polynomials: a million counts need no logarithm.
+
+The last digit does not depend on the machine: numpy's logarithms, its cosines and its linear algebra do, so they are
+not used here.
 """
 
 import functools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr, ndtri
+from scipy.special import erfcx, log1p, log_ndtr, ndtri
 
 __all__ = ["Doubles", "distances", "hazard"]
 
@@ -30,7 +34,7 @@ _LAST_OCTAVE = 4
 _FIRST_OCTAVES = 20
 _STEPS = 12
 _AT_ONCE = 1 << 14
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_LEGENDRE_DEGREE = 12
 
 
 def hazard(x: Doubles) -> Doubles:
@@ -86,12 +90,48 @@ def _pieces(cost: float) -> _Pieces:
     octaves = 2.0 ** np.arange(math.frexp(cost)[1] - 1 - _FIRST_OCTAVES, _LAST_OCTAVE)
     starts = np.outer(octaves, 1 + np.arange(1 << _PIECE_BITS) / (1 << _PIECE_BITS)).ravel()
     widths = np.repeat(octaves / (1 << _PIECE_BITS), 1 << _PIECE_BITS)
-    places = np.cos(np.pi * (2 * np.arange(_DEGREE + 1) + 1) / (2 * _DEGREE + 2))
-    t = starts + (places[:, None] + 1) / 2 * widths
-    products = t * _solved(t, cost, quantile)
-    powers = np.polynomial.polynomial.polyvander(places, _DEGREE)
+    places = [starts + (node + 1) / 2 * widths for node, _ in _basis()]
+    products = [t * _solved(t, cost, quantile) for t in places]
+    coefficients = np.zeros((_DEGREE + 1, len(starts)))
+    for product, (_, powers) in zip(products, _basis(), strict=True):
+        for power, weight in enumerate(powers):
+            # Differences: the large weights of high powers must not multiply the rounding of the products.
+            coefficients[power] += weight * (product - products[_DEGREE // 2])
+    coefficients[0] += products[_DEGREE // 2]
     first = int(starts[0].view(np.int64) >> _PLACE_BITS)
-    return _Pieces(cost, quantile, first, np.linalg.solve(powers, products).astype(np.float64))
+    return _Pieces(cost, quantile, first, coefficients)
+
+
+@functools.cache
+def _basis() -> list[tuple[float, list[float]]]:
+    """Each node in [−1, 1], and the coefficients of the polynomial that is 1 there and 0 at all other nodes."""
+    nodes = [math.cos(math.pi * (2 * i + 1) / (2 * _DEGREE + 2)) for i in range(_DEGREE + 1)]
+    found = []
+    for node in nodes:
+        powers = [Fraction(1)]
+        for other in nodes:
+            if other != node:
+                scale = 1 / (Fraction(node) - Fraction(other))
+                shifted, scaled = [Fraction(0), *powers], [*(Fraction(other) * power for power in powers), Fraction(0)]
+                powers = [(up - down) * scale for up, down in zip(shifted, scaled, strict=True)]
+        found.append((node, list(map(float, powers))))
+    return found
+
+
+@functools.cache
+def _legendre() -> list[tuple[float, float]]:
+    """The nodes and weights of Gauss and Legendre on [−1, 1], by Newton's method for the polynomial."""
+    found = []
+    for i in range(_LEGENDRE_DEGREE):
+        x = math.cos(math.pi * (i + 0.75) / (_LEGENDRE_DEGREE + 0.5))
+        for _ in range(10):
+            before, value = 1.0, x
+            for degree in range(2, _LEGENDRE_DEGREE + 1):
+                before, value = value, ((2 * degree - 1) * x * value - (degree - 1) * before) / degree
+            slope = _LEGENDRE_DEGREE * (x * value - before) / (x * x - 1)
+            x -= value / slope
+        found.append((x, 2 / ((1 - x * x) * slope * slope)))
+    return found
 
 
 def _solved(t: Doubles, cost: float, quantile: float) -> Doubles:
@@ -104,15 +144,17 @@ def _solved(t: Doubles, cost: float, quantile: float) -> Doubles:
     s = np.maximum(quantile, ratio - 1 / ratio) - t
     for _ in range(_STEPS):
         lost = _log_loss(s, t)
-        s += np.log(cost / lost) * lost / _slope(s, t)
+        s += log1p((cost - lost) / lost) * lost / _slope(s, t)
     return s
 
 
 def _log_loss(s: Doubles, t: Doubles) -> Doubles:
     """ln Φ̄(s) − ln Φ̄(s + t): for small t the integral of the hazard, in which nothing cancels."""
     half = np.minimum(t, 1) / 2
-    integral = sum(w * hazard(s + half + half * x) for x, w in zip(_NODES, _WEIGHTS, strict=True)) * half
-    return np.where(t <= 1, integral, log_ndtr(-s) - log_ndtr(-s - t))
+    integral = np.zeros_like(s)
+    for x, weight in _legendre():
+        integral += weight * hazard(s + half + half * x)
+    return np.where(t <= 1, integral * half, log_ndtr(-s) - log_ndtr(-s - t))
 
 
 def _slope(s: Doubles, t: Doubles) -> Doubles:

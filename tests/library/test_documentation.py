@@ -95,9 +95,13 @@ def test_the_page_shows_every_name() -> None:
         "Comparison",
         "Curve",
         "Groups",
+        "Interval",
+        "Intervals",
         "Price",
         "Privacy",
         "Sensitivity",
+        "Total",
+        "Totals",
         "__version__",
     }
 
@@ -114,13 +118,13 @@ def test_the_examples_of_docstrings_are_true(name: str) -> None:
 
 
 def test_the_modules_that_people_call_have_examples() -> None:
-    called = {f"gsh.library.{name}" for name in ("groups", "parameters", "privacy", "targets")}
+    called = {f"gsh.library.{name}" for name in ("accuracy", "groups", "parameters", "privacy", "targets")}
 
     assert called <= set(WITH_EXAMPLES)
 
 
 CALLED = ["Aggregates", "Mechanism", "RelativeAggregates", "add_deltas", "box", "calibrate"]
-CALLED += ["compare", "exact", "l1", "l2", "release", "vectors"]
+CALLED += ["compare", "exact", "intervals", "l1", "l2", "release", "total", "vectors"]
 
 
 @pytest.mark.parametrize("name", CALLED)

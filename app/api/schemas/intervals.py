@@ -39,13 +39,13 @@ LEVEL: dict[str, Any] = {
     "description": "The probability with which each interval covers the true number.",
     "examples": [0.95],
 }
-_INTERVAL = {"low": [45805.81], "estimate": [50173.98], "high": [54542.16]}
+_INTERVAL = {"low": [45806.238], "estimate": [50173.984], "high": [54541.731]}
 INTERVALS_EXAMPLE: dict[str, Any] = {"level": 0.95, "counts": _INTERVAL, "values": {}}
 _TOTAL = {
-    "estimate": 68573.98,
-    "standard_error": 3151.54,
-    "low": 62383.22,
-    "high": 74750.9,
+    "estimate": 68564.51,
+    "standard_error": 3188.807,
+    "low": 62060.908,
+    "high": 74750.866,
     "method": "exact",
 }
 
