@@ -6,7 +6,7 @@
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
 Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, SciPy with
-the first intervals.
+the first intervals or the first utility.
 """
 
 import importlib
@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
     from gsh.accounting.sensitivity import Sensitivity
+    from gsh.accuracy.utility import Utility
     from gsh.errors import Error
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
     from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, total
     from gsh.library.groups import Groups, release
     from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
+    from gsh.library.real_releases import real_releases
+    from gsh.library.release_records import RealRelease
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
+    from gsh.library.utility import utility
 
     __version__: str
 
@@ -41,12 +45,14 @@ __all__ = [
     "Mechanism",
     "Price",
     "Privacy",
+    "RealRelease",
     "RelativeAggregates",
     "ReleaseError",
     "Sensitivity",
     "TooManyGroups",
     "Total",
     "Totals",
+    "Utility",
     "__version__",
     "add_deltas",
     "box",
@@ -56,20 +62,26 @@ __all__ = [
     "intervals",
     "l1",
     "l2",
+    "real_releases",
     "release",
     "total",
+    "utility",
     "vectors",
 ]
 
 _NAMES = {
     "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
     "gsh.accounting.sensitivity": ("Sensitivity",),
+    "gsh.accuracy.utility": ("Utility",),
     "gsh.errors": ("Error",),
     "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "total"),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
+    "gsh.library.real_releases": ("real_releases",),
+    "gsh.library.release_records": ("RealRelease",),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
+    "gsh.library.utility": ("utility",),
     "gsh.histogram.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}

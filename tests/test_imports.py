@@ -94,7 +94,7 @@ def test_the_accounting_core_imports_only_pure_modules(module: Path) -> None:
 
 @pytest.mark.parametrize("module", sorted((ROOT / "gsh/accuracy").rglob("*.py")), ids=lambda path: path.name)
 def test_intervals_are_a_pure_function_of_published_numbers(module: Path) -> None:
-    """They import nothing that could draw noise or read a table."""
+    """What published numbers mean needs nothing that could draw noise or read a table."""
     allowed = (ALLOWED_IN_ACCOUNTING | {"gsh.accuracy"}) - {"flint", "threading", "sys"}
 
     assert [name for name in imported(module) if not within(name, allowed)] == []

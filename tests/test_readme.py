@@ -30,6 +30,7 @@ from tests.documents import (
 )
 from tests.histogram.uploads import as_parquet, from_bytes
 from tests.import_picture import FIGURE, drawn
+from tests.real_releases_page import releases_text, shown_releases
 
 TRANSCRIPTS = {document.name: transcripts(document) for document in (README, TOUR)}
 PLACES = [(name, place) for name, found in TRANSCRIPTS.items() for place in range(len(found))]
@@ -133,6 +134,11 @@ def test_every_file_that_is_mentioned_exists(document: Path) -> None:
     found = [any((ROOT / f"{path}{end}").exists() for end in ("", ".py")) for path in [*paths, *modules]]
 
     assert [path for path, exists in zip([*paths, *modules], found, strict=True) if not exists] == []
+
+
+def test_the_page_of_real_releases_is_the_librarys_data() -> None:
+    """``python -m tests.documents`` writes it again."""
+    assert shown_releases() == releases_text()
 
 
 def test_the_settings_table_lists_every_setting() -> None:

@@ -10,7 +10,7 @@ __all__ = ["NUMBER", "NUMBERS", "body_faults", "is_plain", "parameter_faults"]
 
 # Tags of unions that are told apart by shape. They appear in pydantic's locations but not in the body.
 NUMBER, NUMBERS = "<number>", "<numbers>"
-_SHAPES = {NUMBER, NUMBERS, "<columns>", "<relative>", "<mu_0>", "<threshold>", "<plain>"}
+_SHAPES = {NUMBER, NUMBERS, "<columns>", "<relative>", "<balanced>", "<mu_0>", "<threshold>", "<plain>"}
 
 _DETAILS = {
     "missing": "is required",

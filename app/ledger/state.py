@@ -19,6 +19,7 @@ from gsh.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
 from gsh.accounting.errors import AccountingError
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.accounting.numerics.doubles import next_below
+from gsh.accounting.sensitivity import Capped
 
 __all__ = [
     "BUDGET_ID",
@@ -186,14 +187,17 @@ def hull_of(entries: Iterable[Entry]) -> Caps | None:
 
 def release_of(document: dict[str, Any]) -> Release:
     """A release from its parameters: all that its privacy depends on."""
-    return Mechanism(**document) if "tau_star" in document else PlainGaussian(**document)
+    fields = dict(document)
+    fields["capped"] = tuple(Capped(**part) for part in fields.get("capped", ()))
+    return Mechanism(**fields) if "tau_star" in fields else PlainGaussian(**fields)
 
 
 def json_of(release: Release) -> dict[str, Any]:
-    if isinstance(release, PlainGaussian):
-        return {"c_u": release.c_u, "sigma": release.sigma, "mu_0": release.mu_0}
-    names = ("c_u", "tau", "tau_star", "sigma", "mu_0")
-    return {name: getattr(release, name) for name in names}
+    thresholds = () if isinstance(release, PlainGaussian) else ("tau", "tau_star")
+    names = ("c_u", *thresholds, "sigma", "mu_0")
+    # Without caps nothing is added: the hashes of earlier versions stay true.
+    capped = {"capped": [asdict(part) for part in release.capped]} if release.capped else {}
+    return {name: getattr(release, name) for name in names} | capped
 
 
 def text_of(exact: Fraction) -> str:

@@ -1,9 +1,10 @@
 """The accountings: exact, add-deltas, zCDP. Each combines two costs into one δ.
 
 δ_infinite    = 1 − p^C_u,  p = Φ((τ* − τ)/σ)           the threshold: a group that only one user is in is released
-δ_gaussian(ε) = f(μ, ε),    μ² = C_u (1/σ² + μ₀²)       the noise on the groups that exist without the user
+δ_gaussian(ε) = f(μ, ε),    μ² = S(C_u)                 the noise on the groups that exist without the user
 
 exact         δ(ε) = max(δ_infinite, δ_gaussian(ε))     [KKWZ Thm. 5.4; docs/math/closed-form.md]
+              and the worst split in between, if columns have caps of their own (splits.py)
 add-deltas    δ(ε) = δ_infinite + δ_gaussian(ε)         [KKWZ Thm. 4.1, Cor. 5.4.1], an over-estimate
 zcdp          as add-deltas, with the δ of zCDP in place of f (zcdp.py): a larger over-estimate
 """
@@ -20,6 +21,7 @@ from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import approximate, at_most, round_up
 from gsh.accounting.numerics.search import smallest_double
+from gsh.accounting.splits import Splits, epsilon_guess, splits_of
 
 __all__ = [
     "ADD_DELTAS",
@@ -38,7 +40,7 @@ __all__ = [
 ]
 
 AccountingName = Literal["exact", "add-deltas"]
-Binding = Literal["gaussian", "infinite", "both"]
+Binding = Literal["gaussian", "infinite", "mixed", "both"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +53,21 @@ class NoiseCost:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accounting:
-    """A rule that combines two costs into δ: ``total``. ``room`` is the δ for one cost if the other is ``spent()``."""
+    """A rule that combines two costs into δ: ``total``. ``room`` is the δ for one cost if the other is ``spent()``.
+
+    ``splits`` are further candidates for δ, which are not a sum of the two costs.
+    """
 
     name: AccountingName | Literal["zcdp"]
     noise: NoiseCost
     total: Callable[[arb, arb], arb]
     room: Callable[[arb, Callable[[], arb]], arb]
     binding: Callable[[float, float], Binding]
+    splits: Callable[[Mechanism, float], Splits] = lambda _mechanism, _epsilon: Splits(())
+
+    def decouples(self, mechanism: Mechanism) -> bool:
+        """Whether a target bounds each of the two costs by itself."""
+        return self is EXACT and not mechanism.caps
 
 
 _ANALYTIC = NoiseCost(gaussian.delta, gaussian.mu_at)
@@ -68,6 +78,7 @@ EXACT = Accounting(
     total=lambda infinite, gaussian: infinite.max(gaussian),
     room=lambda delta, _spent: delta,
     binding=lambda infinite, gaussian: "infinite" if infinite > gaussian else "gaussian",
+    splits=splits_of,
 )
 ADD_DELTAS = Accounting(
     name="add-deltas",
@@ -101,14 +112,17 @@ def delta_infinite(mechanism: Mechanism) -> arb:
 def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> Point:
     """The smallest δ at ε that the accounting can claim, rounded up and at most 1."""
     _check_epsilon(epsilon)
+    splits = accounting.splits(mechanism, epsilon)
 
     def parts() -> tuple[arb, arb, arb, arb]:
         infinite, mu = delta_infinite(mechanism), mechanism.mu
         noise = accounting.noise.delta(mu, arb(epsilon))
-        return infinite, noise, accounting.total(infinite, noise), mu
+        return infinite, noise, accounting.total(infinite, noise).max(splits.largest(mechanism, epsilon)), mu
 
     infinite, noise, total, mu = round_up(parts, ceilings=(1.0, 1.0, 1.0, math.inf))
-    return Point(epsilon, total, noise, infinite, accounting.binding(infinite, noise), _finite(mu))
+    is_mixed = splits.a_equal and total > max(infinite, noise)
+    binding = "mixed" if is_mixed else accounting.binding(infinite, noise)
+    return Point(epsilon, total, noise, infinite, binding, _finite(mu))
 
 
 def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Point:
@@ -126,7 +140,8 @@ def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Poin
         return points[epsilon].delta <= delta
 
     def root() -> arb:
-        return gaussian.epsilon_at(mechanism.mu, accounting.room(arb(delta), lambda: delta_infinite(mechanism)))
+        room = accounting.room(arb(delta), lambda: delta_infinite(mechanism))
+        return epsilon_guess(mechanism, room) if accounting is EXACT else gaussian.epsilon_at(mechanism.mu, room)
 
     epsilon = smallest_double(meets, approximate(root), lowest=0.0)
     if epsilon is None:
@@ -136,12 +151,15 @@ def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Poin
 
 def fits(accounting: Accounting, mechanism: Mechanism, epsilon: float, delta: float) -> bool:
     """Whether the mechanism is provably (ε, δ)-private by the accounting: ``at_epsilon(…).delta <= delta``."""
-    return at_most(
-        lambda: (
-            accounting.total(delta_infinite(mechanism), accounting.noise.delta(mechanism.mu, arb(epsilon))),
-            arb(delta),
-        )
-    )
+
+    def total() -> arb:
+        return accounting.total(delta_infinite(mechanism), accounting.noise.delta(mechanism.mu, arb(epsilon)))
+
+    # The two costs alone are cheap, and decide most searches.
+    if not at_most(lambda: (total(), arb(delta))):
+        return False
+    splits = accounting.splits(mechanism, epsilon)
+    return not splits.a_equal or at_most(lambda: (splits.largest(mechanism, epsilon), arb(delta)))
 
 
 def check_target(epsilon: float, delta: float) -> None:

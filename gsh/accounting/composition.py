@@ -2,7 +2,7 @@
 
 A release is at least as private as a Gaussian with μ² = S together with an accident of probability 1 − e^(−D):
 
-    S = ``mu_squared`` = C_u (1/σ² + μ₀²)              the noise cost
+    S = ``mu_squared`` = C_u (1/σ² + μ₀²)              the noise cost; S(C_u) of mechanism.py with capped columns
     D = ``hazard``     = −C_u ln Φ((τ* − τ)/σ)         the threshold cost; 0 without a threshold
 
 Both add up over releases:
@@ -50,8 +50,8 @@ Release = Mechanism | PlainGaussian
 
 _MOST_MU_SQUARED = 1e280  # the sum of 10^18 of them is still a double
 # The lower bound tries this many splits. It does not split equal releases. That is sharp if all have one ratio D/S, or
-# if ε/√S − √S/2 ≥ ½. Otherwise a split among equal releases can be larger [docs/math/composition.md, section 2], and
-# the bound is valid but not sharp.
+# if ε ≥ 0.105 or ε/√S − √S/2 ≥ ½. Otherwise a split among equal releases can be larger, and the bound is valid but not
+# sharp.  [docs/math/composition.md, section 2]
 _MOST_SPLITS = 16
 # A rounded-up double is within two ulps of the real: one for the rounding, and one if the real is itself a double.
 _RELATIVE_EXCESS, _ABSOLUTE_EXCESS = Fraction(1, 2**51), Fraction(1, 2**1073)
@@ -189,18 +189,13 @@ def _largest(splits: Sequence[tuple[Fraction, Fraction]], epsilon: float) -> flo
 
 
 def _bound(mu_squared: Fraction, hazard: Fraction, epsilon: float) -> arb:
-    """1 − e^(−D) (1 − f(√S, ε + D)), as a ball, in a form without cancellation."""
-    d = ball_of(hazard)
-    noise = gaussian.delta(ball_of(mu_squared).sqrt(), epsilon + d) if mu_squared else arb(0)
-    return (-d).exp() * noise - (-d).expm1()
+    """1 − e^(−D) (1 − f(√S, ε + D)), as a ball."""
+    return gaussian.delta_with_accident(ball_of(mu_squared).sqrt(), ball_of(hazard), epsilon)
 
 
 def _epsilon_at(mu_squared: Fraction, hazard: Fraction, delta: float) -> arb:
     """About the ε at which the bound is δ."""
-    if not mu_squared:
-        return arb(0)
-    d = ball_of(hazard)
-    return gaussian.epsilon_at(ball_of(mu_squared).sqrt(), (delta + (-d).expm1()) * d.exp()) - d
+    return gaussian.epsilon_with_accident(ball_of(mu_squared).sqrt(), ball_of(hazard), delta)
 
 
 def _splits(parts: Sequence[Part]) -> list[tuple[Fraction, Fraction]]:

@@ -1,4 +1,7 @@
-"""The analytic Gaussian mechanism: its δ as a function of (μ, ε), and the two inverses.
+"""The analytic Gaussian mechanism: its δ as a function of (μ, ε), alone or with an accident, and the inverses.
+
+An *accident* happens with probability 1 − e^(−D) if a user is there, and never without: then the output shows it. It
+models rows at τ, and the threshold cost of several releases.
 
 All functions take and return balls, so they run inside ``balls.at_precision``. The inverses are guesses, by Newton's
 method on midpoints. Their callers decide the last bit with a certified comparison.
@@ -11,7 +14,7 @@ from flint import arb, ctx
 
 from gsh.accounting.numerics.newton import newton
 
-__all__ = ["delta", "epsilon_at", "mu_at", "quantile", "tail"]
+__all__ = ["delta", "delta_with_accident", "epsilon_at", "epsilon_with_accident", "mu_at", "quantile", "tail"]
 
 _FAR_OUT = 10_000
 _DOUBLE_STEPS = 12
@@ -43,6 +46,19 @@ def delta(mu: arb, epsilon: arb) -> arb:
     """
     gained, paid = _sides(mu, epsilon)
     return gained - paid
+
+
+def delta_with_accident(mu: arb, hazard: arb, epsilon: arb | float) -> arb:
+    """1 − e^(−D) (1 − f(μ, ε + D)), in a form without cancellation. μ may be 0.  [KKWZ Lemma 5.2]"""
+    noise = arb(0) if mu.is_zero() else delta(mu, epsilon + hazard)
+    return (-hazard).exp() * noise - (-hazard).expm1()
+
+
+def epsilon_with_accident(mu: arb, hazard: arb, target: arb | float) -> arb:
+    """About the ε at which the same is δ."""
+    if mu.is_zero():
+        return arb(0)
+    return epsilon_at(mu, (target + (-hazard).expm1()) * hazard.exp()) - hazard
 
 
 def epsilon_at(mu: arb, target: arb) -> arb:

@@ -9,11 +9,10 @@ from gsh.accounting.covariance import Matrix
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.gaussian import tail
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below
-from gsh.accounting.sensitivity import Sensitivity, mu_0
+from gsh.accounting.sensitivity import MOST_C_U, Box, Capped, ColumnCosts, Sensitivity, column_costs
 
-__all__ = ["MOST_C_U", "Aggregates", "Mechanism", "PlainGaussian", "check_names", "effective_tau"]
+__all__ = ["MOST_C_U", "Aggregates", "Mechanism", "PlainGaussian", "check_caps", "check_names", "effective_tau"]
 
-MOST_C_U = 10**18
 _REAL = (float, int)
 
 
@@ -32,23 +31,41 @@ def check_names(names: tuple[str, ...], covariance: Matrix, pointer: str) -> Non
         raise InvalidParameter(pointer, "must have one row and one column per name")
 
 
+def check_caps(sensitivity: Sensitivity, c_u: int) -> None:
+    """Refuse a cap above C_u, by the place of its column."""
+    caps = sensitivity.groups if isinstance(sensitivity, Box) else None
+    for j, cap in enumerate(caps or ()):
+        if cap is not None and cap > c_u:
+            raise InvalidParameter(f"aggregates/sensitivity/groups/{j}", "must be at most c_u")
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregates:
     """The columns released with the count, the covariance Σ of their noise, and the most that one user can change.
 
-    ``mu_0`` is rounded up. Making the object proves that Σ is positive definite.
+    ``costs`` are rounded up. Making the object proves that Σ is positive definite.
     """
 
     names: tuple[str, ...]
     covariance: Matrix
     sensitivity: Sensitivity
-    mu_0: float = field(init=False, compare=False)
+    costs: ColumnCosts = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         check_names(self.names, self.covariance, "aggregates/covariance")
-        object.__setattr__(self, "mu_0", mu_0(self.covariance, self.sensitivity))
-        if not math.isfinite(self.mu_0):
+        object.__setattr__(self, "costs", column_costs(self.covariance, self.sensitivity))
+        if not all(map(math.isfinite, (self.mu_0, *(part.mu_0 for part in self.capped)))):
             raise InvalidParameter("aggregates/covariance", "must be large enough that μ₀ is a finite double")
+
+    @property
+    def mu_0(self) -> float:
+        """μ₀ of the columns without a cap of their own."""
+        return self.costs.mu_0
+
+    @property
+    def capped(self) -> tuple[Capped, ...]:
+        """The columns with caps of their own."""
+        return self.costs.capped
 
 
 class _GaussianNoise:
@@ -58,26 +75,58 @@ class _GaussianNoise:
     c_u: int
     sigma: float
     mu_0: float
+    aggregates: Aggregates | None
+    capped: tuple[Capped, ...]
 
     @property
-    def mu_squared_per_group(self) -> arb:
-        """1/σ² + μ₀², as a ball: μ² for one group above τ."""
-        return 1 / (arb(self.sigma) * arb(self.sigma)) + arb(self.mu_0) * arb(self.mu_0)
+    def costs(self) -> ColumnCosts:
+        """What the other columns add to μ."""
+        return ColumnCosts(self.mu_0, self.capped)
+
+    def mu_squared_in(self, groups: int) -> arb:
+        """The most that one user changes in so many groups above τ, as a ball.  [docs/math/column-caps.md]
+
+        S(a) = a (1/σ² + μ₀²) + Σ min(a, n) μ_n²,   n the caps of columns that have one
+        """
+        return groups / (arb(self.sigma) * arb(self.sigma)) + self.costs.squared(groups)
 
     @property
     def mu_squared(self) -> arb:
-        """μ² = C_u (1/σ² + μ₀²), as a ball."""
-        return self.c_u * self.mu_squared_per_group
+        """μ² = S(C_u), as a ball. Without caps it is C_u (1/σ² + μ₀²)."""
+        return self.mu_squared_in(self.c_u)
 
     @property
     def mu(self) -> arb:
         """μ of the equivalent Gaussian mechanism, as a ball."""
         return self.mu_squared.sqrt()
 
+    @property
+    def caps(self) -> tuple[int, ...]:
+        """The caps below C_u, where S(a) changes its slope."""
+        return tuple(sorted({part.groups for part in self.capped if part.groups < self.c_u}))
+
+    def _take_columns(self) -> None:
+        """Check the columns, and take over the costs of the aggregates."""
+        if self.aggregates is not None:
+            if self.mu_0 != 0:
+                raise InvalidParameter("aggregates/mu_0", "must not be given together with a covariance")
+            if self.capped:
+                raise InvalidParameter("aggregates/capped", "must not be given together with a covariance")
+            check_caps(self.aggregates.sensitivity, self.c_u)
+            object.__setattr__(self, "mu_0", self.aggregates.mu_0)
+            object.__setattr__(self, "capped", self.aggregates.capped)
+        if not _is_size(self.mu_0):
+            raise InvalidParameter("aggregates/mu_0", "must be at least 0 and finite")
+        for i, part in enumerate(self.capped):
+            if not (_is_integer(part.groups) and 1 <= part.groups <= self.c_u):
+                raise InvalidParameter(f"aggregates/capped/{i}/groups", "must be an integer from 1 to c_u")
+            if not _is_size(part.mu_0):
+                raise InvalidParameter(f"aggregates/capped/{i}/mu_0", "must be at least 0 and finite")
+
 
 @dataclass(frozen=True, slots=True)
 class Mechanism(_GaussianNoise):
-    """C_u, τ, τ*, σ, and the other columns: Σ with a sensitivity, or μ₀ alone, or none."""
+    """C_u, τ, τ*, σ, and the other columns: Σ with a sensitivity, or their costs alone, or none."""
 
     c_u: int
     tau: int
@@ -85,6 +134,7 @@ class Mechanism(_GaussianNoise):
     sigma: float
     mu_0: float = 0.0
     aggregates: Aggregates | None = None
+    capped: tuple[Capped, ...] = ()
 
     def __post_init__(self) -> None:
         if not (_is_integer(self.c_u) and 1 <= self.c_u <= MOST_C_U):
@@ -95,12 +145,7 @@ class Mechanism(_GaussianNoise):
             raise InvalidParameter("sigma", "must be greater than 0 and finite")
         if not (_is_finite(self.tau_star) and self.tau_star > self.effective_tau):
             raise InvalidParameter("tau_star", "must be greater than tau, greater than 1 and finite")
-        if self.aggregates is not None:
-            if self.mu_0 != 0:
-                raise InvalidParameter("aggregates/mu_0", "must not be given together with a covariance")
-            object.__setattr__(self, "mu_0", self.aggregates.mu_0)
-        if not (_is_finite(self.mu_0) and self.mu_0 >= 0):
-            raise InvalidParameter("aggregates/mu_0", "must be at least 0 and finite")
+        self._take_columns()
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -109,10 +154,10 @@ class Mechanism(_GaussianNoise):
 
     @property
     def bare(self) -> "Mechanism":
-        """The same privacy with μ₀ instead of its columns: a small value that compares fast."""
+        """The same privacy with the costs instead of the columns: a small value that compares fast."""
         if self.aggregates is None:
             return self
-        return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, self.mu_0)
+        return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, self.mu_0, capped=self.capped)
 
     @property
     def effective_tau(self) -> int:
@@ -149,15 +194,16 @@ class PlainGaussian(_GaussianNoise):
     sigma: float
     mu_0: float = 0.0
     aggregates: Aggregates | None = None
+    capped: tuple[Capped, ...] = ()
 
     def __post_init__(self) -> None:
-        checked = Mechanism(self.c_u, 1, LARGEST_DOUBLE, self.sigma, self.mu_0, self.aggregates)
-        object.__setattr__(self, "mu_0", checked.mu_0)
+        Mechanism(self.c_u, 1, LARGEST_DOUBLE, self.sigma)
+        self._take_columns()
 
     @property
     def bare(self) -> "PlainGaussian":
-        """The same privacy with μ₀ instead of its columns."""
-        return PlainGaussian(self.c_u, self.sigma, self.mu_0)
+        """The same privacy with the costs instead of the columns."""
+        return PlainGaussian(self.c_u, self.sigma, self.mu_0, capped=self.capped)
 
 
 def _is_integer(value: object) -> bool:
@@ -166,3 +212,7 @@ def _is_integer(value: object) -> bool:
 
 def _is_finite(value: object) -> bool:
     return isinstance(value, _REAL) and not isinstance(value, bool) and abs(value) <= LARGEST_DOUBLE
+
+
+def _is_size(value: float) -> bool:
+    return _is_finite(value) and value >= 0

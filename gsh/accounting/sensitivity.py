@@ -5,12 +5,15 @@
 The maximum of this convex function is at an extreme point of the set of possible Δ. `box`, `l1` and `vectors` have
 finitely many. Doubles with an error bound discard those that cannot be the largest, and balls decide among the rest.
 For `l2` the maximum is the squared bound divided by the smallest eigenvalue of Σ.
+
+A column of a box may have a cap of its own: one user changes it in at most n of its C_u groups. Columns with the same
+cap share a μ₀. This needs a diagonal Σ, whose columns are independent.  [docs/math/column-caps.md]
 """
 
 import functools
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
@@ -29,9 +32,23 @@ from gsh.accounting.covariance import (
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.numerics import balls
 
-__all__ = ["MOST_BOX_COLUMNS", "Box", "L1Norm", "L2Norm", "Sensitivity", "Vectors", "check_sensitivity", "mu_0"]
+__all__ = [
+    "MOST_BOX_COLUMNS",
+    "MOST_C_U",
+    "Box",
+    "Capped",
+    "ColumnCosts",
+    "L1Norm",
+    "L2Norm",
+    "Sensitivity",
+    "Vectors",
+    "check_sensitivity",
+    "column_costs",
+    "mu_0",
+]
 
 MOST_BOX_COLUMNS = 20
+MOST_C_U = 10**18
 _CHUNK = 1 << 14
 # Symmetric inputs have thousands of ties. Beyond this many, μ₀ is the certified bound from doubles.
 _MOST_CONTENDERS = 1000
@@ -41,13 +58,19 @@ _ULP = 2.0**-52
 # The repr of each is the call of the library that makes it.
 @dataclass(frozen=True, slots=True, repr=False)
 class Box:
-    """lower ≤ Δ ≤ upper, per column."""
+    """lower ≤ Δ ≤ upper, per column. ``groups`` is the cap of each column; None: it may change in all C_u groups."""
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
+    groups: tuple[int | None, ...] | None = None
 
     def __repr__(self) -> str:
-        return f"box(lower={self.lower!r}, upper={self.upper!r})"
+        caps = "" if self.groups is None else f", groups={self.groups!r}"
+        return f"box(lower={self.lower!r}, upper={self.upper!r}{caps})"
+
+    def part(self, columns: Sequence[int]) -> "Box":
+        """The box of some of its columns, without caps."""
+        return Box(tuple(self.lower[j] for j in columns), tuple(self.upper[j] for j in columns))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,6 +107,61 @@ Doubles = NDArray[np.float64]
 Sensitivity = Box | L2Norm | L1Norm | Vectors
 
 
+@dataclass(frozen=True, slots=True)
+class Capped:
+    """Columns that one user changes in at most ``groups`` groups, and the μ₀ of these columns, rounded up."""
+
+    groups: int
+    mu_0: float
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCosts:
+    """μ₀ of the columns without a cap, and of those with each cap, by rising caps."""
+
+    mu_0: float = 0.0
+    capped: tuple[Capped, ...] = ()
+
+    def squared(self, groups: int) -> arb:
+        """The most that the columns add to μ² in so many groups, as a ball:  a μ₀² + Σ min(a, n) μ_n²."""
+        total = groups * arb(self.mu_0) ** 2
+        for part in self.capped:
+            total += min(groups, part.groups) * arb(part.mu_0) ** 2
+        return total
+
+    @property
+    def capped_squared(self) -> arb:
+        """The most that the columns with caps add to μ² in any number of groups, as a ball."""
+        return replace(self, mu_0=0.0).squared(MOST_C_U)
+
+    def cut(self, c_u: int) -> "ColumnCosts":
+        """The same with caps of at most C_u. A larger cap bounds nothing."""
+        if all(part.groups <= c_u for part in self.capped):
+            return self
+        return replace(self, capped=tuple(Capped(min(part.groups, c_u), part.mu_0) for part in self.capped))
+
+    def divided(self, sigma: float) -> "ColumnCosts":
+        """About the costs with σ times the noise."""
+        parts = tuple(Capped(part.groups, part.mu_0 / sigma) for part in self.capped)
+        return ColumnCosts(self.mu_0 / sigma, parts)
+
+
+def column_costs(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregates/covariance") -> ColumnCosts:
+    """What the columns add to μ, after a proof that Σ is positive definite. ``pointer`` names Σ in errors."""
+    if not isinstance(sensitivity, Box) or sensitivity.groups is None:
+        return ColumnCosts(mu_0(covariance, sensitivity, pointer))
+    prove_positive_definite(covariance, pointer)
+    check_sensitivity(sensitivity, columns=len(covariance), diagonal=is_diagonal(covariance))
+
+    def cost(cap: int | None) -> float:
+        columns = [j for j, groups in enumerate(sensitivity.groups or ()) if groups == cap]
+        variances = tuple(tuple(covariance[i][j] for j in columns) for i in columns)
+        return mu_0(variances, sensitivity.part(columns), pointer) if columns else 0.0
+
+    caps = sorted({cap for cap in sensitivity.groups if cap is not None})
+    return ColumnCosts(cost(None), tuple(Capped(cap, cost(cap)) for cap in caps))
+
+
 def mu_0(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregates/covariance") -> float:
     """μ₀, rounded up, after a proof that Σ is positive definite. ``pointer`` names Σ in errors."""
     bits = prove_positive_definite(covariance, pointer)
@@ -102,7 +180,7 @@ def mu_0(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregate
 def check_sensitivity(sensitivity: Sensitivity, columns: int, *, diagonal: bool) -> None:
     """Refuse a sensitivity that is none, or not one for so many columns. ``diagonal``: whether Σ is."""
     match sensitivity:
-        case Box(lower, upper):
+        case Box(lower, upper, groups):
             _check_row("lower", lower, columns)
             _check_row("upper", upper, columns)
             for j, (low, high) in enumerate(zip(lower, upper, strict=True)):
@@ -110,6 +188,8 @@ def check_sensitivity(sensitivity: Sensitivity, columns: int, *, diagonal: bool)
                     _refuse(f"lower/{j}", "must be at most upper")
             if columns > MOST_BOX_COLUMNS and not diagonal:
                 _refuse("kind", f"box allows at most {MOST_BOX_COLUMNS} columns unless the covariance is diagonal")
+            if groups is not None:
+                _check_caps(groups, columns, diagonal=diagonal)
         case L2Norm(bound) | L1Norm(bound):
             if not 0 <= bound < math.inf:
                 _refuse("bound", "must be at least 0 and finite")
@@ -125,6 +205,16 @@ def _check_row(name: str, row: tuple[float, ...], columns: int) -> None:
         _refuse(name, "must have one number per column")
     if not all(map(math.isfinite, row)):
         _refuse(name, "must be finite")
+
+
+def _check_caps(groups: tuple[int | None, ...], columns: int, *, diagonal: bool) -> None:
+    if len(groups) != columns:
+        _refuse("groups", "must have one number per column, or null for a column without a cap")
+    for j, cap in enumerate(groups):
+        if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int) or not 1 <= cap <= MOST_C_U):
+            _refuse(f"groups/{j}", "must be an integer from 1 to c_u, or null for a column without a cap")
+    if not diagonal:
+        _refuse("groups", "must be omitted unless the covariance is diagonal")
 
 
 def _refuse(name: str, detail: str) -> NoReturn:

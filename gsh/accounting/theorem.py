@@ -4,8 +4,9 @@
     T2 = max over a₊ ≥ 1 of   1 − p^a₌ + p^a₌ f(μ(a₊), ε − a₌ ln p)        a user is added
     T3 = max over a₊ ≥ 1 of   f(μ(a₊), ε + a₌ ln p)                        a user is removed
 
-This takes O(C_u) steps. It is an independent check of the closed form in ``accountings``. Vectorised doubles screen the
-splits, in log-odds so that nothing saturates. Balls then evaluate the few splits that may be the worst.
+μ(a)² is S(a): a (1/σ² + μ₀²) without caps on columns, and less with them [docs/math/column-caps.md]. The scan takes
+O(C_u) steps. It is an independent check of the closed form in ``accountings`` and of ``splits``. Vectorised doubles
+screen the splits, in log-odds so that nothing saturates. Balls then evaluate the few splits that may be the worst.
 
 Both terms are 1 − e^(−d)(1 − f(μ, e)) with e ≥ 0: T2 has d = −a₌ ln p and e = ε + d; T3 has d = max(0, −e′) and
 e = |e′| with e′ = ε + a₌ ln p, because f(μ, −e) = 1 − e^(−e)(1 − f(μ, e)).
@@ -17,7 +18,7 @@ With a = e/μ − μ/2, b = a + μ and Mills' ratio R(t) = Φ(−t)/φ(t), ln f(
     a > 0             as written
     a ≤ 0             ln(1 − (1 − f)), because 1 − f = φ(a)(R(−a) + R(b)) has no cancellation
 
-This is the only module that needs SciPy, for Mills' ratio and normal tails on arrays.
+This is the only module of accounting that needs SciPy, for Mills' ratio and normal tails on arrays.
 """
 
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from gsh.accounting import gaussian
 from gsh.accounting.accountings import delta_infinite
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import round_up
+from gsh.accounting.splits import at_split
 
 __all__ = ["Term", "Theorem", "evaluate"]
 
@@ -80,20 +82,13 @@ def evaluate(mechanism: Mechanism, epsilon: float) -> Theorem:
 
 def _added(mechanism: Mechanism, epsilon: float, a_equal: int) -> arb:
     """1 − p^a₌ + p^a₌ f(μ(a₊), ε − a₌ ln p), as a ball."""
-    log_power = a_equal * mechanism.log_p
-    noise = gaussian.delta(_mu(mechanism, a_equal), epsilon - log_power)
-    return -log_power.expm1() + log_power.exp() * noise
+    return at_split(mechanism, mechanism.log_p, epsilon, a_equal)
 
 
 def _removed(mechanism: Mechanism, epsilon: float, a_equal: int) -> arb:
     """f(μ(a₊), ε + a₌ ln p), as a ball."""
-    log_power = a_equal * mechanism.log_p
-    return gaussian.delta(_mu(mechanism, a_equal), epsilon + log_power)
-
-
-def _mu(mechanism: Mechanism, a_equal: int) -> arb:
-    """μ(a₊), as a ball."""
-    return ((mechanism.c_u - a_equal) * mechanism.mu_squared_per_group).sqrt()
+    mu = mechanism.mu_squared_in(mechanism.c_u - a_equal).sqrt()
+    return gaussian.delta(mu, epsilon + a_equal * mechanism.log_p)
 
 
 def _added_screen(epsilon: float, log_d: Doubles) -> tuple[Doubles, Doubles]:
@@ -126,14 +121,13 @@ def _worst(mechanism: Mechanism, epsilon: float, screen: Screen, ball: Ball) -> 
 def _candidates(mechanism: Mechanism, epsilon: float, screen: Screen) -> list[int]:
     """Every a₌ whose term may be the largest; only one if all of them round up to 1 or to the least double."""
     log_rate = _log_minus_log_p(mechanism.tau_gap / mechanism.sigma)
-    mu_per_group = np.hypot(1 / mechanism.sigma, mechanism.mu_0)
     best, where = -np.inf, 0
     kept: list[tuple[NDArray[np.int64], Doubles]] = []
     for start in range(0, mechanism.c_u, _CHUNK):
         a_equal = np.arange(start, min(start + _CHUNK, mechanism.c_u))
         with np.errstate(all="ignore"):
             log_d, e = screen(epsilon, np.log(a_equal) + log_rate)
-            odds = _log_odds(mu_per_group * np.sqrt(mechanism.c_u - a_equal), e, log_d)
+            odds = _log_odds(_mu(mechanism, mechanism.c_u - a_equal), e, log_d)
         if odds.max() > best:
             best, where = float(odds.max()), int(a_equal[odds.argmax()])
         close = odds >= best - _WINDOW
@@ -141,6 +135,17 @@ def _candidates(mechanism: Mechanism, epsilon: float, screen: Screen) -> list[in
     if not _LOG_LEAST_DOUBLE < best < _LOG_ODDS_OF_ONE:
         return [where]
     return [int(a) for a_equal, odds in kept for a in a_equal[odds >= best - _WINDOW]]
+
+
+def _mu(mechanism: Mechanism, a_plus: NDArray[np.int64]) -> Doubles:
+    """μ(a₊) = √S(a₊), in units of its largest part, so that no square overflows."""
+    uncapped = float(np.hypot(1 / mechanism.sigma, mechanism.mu_0))
+    unit = max(uncapped, *(part.mu_0 for part in mechanism.capped)) if mechanism.capped else uncapped
+    square = a_plus * (uncapped / unit) ** 2
+    for part in mechanism.capped:
+        square = square + np.minimum(a_plus, part.groups) * (part.mu_0 / unit) ** 2
+    mu: Doubles = unit * np.sqrt(square)
+    return mu
 
 
 def _log_odds(mu: Doubles, e: Doubles, log_d: Doubles) -> Doubles:

@@ -1,1 +1,1 @@
-"""What a published number means: intervals and totals, from the published numbers and the mechanism alone."""
+"""What published numbers mean, and what a mechanism would publish."""

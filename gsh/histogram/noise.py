@@ -59,7 +59,7 @@ class Noise:
     @property
     def lacks_covariance(self) -> bool:
         """Whether the mechanism has further columns with μ₀ alone: enough for accounting, not to draw noise."""
-        return self._mechanism.aggregates is None and self._mechanism.mu_0 > 0
+        return self._mechanism.aggregates is None and (self._mechanism.mu_0 > 0 or bool(self._mechanism.capped))
 
     def add(self, counts: Integers, values: Doubles, entropy: Entropy) -> Noisy:
         """Noisy numbers for every group, kept or not: the work does not depend on the counts.

@@ -3,23 +3,26 @@
 Each object checks its arguments when it is made, and keeps the core's object for the functions of the library.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from gsh.accounting import mechanism as core
 from gsh.accounting.calibration import draft
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.numerics.balls import round_up
-from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, check_sensitivity
-from gsh.library.arguments import Integer, Matrix, Real, Reals, integer, matrix, real, reals, renamed, texts
+from gsh.accounting.sensitivity import Box, Capped, L1Norm, L2Norm, Sensitivity, Vectors, check_sensitivity
+from gsh.library.arguments import Integer, Matrix, Real, Reals, integer, is_several, matrix, real, reals, renamed, texts
 
 __all__ = [
+    "CAPPED",
     "MU_0",
     "Aggregates",
+    "Caps",
     "Mechanism",
     "RelativeAggregates",
     "box",
+    "capped_of",
     "columns_of",
     "core_of",
     "l1",
@@ -28,10 +31,12 @@ __all__ = [
     "vectors",
 ]
 
+Caps: TypeAlias = Mapping[int, Real] | tuple[tuple[int, Real], ...]
 S = TypeVar("S", Box, L1Norm, L2Norm, Vectors)
 
 MU_0 = ("aggregates/mu_0", "mu_0")
 """μ₀ is a parameter of its own here, and a part of the aggregates in the core."""
+CAPPED = ("aggregates/capped", "capped")
 _COLUMNS = (("aggregates/sensitivity/kind", "sensitivity"), ("aggregates/", ""))
 _SENSITIVITY = ("aggregates/sensitivity/", "")
 
@@ -42,7 +47,8 @@ class Aggregates:
 
         μ₀² = max over Δ of  Δᵀ Σ⁻¹ Δ                                      [KKWZ Sec. 5]
 
-    ``mu_0`` is rounded up. Making the object proves that Σ is positive definite.
+    ``mu_0`` is rounded up. Making the object proves that Σ is positive definite. Columns with caps of their own
+    (``groups`` of ``gsh.box``) have their μ₀ in ``capped``: pairs of a cap and its μ₀.
 
     >>> import gsh
     >>> columns = gsh.Aggregates(
@@ -58,6 +64,7 @@ class Aggregates:
     covariance: tuple[tuple[float, ...], ...]
     sensitivity: Sensitivity
     mu_0: float = field(init=False, compare=False)
+    capped: tuple[tuple[int, float], ...] = field(init=False, compare=False)
 
     def __init__(self, *, names: Sequence[str], covariance: Matrix, sensitivity: Sensitivity) -> None:
         rows = matrix("covariance", covariance)
@@ -77,6 +84,7 @@ class Aggregates:
             covariance=proven.covariance,
             sensitivity=proven.sensitivity,
             mu_0=proven.mu_0,
+            capped=_by_cap(proven.capped),
             _core=proven,
         )
 
@@ -120,7 +128,8 @@ class Mechanism:
 
     It drops groups with fewer than ``tau`` users, adds Gaussian noise of standard deviation ``sigma`` to the counts,
     and drops groups with a noisy count below ``tau_star``. ``c_u`` is the most groups that one user can touch.
-    Further columns are ``aggregates``. For accounting alone, their ``mu_0`` is enough.
+    Further columns are ``aggregates``. For accounting alone, their ``mu_0`` is enough, and for columns that one user
+    changes in at most n groups ``capped={n: mu_0}``.
 
     >>> import gsh
     >>> gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
@@ -134,6 +143,8 @@ class Mechanism:
     mu_0: float | None
     """None if there are aggregates: they have their own μ₀."""
     aggregates: Aggregates | None
+    capped: tuple[tuple[int, float], ...]
+    """Pairs of a cap and the μ₀ of the columns that have it; empty if there are aggregates: they have their own."""
 
     def __init__(
         self,
@@ -144,13 +155,17 @@ class Mechanism:
         sigma: Real,
         mu_0: Real | None = None,
         aggregates: Aggregates | None = None,
+        capped: Caps | None = None,
     ) -> None:
         if not isinstance(aggregates, Aggregates | None):
             raise InvalidParameter("aggregates", f"must be gsh.Aggregates, not {type(aggregates).__name__}")
         number = 0.0 if mu_0 is None else real("mu_0", mu_0)
         if aggregates is not None and number != 0:
             raise InvalidParameter("mu_0", "must be omitted if aggregates are given")
-        with renamed(MU_0):
+        if aggregates is not None and capped:
+            raise InvalidParameter("capped", "must be omitted if aggregates are given")
+        parts = capped_of(capped)
+        with renamed(MU_0, CAPPED):
             checked = core.Mechanism(
                 c_u=integer("c_u", c_u),
                 tau=integer("tau", tau),
@@ -158,6 +173,7 @@ class Mechanism:
                 sigma=real("sigma", sigma),
                 mu_0=number,
                 aggregates=None if aggregates is None else vars(aggregates)["_core"],
+                capped=parts,
             )
         vars(self).update(
             c_u=checked.c_u,
@@ -167,6 +183,7 @@ class Mechanism:
             # Not the μ₀ of the columns: dataclasses.replace would carry it over to other columns.
             mu_0=number if aggregates is None else None,
             aggregates=aggregates,
+            capped=_by_cap(parts),
             _core=checked,
         )
 
@@ -177,7 +194,7 @@ class Mechanism:
 
     @property
     def mu_squared(self) -> float:
-        """μ² = C_u (1/σ² + μ₀²), rounded up: the noise cost of one release in a budget."""
+        """μ² = C_u (1/σ² + μ₀²), less with caps on columns, rounded up: the noise cost of one release in a budget."""
         return round_up(lambda: [core_of(self).mu_squared])[0]
 
     @property
@@ -192,6 +209,8 @@ class Mechanism:
             given += f", aggregates={self.aggregates!r}"
         elif self.mu_0:
             given += f", mu_0={self.mu_0!r}"
+        if self.capped:
+            given += f", capped={dict(self.capped)!r}"
         return f"Mechanism({given})"
 
 
@@ -218,17 +237,37 @@ def mechanism_of(found: core.Mechanism) -> Mechanism:
         sigma=found.sigma,
         mu_0=found.mu_0 if found.aggregates is None else None,
         aggregates=None if found.aggregates is None else Aggregates._of(found.aggregates),
+        capped=None if found.aggregates is not None else _by_cap(found.capped),
     )
 
 
-def box(*, lower: Reals, upper: Reals) -> Box:
+def capped_of(capped: Caps | None) -> tuple[Capped, ...]:
+    """The columns with caps of their own, for calls into the core."""
+    if capped is None:
+        return ()
+    if not isinstance(capped, Mapping | tuple):
+        raise InvalidParameter("capped", f"must be a mapping from a cap to its mu_0, not {type(capped).__name__}")
+    pairs = tuple(capped.items() if isinstance(capped, Mapping) else capped)
+    parts = [Capped(integer("capped", cap), real(f"capped/{cap}", cost)) for cap, cost in pairs]
+    return tuple(sorted(parts, key=lambda part: part.groups))
+
+
+def _by_cap(capped: tuple[Capped, ...]) -> tuple[tuple[int, float], ...]:
+    return tuple((part.groups, part.mu_0) for part in capped)
+
+
+def box(*, lower: Reals, upper: Reals, groups: Sequence[Integer | None] | None = None) -> Box:
     """lower ≤ Δ ≤ upper in each column: Boolean columns, or sums clipped per user.
+
+    ``groups`` says in how many groups one user changes each column at most; None: in up to C_u.
 
     >>> import gsh
     >>> gsh.box(lower=[0, 0], upper=[1, 5])
     box(lower=(0.0, 0.0), upper=(1.0, 5.0))
+    >>> gsh.box(lower=[0, 0], upper=[1, 5], groups=[None, 100])
+    box(lower=(0.0, 0.0), upper=(1.0, 5.0), groups=(None, 100))
     """
-    made = Box(reals("lower", lower), reals("upper", upper))
+    made = Box(reals("lower", lower), reals("upper", upper), _caps(groups))
     return _valid(made, len(made.lower) or 1)
 
 
@@ -262,6 +301,14 @@ def vectors(changes: Matrix) -> Vectors:
     made = Vectors(matrix("changes", changes))
     columns = len(made.vectors[0]) or 1 if made.vectors else 1
     return _valid(made, columns, ("aggregates/sensitivity/vectors", "changes"))
+
+
+def _caps(groups: Sequence[Integer | None] | None) -> tuple[int | None, ...] | None:
+    if groups is None:
+        return None
+    if not is_several(groups):
+        raise InvalidParameter("groups", f"must be a list of integers or None, not {type(groups).__name__}")
+    return tuple(None if cap is None else integer(f"groups/{j}", cap) for j, cap in enumerate(groups))
 
 
 def _valid(made: S, columns: int, name: tuple[str, str] = _SENSITIVITY) -> S:

@@ -10,7 +10,8 @@ from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.calibration.draft import Parameter
 from gsh.accounting.errors import InvalidParameter
 from gsh.library.arguments import Integer, Real, integer, real, renamed
-from gsh.library.parameters import MU_0, Aggregates, Mechanism, RelativeAggregates, columns_of, mechanism_of
+from gsh.library.columns import NAMES, Columns
+from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates, mechanism_of
 from gsh.library.privacy import Privacy, privacy_of
 
 __all__ = ["Calibration", "Comparison", "Price", "calibrate", "compare"]
@@ -42,6 +43,8 @@ class Price:
     """σ divided by the σ of exact accounting."""
     tau_star_ratio: float
     """τ* divided by the τ* of exact accounting."""
+    column_ratios: tuple[float, ...] = ()
+    """The noise on each further column divided by that of exact accounting."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,6 +55,8 @@ class Comparison(Mapping[ComparedName, Price | None]):
     delta: float
     prices: tuple[tuple[ComparedName, Price | None], ...]
     """Pairs and not a dictionary: a comparison is hashable and can be pickled."""
+    without_caps: Price | None = None
+    """If columns have caps of their own: the price by exact accounting without them. None if it cannot be met."""
 
     def __getitem__(self, accounting: ComparedName) -> Price | None:
         return dict(self.prices)[accounting]
@@ -64,13 +69,19 @@ class Comparison(Mapping[ComparedName, Price | None]):
 
     def __repr__(self) -> str:
         """A table to read."""
-        lines = [f"{'accounting':<12}{'sigma':>14}{'tau_star':>14}{'sigma ratio':>14}{'tau_star ratio':>16}"]
-        for accounting, price in self.prices:
+        lines = [f"{'accounting':<13}{'sigma':>13}{'tau_star':>14}{'sigma ratio':>14}{'tau_star ratio':>16}"]
+        rows: list[tuple[str, Price | None]] = list(self.prices)
+        if self.without_caps is not None:
+            rows.append(("without caps", self.without_caps))
+        for accounting, price in rows:
             if price is None:
-                lines.append(f"{accounting:<12}{'cannot meet the target':>28}")
+                lines.append(f"{accounting:<13}{'cannot meet the target':>27}")
                 continue
-            numbers = f"{price.mechanism.sigma:>14.8g}{price.mechanism.tau_star:>14.8g}"
-            lines.append(f"{accounting:<12}{numbers}{price.sigma_ratio:>14.5f}{price.tau_star_ratio:>16.5f}")
+            numbers = f"{price.mechanism.sigma:>13.8g}{price.mechanism.tau_star:>14.8g}"
+            lines.append(f"{accounting:<13}{numbers}{price.sigma_ratio:>14.5f}{price.tau_star_ratio:>16.5f}")
+        if self.without_caps is not None and self.without_caps.column_ratios:
+            ratios = ", ".join(f"{ratio:.5f}" for ratio in self.without_caps.column_ratios)
+            lines.append(f"noise on the columns without caps, divided by that with caps: {ratios}")
         return "\n".join(lines)
 
 
@@ -84,6 +95,10 @@ def calibrate(
     sigma: Real | None = None,
     mu_0: Real = 0.0,
     aggregates: Aggregates | RelativeAggregates | None = None,
+    sums: Mapping[str, tuple[Real, Real]] | None = None,
+    caps: Mapping[str, Integer] | None = None,
+    weights: Mapping[str, Real] | None = None,
+    capped: Caps | None = None,
     accounting: Literal["exact", "add-deltas"] = "exact",
 ) -> Calibration:
     """Solve for the omitted parameters, so that the mechanism meets (ε, δ).  [docs/math/closed-form.md]
@@ -104,13 +119,23 @@ def calibrate(
     9.999999999999999e-06
     >>> gsh.calibrate(tau_star=15000, sigma=2300, epsilon=0.349, delta=1e-5).mechanism.c_u
     55299
+
+    ``sums`` are further columns: the least and the most that one user adds to each in one group. ``caps`` says in how
+    many groups one user changes a column at most, if in fewer than C_u. Each column gets the same share of μ² as the
+    count, or a multiple of it (``weights``).  [docs/math/column-caps.md]
+
+    >>> sums = {"views": (0, 20), "likes": (0, 5)}
+    >>> found = gsh.calibrate(c_u=16, epsilon=1, delta=1e-6, sums=sums, caps={"likes": 4})
+    >>> [round(row[j] ** 0.5 / found.mechanism.sigma, 6) for j, row in enumerate(found.mechanism.aggregates.covariance)]
+    [20.0, 2.5]
     """
     if not isinstance(accounting, str) or accounting not in _ACCOUNTINGS:
         raise InvalidParameter("accounting", "must be 'exact' or 'add-deltas'")
-    start = _draft(c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0, aggregates=aggregates)
+    columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
+    start = _draft(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
     goal = _target(epsilon=epsilon, delta=delta)
     try:
-        with renamed(MU_0):
+        with renamed(*NAMES):
             found = target.calibrate(_ACCOUNTINGS[accounting], start, goal)
     except InvalidParameter as error:
         if error.pointer:
@@ -131,6 +156,10 @@ def compare(
     tau: Integer = 1,
     mu_0: Real = 0.0,
     aggregates: Aggregates | RelativeAggregates | None = None,
+    sums: Mapping[str, tuple[Real, Real]] | None = None,
+    caps: Mapping[str, Integer] | None = None,
+    weights: Mapping[str, Real] | None = None,
+    capped: Caps | None = None,
 ) -> Comparison:
     """The noise and the threshold that each accounting asks for the same target.  [docs/math/other-accountings.md]
 
@@ -147,11 +176,19 @@ def compare(
     half-split       2334.7379     14866.526       1.04768         1.06562
     zcdp             2486.5062     16054.911       1.11578         1.15080
     """
-    start = _draft(c_u=integer("c_u", c_u), tau=tau, mu_0=mu_0, aggregates=aggregates)
+    columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
+    start = _draft(columns, c_u=integer("c_u", c_u), tau=tau)
     goal = _target(epsilon=epsilon, delta=delta)
-    with renamed(MU_0):
+    with renamed(*NAMES):
         found = comparison.compare(start, goal)
-    return Comparison(goal.epsilon, goal.delta, tuple((name, _price(name, price)) for name, price in found.items()))
+        exact = found["exact"]
+        assert exact is not None  # it raises if exact accounting cannot meet the target
+        without = None
+        if exact.mechanism.capped:
+            uniform = _draft(columns.without_caps(), c_u=start.c_u, tau=tau)
+            without = comparison.price_without_caps(uniform, goal, exact.mechanism)
+    prices = tuple((name, _price(name, price)) for name, price in found.items())
+    return Comparison(goal.epsilon, goal.delta, prices, _price("exact", without))
 
 
 def _price(accounting: ComparedName, found: comparison.Price | None) -> Price | None:
@@ -163,31 +200,28 @@ def _price(accounting: ComparedName, found: comparison.Price | None) -> Price | 
         least_sigma=found.least_sigma,
         sigma_ratio=found.sigma_ratio,
         tau_star_ratio=found.tau_star_ratio,
+        column_ratios=found.column_ratios,
     )
 
 
 def _draft(
+    columns: Columns,
     *,
     c_u: Integer | None = None,
     tau: Integer = 1,
     tau_star: Real | None = None,
     sigma: Real | None = None,
-    mu_0: Real = 0.0,
-    aggregates: Aggregates | RelativeAggregates | None = None,
 ) -> draft.Draft:
     """A mechanism with None for each parameter to solve for."""
-    if not isinstance(aggregates, Aggregates | RelativeAggregates | None):
-        detail = f"must be gsh.Aggregates or gsh.RelativeAggregates, not {type(aggregates).__name__}"
-        raise InvalidParameter("aggregates", detail)
-    number = real("mu_0", mu_0)
-    if aggregates is not None and number != 0:
-        raise InvalidParameter("mu_0", "must be omitted if aggregates are given")
+    most_groups = None if c_u is None else integer("c_u", c_u)
+    further, capped = columns.to_core(most_groups)
     return draft.Draft(
-        c_u=None if c_u is None else integer("c_u", c_u),
+        c_u=most_groups,
         tau=integer("tau", tau),
         tau_star=None if tau_star is None else real("tau_star", tau_star),
         sigma=None if sigma is None else real("sigma", sigma),
-        columns=number if aggregates is None else columns_of(aggregates),
+        columns=further,
+        capped=capped,
     )
 
 

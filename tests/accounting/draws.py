@@ -5,6 +5,7 @@ Hypothesis is derandomised: a failure repeats on the next run, on every machine.
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,10 +15,11 @@ from mpmath import mpf
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.doubles import next_above
+from gsh.accounting.sensitivity import Capped
 from tests import reference
 from tests.reference import Case
 
-__all__ = ["allowed", "assert_refused", "cases", "examples", "log_uniform", "mechanism_of"]
+__all__ = ["allowed", "assert_refused", "capped_cases", "cases", "examples", "log_uniform", "mechanism_of"]
 
 
 def examples(count: int) -> settings:
@@ -46,7 +48,8 @@ def log_uniform(low: float, high: float) -> st.SearchStrategy[float]:
 
 
 def mechanism_of(case: Case) -> Mechanism:
-    return Mechanism(case.c_u, case.tau, case.tau_star, case.sigma, case.mu_0)
+    capped = tuple(Capped(n, mu) for n, mu in case.capped)
+    return Mechanism(case.c_u, case.tau, case.tau_star, case.sigma, case.mu_0, capped=capped)
 
 
 @st.composite
@@ -60,3 +63,21 @@ def cases(draw: st.DrawFn, most_c_u: int = 10**18, most_gap: float = 1e3) -> Cas
     tau_star = max(tau + draw(log_uniform(1e-6, most_gap)) * sigma, next_above(float(tau)))
     epsilon = draw(st.just(0.0) | log_uniform(1e-6, 1e4))
     return Case(c_u, tau, tau_star, sigma, mu * math.sqrt(share / c_u), epsilon)
+
+
+@st.composite
+def capped_cases(draw: st.DrawFn, most_c_u: int, epsilons: st.SearchStrategy[float]) -> Case:
+    """A mechanism with one to three capped columns, whose threshold costs about as much as its noise.
+
+    Only there the worst split of the groups can be one in between.
+    """
+    c_u = draw(st.integers(2, most_c_u))
+    caps = sorted(draw(st.sets(st.integers(1, c_u - 1), min_size=1, max_size=3)))
+    mu = draw(log_uniform(0.01, 4))
+    shares = [draw(st.floats(0.05, 1)) for _ in (0, *caps)]
+    parts = [mu**2 * share / sum(shares) for share in shares]
+    sigma = math.sqrt(c_u / parts[0])
+    hazard = mu * draw(log_uniform(0.03, 3))
+    gap = max(-NormalDist().inv_cdf(min(-math.expm1(-hazard / c_u), 0.49)), 1e-3) * sigma
+    capped = tuple((n, math.sqrt(part / n)) for n, part in zip(caps, parts[1:], strict=True))
+    return Case(c_u, 1, 1 + gap, sigma, 0.0, draw(epsilons), capped)

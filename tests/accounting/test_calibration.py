@@ -1,7 +1,7 @@
 """A calibrated value meets the target by the accounting itself, and the next value does not.
 
 Every row (σ and τ*; τ*; σ; C_u), both methods, and every way to give the other columns: μ₀ alone, an absolute
-covariance, a covariance relative to σ².
+covariance, a covariance relative to σ², each with and without caps of their own.
 """
 
 import math
@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_epsilon
+from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
 from gsh.accounting.calibration.target import Calibration, calibrate
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
 from gsh.accounting.numerics.doubles import next_above, next_below
-from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
+from gsh.accounting.sensitivity import Box, Capped, L1Norm, L2Norm, Sensitivity, Vectors
 from tests.accounting.draws import examples, log_uniform
 
 pytestmark = pytest.mark.slow
@@ -27,7 +28,8 @@ ACCOUNTINGS = (EXACT, ADD_DELTAS)
 MU_0 = "mu_0"
 ABSOLUTE = "absolute"
 RELATIVE = "relative"
-COLUMNS = (MU_0, ABSOLUTE, RELATIVE)
+CAPPED = "capped "
+COLUMNS = (MU_0, ABSOLUTE, RELATIVE, CAPPED + MU_0, CAPPED + ABSOLUTE, CAPPED + RELATIVE)
 
 # Correlated, two and three columns.
 MATRICES = (
@@ -43,12 +45,16 @@ taus = st.integers(0, 30)
 
 
 @st.composite
-def columns(draw: st.DrawFn, kind: str, c_u: int, target: Target) -> Aggregates | RelativeAggregates | float:
+def columns(
+    draw: st.DrawFn, kind: str, c_u: int, target: Target
+) -> Aggregates | RelativeAggregates | tuple[Capped, ...] | float:
     """Columns that use at most half of the μ that the target allows, so that noise on the counts has room."""
     sigma = calibrate(EXACT, Draft(c_u, 1, None, None), target).mechanism.sigma  # 1/σ is all of the room
     share = draw(st.floats(0.05, 0.5))
     if kind == MU_0:
         return draw(st.just(0.0) | st.just(share / sigma))
+    if kind.startswith(CAPPED):
+        return _capped(draw, kind, c_u, share / sigma)
     matrix, sensitivity = draw(st.sampled_from(MATRICES))
     names = tuple("abc"[: len(matrix)])
     if kind == RELATIVE:
@@ -57,11 +63,26 @@ def columns(draw: st.DrawFn, kind: str, c_u: int, target: Target) -> Aggregates 
     return Aggregates(names, tuple(tuple(entry * factor for entry in row) for row in matrix), sensitivity)
 
 
+def _capped(draw: st.DrawFn, kind: str, c_u: int, mu_0: float) -> Aggregates | RelativeAggregates | tuple[Capped, ...]:
+    """Two columns that together cost μ₀ in each of C_u groups, in fewer groups."""
+    caps = [draw(st.integers(1, c_u)), draw(st.integers(1, c_u) | st.just(c_u))]
+    costs = [mu_0 * math.sqrt(c_u / cap / 2) for cap in caps]
+    if kind == CAPPED + MU_0:
+        return tuple(Capped(cap, cost) for cap, cost in zip(caps, costs, strict=True))
+    box = Box((0.0, 0.0), (1.0, 3.0), (caps[0], None if caps[1] == c_u and draw(st.booleans()) else caps[1]))
+    if kind == CAPPED + RELATIVE:
+        return balanced(("a", "b"), box, c_u, draw(st.none() | st.just((0.5, 2.0))))
+    return Aggregates(("a", "b"), ((costs[0] ** -2, 0.0), (0.0, (3 / costs[1]) ** 2)), box)
+
+
 @st.composite
 def starts(draw: st.DrawFn, kind: str) -> tuple[Draft, Target]:
     """A draft without σ and τ*, and its target."""
-    target, c_u = draw(targets), draw(c_us)
-    return Draft(c_u, draw(taus), None, None, draw(columns(kind, c_u, target))), target
+    target, c_u, tau = draw(targets), draw(c_us), draw(taus)
+    found = draw(columns(kind, c_u, target))
+    if isinstance(found, tuple):
+        return Draft(c_u, tau, None, None, 0.0, found), target
+    return Draft(c_u, tau, None, None, found), target
 
 
 def each_method_and_columns(test: Callable[..., None]) -> Callable[..., None]:

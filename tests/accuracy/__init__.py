@@ -1,1 +1,1 @@
-"""The noise and the mechanism applied: exactness bit by bit, distribution, boundary, audit."""
+"""What published numbers mean, and what a mechanism would publish."""

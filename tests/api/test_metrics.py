@@ -17,6 +17,8 @@ ROUTES = {
     "/calibrate",
     "/compare",
     "/intervals",
+    "/real-releases",
+    "/utility",
     "/release",
     "/release/table",
     "/budgets",

@@ -67,6 +67,14 @@ def explorer_of_a_large_question(visit: Visit) -> None:
     visit.open("/?epsilon=0.01&delta=1e-12&c_u=1000000000&tau=1&code=python")
 
 
+def explorer_of_a_real_release(visit: Visit) -> None:
+    """With all facts and sources open."""
+    visit.open()
+    visit.page.get_by_role("button", name="Facebook URLs").click()
+    visit.page.locator("#real-release summary").click()
+    expect(visit.page.locator("#real-gap")).to_contain_text("τ* − τ = 139")
+
+
 def explorer_with_errors(visit: Visit) -> None:
     visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1")
     visit.page.locator("#epsilon").fill("-" + "1" * 60)
@@ -178,6 +186,7 @@ STATES: dict[str, Callable[[Visit], None]] = {
     for each in (
         explorer,
         explorer_of_a_large_question,
+        explorer_of_a_real_release,
         explorer_with_errors,
         explorer_of_the_impossible,
         budgets,

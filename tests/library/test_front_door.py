@@ -114,6 +114,7 @@ groups: gsh.Groups = gsh.release(found.mechanism, keys=["a"], counts=[3], values
 found_intervals: gsh.Intervals = gsh.intervals(mechanism, counts=[14000.5], level=0.9)
 low: list[float] = found_intervals.counts.low.tolist()
 total: float = gsh.total(mechanism, counts=np.array([14000.5])).counts.estimate
+expected: gsh.Utility = gsh.utility(mechanism, sizes=np.array([5, 7]), times=[1, 2], below=6, quantiles=[0.5])
 version: str = gsh.__version__
 try:
     gsh.calibrate(c_u=5, sigma=1.0, epsilon=1, delta=1e-6)
@@ -129,6 +130,7 @@ gsh.exact(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), epsilon=1.0).epsilom
 gsh.calibrate(c_u=5, epsilon=1, delta=1e-6, accounting="zcdp")
 gsh.release(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), keys=["a"], counts=[1], seed=7)
 gsh.intervals(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), [12])
+gsh.utility(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), sizes=5)
 """
 
 

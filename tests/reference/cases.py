@@ -26,12 +26,15 @@ class Case:
     sigma: float
     mu_0: float
     epsilon: float
+    capped: tuple[tuple[int, float], ...] = ()
+    """(n, μ_n) of columns that a user changes in at most n groups."""
 
     def __str__(self) -> str:
         gap = (self.tau_star - self.tau) / self.sigma
         return (
             f"c_u={self.c_u},tau={self.tau},gap={gap:.5g}sigma,"
             f"sigma={self.sigma:.8g},mu_0={self.mu_0:.3g},epsilon={self.epsilon:g}"
+            + "".join(f",{n}:{mu:.3g}" for n, mu in self.capped)
         )
 
 

@@ -130,6 +130,8 @@ def _costs(certificate: Certificate) -> _Facts:
     yield "Noise, <i>μ</i>", digits(certificate.mu)
     if certificate.mu_0 > 0:
         yield "Share of further columns, <i>μ</i>₀", digits(certificate.mu_0)
+    for part in certificate.capped or ():
+        yield f"Share of columns that change in at most {part.groups} groups, <i>μ</i>₀", digits(part.mu_0)
     yield "Noise cost, <i>μ</i>²", digits(certificate.mu_squared)
     yield "Threshold cost, −<i>C<sub>u</sub></i> ln <i>p</i>", digits(certificate.hazard)
     yield "Least <i>δ</i> at any <i>ε</i>, <i>δ</i><sub>infinite</sub>", digits(certificate.delta_infinite)

@@ -22,7 +22,11 @@ def unit_of(certificate: Certificate) -> str:
 
 def change_of(bounds: BoundsOut) -> str:
     """What one unit can change in one group, with the numbers."""
-    numbers = [f"{each.name} {digits(each.lower)} to {digits(each.upper)}" for each in bounds.columns or []]
+    numbers = [
+        f"{each.name} {digits(each.lower)} to {digits(each.upper)}"
+        + ("" if each.groups is None else f" in at most {each.groups} groups")
+        for each in bounds.columns or []
+    ]
     if bounds.norm is not None:
         numbers.append(f"{_NORMS[bounds.norm.kind]} is at most {digits(bounds.norm.bound)}")
     if bounds.vectors is not None:

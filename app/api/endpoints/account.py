@@ -19,11 +19,12 @@ from app.api.schemas.account import (
     TermOut,
     TheoremOut,
 )
+from app.api.schemas.aggregates import CappedIn
 from app.api.schemas.mechanism import MechanismOut
 from app.api.workload import in_pool, in_slices
 from app.service.errors import LimitExceeded
 from app.service.work_bounds import check_work, theorem_work
-from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_epsilon
 from gsh.accounting.mechanism import Mechanism
 
 __all__ = ["router"]
@@ -101,7 +102,7 @@ def _point_with_theorem(mechanism: Mechanism, point: Point) -> PointOut:
     from gsh.accounting import theorem  # noqa: PLC0415 - only workers need SciPy, which takes a fifth of a second to load
 
     terms = theorem.evaluate(mechanism, point.epsilon)
-    closed_form = max(point.delta_gaussian, point.delta_infinite)
+    closed_form = at_epsilon(EXACT, mechanism, point.epsilon).delta
     t1, t2, t3 = (TermOut.model_validate(term) for term in (terms.t1, terms.t2, terms.t3))
     shown = TheoremOut(t1=t1, t2=t2, t3=t3, delta=terms.delta, agrees=terms.delta == closed_form)
     return PointOut.model_validate(point).model_copy(update={"theorem": shown})
@@ -127,6 +128,7 @@ def _answer(accounting: AccountingName, mechanism: Mechanism, mu: float, points:
             sigma=mechanism.sigma,
             tau_gap=mechanism.tau_gap,
             mu_0=mechanism.mu_0,
+            capped=CappedIn.listed(mechanism.capped),
             mu=mu,
         ),
         points=points,

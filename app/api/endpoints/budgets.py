@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request
+from pydantic import Field
 
 from app.api.auth import access_of, needs
 from app.api.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute, posted_release
@@ -10,6 +11,7 @@ from app.api.dependencies import services_of
 from app.api.json_route import DeclaredRoute
 from app.api.problems import ACCESS_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS, InvalidQuery
 from app.api.schemas.budgets import PUT_EXAMPLES, BudgetIn, BudgetOut, BudgetsOut, BudgetSummary
+from app.api.schemas.scalars import MOST_COLUMNS
 from app.api.workload import in_slices
 from app.ledger.clock import now
 from app.ledger.state import Budget
@@ -18,8 +20,11 @@ from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import Cost, Release, cost_of
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import MOST_C_U, Mechanism, PlainGaussian
+from gsh.accounting.sensitivity import Capped
 
 __all__ = ["router"]
+
+CappedText = Annotated[str, Field(pattern=r"^[0-9]{1,19}:[0-9]{1,30}(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?$")]
 
 router = APIRouter(
     prefix="/budgets", tags=["budgets"], responses=READ_PROBLEMS | ACCESS_PROBLEMS, route_class=DeclaredRoute
@@ -87,13 +92,17 @@ async def get_budget(
         float | None, Query(title="τ*", gt=1, allow_inf_nan=False, description="τ* of the mechanism.")
     ] = None,
     mu_0: Annotated[float, Query(title="μ₀", ge=0, allow_inf_nan=False, description="μ₀ of the mechanism.")] = 0.0,
+    capped: Annotated[
+        list[CappedText] | None,
+        Query(title="Capped", max_length=MOST_COLUMNS, description="groups:mu_0 of columns with caps."),
+    ] = None,
 ) -> BudgetOut:
     """The limit, the two sums, upper and lower bounds on (ε, δ), and what remains.
 
     With a mechanism in the query (c_u and sigma; with a threshold also tau and tau_star) the answer also says how many
     more releases of it fit.
     """
-    queried = _queried(c_u, sigma, tau, tau_star, mu_0)
+    queried = _queried(c_u, sigma, tau, tau_star, mu_0, capped or [])
 
     def work(ledger: Ledger) -> BudgetOut:
         budget, parts = ledger.budget(id)
@@ -107,7 +116,12 @@ router.routes.extend(_bodies.routes)
 
 
 def _queried(
-    c_u: int | None, sigma: float | None, tau: int | None, tau_star: float | None, mu_0: float
+    c_u: int | None,
+    sigma: float | None,
+    tau: int | None,
+    tau_star: float | None,
+    mu_0: float,
+    capped: list[str],
 ) -> tuple[Release, Cost] | None:
     if c_u is None and sigma is None and tau is None and tau_star is None:
         return None
@@ -119,11 +133,13 @@ def _queried(
         raise InvalidQuery(
             ("tau", "is required with tau_star") if tau is None else ("tau_star", "is required with tau")
         )
+    parts = tuple(Capped(int(groups), float(cost)) for groups, _, cost in (text.partition(":") for text in capped))
     try:
         if tau is None or tau_star is None:
-            release: Release = PlainGaussian(c_u, sigma, mu_0)
+            release: Release = PlainGaussian(c_u, sigma, mu_0, capped=parts)
         else:
-            release = Mechanism(c_u, tau, tau_star, sigma, mu_0)
+            release = Mechanism(c_u, tau, tau_star, sigma, mu_0, capped=parts)
         return release, cost_of(release)
     except InvalidParameter as error:
-        raise InvalidQuery((error.pointer.rpartition("/")[2], error.detail)) from None
+        name = "capped" if "capped" in error.pointer else error.pointer.rpartition("/")[2]
+        raise InvalidQuery((name, error.detail)) from None

@@ -1,5 +1,6 @@
 """POST /compare: the noise and the threshold that each accounting needs for the same target."""
 
+import math
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
@@ -9,11 +10,22 @@ from app.api.dependencies import services_of
 from app.api.json_route import JsonRoute
 from app.api.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.api.schemas.account import FEWER_COLUMNS
-from app.api.schemas.compare import COMPARE_EXAMPLES, EXPLANATIONS, CompareAnswer, ComparedOut, CompareRequest, PriceOut
+from app.api.schemas.compare import (
+    COMPARE_EXAMPLES,
+    EXPLANATIONS,
+    ColumnNoise,
+    CompareAnswer,
+    ComparedOut,
+    CompareRequest,
+    PriceOut,
+    WithoutCaps,
+)
+from app.api.schemas.mechanism import DraftIn
 from app.api.workload import in_pool
 from app.service.work_bounds import check_work, comparison_work
-from gsh.accounting.calibration.comparison import Price, compare
+from gsh.accounting.calibration.comparison import Price, compare, price_without_caps
 from gsh.accounting.calibration.draft import Target
+from gsh.accounting.mechanism import Mechanism
 
 __all__ = ["router"]
 
@@ -32,7 +44,8 @@ async def compare_accountings(
     """The noise and the threshold that each accounting needs for one target, each certified.
 
     Exact accounting and the half-and-half split have a smallest σ and τ\\*. The others share δ between noise and
-    threshold; their answer is the pair with the smallest τ\\* at any σ.
+    threshold; their answer is the pair with the smallest τ\\* at any σ. If columns have caps of their own, the answer
+    also says how much noise the caps save.
     """
     services, draft = services_of(request), body.mechanism.draft
     work = comparison_work(draft.work, is_relative=draft.is_relative)
@@ -41,20 +54,38 @@ async def compare_accountings(
 
 
 def _compared(body: CompareRequest, target: Target) -> CompareAnswer:
-    prices = compare(body.mechanism.draft.to_domain(), target)
+    draft = body.mechanism.draft
+    prices = compare(draft.to_domain(), target)
     priced = [
         ComparedOut(
-            accounting=name, explanation=EXPLANATIONS[name], price=None if price is None else _price(body, price)
+            accounting=name, explanation=EXPLANATIONS[name], price=None if price is None else _price(draft, price)
         )
         for name, price in prices.items()
     ]
-    return CompareAnswer(epsilon=body.epsilon, delta=body.delta, accountings=priced)
+    exact = prices["exact"]
+    assert exact is not None  # compare raises if exact accounting cannot meet the target
+    without = _without_caps(body, target, exact.mechanism) if draft.has_caps else None
+    return CompareAnswer(epsilon=body.epsilon, delta=body.delta, accountings=priced, without_caps=without)
 
 
-def _price(body: CompareRequest, price: Price) -> PriceOut:
+def _without_caps(body: CompareRequest, target: Target, capped: Mechanism) -> WithoutCaps:
+    """What the caps save: the noise of every column, with and without them."""
+    uniform = body.mechanism.draft.without_caps()
+    price = price_without_caps(uniform.to_domain(), target, capped)
+    assert capped.aggregates is not None
+    noise = [math.sqrt(row[j]) for j, row in enumerate(capped.aggregates.covariance)]
+    ratios: tuple[float | None, ...] = (None,) * len(noise) if price is None else price.column_ratios
+    columns = [
+        ColumnNoise(name=name, noise=least, noise_without_caps=None if ratio is None else least * ratio, ratio=ratio)
+        for name, least, ratio in zip(capped.column_names, noise, ratios, strict=True)
+    ]
+    return WithoutCaps(price=None if price is None else _price(uniform, price), columns=columns)
+
+
+def _price(draft: DraftIn, price: Price) -> PriceOut:
     assert price.point.delta_gaussian is not None
     return PriceOut(
-        mechanism=body.mechanism.draft.completed(price.mechanism),
+        mechanism=draft.completed(price.mechanism),
         delta=price.point.delta,
         delta_gaussian=price.point.delta_gaussian,
         delta_infinite=price.point.delta_infinite,

@@ -38,7 +38,7 @@ class _IntervalsRoute(JsonRoute):
         return answer
 
 
-router = APIRouter(tags=["account"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=_IntervalsRoute)
+router = APIRouter(tags=["accuracy"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=_IntervalsRoute)
 
 _Content = Annotated[
     bytes,

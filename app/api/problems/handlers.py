@@ -189,13 +189,15 @@ def _pointed(
 ) -> tuple[str, str]:
     """The pointer and the detail. The core names parameters of the mechanism, and ε and δ next to it.
 
-    A pointer that begins with / is of the whole body already.
+    An endpoint that has them elsewhere gives the whole pointer.
     """
     match error:
         case DivisionSettled(names_mechanism=True):
             return "/mechanism", _OTHER_PROPORTION
         case DivisionSettled():
             return "/delta", _OPPOSITE_DIRECTIONS
+        case AccountingError() if error.pointer.startswith("/"):
+            return error.pointer, error.detail
         case AccountingError(pointer="epsilon" | "delta"):
             return f"/{error.pointer}", error.detail
         case AccountingError() if not error.pointer.startswith("/"):

@@ -34,7 +34,10 @@ Accounting = TypeAliasType(
 )
 Binding = TypeAliasType(
     "Binding",
-    Annotated[accountings.Binding, Field(description="Which part decides δ: the noise, the threshold, or both.")],
+    Annotated[
+        accountings.Binding,
+        Field(description="Which part decides δ: the noise, the threshold, a mix of both, or their sum."),
+    ],
 )
 
 
@@ -106,7 +109,7 @@ class TheoremOut(Strict):
     t2: TermOut = Field(title="T2", description="The user is added.", examples=[_TERM])
     t3: TermOut = Field(title="T3", description="The user is removed.", examples=[_TERM])
     delta: float = Field(title="δ", description="The largest of the three.", examples=[1.003103848512688e-05])
-    agrees: bool = Field(title="Agrees", description="Whether the closed form gives the same double.", examples=[True])
+    agrees: bool = Field(title="Agrees", description="Whether exact accounting gives the same double.", examples=[True])
 
 
 class PointOut(Strict):
@@ -134,7 +137,8 @@ class PointOut(Strict):
     )
     binding: Binding = Field(
         title="Binding",
-        description="Which of the two decides δ; both if the accounting adds them.",
+        description="Which of the two decides δ; mixed if the worst case has some groups at τ and the others above it, "
+        "which columns with caps can cause; both if the accounting adds them.",
         examples=["gaussian"],
     )
     theorem: TheoremOut | None = Field(
@@ -183,6 +187,13 @@ _WITH_COLUMNS = {
         "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [1, 1]},
     },
 }
+_WITH_CAPS = _WITH_COLUMNS | {
+    "aggregates": {
+        "names": ["seconds", "shares"],
+        "covariance": [[1440000, 0], [0, 2000]],
+        "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [6, 1], "groups": [None, 5]},
+    }
+}
 ACCOUNT_EXAMPLES: dict[str, Any] = {
     "point": {
         "summary": "δ at one ε",
@@ -196,6 +207,11 @@ ACCOUNT_EXAMPLES: dict[str, Any] = {
         "value": {"mechanism": PAPER, "delta": [1.1e-05, 1e-06]},
     },
     "columns": {"summary": "With further columns", "value": {"mechanism": _WITH_COLUMNS, "epsilon": 1}},
+    "caps": {
+        "summary": "With a column that a user changes in fewer groups",
+        "description": "One user views up to 100 pages, and shares up to 5 of them.",
+        "value": {"mechanism": _WITH_CAPS, "epsilon": 1},
+    },
 }
 EXACT_EXAMPLES: dict[str, Any] = ACCOUNT_EXAMPLES | {
     "theorem": {

@@ -4,19 +4,41 @@ from abc import abstractmethod
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
-from app.api.schemas.scalars import MOST_COLUMNS, ColumnName, Row
+from app.api.schemas.scalars import MOST_COLUMNS, ColumnName, GroupsPerUser, Row
 from app.api.schemas.strict import Strict
 from app.service.work_bounds import columns_work
 from gsh.accounting import sensitivity as core
+from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import RelativeAggregates
 from gsh.accounting.covariance import is_diagonal
 from gsh.accounting.mechanism import Aggregates
 
-__all__ = ["AGGREGATES", "ColumnsIn", "MuZeroIn", "NamedColumns", "RelativeColumnsIn"]
+__all__ = [
+    "AGGREGATES",
+    "CAPPED",
+    "BalancedColumnsIn",
+    "CappedIn",
+    "ColumnsIn",
+    "MuZeroIn",
+    "NamedColumns",
+    "RelativeColumnsIn",
+]
 
 Square = Annotated[list[Row], Field(min_length=1, max_length=MOST_COLUMNS)]
 Names = Annotated[list[ColumnName], Field(min_length=1, max_length=MOST_COLUMNS)]
+
+
+Caps = TypeAliasType(
+    "Caps",
+    Annotated[
+        list[GroupsPerUser | None],
+        Field(
+            min_length=1, max_length=MOST_COLUMNS, description="The most groups in which a user changes each column."
+        ),
+    ],
+)
 
 
 class BoxIn(Strict):
@@ -29,9 +51,20 @@ class BoxIn(Strict):
     upper: Row = Field(
         title="Upper", description="The most that one user can add to one group, per column.", examples=[[1, 1]]
     )
+    groups: Caps | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="n",
+        description="In how many groups one user can change each column, at most C_u; null: the column can change "
+        "in all C_u groups. Needs a diagonal covariance. Fewer groups need less noise on that column.",
+        examples=[[100, None]],
+    )
 
     def to_domain(self) -> core.Box:
-        return core.Box(tuple(self.lower), tuple(self.upper))
+        return core.Box(tuple(self.lower), tuple(self.upper), None if self.groups is None else tuple(self.groups))
+
+    def without_caps(self) -> "BoxIn":
+        return self.model_copy(update={"groups": None})
 
 
 class L2In(Strict):
@@ -69,14 +102,17 @@ class VectorsIn(Strict):
 SensitivityIn = Annotated[BoxIn | L2In | L1In | VectorsIn, Field(discriminator="kind")]
 
 
+_NAMES: dict[str, Any] = {
+    "title": "Names",
+    "description": "The names of the columns, in the order of the covariance; unique, and not key or count.",
+    "examples": [["likes", "shares"]],
+}
+
+
 class NamedColumns(Strict):
     """The names of the columns, and their sensitivity."""
 
-    names: Names = Field(
-        title="Names",
-        description="The names of the columns, in the order of the covariance; unique, and not key or count.",
-        examples=[["likes", "shares"]],
-    )
+    names: Names = Field(**_NAMES)
     sensitivity: SensitivityIn = Field(
         title="Δ",
         description="The most that one user can change in the columns of one group.",
@@ -136,8 +172,62 @@ class RelativeColumnsIn(NamedColumns):
         return RelativeAggregates(tuple(self.names), _matrix(self.relative_covariance), self.sensitivity.to_domain())
 
 
+class BalancedColumnsIn(Strict):
+    """Further columns with balanced noise: nobody has to write a covariance."""
+
+    names: Names = Field(**_NAMES)
+    sensitivity: BoxIn = Field(
+        title="Δ",
+        description="The most that one user can change in the columns of one group, and in how many groups.",
+        examples=[{"kind": "box", "lower": [0, 0], "upper": [20, 1], "groups": [None, 100]}],
+    )
+    noise: Literal["balanced"] = Field(
+        title="Noise",
+        description="Each column takes the same share of μ² as the count. The answer has the covariance.",
+        examples=["balanced"],
+    )
+    weights: Row | None = Field(
+        default=None,
+        title="Weights",
+        description="The share of μ² of each column, as a multiple of the share of the count; 1 for each if omitted.",
+        examples=[[1, 2]],
+    )
+
+    @property
+    def work(self) -> float:
+        """About how many milliseconds the columns take."""
+        return columns_work(len(self.names), len(self.names))
+
+    def to_domain(self, c_u: int | None) -> RelativeAggregates:
+        return balanced(tuple(self.names), self.sensitivity.to_domain(), c_u, self.weights)
+
+
+class CappedIn(Strict):
+    """The privacy cost of columns that one user changes in fewer groups."""
+
+    groups: GroupsPerUser = Field(
+        title="n", description="The most groups in which one user can change these columns.", examples=[100]
+    )
+    mu_0: float = Field(ge=0, title="μ₀", description="What these columns add to μ, per group.", examples=[0.05])
+
+    def to_domain(self) -> core.Capped:
+        return core.Capped(self.groups, self.mu_0)
+
+    @classmethod
+    def listed(cls, capped: tuple[core.Capped, ...]) -> list["CappedIn"] | None:
+        """The parts of a mechanism of the core; None if there are none."""
+        return [cls(groups=part.groups, mu_0=part.mu_0) for part in capped] or None
+
+
+CAPPED: dict[str, Any] = {
+    "title": "Capped",
+    "description": "The columns with caps of their own: what they add to μ per group, and in how many groups.",
+    "examples": [[{"groups": 100, "mu_0": 0.05}]],
+}
+
+
 class MuZeroIn(Strict):
-    """The privacy cost of further columns as one number: enough for accounting, not for a release."""
+    """The privacy cost of further columns as numbers: enough for accounting, not for a release."""
 
     mu_0: float = Field(
         ge=0,
@@ -145,6 +235,14 @@ class MuZeroIn(Strict):
         description="What the further columns add to μ, per group: max √(Δᵀ Σ⁻¹ Δ).",
         examples=[0.07],
     )
+    capped: Annotated[list[CappedIn], Field(max_length=MOST_COLUMNS)] | None = Field(
+        default=None, exclude_if=lambda value: value is None, **CAPPED
+    )
+
+    @property
+    def parts(self) -> tuple[core.Capped, ...]:
+        """The columns with caps of their own, by rising caps."""
+        return tuple(sorted((part.to_domain() for part in self.capped or ()), key=lambda part: part.groups))
 
 
 def _matrix(rows: list[list[float]]) -> tuple[tuple[float, ...], ...]:

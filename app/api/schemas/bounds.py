@@ -15,6 +15,7 @@ __all__ = ["BoundsOut"]
 
 _COUNTS_ONLY = "One unit adds at most 1 to the count of each of its groups; there are no further columns."
 _BOX = "One unit adds at most 1 to the count of each of its groups, and to each column from lower to upper."
+_CAPPED_BOX = f"{_BOX.removesuffix('.')}. It changes a column in at most as many groups as the column says."
 _NORM = "One unit adds at most 1 to the count of each of its groups, and to its columns together at most the norm."
 _VECTORS = "One unit adds at most 1 to the count of each of its groups, and to its columns one of the vectors listed."
 _MU_0 = "One unit adds at most 1 to the count of each of its groups; the caller vouches for the further columns by μ₀."
@@ -31,6 +32,13 @@ class ColumnBounds(Strict):
     name: str = Field(title="Name", description="The name of the column.", examples=["likes"])
     lower: float = Field(title="Lower", description="The least that one unit adds to one group.", examples=[0])
     upper: float = Field(title="Upper", description="The most that one unit adds to one group.", examples=[1])
+    groups: int | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="n",
+        description="The most groups in which one unit changes this column; absent: C_u.",
+        examples=[100],
+    )
 
 
 class NormBound(Strict):
@@ -90,9 +98,10 @@ def _of_columns(
         case MuZeroIn():
             return _MU_0, None, None, None
     match aggregates.sensitivity:
-        case BoxIn(lower=lower, upper=upper):
-            ranges = zip(aggregates.names, lower, upper, strict=True)
-            return _BOX, [ColumnBounds(name=name, lower=low, upper=high) for name, low, high in ranges], None, None
+        case BoxIn(lower=lower, upper=upper, groups=groups):
+            ranges = zip(aggregates.names, lower, upper, groups or [None] * len(lower), strict=True)
+            columns = [ColumnBounds(name=name, lower=low, upper=high, groups=cap) for name, low, high, cap in ranges]
+            return _BOX if groups is None else _CAPPED_BOX, columns, None, None
         case L1In(bound=bound) | L2In(bound=bound) as norm:
             return _NORM, None, NormBound(kind=norm.kind, bound=bound), None
         case listed:

@@ -35,7 +35,8 @@ class CalibrateRequest(Strict):
     mechanism: DraftIn = Field(
         title="Mechanism",
         description="Omit the fields to solve for: sigma and tau_star, one of them, or c_u. A list of sigma without "
-        "tau_star gives a frontier. Give relative_covariance for noise on columns that scales with sigma.",
+        "tau_star gives a frontier. Balanced noise on further columns needs no covariance. Or give relative_covariance "
+        "for noise that scales with sigma.",
         examples=[OUTLINE],
     )
     epsilon: Epsilon | None = Field(
@@ -191,6 +192,23 @@ CALIBRATE_EXAMPLES: dict[str, Any] = {
     "c_u": {
         "summary": "The largest C_u",
         "value": {"mechanism": {"tau": 1, "tau_star": 15000, "sigma": 2300}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "balanced": {
+        "summary": "With further columns and balanced noise",
+        "description": "One user adds up to 20 views to a group, and likes in at most 4 of its 16 groups.",
+        "value": {
+            "mechanism": {
+                "c_u": 16,
+                "tau": 1,
+                "aggregates": {
+                    "names": ["views", "likes"],
+                    "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [20, 5], "groups": [None, 4]},
+                    "noise": "balanced",
+                },
+            },
+            "epsilon": 1,
+            "delta": 1e-06,
+        },
     },
     "columns": {
         "summary": "With further columns, whose noise scales with σ",

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import flint
 from pydantic import ConfigDict, Field
 
+from app.api.schemas.aggregates import CAPPED, CappedIn
 from app.api.schemas.bounds import BoundsOut
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.certified import UNPROTECTED, AnyCertified
@@ -47,6 +48,11 @@ _RELEASE_TYPE = "One release, made once and not interactive; other releases abou
 _CURVE = (
     "δ(ε) = max(δ_infinite, f(μ, ε)) for every ε ≥ 0, where f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) and Φ is the "
     "standard normal distribution function."
+)
+_CURVE_WITH_CAPS = (
+    "δ(ε) is the largest 1 − p^k (1 − f(√S(C_u − k), ε − k ln p)) over k = 0 … C_u, for every ε ≥ 0, where S(a) = "
+    "a/σ² + a μ₀² + the sum of min(a, n) μ_n² over the capped columns, p = Φ((τ* − τ)/σ), f(μ, ε) = Φ(μ/2 − ε/μ) − "
+    "e^ε Φ(−μ/2 − ε/μ), f(0, ε) = 0, and Φ is the standard normal distribution function."
 )
 
 CERTIFICATE_EXAMPLE: dict[str, Any] = {
@@ -164,6 +170,7 @@ class Certificate(Strict):
     )
     accounting: Literal["exact"] = Field(title="Accounting", description="How δ was computed.", examples=["exact"])
     mu_0: float = Field(title="μ₀", description="What further columns add to μ, per group; rounded up.", examples=[0.0])
+    capped: list[CappedIn] | None = Field(default=None, exclude_if=lambda value: value is None, **CAPPED)
     mu: float = Field(
         title="μ",
         description="μ of the equivalent Gaussian mechanism; rounded up.",
@@ -235,13 +242,14 @@ class Certificate(Strict):
             grid=GridOut.of(mechanism, noise) if isinstance(mechanism, Mechanism) and noise is not None else None,
             accounting="exact",
             mu_0=mechanism.mu_0,
+            capped=CappedIn.listed(mechanism.capped),
             mu=point.mu,
             mu_squared=cost.mu_squared,
             hazard=cost.hazard,
             delta_infinite=point.delta_infinite,
             epsilon=point.epsilon,
             delta=point.delta,
-            curve=_CURVE,
+            curve=_CURVE_WITH_CAPS if isinstance(mechanism, Mechanism) and mechanism.caps else _CURVE,
             budget=None,
             unprotected=asked.unprotected,
             trust_model=_TRUST_ELSEWHERE if noise is None else _TRUST_MODEL,

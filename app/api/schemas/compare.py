@@ -11,7 +11,16 @@ from app.api.schemas.scalars import Delta, Epsilon
 from app.api.schemas.strict import Strict
 from gsh.accounting.calibration.comparison import ComparedName
 
-__all__ = ["COMPARE_EXAMPLES", "EXPLANATIONS", "CompareAnswer", "CompareRequest", "ComparedOut", "PriceOut"]
+__all__ = [
+    "COMPARE_EXAMPLES",
+    "EXPLANATIONS",
+    "ColumnNoise",
+    "CompareAnswer",
+    "CompareRequest",
+    "ComparedOut",
+    "PriceOut",
+    "WithoutCaps",
+]
 
 ComparedAccounting = TypeAliasType(
     "ComparedAccounting", Annotated[ComparedName, Field(description="The name of an accounting in a comparison.")]
@@ -87,12 +96,45 @@ class ComparedOut(Strict):
     )
 
 
+class ColumnNoise(Strict):
+    """The noise on one column, with and without the caps of the columns."""
+
+    name: str = Field(title="Name", description="The name of the column.", examples=["shares"])
+    noise: float = Field(title="s", description="Standard deviation of the noise, with the caps.", examples=[169.2])
+    noise_without_caps: float | None = Field(
+        title="s without caps",
+        description="The same if no column had a cap of its own; null if the target cannot be met then.",
+        examples=[3860],
+    )
+    ratio: float | None = Field(title="Ratio", description="The second divided by the first.", examples=[22.8])
+
+
+class WithoutCaps(Strict):
+    """What the caps of columns save: the same target with exact accounting, if no column had a cap of its own."""
+
+    price: PriceOut | None = Field(
+        title="Price", description="Null if the target cannot be met without the caps.", examples=[None]
+    )
+    columns: list[ColumnNoise] = Field(
+        title="Columns",
+        description="The noise on each column, with and without the caps.",
+        examples=[[{"name": "shares", "noise": 169.2, "noise_without_caps": 3860, "ratio": 22.8}]],
+    )
+
+
 class CompareAnswer(Strict):
     """The accountings, with the exact one first."""
 
     epsilon: float = Field(title="ε", description="The ε of the target.", examples=[0.349])
     delta: float = Field(title="δ", description="The δ of the target.", examples=[1e-5])
     accountings: list[ComparedOut] = Field(title="Accountings", description="One for each accounting.", examples=[[]])
+    without_caps: WithoutCaps | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Without caps",
+        description="What the caps of columns save; absent unless a column has one.",
+        examples=[{"price": None, "columns": []}],
+    )
 
 
 COMPARE_EXAMPLES: dict[str, Any] = {
@@ -118,6 +160,21 @@ COMPARE_EXAMPLES: dict[str, Any] = {
             },
             "epsilon": 1,
             "delta": 1e-06,
+        },
+    },
+    "caps": {
+        "summary": "With balanced noise, and a column that a user changes in 100 groups only",
+        "value": {
+            "mechanism": OUTLINE
+            | {
+                "aggregates": {
+                    "names": ["likes", "shares"],
+                    "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [1, 1], "groups": [None, 100]},
+                    "noise": "balanced",
+                },
+            },
+            "epsilon": 0.349,
+            "delta": 1e-05,
         },
     },
     "fixed": {

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter
 
+from app.api.schemas.aggregates import CAPPED, CappedIn
 from app.api.schemas.case_study import CASE_STUDY, WHOLE
 from app.api.schemas.ledger_record import ReleaseState
 from app.api.schemas.strict import OrAbsent, Strict
@@ -70,6 +71,7 @@ class ChargedGaussian(Strict):
     mu_0: float = Field(
         title="μ₀", description="What the further columns add to μ, per group; rounded up.", examples=[0.0]
     )
+    capped: OrAbsent[list[CappedIn]] = Field(**CAPPED)
 
 
 class ChargedMechanism(ChargedGaussian):

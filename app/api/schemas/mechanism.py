@@ -7,6 +7,10 @@ from typing_extensions import TypeAliasType
 
 from app.api.schemas.aggregates import (
     AGGREGATES,
+    CAPPED,
+    BalancedColumnsIn,
+    BoxIn,
+    CappedIn,
     ColumnsIn,
     MuZeroIn,
     NamedColumns,
@@ -18,6 +22,7 @@ from app.api.schemas.strict import OneOrMany, Strict
 from gsh.accounting import case_study
 from gsh.accounting.calibration.draft import Draft, RelativeAggregates
 from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian
+from gsh.accounting.sensitivity import Capped
 
 __all__ = [
     "AnyMechanismIn",
@@ -62,16 +67,20 @@ def _shape(value: Any) -> str:
 
 
 def _draft_shape(value: Any) -> str:
+    if _has(value, "noise"):
+        return "<balanced>"
     return "<relative>" if _has(value, "relative_covariance") else _shape(value)
 
 
 _Columns = Annotated[ColumnsIn, Tag("<columns>")]
 _RelativeColumns = Annotated[RelativeColumnsIn, Tag("<relative>")]
+_BalancedColumns = Annotated[BalancedColumnsIn, Tag("<balanced>")]
 _MuZero = Annotated[MuZeroIn, Tag("<mu_0>")]
+_DraftColumns = Annotated[_Columns | _RelativeColumns | _BalancedColumns | _MuZero, Discriminator(_draft_shape)]
 
 
 def _work(aggregates: object) -> float:
-    return aggregates.work if isinstance(aggregates, NamedColumns) else 0.0
+    return aggregates.work if isinstance(aggregates, NamedColumns | BalancedColumnsIn) else 0.0
 
 
 def _further(aggregates: ColumnsIn | MuZeroIn | None) -> dict[str, Any]:
@@ -79,8 +88,8 @@ def _further(aggregates: ColumnsIn | MuZeroIn | None) -> dict[str, Any]:
     match aggregates:
         case None:
             return {}
-        case MuZeroIn(mu_0=mu_0):
-            return {"mu_0": mu_0}
+        case MuZeroIn(mu_0=mu_0) as costs:
+            return {"mu_0": mu_0, "capped": costs.parts}
         case columns:
             return {"aggregates": columns.to_domain()}
 
@@ -89,7 +98,9 @@ def _bare(mechanism: B) -> B:
     """The same privacy with μ₀ in place of the columns: little to send to another process."""
     if not isinstance(mechanism.aggregates, ColumnsIn):
         return mechanism
-    return mechanism.model_copy(update={"aggregates": MuZeroIn(mu_0=mechanism.to_domain().mu_0)})
+    costs = mechanism.to_domain().costs
+    bare = MuZeroIn(mu_0=costs.mu_0, capped=CappedIn.listed(costs.capped))
+    return mechanism.model_copy(update={"aggregates": bare})
 
 
 class MechanismIn(Strict):
@@ -154,9 +165,7 @@ class DraftIn(Strict):
     tau: int = Field(ge=0, **TAU)
     tau_star: TauStar | None = Field(default=None, **TAU_STAR)
     sigma: OneOrMany[Sigma, Sigmas] | None = Field(default=None, **SIGMA)
-    aggregates: Annotated[_Columns | _RelativeColumns | _MuZero, Discriminator(_draft_shape)] | None = Field(
-        default=None, **AGGREGATES
-    )
+    aggregates: _DraftColumns | None = Field(default=None, **AGGREGATES)
 
     @property
     def work(self) -> float:
@@ -164,24 +173,45 @@ class DraftIn(Strict):
         return _work(self.aggregates)
 
     def to_domain(self) -> Draft:
+        columns: Aggregates | RelativeAggregates | float = 0.0
+        capped: tuple[Capped, ...] = ()
         match self.aggregates:
             case None:
-                columns: Aggregates | RelativeAggregates | float = 0.0
-            case MuZeroIn(mu_0=mu_0):
-                columns = mu_0
+                pass
+            case MuZeroIn(mu_0=mu_0) as costs:
+                columns, capped = mu_0, costs.parts
+            case BalancedColumnsIn() as described:
+                columns = described.to_domain(self.c_u)
             case named:
                 columns = named.to_domain()
         sigma = None if isinstance(self.sigma, list) else self.sigma
-        return Draft(self.c_u, self.tau, self.tau_star, sigma, columns)
+        return Draft(self.c_u, self.tau, self.tau_star, sigma, columns, capped)
 
     @property
     def is_relative(self) -> bool:
-        return isinstance(self.aggregates, RelativeColumnsIn)
+        return isinstance(self.aggregates, RelativeColumnsIn | BalancedColumnsIn)
+
+    @property
+    def has_caps(self) -> bool:
+        """Whether a column has a cap of its own that it could have without."""
+        match self.aggregates:
+            case NamedColumns(sensitivity=BoxIn(groups=groups)) | BalancedColumnsIn(sensitivity=BoxIn(groups=groups)):
+                return any(cap is not None for cap in groups or ())
+            case _:
+                return False
+
+    def without_caps(self) -> "DraftIn":
+        """The same, if one user could change every column in all groups."""
+        columns = self.aggregates
+        assert isinstance(columns, NamedColumns | BalancedColumnsIn)
+        assert isinstance(columns.sensitivity, BoxIn)
+        uniform = columns.model_copy(update={"sensitivity": columns.sensitivity.without_caps()})
+        return self.model_copy(update={"aggregates": uniform})
 
     def completed(self, mechanism: Mechanism) -> MechanismIn:
         """The mechanism object of a solution, with Σ absolute."""
         aggregates: ColumnsIn | MuZeroIn | None = None
-        if mechanism.aggregates is not None and isinstance(self.aggregates, NamedColumns):
+        if mechanism.aggregates is not None and isinstance(self.aggregates, NamedColumns | BalancedColumnsIn):
             aggregates = ColumnsIn(
                 names=self.aggregates.names,
                 covariance=[list(row) for row in mechanism.aggregates.covariance],
@@ -203,9 +233,7 @@ class OutlineIn(Strict):
 
     c_u: GroupsPerUser = Field(**C_U)
     tau: int = Field(ge=0, **TAU)
-    aggregates: Annotated[_Columns | _RelativeColumns | _MuZero, Discriminator(_draft_shape)] | None = Field(
-        default=None, **AGGREGATES
-    )
+    aggregates: _DraftColumns | None = Field(default=None, **AGGREGATES)
 
     @property
     def draft(self) -> DraftIn:
@@ -228,4 +256,5 @@ class MechanismOut(Strict):
     mu_0: float = Field(
         title="μ₀", description="What the further columns add to μ, per group; rounded up.", examples=[0.0]
     )
+    capped: list[CappedIn] | None = Field(default=None, exclude_if=lambda value: value is None, **CAPPED)
     mu: float = Field(title="μ", description="μ of the equivalent Gaussian mechanism; rounded up.", examples=[0.1022])

@@ -10,6 +10,7 @@ import { searchOf, stateOf } from "./page-state.js";
 import { errorBand, frontier, keepCurves, privacyCurves } from "./plot-points.js";
 import { showNoPlots, wirePlots } from "./plots.js";
 import { showFormErrors, wireForm } from "./question-form.js";
+import { showGap } from "./real-releases.js";
 import { wireRelease } from "./release-panel.js";
 import { outline, question, target } from "./request-bodies.js";
 import { wireSizes } from "./sizes-panel.js";
@@ -74,6 +75,7 @@ async function ask() {
 function showWaiting() {
   byId("results").setAttribute("aria-busy", "true");
   byId("copy").disabled = true;
+  showGap(null);
   offerRelease(null);
 }
 
@@ -92,6 +94,7 @@ async function show(asked, first, compared, signal) {
   const mechanisms = mechanismsOf(compared, answer);
   showFormErrors([]);
   showAnswer(answer, state.delta);
+  showGap(answer);
   showComparison(compared);
   showCode({ ...asked, answer, state });
   showSizes(mechanisms);

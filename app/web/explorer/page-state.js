@@ -35,10 +35,10 @@ export function searchOf(state) {
 }
 
 /** The name of the preset that equals the state, if any. */
-export function presetOf(state) {
+export function presetOf(state, presets) {
   const same = ([, preset]) =>
     state.columns.length === 0 && FIELDS.every((name) => state[name].trim() === (preset[name] ?? ""));
-  return Object.entries(PRESETS).find(same)?.[0];
+  return Object.entries(presets).find(same)?.[0];
 }
 
 // A ~ separates the parts of a column in the link.

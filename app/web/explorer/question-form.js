@@ -3,6 +3,7 @@
 import { byId, element } from "../shared/dom.js";
 import { makeField, showErrors } from "../shared/forms.js";
 import { FIELDS, PRESETS, presetOf } from "./page-state.js";
+import { loadRealReleases, showRealRelease } from "./real-releases.js";
 
 const COLUMN = { name: "Name", lower: "Minimum", upper: "Maximum", noise: "Noise, in σ" };
 const NEW_COLUMN = { lower: "0", upper: "1", noise: "1" };
@@ -10,9 +11,11 @@ const NEW_NAMES = ["likes", "shares", "seconds"];
 
 /** Connect the form to the state. `changed(isStep)` is called on every change. The browser's Back button undoes steps. */
 export function wireForm(state, changed) {
-  for (const button of byId("presets").children) {
-    const preset = PRESETS[button.textContent];
+  let presets = PRESETS;
+  const buttons = [...byId("presets").children, ...byId("real-presets").children];
+  for (const button of buttons) {
     button.addEventListener("click", () => {
+      const preset = presets[button.textContent];
       for (const field of FIELDS) state[field] = preset[field] ?? "";
       state.columns = [];
       showState();
@@ -44,10 +47,9 @@ export function wireForm(state, changed) {
   }
 
   function showPreset() {
-    const preset = presetOf(state);
-    for (const button of byId("presets").children) {
-      button.setAttribute("aria-pressed", String(button.textContent === preset));
-    }
+    const preset = presetOf(state, presets);
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.textContent === preset));
+    showRealRelease(preset);
   }
 
   function showColumns() {
@@ -80,6 +82,14 @@ export function wireForm(state, changed) {
   }
 
   showState();
+  loadRealReleases().then(
+    (real) => {
+      presets = { ...PRESETS, ...real };
+      for (const button of byId("real-presets").children) button.disabled = false;
+      showPreset();
+    },
+    () => {}, // they stay disabled; the answer says that the service cannot be reached
+  );
   return showState;
 }
 

@@ -23,7 +23,7 @@ from gsh.accounting.numerics.balls import approximate
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.numerics.search import golden_section
 
-__all__ = ["ComparedName", "Price", "compare"]
+__all__ = ["ComparedName", "Price", "compare", "price_without_caps"]
 
 ComparedName = Literal["exact", "add-deltas", "half-split", "zcdp"]
 
@@ -42,7 +42,7 @@ class Price:
     point: Point
     least_sigma: float
     exact: Mechanism
-    """The mechanism of exact accounting at the same target."""
+    """The mechanism of exact accounting at the same target, with the caps of its columns."""
 
     @property
     def sigma_ratio(self) -> float:
@@ -53,6 +53,15 @@ class Price:
     def tau_star_ratio(self) -> float:
         """τ* divided by the τ* of exact accounting."""
         return self.mechanism.tau_star / self.exact.tau_star
+
+    @property
+    def column_ratios(self) -> tuple[float, ...]:
+        """The noise on each column divided by that of exact accounting."""
+        ours, theirs = self.mechanism.aggregates, self.exact.aggregates
+        if ours is None or theirs is None:
+            return ()
+        pairs = enumerate(zip(ours.covariance, theirs.covariance, strict=True))
+        return tuple(math.sqrt(mine[j]) / math.sqrt(exact[j]) for j, (mine, exact) in pairs)
 
 
 def compare(draft: Draft, target: Target) -> dict[ComparedName, Price | None]:
@@ -67,6 +76,18 @@ def compare(draft: Draft, target: Target) -> dict[ComparedName, Price | None]:
         "half-split": _half_split(draft, target, exact),
         "zcdp": _or_none(ZCDP, draft, target, exact),
     }
+
+
+def price_without_caps(uniform: Draft, target: Target, capped: Mechanism) -> Price | None:
+    """The price by exact accounting if columns had no caps of their own, relative to the mechanism with caps.
+
+    ``uniform`` is the same draft without caps. None if it cannot meet the target.
+    """
+    try:
+        found = calibrate(EXACT, uniform, target)
+    except InfeasibleTarget:
+        return None
+    return Price(found.mechanism, found.point, found.mechanism.sigma, capped)
 
 
 def _or_none(accounting: Accounting, draft: Draft, target: Target, exact: Mechanism) -> Price | None:

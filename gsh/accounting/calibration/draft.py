@@ -7,9 +7,9 @@ from typing import Literal, get_args
 from gsh.accounting.accountings import check_target
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
-from gsh.accounting.mechanism import Aggregates, Mechanism, check_names, effective_tau
+from gsh.accounting.mechanism import Aggregates, Mechanism, check_caps, check_names, effective_tau
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below, next_above
-from gsh.accounting.sensitivity import Sensitivity, mu_0
+from gsh.accounting.sensitivity import MOST_C_U, Capped, ColumnCosts, Sensitivity, column_costs
 
 __all__ = ["ANY_TAU_STAR", "Draft", "Parameter", "RelativeAggregates", "Target"]
 
@@ -28,12 +28,13 @@ class RelativeAggregates:
     names: tuple[str, ...]
     relative_covariance: Matrix
     sensitivity: Sensitivity
-    relative_mu_0: float = field(init=False, compare=False)
-    """μ₀·σ, certified upward."""
+    relative_costs: ColumnCosts = field(init=False, compare=False)
+    """Each μ₀ times σ, certified upward."""
 
     def __post_init__(self) -> None:
         check_names(self.names, self.relative_covariance, _POINTER)
-        object.__setattr__(self, "relative_mu_0", mu_0(self.relative_covariance, self.sensitivity, _POINTER))
+        costs = column_costs(self.relative_covariance, self.sensitivity, _POINTER)
+        object.__setattr__(self, "relative_costs", costs)
 
     def at(self, sigma: float) -> Aggregates:
         try:
@@ -50,10 +51,10 @@ class RelativeAggregates:
 
 
 @dataclass(frozen=True, slots=True)
-class RelativeMuZero:
-    """Columns whose noise scales with σ, with an unrounded Σ: μ₀ = ``relative_mu_0``/σ."""
+class RelativeCosts:
+    """Columns whose noise scales with σ, with an unrounded Σ: each μ₀ is the relative one divided by σ."""
 
-    relative_mu_0: float
+    relative_costs: ColumnCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,17 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A mechanism with None for the parameters to solve for. ``columns`` is a number if μ₀ is given directly."""
+    """A mechanism with None for the parameters to solve for. ``columns`` is a number if μ₀ is given directly.
+
+    Then ``capped`` are the columns with caps of their own.
+    """
 
     c_u: int | None
     tau: int
     tau_star: float | None
     sigma: float | None
-    columns: Aggregates | RelativeAggregates | RelativeMuZero | float = 0.0
+    columns: Aggregates | RelativeAggregates | RelativeCosts | float = 0.0
+    capped: tuple[Capped, ...] = ()
 
     @property
     def missing(self) -> tuple[Parameter, ...]:
@@ -95,27 +100,51 @@ class Draft:
         if self.tau >= ANY_TAU_STAR:
             raise InvalidParameter("tau", "must be less than the largest double")
         Mechanism(
-            c_u=1 if self.c_u is None else self.c_u,
+            c_u=MOST_C_U if self.c_u is None else self.c_u,
             tau=self.tau,
             tau_star=ANY_TAU_STAR if self.tau_star is None else self.tau_star,
             sigma=1.0 if self.sigma is None else self.sigma,
             mu_0=self.columns if isinstance(self.columns, float | int) else 0.0,
+            capped=self.capped,
         )
+        if self.c_u is not None and isinstance(self.columns, RelativeAggregates):
+            check_caps(self.columns.sensitivity, self.c_u)
+
+    @property
+    def fixed_costs(self) -> ColumnCosts:
+        """What the columns add to μ, whatever σ is."""
+        match self.columns:
+            case Aggregates() as columns:
+                return columns.costs
+            case float() | int() as mu_0:
+                return ColumnCosts(mu_0, self.capped)
+            case _:
+                return ColumnCosts()
+
+    @property
+    def relative_costs(self) -> ColumnCosts:
+        """What the columns add to μ, times σ."""
+        match self.columns:
+            case RelativeAggregates() | RelativeCosts() as columns:
+                return columns.relative_costs
+            case _:
+                return ColumnCosts()
 
     def with_sigma(self, sigma: float) -> "Draft":
         """The draft at this σ, with an absolute Σ."""
         match self.columns:
             case RelativeAggregates() as relative:
                 return replace(self, sigma=sigma, columns=relative.at(sigma))
-            case RelativeMuZero(relative_mu_0):
-                return replace(self, sigma=sigma, columns=relative_mu_0 / sigma)
+            case RelativeCosts(relative_costs):
+                costs = relative_costs.divided(sigma)
+                return replace(self, sigma=sigma, columns=costs.mu_0, capped=costs.capped)
             case _:
                 return replace(self, sigma=sigma)
 
     def unrounded(self) -> "Draft":
         """The draft with an unrounded Σ, which is cheap to evaluate: for searches."""
         if isinstance(self.columns, RelativeAggregates):
-            return replace(self, columns=RelativeMuZero(self.columns.relative_mu_0))
+            return replace(self, columns=RelativeCosts(self.columns.relative_costs))
         return self
 
     def complete(self, c_u: int | None = None, tau_star: float | None = None) -> Mechanism:
@@ -128,9 +157,25 @@ class Draft:
             case Aggregates() as aggregates:
                 return Mechanism(c_u, self.tau, tau_star, self.sigma, aggregates=aggregates)
             case float() | int() as mu_0:
-                return Mechanism(c_u, self.tau, tau_star, self.sigma, mu_0=mu_0)
+                return Mechanism(c_u, self.tau, tau_star, self.sigma, mu_0=mu_0, capped=self.capped)
             case _:
                 raise TypeError("Σ is still relative")
+
+    def with_c_u(self, c_u: int) -> "Draft":
+        """The draft at a C_u. If columns have caps, only their costs remain, with caps of at most C_u."""
+        fixed, relative = self.fixed_costs.cut(c_u), self.relative_costs.cut(c_u)
+        if relative.capped:
+            return replace(self, c_u=c_u, columns=RelativeCosts(relative))
+        if fixed.capped:
+            return replace(self, c_u=c_u, columns=fixed.mu_0, capped=fixed.capped)
+        return replace(self, c_u=c_u)
+
+    def complete_largest(self, c_u: int) -> Mechanism:
+        """The mechanism with the largest C_u that works, unless a cap exceeds it."""
+        if any(part.groups > c_u for part in self.fixed_costs.capped):
+            pointer = "aggregates/capped" if isinstance(self.columns, float | int) else "aggregates/sensitivity/groups"
+            raise InfeasibleTarget(pointer, f"must be at most {c_u}: no larger c_u meets the target")
+        return self.complete(c_u=c_u)
 
 
 def _scaled(entry: float, sigma: float) -> float:

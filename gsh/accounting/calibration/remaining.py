@@ -114,10 +114,10 @@ class _Remaining:
 
     def with_largest_c_u(self, draft: Draft) -> Mechanism:
         """The largest C_u at the draft's σ and τ*."""
-        c_u = largest_integer(lambda c_u: self.allows(draft.complete(c_u=c_u)), arb(1), MOST_C_U)
+        c_u = largest_integer(lambda c_u: self.allows(draft.with_c_u(c_u).complete()), arb(1), MOST_C_U)
         if c_u == 0:
             raise InfeasibleTarget("tau_star", "must be larger, and sigma too: not even a c_u of 1 fits the budget")
-        return draft.complete(c_u=c_u)
+        return draft.complete_largest(c_u)
 
     def least_sigma(self, draft: Draft) -> float:
         """The smallest σ whose noise alone fits, at any threshold."""

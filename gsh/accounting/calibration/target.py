@@ -1,7 +1,8 @@
 """Calibration: the smallest σ or τ*, or the largest C_u, that meets a target (ε, δ).
 
 Exact accounting decouples [docs/math/closed-form.md]: the noise must have δ_gaussian ≤ δ and the threshold
-δ_infinite ≤ δ, each by itself. So one mechanism has the smallest σ and the smallest τ*. Add-deltas shares δ.
+δ_infinite ≤ δ, each by itself. So one mechanism has the smallest σ and the smallest τ*. Add-deltas shares δ. So does
+exact accounting of columns with caps of their own [docs/math/column-caps.md].
 
 Every search starts from a closed form or Newton's method. It ends with certified comparisons by the accounting itself:
 the answer meets the target, and the next double below it (for C_u the next integer above) does not.
@@ -15,13 +16,14 @@ from itertools import islice
 from flint import arb
 
 from gsh.accounting import gaussian
-from gsh.accounting.accountings import EXACT, Accounting, NoiseCost, Point, at_epsilon, fits
-from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Parameter, RelativeAggregates, Target
+from gsh.accounting.accountings import Accounting, NoiseCost, Point, at_epsilon, fits
+from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Parameter, Target
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
-from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
-from gsh.accounting.numerics.balls import approximate, at_most
+from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.balls import approximate, at_most, upper_double
 from gsh.accounting.numerics.doubles import LEAST_DOUBLE
 from gsh.accounting.numerics.search import golden_section, largest_double, largest_integer, smallest_double
+from gsh.accounting.sensitivity import MOST_C_U, ColumnCosts
 
 __all__ = ["Calibration", "calibrate", "smallest_gap", "smallest_sigma_for_noise"]
 
@@ -63,38 +65,41 @@ def calibrate(accounting: Accounting, draft: Draft, target: Target) -> Calibrati
 def smallest_sigma_for_noise(noise: NoiseCost, draft: Draft, target: Target) -> float:
     """The smallest σ with δ_gaussian ≤ δ at any threshold:  μ(σ) = μ*,  and the noise at μ* costs δ."""
     assert draft.c_u is not None
-    c_u, fixed, relative = draft.c_u, 0.0, 0.0
-    match draft.columns:
-        case RelativeAggregates() as columns:
-            relative = columns.relative_mu_0
-        case Aggregates() as columns:
-            fixed = columns.mu_0
-        case float() | int() as mu_0:
-            fixed = mu_0
+    c_u, fixed, relative = draft.c_u, draft.fixed_costs, draft.relative_costs
 
     def mu_star() -> arb:
         return noise.mu_at(arb(target.epsilon), arb(target.delta))
 
     def root() -> arb:
-        return ((1 + arb(relative) ** 2) / (mu_star() ** 2 / c_u - arb(fixed) ** 2)).sqrt()
-
-    def fits_without_counts(mu_0: float) -> bool:
-        return _noise_fits(noise, lambda: arb(c_u).sqrt() * mu_0, target)
+        return ((c_u + relative.squared(c_u)) / (mu_star() ** 2 - fixed.squared(c_u))).sqrt()
 
     def fits_at(sigma: float) -> bool:
         mechanism = _at_sigma(draft, sigma)
         return _noise_fits(noise, lambda: mechanism.mu, target)
 
-    if fixed > 0 and not fits_without_counts(fixed):
-        most = largest_double(fits_without_counts, LEAST_DOUBLE, approximate(lambda: mu_star() / arb(c_u).sqrt()))
-        raise InfeasibleTarget(
-            "aggregates",
-            f"must have mu_0 below {most!r}: at this c_u the noise on the other columns alone exceeds the target",
-        )
+    if fixed != ColumnCosts() and not _noise_fits(noise, lambda: fixed.squared(c_u).sqrt(), target):
+        raise InfeasibleTarget("aggregates", _more_column_noise(noise, fixed, c_u, target))
     sigma = smallest_double(fits_at, approximate(root), LEAST_DOUBLE)
     if sigma is None:
         raise InfeasibleTarget("c_u", "must be smaller: the sigma needed exceeds the largest double")
     return sigma
+
+
+def _more_column_noise(noise: NoiseCost, fixed: ColumnCosts, c_u: int, target: Target) -> str:
+    """The noise that the columns need, so that some σ meets the target."""
+
+    def mu_star() -> arb:
+        return noise.mu_at(arb(target.epsilon), arb(target.delta))
+
+    if fixed.capped:
+        factor = upper_double(approximate(lambda: fixed.squared(c_u).sqrt() / mu_star()))
+        return f"must have more than {factor!r} times the noise: at this c_u the other columns alone exceed the target"
+
+    def fits_without_counts(mu_0: float) -> bool:
+        return _noise_fits(noise, lambda: arb(c_u).sqrt() * mu_0, target)
+
+    most = largest_double(fits_without_counts, LEAST_DOUBLE, approximate(lambda: mu_star() / arb(c_u).sqrt()))
+    return f"must have mu_0 below {most!r}: at this c_u the noise on the other columns alone exceeds the target"
 
 
 def _with_smallest_tau_star(accounting: Accounting, draft: Draft, sigma: float, target: Target) -> Mechanism:
@@ -141,8 +146,8 @@ def _workable_sigmas(accounting: Accounting, draft: Draft, target: Target) -> tu
 
 
 def _needed_tau_star(accounting: Accounting, draft: Draft, low: float, target: Target) -> str:
-    """The smallest τ* that has a workable σ: at the smallest σ with exact accounting, otherwise at a larger σ."""
-    if accounting is EXACT:
+    """The smallest τ* that has a workable σ: at the smallest σ if the costs decouple, otherwise at a larger σ."""
+    if accounting.decouples(_at_sigma(draft, low)):
         needed = _with_smallest_tau_star(accounting, draft, low, target).tau_star
         return f"must be at least {needed!r} for this epsilon and delta"
     sigmas = [low * (1 + 2.0**-k) for k in range(12)]
@@ -153,12 +158,12 @@ def _needed_tau_star(accounting: Accounting, draft: Draft, low: float, target: T
 def _larger_workable_sigma(
     accounting: Accounting, draft: Draft, target: Target, low: float, high: float
 ) -> float | None:
-    """A σ above ``low`` that meets the target at the draft's τ*, or None. Exact accounting has none if ``low`` fails.
+    """A σ above ``low`` that meets the target at the draft's τ*, or None. If the costs decouple, ``low`` decides.
 
-    With add-deltas, δ falls and then rises from ``low``, too small for the noise, to ``high``, too large for the
+    Otherwise δ falls and then rises from ``low``, too small for the noise, to ``high``, too large for the
     threshold. If δ > 1 − 2^(−C_u), no σ is too large, and ``high`` is not positive.
     """
-    if accounting is EXACT or 0 < high <= low:
+    if accounting.decouples(_at_sigma(draft, low)) or 0 < high <= low:
         return None
     span = high / low if 0 < high < math.inf else _WIDEST
 
@@ -179,19 +184,22 @@ def _larger_workable_sigma(
 def _with_largest_c_u(accounting: Accounting, draft: Draft, sigma: float, target: Target) -> Mechanism:
     """The largest C_u up to 10¹⁸ that the noise at a σ and the draft's threshold allow."""
     at_sigma = draft.with_sigma(sigma)
-    one = at_sigma.complete(c_u=1)
 
     def root() -> arb:
-        by_noise = accounting.noise.mu_at(arb(target.epsilon), arb(target.delta)) ** 2 / one.mu_squared_per_group
-        return by_noise.min((-arb(target.delta)).log1p() / one.log_p)
+        square, costs = accounting.noise.mu_at(arb(target.epsilon), arb(target.delta)) ** 2, at_sigma.fixed_costs
+        count = 1 / arb(sigma) ** 2
+        # As if no cap were reached, and as if all were. The second is right if it exceeds all caps.
+        by_noise = (square / (count + costs.squared(1))).max((square - costs.capped_squared) / (count + costs.mu_0**2))
+        return by_noise.min((-arb(target.delta)).log1p() / at_sigma.with_c_u(1).complete().log_p)
 
     c_u = largest_integer(
-        lambda c_u: _meets(accounting, at_sigma.complete(c_u=c_u), target), approximate(root), MOST_C_U
+        lambda c_u: _meets(accounting, at_sigma.with_c_u(c_u).complete(), target), approximate(root), MOST_C_U
     )
     if c_u == 0:
-        needed = _with_smallest_tau_star(accounting, replace(draft, c_u=1, tau_star=None), sigma, target).tau_star
+        one = replace(draft.with_c_u(1), tau_star=None)
+        needed = _with_smallest_tau_star(accounting, one, sigma, target).tau_star
         raise InfeasibleTarget("tau_star", f"must be at least {needed!r}, even for a c_u of 1")
-    return at_sigma.complete(c_u=c_u)
+    return at_sigma.complete_largest(c_u)
 
 
 def _at_sigma(draft: Draft, sigma: float) -> Mechanism:

@@ -1,0 +1,126 @@
+"""Real releases as presets: one click fills in the form, and shows what is known, its sources, and what is ours."""
+
+import pytest
+from playwright.sync_api import expect
+
+import gsh
+from tests.browser.test_accessibility import LOOKS, faults
+from tests.browser.test_explorer import DARK, PHONE, SCREENSHOTS
+from tests.browser.visits import Visit
+
+RELEASES = {release.name: release for release in gsh.real_releases()}
+SMALL_PHONE = PHONE | {"viewport": {"width": 320, "height": 640}}
+SHOTS = {"light": {}, "dark": DARK, "phone": PHONE, "small-phone": SMALL_PHONE, "dark-phone": PHONE | DARK}
+
+
+def choose(visit: Visit, name: str) -> None:
+    before = visit.drawn()
+    visit.page.get_by_role("button", name=name).click()
+    visit.wait_for_plots(before)
+
+
+def test_wikimedia_fills_in_the_form_and_shows_its_gap_and_its_sources(visit: Visit) -> None:
+    """No request goes to another host: the fixture asserts it. The sources are links."""
+    visit.open()
+    note = visit.page.locator("#real-release")
+    expect(note).to_be_hidden()
+
+    choose(visit, "Wikimedia pageviews")
+
+    translation = RELEASES["Wikimedia pageviews"].translation
+    values = {name: visit.page.locator(f"#{name}").input_value() for name in ("epsilon", "delta", "c_u", "tau")}
+    assert values == {"epsilon": "1", "delta": "1e-7", "c_u": "10", "tau": "1"}
+    expect(visit.page.locator("#sigma")).to_have_value(str(translation.sigma))
+    expect(visit.page.locator("#tau_star")).to_have_value("")
+    visit.expect_answer("18.26", "103.46")
+    expect(visit.page.locator("#real-gap")).to_have_text("As this mechanism it needs τ* − τ = 102.5.")
+    source = note.get_by_role("link", name="Pageviews Differential Privacy — Current")
+    expect(source.first).to_be_visible()
+    expect(source.first).to_have_attribute("href", RELEASES["Wikimedia pageviews"].known[0].source.address)
+    expect(note).to_contain_text("Known: At most 10 pages per device and day")
+    expect(note).to_contain_text(f"Our translation: {translation.summary}")
+    assert visit.page.evaluate("document.getElementById('more').open")
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_each_release_has_its_own_facts_and_the_librarys_answer(visit: Visit, name: str) -> None:
+    release = RELEASES[name]
+    visit.open()
+    choose(visit, name)
+
+    expect(visit.page.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
+    mechanism = release.translation.calibrate().mechanism
+    for field in ("sigma", "tau_star"):
+        exactly = str(getattr(mechanism, field)).removesuffix(".0")  # as JavaScript writes it
+        expect(visit.page.locator(f"#{field}-exactly")).to_contain_text(f"{exactly} ")
+    expect(visit.page.locator("#certificate")).to_contain_text("meets")
+    note = visit.page.locator("#real-release")
+    expect(note).to_contain_text(f"Source: {release.known[0].source.title}")
+    note.locator("summary").click()
+    for text in (release.publishes, release.organisation, release.privacy_unit, release.summary):
+        expect(note).to_contain_text(text)
+    for text in (*(fact.text for fact in release.known), *release.translation.ours, *release.translation.differs):
+        expect(note.locator("li").filter(has_text=text)).to_be_visible()
+    for fact in release.known:
+        assert note.locator(f'a[href="{fact.source.address}"]').count() > 1  # in the list of sources, and at the fact
+
+
+def test_the_buttons_are_the_librarys_releases(case_study: Visit) -> None:
+    buttons = case_study.page.locator("#real-presets button")
+
+    expect(buttons).to_have_text(list(RELEASES))
+    expect(case_study.page.locator("#real-presets button:disabled")).to_have_count(0)
+
+
+def test_a_link_and_a_step_back_show_the_release(visit: Visit) -> None:
+    visit.open()
+    choose(visit, "Google mobility")
+    expect(visit.page.locator("#real-gap")).to_have_text("With their threshold, τ* − τ = 99.0.")
+    visit.page.reload()
+    expect(visit.page.locator("#real-release")).to_contain_text("Laplace noise")
+    expect(visit.page.locator("#real-gap")).to_have_text("With their threshold, τ* − τ = 99.0.")
+
+    visit.page.go_back()
+    visit.expect_answer("2228.48", "13951.05")
+    expect(visit.page.locator("#real-release")).to_be_hidden()
+
+
+def test_a_changed_form_is_no_longer_the_release(visit: Visit) -> None:
+    visit.open()
+    choose(visit, "Google symptoms")
+    visit.fill("c_u", "8")
+
+    expect(visit.page.locator("#real-release")).to_be_hidden()
+    expect(visit.page.locator("#real-presets [aria-pressed=true]")).to_have_count(0)
+
+
+def test_without_the_releases_the_page_works(visit: Visit) -> None:
+    visit.page.route("**/real-releases", lambda route: route.abort())
+    visit.open()
+
+    visit.expect_answer("2228.48", "13951.05")
+    expect(visit.page.locator("#real-presets button:disabled")).to_have_count(len(RELEASES))
+    assert [each for each in visit.complaints if "ERR_FAILED" not in each] == []
+    visit.complaints.clear()
+
+
+@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
+def test_axe_finds_no_fault_in_a_real_release(visit: Visit) -> None:
+    visit.open()
+    choose(visit, "Wikimedia pageviews")
+    visit.page.locator("#real-release summary").click()
+
+    assert faults(visit) == []
+
+
+@pytest.mark.parametrize("visit", SHOTS.values(), indirect=True, ids=SHOTS)
+def test_screenshots_of_a_real_release_are_taken(visit: Visit, request: pytest.FixtureRequest) -> None:
+    """For people to look at. The folder is not committed."""
+    visit.open()
+    choose(visit, "Wikimedia pageviews")
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    path = SCREENSHOTS / f"real-release-{request.node.callspec.id}.png"
+    visit.page.locator("#real-release").scroll_into_view_if_needed()
+    visit.page.screenshot(path=path)
+
+    assert path.stat().st_size > 0
