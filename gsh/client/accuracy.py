@@ -7,18 +7,77 @@ import numpy as np
 
 from gsh.client.budgets import IN_A_MECHANISM
 from gsh.client.calls import Operation
+from gsh.client.documents import parsed
 from gsh.client.encoding import Json, bare_mechanism, mechanism_json
 from gsh.client.json_calls import ask, json_call, json_of
 from gsh.client.operations import Bound
 from gsh.library.arguments import Real, Reals, real, reals
-from gsh.library.parameters import Mechanism
+from gsh.library.parameters import Mechanism, core_of
 from gsh.library.targets import Calibration
 
 if TYPE_CHECKING:
     from gsh.accuracy.utility import Utility
+    from gsh.library.accuracy import Intervals, Totals
     from gsh.library.utility import Integers
 
-__all__ = ["utility"]
+__all__ = ["intervals", "total", "utility"]
+
+
+def intervals(
+    self: Bound[Any],
+    mechanism: Mechanism | Calibration,
+    *,
+    counts: Reals,
+    values: Mapping[str, Reals] | None = None,
+    level: Real = 0.95,
+) -> Operation["Intervals"]:
+    """Where the true numbers of published groups are, as ``gsh.intervals``. It costs no privacy."""
+    from gsh.library.accuracy import Interval, Intervals  # noqa: PLC0415
+
+    answer = yield from _published(self, mechanism, counts, values, level, is_total=False)
+
+    def interval(column: Mapping[str, list[float]]) -> Interval:
+        return Interval(*(np.array(column[end], np.float64) for end in ("low", "estimate", "high")))
+
+    columns = {name: interval(column) for name, column in answer["values"].items()}
+    return Intervals(float(answer["level"]), interval(answer["counts"]), columns)
+
+
+def total(
+    self: Bound[Any],
+    mechanism: Mechanism | Calibration,
+    *,
+    counts: Reals,
+    values: Mapping[str, Reals] | None = None,
+    level: Real = 0.95,
+) -> Operation["Totals"]:
+    """The sum of the true numbers of some published groups, as ``gsh.total``. It costs no privacy."""
+    from gsh.library.accuracy import Total, Totals  # noqa: PLC0415
+
+    answer = yield from _published(self, mechanism, counts, values, level, is_total=True)
+    found = answer["total"]
+    columns = {name: parsed(Total, column) for name, column in found["values"].items()}
+    return Totals(float(answer["level"]), parsed(Total, found["counts"]), columns)
+
+
+def _published(
+    self: Bound[Any],
+    mechanism: Mechanism | Calibration,
+    counts: Reals,
+    values: Mapping[str, Reals] | None,
+    level: Real,
+    *,
+    is_total: bool,
+) -> Operation[Json]:
+    """The answer about published numbers. The library checks them, so that its errors name them."""
+    from gsh.library.accuracy import level_of, published_numbers  # noqa: PLC0415
+
+    bare, chosen = bare_mechanism(mechanism), level_of(level)
+    numbers, others = published_numbers(core_of(bare), counts, values)
+    columns = {name: column.tolist() for name, (_, column) in others.items()}
+    body: Json = {"mechanism": mechanism_json(bare), "level": chosen, "counts": numbers.tolist(), "values": columns}
+    call = json_call("POST", "/intervals", body | {"total": is_total}, is_safe=True)
+    return json_of((yield from ask(self, call, IN_A_MECHANISM)))
 
 
 def utility(

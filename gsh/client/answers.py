@@ -5,7 +5,7 @@ import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,14 @@ from gsh.client.calls import Answer
 from gsh.client.documents import Certificate
 from gsh.client.encoding import mechanism_of
 from gsh.client.errors import error_of
-from gsh.histogram.tables import CERTIFICATE
+from gsh.histogram.interval_columns import interval_columns
+from gsh.histogram.tables import CERTIFICATE, Roles
+from gsh.library.arguments import Real
 from gsh.library.groups import Groups, Numbers, answered_key
 from gsh.library.parameters import Mechanism
+
+if TYPE_CHECKING:
+    from gsh.library.accuracy import Intervals, Totals
 
 __all__ = ["Release", "ReleasedGroups", "groups_of", "release_of"]
 
@@ -43,19 +48,46 @@ class Release:
         """The idempotency key: the name of the release. None if no budget paid for it."""
         return self.certificate.idempotency_key
 
-    @property
-    def value_columns(self) -> tuple[str, ...]:
-        aggregates = self.mechanism.aggregates
-        return () if aggregates is None else aggregates.names
-
-    @property
-    def count_column(self) -> str:
-        """Keys come first, then the count, then the values."""
-        return str(self.table.column_names[-1 - len(self.value_columns)])
+    @functools.cached_property
+    def _roles(self) -> Roles:
+        """Keys come first, then the count, then the values, then the intervals of both, if they were asked for."""
+        columns = self.mechanism.aggregates
+        values = () if columns is None else columns.names
+        names = tuple(self.table.column_names)
+        shorter = len(names) - len(interval_columns(("", *values)))
+        count = names[max(shorter - 1 - len(values), 0)]
+        if names[max(shorter, 0) :] == interval_columns((count, *values)):
+            names = names[:shorter]
+        place = len(names) - 1 - len(values)
+        return Roles(names[:place], names[place], values)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        return tuple(self.table.column_names[: -1 - len(self.value_columns)])
+        return self._roles.keys
+
+    @property
+    def count_column(self) -> str:
+        return self._roles.count
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        return self._roles.values
+
+    def intervals(self, level: Real = 0.95) -> "Intervals":
+        """Where the true numbers are, at a level of confidence: ``gsh.intervals`` of this table, without a request."""
+        from gsh.library import accuracy  # noqa: PLC0415 - loads SciPy
+
+        return accuracy.intervals(self.mechanism, **self._numbers(), level=level)
+
+    def total(self, level: Real = 0.95) -> "Totals":
+        """The sums of the true numbers: ``gsh.total`` of this table, without a request."""
+        from gsh.library import accuracy  # noqa: PLC0415
+
+        return accuracy.total(self.mechanism, **self._numbers(), level=level)
+
+    def _numbers(self) -> dict[str, Any]:
+        values = {name: self.table[name].to_numpy() for name in self.value_columns}
+        return {"counts": self.table[self.count_column].to_numpy(), "values": values}
 
     def to_pandas(self) -> Any:
         """The table as a data frame of pandas."""

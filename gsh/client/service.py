@@ -101,6 +101,8 @@ class Service(Bound[M]):
     add_deltas = Overloaded[Account, AsyncAccount](_add_deltas)
     release = Overloaded[releasing.ReleaseCall, releasing.AsyncReleaseCall](releasing.release)
     dry_run = operation(releasing.dry_run)
+    intervals = operation(accuracy.intervals)
+    total = operation(accuracy.total)
     utility = operation(accuracy.utility)
 
     @property

@@ -130,6 +130,29 @@ def test_the_service_tells_the_same_utility(service: gsh.Client, name: str) -> N
     assert not found.probabilities.flags.writeable
 
 
+PUBLISHED: dict[str, Callable[[Any], Any]] = {
+    "counts": lambda to: to.intervals(MECHANISM, counts=[13950.5, 15000, 10**6]),
+    "values": lambda to: to.intervals(CAPPED, counts=np.array([131, 400]), values={"likes": [7, -3.5]}, level=0.99),
+    "nothing": lambda to: to.intervals(CAPPED, counts=[]),
+    "total": lambda to: to.total(CAPPED, counts=[131.5, 400, 150], values={"views": [1, 2, 3], "likes": [7, 8, 9]}),
+    "total of many": lambda to: to.total(MECHANISM, counts=np.linspace(13948, 10**6, 2000), level=0.5),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_service_says_the_same_of_published_numbers(service: gsh.Client, name: str) -> None:
+    expected, found = PUBLISHED[name](gsh), PUBLISHED[name](service)
+
+    assert type(found) is type(expected)
+    assert repr(found) == repr(expected)
+    for column, other in [
+        (found.counts, expected.counts),
+        *((found.values[n], expected.values[n]) for n in found.values),
+    ]:
+        for field in dataclasses.fields(other):
+            assert np.array_equal(getattr(column, field.name), getattr(other, field.name))
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 10**18),
@@ -147,7 +170,7 @@ def test_points_are_the_same_to_the_last_digit(
     assert service.exact(mechanism, delta=[delta]) == gsh.exact(mechanism, delta=[delta])
 
 
-@pytest.mark.parametrize("name", ["exact", "add_deltas", "calibrate", "compare", "utility"])
+@pytest.mark.parametrize("name", ["exact", "add_deltas", "calibrate", "compare", "utility", "intervals", "total"])
 def test_the_functions_of_the_library_have_the_same_parameters(name: str) -> None:
     """A new parameter of the library must come to the client as well."""
     of_library = inspect.signature(getattr(gsh, name)).parameters
