@@ -13,7 +13,7 @@ import pyarrow as pa
 from gsh.client.calls import Answer
 from gsh.client.documents import Certificate
 from gsh.client.encoding import mechanism_of
-from gsh.client.errors import error_of
+from gsh.client.problems import error_of
 from gsh.histogram.interval_columns import interval_columns
 from gsh.histogram.tables import CERTIFICATE, Roles
 from gsh.library.arguments import Real

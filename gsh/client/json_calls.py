@@ -9,8 +9,8 @@ from urllib.parse import quote
 from gsh.accounting.errors import InvalidParameter
 from gsh.client.calls import JSON, Answer, Body, Call, Method, Operation
 from gsh.client.encoding import Json
-from gsh.client.errors import Renames, error_of
 from gsh.client.operations import Bound
+from gsh.client.problems import Renames, error_of
 from gsh.client.retries import patiently
 
 __all__ = ["ask", "json_call", "json_of", "once_headers", "part"]

@@ -15,7 +15,7 @@ from app.api.problems.kinds import KINDS, Kind
 from gsh import client
 from gsh.client import errors
 from gsh.client.calls import Answer
-from gsh.client.errors import error_of
+from gsh.client.problems import error_of
 from tests.api.process import Service
 from tests.client.conftest import AT_ONCE
 
