@@ -142,9 +142,8 @@ def test_a_used_name_with_another_content_is_refused(tmp_path: Path) -> None:
 def test_without_a_service_nothing_is_charged_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A URL in the environment alone sends no table anywhere."""
     command = f"release {groups_file(tmp_path)} {ROLES} {MECHANISM}"
-    before = len(run("releases --limit 1000 --json").document["releases"])
+    monkeypatch.setenv("GSH_URL", "http://127.0.0.1:1")  # nobody listens there
     assert "nothing keeps count" in run(f"{command} -o {tmp_path / 'here.parquet'}").text
-    assert len(run("releases --limit 1000 --json").document["releases"]) == before
 
     assert "--budget" in run(f"{command} --once X -o {tmp_path / 'x.parquet'}").errors
     monkeypatch.delenv("GSH_URL")
