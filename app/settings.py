@@ -49,6 +49,7 @@ class Settings(BaseSettings):
     max_curve_points: int = Field(
         default=10_000, ge=1, le=10_000, description="most ε, δ or σ in one request; more is 422"
     )
+    max_sizes: int = Field(default=100_000, ge=1, le=100_000, description="most sizes in one `/utility`; more is 422")
     max_theorem_evaluations: int = Field(
         default=10**7, ge=1, description='most C_u × points with `"theorem": true`; more is 422'
     )

@@ -7,7 +7,7 @@ table, and is rounded up in the last place shown.
 import math
 from pathlib import Path
 
-from benchmarks import figures
+from benchmarks import capped_columns, figures
 from benchmarks.markdown import places_up, short, significant_up, table
 from benchmarks.prices import Price, prices
 from benchmarks.search import bisect
@@ -49,6 +49,7 @@ def report() -> str:
             table(("claim in the paper", "paper", "ours", "difference"), claims),
             scan_sentence(),
             table(columns, [price_cells(price, exact=needs[0]) for price in needs]),
+            capped_columns.report(),
         ]
     )
 

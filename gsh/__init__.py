@@ -5,8 +5,8 @@
     found = gsh.calibrate(c_u=51914, epsilon=0.349, delta=1e-5)
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
-Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, httpx
-with the first client.
+Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, httpx with the
+first client, SciPy with the first utility.
 """
 
 import importlib
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
     from gsh.accounting.sensitivity import Sensitivity
+    from gsh.accuracy.utility import Utility
     from gsh.client.clients import AsyncClient, Client
     from gsh.errors import Error
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from gsh.library.real_releases import real_releases
     from gsh.library.release_records import RealRelease
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
+    from gsh.library.utility import utility
 
     __version__: str
 
@@ -48,6 +50,7 @@ __all__ = [
     "ReleaseError",
     "Sensitivity",
     "TooManyGroups",
+    "Utility",
     "__version__",
     "add_deltas",
     "box",
@@ -58,6 +61,7 @@ __all__ = [
     "l2",
     "real_releases",
     "release",
+    "utility",
     "vectors",
 ]
 
@@ -65,6 +69,7 @@ _NAMES = {
     "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
     "gsh.accounting.sensitivity": ("Sensitivity",),
     "gsh.client.clients": ("AsyncClient", "Client"),
+    "gsh.accuracy.utility": ("Utility",),
     "gsh.errors": ("Error",),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
@@ -72,6 +77,7 @@ _NAMES = {
     "gsh.library.real_releases": ("real_releases",),
     "gsh.library.release_records": ("RealRelease",),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
+    "gsh.library.utility": ("utility",),
     "gsh.histogram.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}

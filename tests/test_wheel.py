@@ -62,7 +62,7 @@ def test_the_base_releases_arrow_tables_and_lists() -> None:
     assert printed(LIBRARY, RELEASES) == "['a', 'b'] ('x',)"
 
 
-@pytest.mark.parametrize("package", ["fastapi", "starlette", "pydantic", "uvicorn", "scipy", "psycopg", "pytest"])
+@pytest.mark.parametrize("package", ["fastapi", "starlette", "pydantic", "uvicorn", "psycopg", "pytest"])
 def test_the_base_has_neither_the_service_nor_the_tests(package: str) -> None:
     found = "import importlib.util; print(importlib.util.find_spec({!r}) is not None)"
 

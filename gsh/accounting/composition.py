@@ -50,8 +50,8 @@ Release = Mechanism | PlainGaussian
 
 _MOST_MU_SQUARED = 1e280  # the sum of 10^18 of them is still a double
 # The lower bound tries this many splits. It does not split equal releases. That is sharp if all have one ratio D/S, or
-# if ε/√S − √S/2 ≥ ½. Otherwise a split among equal releases can be larger [docs/math/composition.md, section 2], and
-# the bound is valid but not sharp.
+# if ε ≥ 0.105 or ε/√S − √S/2 ≥ ½. Otherwise a split among equal releases can be larger, and the bound is valid but not
+# sharp.  [docs/math/composition.md, section 2]
 _MOST_SPLITS = 16
 # A rounded-up double is within two ulps of the real: one for the rounding, and one if the real is itself a double.
 _RELATIVE_EXCESS, _ABSOLUTE_EXCESS = Fraction(1, 2**51), Fraction(1, 2**1073)

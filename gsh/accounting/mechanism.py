@@ -103,7 +103,7 @@ class _GaussianNoise:
     @property
     def caps(self) -> tuple[int, ...]:
         """The caps below C_u, where S(a) changes its slope."""
-        return tuple(part.groups for part in self.capped if part.groups < self.c_u)
+        return tuple(sorted({part.groups for part in self.capped if part.groups < self.c_u}))
 
     def _take_columns(self) -> None:
         """Check the columns, and take over the costs of the aggregates."""

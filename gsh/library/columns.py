@@ -77,7 +77,9 @@ class Columns:
             for part, parameter in _PARTS.items()
             for j, name in reversed(list(enumerate(names)))
         ]
-        with renamed(*by_place, ("aggregates/names", "sums"), ("aggregates/relative_covariance", "sums")):
+        # The rest is about all sums together.
+        parts = ("names", "relative_covariance", "sensitivity/lower", "sensitivity/upper")
+        with renamed(*by_place, *((f"aggregates/{part}", "sums") for part in parts)):
             return balanced(names, Box(lower, upper, groups), c_u, shares)
 
 

@@ -245,6 +245,8 @@ def capped_of(capped: Caps | None) -> tuple[Capped, ...]:
     """The columns with caps of their own, for calls into the core."""
     if capped is None:
         return ()
+    if not isinstance(capped, Mapping | tuple):
+        raise InvalidParameter("capped", f"must be a mapping from a cap to its mu_0, not {type(capped).__name__}")
     pairs = tuple(capped.items() if isinstance(capped, Mapping) else capped)
     parts = [Capped(integer("capped", cap), real(f"capped/{cap}", cost)) for cap, cost in pairs]
     return tuple(sorted(parts, key=lambda part: part.groups))

@@ -48,7 +48,7 @@ PROTECTED = [
     ("GET", "/releases/weekly/answer"),
     ("POST", "/releases/weekly/commit"),
 ]
-OPEN = [("POST", path) for path in ("/account/exact", "/account/add-deltas", "/calibrate", "/compare")]
+OPEN = [("POST", path) for path in ("/account/exact", "/account/add-deltas", "/calibrate", "/compare", "/utility")]
 
 
 class Guarded(Bank):

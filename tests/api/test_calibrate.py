@@ -17,6 +17,10 @@ COLUMNS = {"names": ["likes", "shares"], "sensitivity": {"kind": "box", "lower":
 RELATIVE_ROWS = [[1, 0.1], [0.1, 0.25]]
 RELATIVE = COLUMNS | {"relative_covariance": RELATIVE_ROWS}
 ABSOLUTE = COLUMNS | {"covariance": [[4e8, 0], [0, 1e8]]}
+CAPPED = {"names": ["likes", "shares"], "sensitivity": COLUMNS["sensitivity"] | {"groups": [None, 100]}}
+CAPPED_RELATIVE = CAPPED | {"relative_covariance": [[1, 0], [0, 0.25]]}
+CAPPED_ABSOLUTE = CAPPED | {"covariance": [[4e8, 0], [0, 1e6]]}
+BARE_CAPPED = {"mu_0": 0.0001, "capped": [{"groups": 100, "mu_0": 0.001}]}
 
 ROWS = {
     "sigma and tau_star": ({"c_u": 51914, "tau": 1}, ["sigma", "tau_star"]),
@@ -29,14 +33,24 @@ ROWS = {
     "relative columns": ({"c_u": 51914, "tau": 1, "aggregates": RELATIVE}, ["sigma", "tau_star"]),
     "sigma, relative columns": ({"c_u": 51914, "tau": 1, "tau_star": 40000, "aggregates": RELATIVE}, ["sigma"]),
     "c_u, relative columns": ({"tau": 1, "tau_star": 40000, "sigma": 6000, "aggregates": RELATIVE}, ["c_u"]),
+    "capped mu_0": ({"c_u": 51914, "tau": 1, "aggregates": BARE_CAPPED}, ["sigma", "tau_star"]),
+    "capped absolute columns": ({"c_u": 51914, "tau": 1, "aggregates": CAPPED_ABSOLUTE}, ["sigma", "tau_star"]),
+    "capped relative columns": ({"c_u": 51914, "tau": 1, "aggregates": CAPPED_RELATIVE}, ["sigma", "tau_star"]),
+    "sigma, capped columns": ({"c_u": 51914, "tau": 1, "tau_star": 40000, "aggregates": CAPPED_RELATIVE}, ["sigma"]),
+    "c_u, capped columns": ({"tau": 1, "tau_star": 40000, "sigma": 6000, "aggregates": CAPPED_RELATIVE}, ["c_u"]),
+    "tau_star, capped columns": (
+        {"c_u": 51914, "tau": 1, "sigma": 6000, "aggregates": CAPPED_RELATIVE},
+        ["tau_star"],
+    ),
 }
 
 
 def neighbour(mechanism: Json, name: str, value: float, draft: Json) -> Json:
     """The mechanism with one value changed, and with it the Σ of columns that scale with σ."""
     changed: Json = mechanism | {name: value}
-    if name == "sigma" and draft.get("aggregates") == RELATIVE:
-        scaled = [[float(Fraction(entry) * Fraction(value) ** 2) for entry in row] for row in RELATIVE_ROWS]
+    rows = draft.get("aggregates", {}).get("relative_covariance")
+    if name == "sigma" and rows is not None:
+        scaled = [[float(Fraction(entry) * Fraction(value) ** 2) for entry in row] for row in rows]
         changed["aggregates"] = mechanism["aggregates"] | {"covariance": scaled}
     return changed
 
@@ -70,7 +84,7 @@ def test_the_answer_completes_the_mechanism_and_keeps_the_given_values(
     given = {name: value for name, value in draft.items() if name != "aggregates"}
     assert {name: mechanism[name] for name in given} == given
     assert set(mechanism) == {"c_u", "tau", "tau_star", "sigma"} | ({"aggregates"} & set(draft))
-    if draft.get("aggregates") == RELATIVE:
+    if "relative_covariance" in draft.get("aggregates", {}):
         expected = neighbour(mechanism, "sigma", mechanism["sigma"], draft)["aggregates"]
         assert mechanism["aggregates"] == expected
         assert set(mechanism["aggregates"]) == {"names", "covariance", "sensitivity"}

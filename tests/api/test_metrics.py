@@ -17,6 +17,7 @@ ROUTES = {
     "/calibrate",
     "/compare",
     "/real-releases",
+    "/utility",
     "/release",
     "/release/table",
     "/budgets",

@@ -218,8 +218,10 @@ def test_errors_are_shown_next_to_their_field(
 
 def test_the_history_is_read_page_by_page_and_verified(visit: Visit, platform: Platform) -> None:
     name = platform.budget(charges=2)
-    for number in range(20):
+    for number in range(19):
         platform.charge(name, f"{name}-small-{number}", {"c_u": 1, "sigma": 5000})
+    capped = {"mu_0": 0, "capped": [{"groups": 2, "mu_0": 0.001}]}
+    platform.charge(name, f"{name}-capped", {"c_u": 9, "sigma": 5000, "aggregates": capped})
     page = look(visit, name)
     rows = page.locator("#history tbody tr")
     expect(rows).to_have_count(20)
@@ -228,7 +230,8 @@ def test_the_history_is_read_page_by_page_and_verified(visit: Visit, platform: P
 
     expect(rows).to_have_count(23)
     expect(page.get_by_role("button", name="Older entries")).to_be_hidden()
-    expect(rows.first).to_contain_text("C_u\u00a01, σ\u00a05000, no threshold")
+    expect(rows.first).to_contain_text("C_u\u00a09, σ\u00a05000, no threshold, μ₀\u00a00.001 in 2\u00a0groups")
+    expect(rows.nth(1)).to_contain_text("C_u\u00a01, σ\u00a05000, no threshold")
     expect(rows.nth(20)).to_contain_text("C_u\u00a051914, σ\u00a02229, τ\u00a01, τ*\u00a013955")
     expect(rows.nth(20).locator(".key")).to_have_text(f"{name}-week-1")
     expect(rows.last).to_contain_text("Created: ε\u00a01, δ\u00a01e-4")

@@ -103,6 +103,7 @@ found: gsh.Calibration = gsh.calibrate(c_u=5, epsilon=1, delta=1e-6, aggregates=
 price = gsh.compare(c_u=5, epsilon=1, delta=1e-6)["zcdp"]
 ratio: float = 0.0 if price is None else price.sigma_ratio
 groups: gsh.Groups = gsh.release(found.mechanism, keys=["a"], counts=[3], values={"likes": np.array([1.0])})
+expected: gsh.Utility = gsh.utility(mechanism, sizes=np.array([5, 7]), times=[1, 2], below=6, quantiles=[0.5])
 version: str = gsh.__version__
 try:
     gsh.calibrate(c_u=5, sigma=1.0, epsilon=1, delta=1e-6)
@@ -117,6 +118,7 @@ gsh.Mechanism(c_u="5", tau_star=9, sigma=1)
 gsh.exact(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), epsilon=1.0).epsilom
 gsh.calibrate(c_u=5, epsilon=1, delta=1e-6, accounting="zcdp")
 gsh.release(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), keys=["a"], counts=[1], seed=7)
+gsh.utility(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), sizes=5)
 """
 
 

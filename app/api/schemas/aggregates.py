@@ -55,7 +55,7 @@ class BoxIn(Strict):
         default=None,
         exclude_if=lambda value: value is None,
         title="n",
-        description="In how many groups one user can change each column, at most C_u; null for a column that can change "
+        description="In how many groups one user can change each column, at most C_u; null: the column can change "
         "in all C_u groups. Needs a diagonal covariance. Fewer groups need less noise on that column.",
         examples=[[100, None]],
     )

@@ -35,7 +35,7 @@ class CalibrateRequest(Strict):
     mechanism: DraftIn = Field(
         title="Mechanism",
         description="Omit the fields to solve for: sigma and tau_star, one of them, or c_u. A list of sigma without "
-        "tau_star gives a frontier. Balanced noise on further columns needs no covariance; or give relative_covariance, "
+        "tau_star gives a frontier. Balanced noise on further columns needs no covariance. Or give relative_covariance "
         "for noise that scales with sigma.",
         examples=[OUTLINE],
     )
