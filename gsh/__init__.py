@@ -5,8 +5,8 @@
     found = gsh.calibrate(c_u=51914, epsilon=0.349, delta=1e-5)
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
-Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, httpx with the
-first client, SciPy with the first utility.
+Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, httpx with
+the first client, SciPy with the first utility.
 """
 
 import importlib
