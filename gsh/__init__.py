@@ -6,7 +6,7 @@
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
 Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, httpx with
-the first client, SciPy with the first utility.
+the first client, SciPy with the first intervals or the first utility.
 """
 
 import importlib
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gsh.client.clients import AsyncClient, Client
     from gsh.errors import Error
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
+    from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, total
     from gsh.library.groups import Groups, release
     from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
@@ -40,6 +41,8 @@ __all__ = [
     "Error",
     "Groups",
     "InfeasibleTarget",
+    "Interval",
+    "Intervals",
     "InvalidGroups",
     "InvalidParameter",
     "Mechanism",
@@ -50,6 +53,8 @@ __all__ = [
     "ReleaseError",
     "Sensitivity",
     "TooManyGroups",
+    "Total",
+    "Totals",
     "Utility",
     "__version__",
     "add_deltas",
@@ -57,10 +62,12 @@ __all__ = [
     "calibrate",
     "compare",
     "exact",
+    "intervals",
     "l1",
     "l2",
     "real_releases",
     "release",
+    "total",
     "utility",
     "vectors",
 ]
@@ -71,6 +78,7 @@ _NAMES = {
     "gsh.client.clients": ("AsyncClient", "Client"),
     "gsh.accuracy.utility": ("Utility",),
     "gsh.errors": ("Error",),
+    "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "total"),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
