@@ -75,8 +75,8 @@ __all__ = [
 _NAMES = {
     "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
     "gsh.accounting.sensitivity": ("Sensitivity",),
-    "gsh.client.clients": ("AsyncClient", "Client"),
     "gsh.accuracy.utility": ("Utility",),
+    "gsh.client.clients": ("AsyncClient", "Client"),
     "gsh.errors": ("Error",),
     "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "total"),
     "gsh.library.groups": ("Groups", "release"),

@@ -11,7 +11,8 @@ from gsh.client.operations import Awaiting, Blocking, Bound, Driver, Mode, Page,
 from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, Verification
 from gsh.library.arguments import Integer, Real, integer, real
-from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates
+from gsh.library.columns import Columns
+from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates
 from gsh.library.targets import Calibration
 
 __all__ = ["IN_A_MECHANISM", "Budgets"]
@@ -19,7 +20,14 @@ __all__ = ["IN_A_MECHANISM", "Budgets"]
 
 M = TypeVar("M", bound=Mode)
 
-IN_A_MECHANISM = (("/mechanism/aggregates/mu_0", "mu_0"), ("/mechanism/", ""), ("/mechanism", "mechanism"), ("/", ""))
+IN_A_MECHANISM = (
+    ("/mechanism/aggregates/mu_0", "mu_0"),
+    ("/mechanism/aggregates/capped", "capped"),
+    ("/mechanism/aggregates/sensitivity/groups", "caps"),
+    ("/mechanism/", ""),
+    ("/mechanism", "mechanism"),
+    ("/", ""),
+)
 """Fields of a mechanism are parameters of their own in the library."""
 _NAMES = (("/", ""),)
 _PAGE = 100
@@ -44,8 +52,9 @@ class Budgets(Bound[M]):
         query: Json = {}
         if mechanism is not None:
             bare = bare_mechanism(mechanism)
-            mu_0 = bare.mu_0 if bare.aggregates is None else bare.aggregates.mu_0
-            query = {"c_u": bare.c_u, "sigma": bare.sigma, "tau": bare.tau, "tau_star": bare.tau_star, "mu_0": mu_0}
+            costs = bare if bare.aggregates is None else bare.aggregates
+            query = {"c_u": bare.c_u, "sigma": bare.sigma, "tau": bare.tau, "tau_star": bare.tau_star}
+            query |= {"mu_0": costs.mu_0, "capped": [f"{groups}:{cost!r}" for groups, cost in costs.capped]}
         answer = yield from ask(self, json_call("GET", f"/budgets/{part('id', id)}", query=query))
         return parsed(Budget, json_of(answer))
 
@@ -147,9 +156,14 @@ class Budgets(Bound[M]):
         sigma: Real | None = None,
         mu_0: Real = 0.0,
         aggregates: Aggregates | RelativeAggregates | None = None,
+        sums: Mapping[str, tuple[Real, Real]] | None = None,
+        caps: Mapping[str, Integer] | None = None,
+        weights: Mapping[str, Real] | None = None,
+        capped: Caps | None = None,
     ) -> Operation[Plan]:
         """The smallest noise with which so many equal releases fit the remaining part of a budget."""
-        draft = draft_json(c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0, aggregates=aggregates)
+        columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
+        draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
         body = {"mechanism": draft, "budget": id, "releases": integer("releases", releases)}
         answer = yield from ask(self, json_call("POST", "/calibrate", body), IN_A_MECHANISM)
         found = json_of(answer)

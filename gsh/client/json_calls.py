@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -39,7 +39,7 @@ def json_call(
         method,
         path,
         is_safe=is_safe,
-        query={name: _written(value) for name, value in (query or {}).items() if value is not None},
+        query=tuple(_pairs(query or {})),
         headers={"Accept": accept} | once_headers(once),
         body=None if written is None else Body(JSON, lambda: written),
     )
@@ -70,6 +70,13 @@ def part(pointer: str, name: str) -> str:
     if not isinstance(name, str) or not name or name in {".", ".."}:
         raise InvalidParameter(pointer, "must be a name that is not empty")
     return quote(name, safe="")
+
+
+def _pairs(query: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for name, value in query.items():
+        for each in value if isinstance(value, list) else [value]:
+            if each is not None:
+                yield name, _written(each)
 
 
 def _written(value: object) -> str:

@@ -31,6 +31,17 @@ RELATIVE = [
     for each in SENSITIVITIES
 ]
 WIDE = gsh.Aggregates(names=["likes"], covariance=[[10**6]], sensitivity=gsh.l1(2))
+SUMS = {"views": (0, 20), "likes": (0, 5)}
+CAPPED = gsh.Mechanism(
+    c_u=16,
+    tau_star=130,
+    sigma=20,
+    aggregates=gsh.Aggregates(
+        names=["views", "likes"],
+        covariance=[[10**4, 0], [0, 10**3]],
+        sensitivity=gsh.box(lower=[0, 0], upper=[5, 1], groups=[None, 4]),
+    ),
+)
 
 SAME: dict[str, Callable[[Any], Any]] = {
     "exact": lambda to: to.exact(MECHANISM, epsilon=0.349),
@@ -61,6 +72,28 @@ SAME: dict[str, Callable[[Any], Any]] = {
         )
         for place, columns in enumerate([*RELATIVE, WIDE])
     },
+    "sums": lambda to: to.calibrate(c_u=16, epsilon=1, delta=1e-6, sums=SUMS),
+    "sums with caps": lambda to: to.calibrate(c_u=16, epsilon=1, delta=1e-6, sums=SUMS, caps={"likes": 4}),
+    "sums with weights": lambda to: to.calibrate(
+        c_u=16, epsilon=1, delta=1e-6, sums=SUMS, weights={"likes": np.float64(2)}, accounting="add-deltas"
+    ),
+    "largest c_u of sums": lambda to: to.calibrate(sigma=100, tau_star=700, epsilon=1, delta=1e-6, sums=SUMS),
+    "capped": lambda to: to.exact(
+        gsh.Mechanism(c_u=30, tau_star=300, sigma=40, mu_0=0.01, capped={4: 0.02, 9: 1e-5}), epsilon=[0.5, 1]
+    ),
+    "capped columns": lambda to: to.exact(CAPPED, epsilon=1),
+    "calibrate capped": lambda to: to.calibrate(c_u=30, epsilon=1, delta=1e-6, capped={4: 0.02}),
+    "compare sums": lambda to: to.compare(c_u=16, epsilon=1, delta=1e-6, sums=SUMS, caps={"likes": 4}),
+    "compare capped": lambda to: to.compare(c_u=16, epsilon=1, delta=1e-6, mu_0=0.01, capped={2: 0.03}),
+    "compare capped, not without": lambda to: to.compare(c_u=100, epsilon=1, delta=1e-6, capped={2: 0.03}),
+    "compare capped columns": lambda to: to.compare(
+        c_u=16,
+        epsilon=1,
+        delta=1e-6,
+        aggregates=gsh.RelativeAggregates(
+            names=["likes"], relative_covariance=[[0.5]], sensitivity=gsh.box(lower=[0], upper=[1], groups=[3])
+        ),
+    ),
     "compare columns": lambda to: to.compare(c_u=5, tau=2, epsilon=1, delta=1e-6, aggregates=RELATIVE[0]),
 }
 

@@ -164,6 +164,27 @@ def test_a_long_answer_is_mapped_and_a_short_one_is_not() -> None:
             assert content.to_pybytes()[-1] == (size - 1) // 70_000 * 70_000 % 251
 
 
+def test_a_long_frame_of_several_chunks_arrives_whole(service: gsh.Client, budget: str) -> None:
+    """Polars: the categories of a slice are not those of the frame, and its views refer to all texts."""
+    parts = [pl.DataFrame({"url": [f"{part}-{row}" for row in range(70_000)]}) for part in range(2)]
+    frame = pl.concat(parts, rechunk=False).with_columns(
+        pl.col("url").str.slice(0, 3).cast(pl.Categorical).alias("country"), pl.lit(50).alias("users")
+    )
+    assert frame.n_chunks() == 2
+    options: dict[str, Any] = {"users": "users", "keys": ["url", "country"], "budget": budget, "once": budget}
+    mechanism = gsh.Mechanism(c_u=2, tau_star=30, sigma=4)
+    first = service.release(frame, mechanism, **options)
+    again = service.release(frame.cast({"country": pl.String}).rechunk().to_arrow(), mechanism, **options)
+
+    assert again.is_replayed
+    assert set(first.table["url"].to_pylist()) == set(again.table["url"].to_pylist())
+    sizes = [
+        len(chunk)
+        for chunk in form({}, frame, Roles(("url", "country"), "users", ()), None, is_repeated=True).content()
+    ]  # type: ignore[arg-type]
+    assert max(sizes) < 4 << 20
+
+
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=8)
 
 
