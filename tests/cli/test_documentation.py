@@ -41,6 +41,7 @@ def test_every_format_is_listed() -> None:
     assert {extension: name for found, name in rows for extension in re.findall(r"`(\.\w+)`", found)} == _EXTENSIONS
 
 
+@pytest.mark.slow
 def test_every_command_shown_writes_what_is_shown(service: Service, tmp_path: Path) -> None:
     """To the last digit, unless noise is in it or a ledger."""
     asked = shown()
@@ -69,6 +70,7 @@ def test_every_command_has_help_and_an_example() -> None:
     assert set(commands_of()) == set(re.findall(r"(?m)^### (gsh .*)$", reference()))
 
 
+@pytest.mark.slow
 def test_every_example_runs(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of the commands, in one folder, with one service and one ledger."""
     monkeypatch.chdir(tmp_path)

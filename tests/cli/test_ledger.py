@@ -16,6 +16,8 @@ from tests.api.process import Service
 from tests.cli.recording import in_terminal
 from tests.cli.running import GROUPS, PROGRAM, groups_file, run, run_process
 
+pytestmark = pytest.mark.slow
+
 MECHANISM = "--c-u 3 --tau-star 120 --sigma 20"
 ROLES = "--users users --keys url,country"
 

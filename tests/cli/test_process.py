@@ -134,6 +134,7 @@ def test_completion_knows_commands_and_options() -> None:
     assert completed("gsh release --form", 2) == ["--format"]
 
 
+@pytest.mark.slow
 def test_serve_becomes_the_service_and_ends_by_a_signal(tmp_path: Path) -> None:
     with Service("-m", "gsh.cli", "serve", "--port", "0", temporary=tmp_path) as service:
         assert service.get("/readyz").status_code == 200
