@@ -8,7 +8,7 @@ from typing_extensions import TypeAliasType
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.mechanism import MechanismIn
 from app.api.schemas.scalars import MOST_COLUMNS
-from app.api.schemas.strict import OrAbsent, Strict
+from app.api.schemas.strict import OrAbsent, Strict, without_default
 from gsh.accuracy.levels import LARGEST_LEVEL, LEAST_LEVEL
 
 __all__ = [
@@ -33,6 +33,16 @@ Level = TypeAliasType(
             description="The probability with which an interval must cover the true number.",
         ),
     ],
+)
+PublishedValues = TypeAliasType(
+    "PublishedValues",
+    Annotated[
+        dict[str, Annotated[list[float], Field(fail_fast=True)]],
+        Field(max_length=MOST_COLUMNS, description="Published values, a column per name."),
+    ],
+)
+TotalMethod = TypeAliasType(
+    "TotalMethod", Annotated[Literal["exact", "normal"], Field(description="How a total is estimated.")]
 )
 LEVEL: dict[str, Any] = {
     "title": "Level",
@@ -63,9 +73,9 @@ class IntervalsRequest(Strict):
         description="The published counts, as the release gave them: at least tau_star.",
         examples=[[50173.984375, 18400]],
     )
-    values: dict[str, Annotated[list[float], Field(fail_fast=True)]] = Field(
+    values: PublishedValues = Field(
         default={},
-        max_length=MOST_COLUMNS,
+        json_schema_extra=without_default,  # generated models cannot make an object of it
         title="Noisy values",
         description="Published values, a column per name; some or all of aggregates/names.",
         examples=[{"likes": [790.5, 12]}],
@@ -90,6 +100,12 @@ class IntervalOut(Strict):
     high: list[float] = Field(title="High", description="The upper ends.", examples=[_INTERVAL["high"]])
 
 
+IntervalsOfValues = TypeAliasType(
+    "IntervalsOfValues",
+    Annotated[dict[str, IntervalOut], Field(description="The intervals of each column of values, by its name.")],
+)
+
+
 class IntervalsOut(Strict):
     """Intervals for the true numbers of published groups, given that they were published."""
 
@@ -97,7 +113,7 @@ class IntervalsOut(Strict):
     counts: IntervalOut = Field(
         title="Counts", description="The intervals of the counts, in their order.", examples=[_INTERVAL]
     )
-    values: dict[str, IntervalOut] = Field(
+    values: IntervalsOfValues = Field(
         title="Values", description="The intervals of each column of values.", examples=[{"likes": _INTERVAL}]
     )
 
@@ -113,18 +129,24 @@ class TotalOut(Strict):
     )
     low: float = Field(title="Low", description="The lower end.", examples=[_TOTAL["low"]])
     high: float = Field(title="High", description="The upper end.", examples=[_TOTAL["high"]])
-    method: Literal["exact", "normal"] = Field(
+    method: TotalMethod = Field(
         title="Method",
         description="Whether the coverage is exact, or that of a normal approximation for many groups.",
         examples=["exact"],
     )
 
 
+TotalsOfValues = TypeAliasType(
+    "TotalsOfValues",
+    Annotated[dict[str, TotalOut], Field(description="The total of each column of values, by its name.")],
+)
+
+
 class TotalsOut(Strict):
     """The totals over the published groups of the request."""
 
     counts: TotalOut = Field(title="Counts", description="The total of the counts.", examples=[_TOTAL])
-    values: dict[str, TotalOut] = Field(
+    values: TotalsOfValues = Field(
         title="Values", description="The total of each column of values.", examples=[{"likes": _TOTAL}]
     )
 
