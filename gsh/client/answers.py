@@ -13,6 +13,7 @@ import pyarrow as pa
 from gsh.client.calls import Answer
 from gsh.client.documents import Certificate
 from gsh.client.encoding import mechanism_of
+from gsh.client.errors import error_of
 from gsh.histogram.tables import CERTIFICATE
 from gsh.library.groups import Groups, Numbers, answered_key
 from gsh.library.parameters import Mechanism
@@ -90,7 +91,13 @@ class ReleasedGroups(Groups):
 
 def release_of(answer: Answer) -> Release:
     """The release of an Arrow stream. The table refers to the bytes of the answer."""
-    return Release(pa.ipc.open_stream(answer.content).read_all(), answer.is_replayed)
+    try:
+        table = pa.ipc.open_stream(answer.content).read_all()
+        if CERTIFICATE.encode() in (table.schema.metadata or {}):
+            return Release(table, answer.is_replayed)
+    except pa.ArrowException:
+        pass
+    raise error_of(Answer(answer.status, {}, answer.content))
 
 
 def groups_of(document: Mapping[str, Any], is_replayed: bool) -> ReleasedGroups:

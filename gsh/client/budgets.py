@@ -108,7 +108,7 @@ class Budgets(Bound[M]):
         """Whether a mechanism, or a list of mechanisms in order, fits. Nothing is charged."""
         is_one = isinstance(mechanism, Mechanism | Calibration | Mapping)
         planned: Any = mechanism_json(mechanism) if is_one else [mechanism_json(each) for each in mechanism]  # type: ignore[arg-type, union-attr]
-        call = json_call("POST", f"/budgets/{part('id', id)}/preview", {"mechanism": planned})
+        call = json_call("POST", f"/budgets/{part('id', id)}/preview", {"mechanism": planned}, is_safe=True)
         answer = yield from ask(self, call, _NAMES)
         return parsed(Preview, json_of(answer))
 
@@ -165,7 +165,7 @@ class Budgets(Bound[M]):
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
         draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
         body = {"mechanism": draft, "budget": id, "releases": integer("releases", releases)}
-        answer = yield from ask(self, json_call("POST", "/calibrate", body), IN_A_MECHANISM)
+        answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
         found = json_of(answer)
         return Plan(
             mechanism=mechanism_of(found["mechanism"]),

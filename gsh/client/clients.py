@@ -6,6 +6,7 @@ import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack
@@ -248,7 +249,8 @@ async def _in_thread(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
 def _close(spool: Spool, body: bytes | Iterator[bytes] | None) -> None:
     spool.close()
     if isinstance(body, Generator):
-        body.close()
+        with suppress(ValueError):  # a thread still reads the table for a call that was cancelled
+            body.close()
 
 
 _REASONS: Mapping[type[httpx.RequestError], str] = {

@@ -368,6 +368,7 @@ _KINDS: Mapping[str, type[ServiceError]] = {
     "unknown-release": UnknownRelease,
     "unsupported-media-type": UnsupportedMediaType,
 }
+_PARAMETERS = {"Idempotency-Key": "once"}
 _OF_THE_LIBRARY = (InvalidParameter, InvalidGroups, InfeasibleTarget, TooManyGroups)
 
 
@@ -387,7 +388,7 @@ def error_of(outcome: Answer | Failure, renames: Renames = (), retry_after: floa
     detail = str(problem.get("detail", ""))
     # The errors of the library state the bound of one parameter.
     if issubclass(kind, _OF_THE_LIBRARY) and places:
-        pointer = pointer or places[0].name
+        pointer = pointer or _PARAMETERS.get(places[0].name, places[0].name)
         detail = places[0].detail
     return kind(renamed(pointer, renames), detail, status=outcome.status, problem=problem, retry_after=retry_after)
 

@@ -28,17 +28,17 @@ def json_call(
     path: str,
     body: Mapping[str, Any] | None = None,
     *,
-    is_safe: bool = True,
+    is_safe: bool | None = None,
     query: Mapping[str, object] | None = None,
     once: str | None = None,
     accept: str = JSON,
 ) -> Call:
-    """A call with or without a JSON body. With ``once`` it is safe: it is charged once."""
+    """A call with or without a JSON body. A POST is safe if it has ``once``, or if the caller says so."""
     written = None if body is None else json.dumps(body, ensure_ascii=False).encode()
     return Call(
         method,
         path,
-        is_safe=is_safe,
+        is_safe=method != "POST" or once is not None if is_safe is None else is_safe,
         query=tuple(_pairs(query or {})),
         headers={"Accept": accept} | once_headers(once),
         body=None if written is None else Body(JSON, lambda: written),

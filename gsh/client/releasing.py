@@ -188,7 +188,7 @@ def _release_groups(
     }
     body = {"mechanism": mechanism_json(mechanism), "groups": groups} | stated(mechanism, options)
     once = options.get("once")
-    answer = yield from ask(self, json_call("POST", "/release", body, is_safe=once is not None, once=once), _GROUPS)
+    answer = yield from ask(self, json_call("POST", "/release", body, once=once), _GROUPS)
     return groups_of(json_of(answer), answer.is_replayed)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
-from gsh.client import releasing
+from gsh.client import accuracy, releasing
 from gsh.client.budgets import IN_A_MECHANISM, Budgets
 from gsh.client.calls import Operation
 from gsh.client.documents import parsed
@@ -89,7 +89,7 @@ def _account(
     if not values:
         return Curve(())
     body: Json = {"mechanism": mechanism_json(bare), name: list(values) if several else values[0]}
-    answer = yield from ask(self, json_call("POST", f"/account/{accounting}", body), IN_A_MECHANISM)
+    answer = yield from ask(self, json_call("POST", f"/account/{accounting}", body, is_safe=True), IN_A_MECHANISM)
     points = points_of(json_of(answer))
     return Curve(points) if several else points[0]
 
@@ -101,6 +101,7 @@ class Service(Bound[M]):
     add_deltas = Overloaded[Account, AsyncAccount](_add_deltas)
     release = Overloaded[releasing.ReleaseCall, releasing.AsyncReleaseCall](releasing.release)
     dry_run = operation(releasing.dry_run)
+    utility = operation(accuracy.utility)
 
     @property
     def _driver(self) -> Driver[M]:
@@ -140,7 +141,7 @@ class Service(Bound[M]):
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
         draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
         body: Json = {"mechanism": draft, **_target(epsilon, delta), "accounting": accounting}
-        found = json_of((yield from ask(self, json_call("POST", "/calibrate", body), IN_A_MECHANISM)))
+        found = json_of((yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)))
         mechanism, largest = mechanism_of(found["mechanism"]), found["largest_sigma"]
         # The answer has δ alone. Its parts come from the service too, and not from the arithmetic of this machine.
         privacy = yield from _account(self, accounting, mechanism, float(found["epsilon"]), None)
@@ -166,7 +167,8 @@ class Service(Bound[M]):
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
         draft = draft_json(columns, c_u=integer("c_u", c_u), tau=tau)
         body: Json = {"mechanism": draft, **_target(epsilon, delta)}
-        found = comparison_of(json_of((yield from ask(self, json_call("POST", "/compare", body), IN_A_MECHANISM))))
+        call = json_call("POST", "/compare", body, is_safe=True)
+        found = comparison_of(json_of((yield from ask(self, call, IN_A_MECHANISM))))
         if not capped:
             return found
         # The contract says what the caps of columns save, but not those of bare numbers.

@@ -1,6 +1,7 @@
 """Code moves between ``gsh.…`` and ``service.…`` without change: the same calls, the same values, to the last digit."""
 
 import asyncio
+import dataclasses
 import inspect
 import pickle
 from collections.abc import Callable
@@ -111,6 +112,24 @@ def test_the_service_gives_what_the_library_gives(service: gsh.Client, running: 
         assert repr(found) == repr(expected)
 
 
+UTILITY: dict[str, Callable[[Any], Any]] = {
+    "histogram": lambda to: to.utility(MECHANISM, sizes=[10, 5000, 14000, 10**5], times=[10**6, 900, 90, 8]),
+    "sizes": lambda to: to.utility(CAPPED, sizes=np.arange(1, 300) % 140 + 1, quantiles=(0.5, 0.999), below=90),
+    "none": lambda to: to.utility(gsh.Mechanism(c_u=1, tau=50, tau_star=90, sigma=1), sizes=[3, 3, 4]),
+}
+
+
+@pytest.mark.parametrize("name", UTILITY)
+def test_the_service_tells_the_same_utility(service: gsh.Client, name: str) -> None:
+    expected, found = UTILITY[name](gsh), UTILITY[name](service)
+
+    assert repr(found) == repr(expected)
+    for field in dataclasses.fields(expected):
+        assert np.array_equal(getattr(found, field.name), getattr(expected, field.name)), field.name
+    assert found.columns == expected.columns
+    assert not found.probabilities.flags.writeable
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 10**18),
@@ -128,7 +147,7 @@ def test_points_are_the_same_to_the_last_digit(
     assert service.exact(mechanism, delta=[delta]) == gsh.exact(mechanism, delta=[delta])
 
 
-@pytest.mark.parametrize("name", ["exact", "add_deltas", "calibrate", "compare"])
+@pytest.mark.parametrize("name", ["exact", "add_deltas", "calibrate", "compare", "utility"])
 def test_the_functions_of_the_library_have_the_same_parameters(name: str) -> None:
     """A new parameter of the library must come to the client as well."""
     of_library = inspect.signature(getattr(gsh, name)).parameters
