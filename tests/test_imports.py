@@ -37,7 +37,6 @@ ALLOWED = {
     "gsh/accounting": {"gsh.accounting", "gsh.errors"},
     "gsh/histogram": {"gsh.accounting", "gsh.histogram", "gsh.errors", "gsh.pointers"},
     "gsh/accuracy": {"gsh.accounting", "gsh.accuracy"},
-    "gsh/accuracy": {"gsh.accounting", "gsh.accuracy"},
     "gsh/library": {"gsh.accounting", "gsh.accuracy", "gsh.histogram", "gsh.library", "gsh.pointers"},
     "gsh/client": {"gsh.accounting", "gsh.accuracy", "gsh.histogram", "gsh.library", "gsh.client", "gsh.errors"},
     "gsh/cli": {"gsh"},
