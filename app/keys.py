@@ -8,11 +8,13 @@ python -m app.keys seal
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from typing import Any
 
 from app.ledger.access_keys import SCOPES, AccessKey, new_key
 from app.ledger.clock import after, now, written
@@ -23,9 +25,9 @@ from app.ledger.store import Ledger
 from app.settings import settings_or_exit
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, program: str = "python -m app.keys") -> int:
     """A new access key is printed once, alone on standard output. Only its hash is stored."""
-    asked = _parser().parse_args(arguments)
+    asked = _parser(program).parse_args(arguments)
     settings = settings_or_exit()
     try:
         with closing(open_ledger(settings.ledger, settings.ledger_secret.get_secret_value())) as ledger:
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _create(ledger: Ledger, asked: argparse.Namespace) -> int:
     key, kept = new_key(frozenset(asked.scope), frozenset(asked.budget), asked.note, now(), asked.expires)
     ledger.keys.add(kept)
-    return _show(key, kept)
+    return _show(key, kept, asked)
 
 
 def _rotate(ledger: Ledger, asked: argparse.Namespace) -> int:
@@ -50,20 +52,26 @@ def _rotate(ledger: Ledger, asked: argparse.Namespace) -> int:
         sys.stderr.write("No active access key has this id, or it was replaced before.\n")
         return 1
     sys.stderr.write(f"Access key {asked.id} expires at {until}, if not before.\n")
-    return _show(*rotated)
+    return _show(*rotated, asked)
 
 
-def _show(key: str, kept: AccessKey) -> int:
+def _show(key: str, kept: AccessKey, asked: argparse.Namespace) -> int:
     """The access key itself on standard output, for this one time."""
+    if asked.json:
+        _write_json({"key": key, "id": kept.id, "expires_at": kept.expires_at})
+        return 0
     sys.stdout.write(f"{key}\n")
     expiry = "" if kept.expires_at is None else f", which expires at {kept.expires_at}"
     sys.stderr.write(f"Created access key {kept.id}{expiry}. It is not shown again.\n")
     return 0
 
 
-def _list(ledger: Ledger, _asked: argparse.Namespace) -> int:
+def _list(ledger: Ledger, asked: argparse.Namespace) -> int:
     found = ledger.keys.read()
     replacements = {key.replaces: key.id for key in found.every if key.replaces is not None}
+    if asked.json:
+        _write_json([_described(key, found.is_sealed(key), replacements.get(key.id)) for key in found.every])
+        return 0
     for key in found.every:
         state = _state(key, now()) if found.is_sealed(key) else "NOT SEALED, so not accepted"
         scopes, budgets = ",".join(sorted(key.scopes)), ",".join(sorted(key.budgets)) or "all budgets"
@@ -72,6 +80,27 @@ def _list(ledger: Ledger, _asked: argparse.Namespace) -> int:
         said += [f"replaced by {replacements[key.id]}"] if key.id in replacements else []
         sys.stdout.write("  ".join([*said, scopes, budgets, key.note]) + "\n")
     return 0
+
+
+def _described(key: AccessKey, is_sealed: bool, replaced_by: str | None) -> dict[str, Any]:
+    """An access key without its hash."""
+    return {
+        "id": key.id,
+        "state": _state(key, now()),
+        "is_sealed": is_sealed,
+        "made_at": key.made_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+        "replaces": key.replaces,
+        "replaced_by": replaced_by,
+        "scopes": sorted(key.scopes),
+        "budgets": sorted(key.budgets),
+        "note": key.note,
+    }
+
+
+def _write_json(document: object) -> None:
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def _state(key: AccessKey, at: str) -> str:
@@ -95,8 +124,8 @@ def _seal(ledger: Ledger, asked: argparse.Namespace) -> int:
     return _list(ledger, asked)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m app.keys", description="Access keys for releases and budgets.")
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description="Access keys for releases and budgets.")
     commands = parser.add_subparsers(required=True)
     create = commands.add_parser("create", help="create an access key, and print it once")
     create.add_argument("--scope", action="append", choices=SCOPES, required=True, help="what it may do; repeatable")
@@ -124,6 +153,8 @@ def _parser() -> argparse.ArgumentParser:
         "with a new secret"
     )
     commands.add_parser("seal", help=sealing, description=sealing).set_defaults(run=_seal)
+    for command in commands.choices.values():
+        command.add_argument("--json", action="store_true", help="print JSON, for programs")
     return parser
 
 

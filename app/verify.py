@@ -5,10 +5,12 @@ The ledger is only read. A missing ledger is an error: a new one would verify, a
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from app.ledger.errors import LedgerUnavailable, reason_of
 from app.ledger.heads import ACCESS_KEYS
@@ -18,49 +20,65 @@ from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from app.settings import settings_or_exit
 
+Json: TypeAlias = dict[str, Any]
 
-def main(arguments: Sequence[str] | None = None) -> int:
+
+def main(arguments: Sequence[str] | None = None, program: str = "python -m app.verify") -> int:
     """1 if something is not as it was recorded, 2 if the ledger or the file of heads cannot be read."""
-    parser = argparse.ArgumentParser(prog="python -m app.verify", description="Check the ledger.")
+    parser = argparse.ArgumentParser(prog=program, description="Check the ledger.")
     parser.add_argument("--heads", type=Path, help="a file of GSH_HEADS_FILE: every head in it must still be there")
-    file: Path | None = parser.parse_args(arguments).heads
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    asked = parser.parse_args(arguments)
     settings = settings_or_exit()
     try:
         with closing(open_existing(settings.ledger, settings.ledger_secret.get_secret_value())) as ledger:
-            code = _verify(ledger)
-            return code if file is None else max(code, _verify_heads(ledger, file))
+            found = _verified(ledger) | {"notes": None if asked.heads is None else _verified_heads(ledger, asked.heads)}
     except LedgerUnavailable as error:
         sys.stderr.write(f"The ledger cannot be verified: {error}\n")
+        return 2
     except OSError as error:
         sys.stderr.write(f"The file of heads cannot be read: {reason_of(error)}\n")
-    return 2
+        return 2
+    sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n" if asked.json else _text(found))
+    parts = (*found["budgets"], found["access_keys"])
+    return 1 if any(part["fault"] for part in parts) or (found["notes"] or {}).get("faults") else 0
 
 
-def _verify(ledger: Ledger) -> int:
-    """A line for each budget, and one for the access keys: whether it is intact, and a hash to note elsewhere."""
-    entries = faults = 0
-    names = ledger.names()
-    for name in names:
+def _verified(ledger: Ledger) -> Json:
+    """Each budget, and the access keys: what is wrong, or null, and a hash to note elsewhere."""
+    budgets = []
+    for name in ledger.names():
         budget, fault = ledger.verify(name)
-        entries += budget.entries
-        if fault is None:
-            said = f"intact{_promise(budget)}"
-        else:
-            faults += 1
-            said = f"FAULT: {f'entry {fault.number}' if fault.number else 'the budget'} {fault.detail}"
-        sys.stdout.write(f"{name}: {said}; {budget.entries} entries; head {budget.head}\n")
+        said = fault and f"{f'entry {fault.number}' if fault.number else 'the budget'} {fault.detail}"
+        promise = _promise(budget)
+        budgets.append(
+            {"budget": name, "fault": said, "promise": promise, "entries": budget.entries, "head": budget.head}
+        )
     keys = ledger.keys.read()
-    said = "intact"
-    if keys.faults:
-        named = (f"{name or 'the list'} {detail}" for name, detail in sorted(keys.faults.items()))
-        said = f"FAULT: {', '.join(named)}"
-    sys.stdout.write(f"access keys: {said}; {len(keys.every)} access keys; seal {keys.seal or 'none'}\n")
-    sys.stdout.write(f"Checked budgets: {len(names)}; entries: {entries}; budgets at fault: {faults}\n")
-    return 1 if faults or keys.faults else 0
+    faults = [f"{name or 'the list'} {detail}" for name, detail in sorted(keys.faults.items())]
+    access_keys = {"fault": ", ".join(faults) or None, "number": len(keys.every), "seal": keys.seal}
+    return {"budgets": budgets, "access_keys": access_keys}
 
 
-def _verify_heads(ledger: Ledger, file: Path) -> int:
-    """A line for each noted head that is not in its history any more, and one with their number."""
+def _text(found: Json) -> str:
+    """A line for each budget, one for the access keys, and the sums."""
+    budgets, keys, notes = found["budgets"], found["access_keys"], found["notes"]
+    lines = []
+    for budget in budgets:
+        state = f"FAULT: {budget['fault']}" if budget["fault"] else "".join(["intact", budget["promise"] or ""])
+        lines.append(f"{budget['budget']}: {state}; {budget['entries']} entries; head {budget['head']}")
+    state = f"FAULT: {keys['fault']}" if keys["fault"] else "intact"
+    lines.append(f"access keys: {state}; {keys['number']} access keys; seal {keys['seal'] or 'none'}")
+    entries, faults = sum(each["entries"] for each in budgets), sum(each["fault"] is not None for each in budgets)
+    lines.append(f"Checked budgets: {len(budgets)}; entries: {entries}; budgets at fault: {faults}")
+    if notes is not None:
+        lines += [f"noted heads: FAULT: {fault}" for fault in notes["faults"]]
+        lines.append(f"Checked notes of heads: {notes['checked']}; faults: {len(notes['faults'])}")
+    return "\n".join([*lines, ""])
+
+
+def _verified_heads(ledger: Ledger, file: Path) -> Json:
+    """The noted heads that are not in their history any more."""
     checked, faults = 0, []
     seals: dict[str, int] = {}
     most_keys = 0
@@ -79,16 +97,14 @@ def _verify_heads(ledger: Ledger, file: Path) -> int:
         faults.append(f"line {max(seals.values())}: the access keys are again as they were at line {seals[keys.seal]}")
     elif len(keys.every) < most_keys:
         faults.append(f"there were {most_keys} access keys, and now there are {len(keys.every)}")
-    sys.stdout.writelines(f"noted heads: FAULT: {fault}\n" for fault in faults)
-    sys.stdout.write(f"Checked notes of heads: {checked}; faults: {len(faults)}\n")
-    return 1 if faults else 0
+    return {"checked": checked, "faults": faults}
 
 
-def _promise(budget: Budget) -> str:
+def _promise(budget: Budget) -> str | None:
     """The promised δ, if it is above the limit's: the limit was lowered after a charge, or divided again by 0.1."""
     promise = budget.promise
     if promise is None or promise <= budget.limit.delta:
-        return ""
+        return None
     return f", promises delta {promise} at epsilon {budget.limit.epsilon} (the limit has {budget.limit.delta})"
 
 

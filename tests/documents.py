@@ -16,6 +16,7 @@ import httpx
 
 from app.settings import Settings
 from tests.api.process import PATIENCE, ROOT, Service
+from tests.cli import reference
 from tests.import_picture import FIGURE, drawn
 from tests.real_releases_page import REAL_RELEASES, releases_text, shown_releases
 
@@ -141,6 +142,10 @@ def _write() -> None:
             if not matches(each.shown, said):
                 text = text.replace(each.text, each._replace(output=json.dumps(said, indent=4)).text)
     TOUR.write_text(text)
+    reference.CLI.write_text(reference.written(reference.CLI.read_text()))
+    with tempfile.TemporaryDirectory() as temporary, Service(temporary=Path(temporary)) as service:
+        text = reference.with_outputs(reference.CLI.read_text(), Path(temporary), service.url)
+    reference.CLI.write_text(text)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,21 @@ def test_the_wheel_is_typed_licensed_and_of_this_version(python: Path) -> None:
     assert printed(python, SAYS_WHAT_IT_IS) == f"{VERSION} True Apache-2.0 ['LICENSE']"
 
 
+@pytest.mark.parametrize("python", [LIBRARY, PYTHON], ids=["library", "service"])
+def test_the_wheel_has_the_command(python: Path) -> None:
+    done = subprocess.run([python.with_name("gsh"), "--version"], capture_output=True, text=True, check=True, cwd="/")
+
+    assert done.stdout == f"gsh {VERSION}\n"
+
+
+def test_without_the_service_the_command_says_what_to_install() -> None:
+    done = subprocess.run([LIBRARY.with_name("gsh"), "serve"], capture_output=True, text=True, check=False, cwd="/")
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "[service]" in done.stderr
+
+
 def test_the_service_has_the_version_of_the_wheel() -> None:
     assert printed(PYTHON, "import app.version; print(app.version.VERSION)") == VERSION
 

@@ -10,16 +10,9 @@ from app.api.schemas.certified import ENFORCED_BY, PLAN_DIGEST, EnforcedBy, Prov
 from app.api.schemas.mechanism import C_U, GaussianIn, MechanismIn
 from app.api.schemas.scalars import Digest
 from app.api.schemas.strict import Strict
+from gsh.library.certificate_words import BOX, CAPPED_BOX, COUNTS_ONLY, MU_0, NORM, VECTORS
 
 __all__ = ["BoundsOut"]
-
-_COUNTS_ONLY = "One unit adds at most 1 to the count of each of its groups; there are no further columns."
-_BOX = "One unit adds at most 1 to the count of each of its groups, and to each column from lower to upper."
-_CAPPED_BOX = f"{_BOX.removesuffix('.')}. It changes a column in at most as many groups as the column says."
-_NORM = "One unit adds at most 1 to the count of each of its groups, and to its columns together at most the norm."
-_VECTORS = "One unit adds at most 1 to the count of each of its groups, and to its columns one of the vectors listed."
-_MU_0 = "One unit adds at most 1 to the count of each of its groups; the caller vouches for the further columns by μ₀."
-
 
 NormKind = TypeAliasType(
     "NormKind", Annotated[Literal["l1", "l2"], Field(description="The sum of absolute values, or the Euclidean norm.")]
@@ -55,7 +48,7 @@ class BoundsOut(Strict):
 
     c_u: int = Field(**C_U)
     per_group: str = Field(
-        title="Per group", description="What one unit can change in one group, in words.", examples=[_BOX]
+        title="Per group", description="What one unit can change in one group, in words.", examples=[BOX]
     )
     columns: list[ColumnBounds] | None = Field(
         title="Columns",
@@ -94,15 +87,15 @@ def _of_columns(
 ) -> tuple[str, list[ColumnBounds] | None, NormBound | None, int | None]:
     match aggregates:
         case None:
-            return _COUNTS_ONLY, None, None, None
+            return COUNTS_ONLY, None, None, None
         case MuZeroIn():
-            return _MU_0, None, None, None
+            return MU_0, None, None, None
     match aggregates.sensitivity:
         case BoxIn(lower=lower, upper=upper, groups=groups):
             ranges = zip(aggregates.names, lower, upper, groups or [None] * len(lower), strict=True)
             columns = [ColumnBounds(name=name, lower=low, upper=high, groups=cap) for name, low, high, cap in ranges]
-            return _BOX if groups is None else _CAPPED_BOX, columns, None, None
+            return BOX if groups is None else CAPPED_BOX, columns, None, None
         case L1In(bound=bound) | L2In(bound=bound) as norm:
-            return _NORM, None, NormBound(kind=norm.kind, bound=bound), None
+            return NORM, None, NormBound(kind=norm.kind, bound=bound), None
         case listed:
-            return _VECTORS, None, None, len(listed.vectors)
+            return VECTORS, None, None, len(listed.vectors)

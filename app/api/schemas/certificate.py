@@ -23,36 +23,24 @@ from app.version import VERSION
 from gsh.accounting.composition import Release, cost_of
 from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.noise import Noise
+from gsh.library.certificate_words import (
+    ADJACENCY,
+    CURVE,
+    CURVE_WITH_CAPS,
+    NOISE,
+    RELEASE_TYPE,
+    SCHEMA,
+    TIE_RULE,
+    TRUST_MODEL,
+)
 
 __all__ = ["CASE_STUDY", "CERTIFICATE_EXAMPLE", "SCHEMA", "Certificate", "Record"]
 
-SCHEMA: Literal["urn:gsh:certificate:2"] = "urn:gsh:certificate:2"
-
-_ADJACENCY: Literal["add or remove all records of one unit"] = "add or remove all records of one unit"
-_TIE_RULE = "A group is kept if its noisy count, before rounding, is at least τ* (≥)."
 _NO_THRESHOLD = "There is no threshold: the groups are public, and none is dropped."
-_NOISE = (
-    "Each number gets ideal Gaussian noise, drawn as a real number from random bits of the operating system, and is "
-    "then rounded exactly to the grid."
-)
 _NOISE_ELSEWHERE = "The caller's engine draws the Gaussian noise; the service sees neither the noise nor the table."
-_TRUST_MODEL = (
-    "Central: those who prepare the table and those who run the service see the true data and are trusted with it; "
-    "readers of the release are not."
-)
 _TRUST_ELSEWHERE = (
     "Central: those who hold the true data and run the engine that draws the noise are trusted with it; readers of the "
     "release are not."
-)
-_RELEASE_TYPE = "One release, made once and not interactive; other releases about the same units cost privacy as well."
-_CURVE = (
-    "δ(ε) = max(δ_infinite, f(μ, ε)) for every ε ≥ 0, where f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) and Φ is the "
-    "standard normal distribution function."
-)
-_CURVE_WITH_CAPS = (
-    "δ(ε) is the largest 1 − p^k (1 − f(√S(C_u − k), ε − k ln p)) over k = 0 … C_u, for every ε ≥ 0, where S(a) = "
-    "a/σ² + a μ₀² + the sum of min(a, n) μ_n² over the capped columns, p = Φ((τ* − τ)/σ), f(μ, ε) = Φ(μ/2 − ε/μ) − "
-    "e^ε Φ(−μ/2 − ε/μ), f(0, ε) = 0, and Φ is the standard normal distribution function."
 )
 
 CERTIFICATE_EXAMPLE: dict[str, Any] = {
@@ -65,7 +53,7 @@ CERTIFICATE_EXAMPLE: dict[str, Any] = {
     "flint": "3.6.0",
     "privacy_unit": "user",
     "period": None,
-    "adjacency": _ADJACENCY,
+    "adjacency": ADJACENCY,
     "bounds": {
         "c_u": CASE_STUDY["c_u"],
         "per_group": "One unit adds at most 1 to the count of each of its groups; there are no further columns.",
@@ -76,8 +64,8 @@ CERTIFICATE_EXAMPLE: dict[str, Any] = {
         "plan_digest": None,
     },
     "mechanism": CASE_STUDY,
-    "tie_rule": _TIE_RULE,
-    "noise": _NOISE,
+    "tie_rule": TIE_RULE,
+    "noise": NOISE,
     "grid": {"count": 0.001953125, "values": {}},
     "accounting": "exact",
     "mu_0": 0.0,
@@ -87,11 +75,11 @@ CERTIFICATE_EXAMPLE: dict[str, Any] = {
     "delta_infinite": 9.999999999999999e-06,
     "epsilon": 0.349,
     "delta": 9.999999999999999e-06,
-    "curve": _CURVE,
+    "curve": CURVE,
     "budget": {"id": "web", "limit": {"epsilon": 1.0, "delta": 1e-4}},
     "unprotected": [],
-    "trust_model": _TRUST_MODEL,
-    "release_type": _RELEASE_TYPE,
+    "trust_model": TRUST_MODEL,
+    "release_type": RELEASE_TYPE,
     "record": None,
 }
 
@@ -149,7 +137,7 @@ class Certificate(Strict):
     adjacency: Literal["add or remove all records of one unit"] = Field(
         title="Adjacency",
         description="How the two tables differ that no reader can tell apart.",
-        examples=[_ADJACENCY],
+        examples=[ADJACENCY],
     )
     bounds: BoundsOut = Field(
         title="Bounds",
@@ -160,9 +148,9 @@ class Certificate(Strict):
         title="Mechanism", description="The mechanism that was run.", examples=[CASE_STUDY]
     )
     tie_rule: str = Field(
-        title="Tie rule", description="What happens to a noisy count that equals τ*.", examples=[_TIE_RULE]
+        title="Tie rule", description="What happens to a noisy count that equals τ*.", examples=[TIE_RULE]
     )
-    noise: str = Field(title="Noise", description="How the noise is made.", examples=[_NOISE])
+    noise: str = Field(title="Noise", description="How the noise is made.", examples=[NOISE])
     grid: GridOut | None = Field(
         title="Grid",
         description="The steps to which the released numbers are rounded; null if another engine draws the noise.",
@@ -201,7 +189,7 @@ class Certificate(Strict):
         description="The δ of the request, or the smallest δ at ε; null if the request has neither.",
         examples=[CERTIFICATE_EXAMPLE["delta"]],
     )
-    curve: str = Field(title="δ(ε)", description="The whole privacy curve as a formula.", examples=[_CURVE])
+    curve: str = Field(title="δ(ε)", description="The whole privacy curve as a formula.", examples=[CURVE])
     budget: PaidBy | None = Field(
         title="Budget",
         description="The budget that paid for it; null: nothing keeps count of this release.",
@@ -209,10 +197,10 @@ class Certificate(Strict):
     )
     unprotected: list[str] = Field(**UNPROTECTED)
     trust_model: str = Field(
-        title="Trust model", description="Who sees the true data, and who does not.", examples=[_TRUST_MODEL]
+        title="Trust model", description="Who sees the true data, and who does not.", examples=[TRUST_MODEL]
     )
     release_type: str = Field(
-        title="Release type", description="Whether it is one release or one of many.", examples=[_RELEASE_TYPE]
+        title="Release type", description="Whether it is one release or one of many.", examples=[RELEASE_TYPE]
     )
     record: Record | None = Field(
         title="Record",
@@ -234,11 +222,11 @@ class Certificate(Strict):
             flint=flint.__FLINT_VERSION__,
             privacy_unit="user",
             period=None,
-            adjacency=_ADJACENCY,
+            adjacency=ADJACENCY,
             bounds=BoundsOut.of(asked.mechanism, asked.provenance),
             mechanism=asked.mechanism,
-            tie_rule=_TIE_RULE if isinstance(mechanism, Mechanism) else _NO_THRESHOLD,
-            noise=_NOISE_ELSEWHERE if noise is None else _NOISE,
+            tie_rule=TIE_RULE if isinstance(mechanism, Mechanism) else _NO_THRESHOLD,
+            noise=_NOISE_ELSEWHERE if noise is None else NOISE,
             grid=GridOut.of(mechanism, noise) if isinstance(mechanism, Mechanism) and noise is not None else None,
             accounting="exact",
             mu_0=mechanism.mu_0,
@@ -249,11 +237,11 @@ class Certificate(Strict):
             delta_infinite=point.delta_infinite,
             epsilon=point.epsilon,
             delta=point.delta,
-            curve=_CURVE_WITH_CAPS if isinstance(mechanism, Mechanism) and mechanism.caps else _CURVE,
+            curve=CURVE_WITH_CAPS if isinstance(mechanism, Mechanism) and mechanism.caps else CURVE,
             budget=None,
             unprotected=asked.unprotected,
-            trust_model=_TRUST_ELSEWHERE if noise is None else _TRUST_MODEL,
-            release_type=_RELEASE_TYPE,
+            trust_model=_TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
+            release_type=RELEASE_TYPE,
             record=None,
         )
 

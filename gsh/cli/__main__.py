@@ -1,0 +1,8 @@
+"""python -m gsh.cli: the command ``gsh``."""
+
+import sys
+
+from gsh.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

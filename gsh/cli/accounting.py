@@ -1,0 +1,199 @@
+"""gsh account, gsh calibrate and gsh compare: what a mechanism costs, and which one a target needs."""
+
+import math
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+import gsh
+from gsh.cli.errors import Code, Refusal
+from gsh.cli.options import (
+    C_U,
+    Accounting,
+    Caps,
+    Delta,
+    Epsilon,
+    MechanismFile,
+    Mu0,
+    Sigma,
+    Sums,
+    Tau,
+    TauStar,
+    Weights,
+    columns_of,
+    mechanism_of,
+    numbers,
+)
+from gsh.cli.output import AsJson, Sheet, number, show
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+
+@commands.command(epilog="Example:  gsh account --c-u 51914 --tau-star 13948 --sigma 2228 --epsilon 0.1,0.349")
+def account(
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="LIST", help="ε at which to compute δ; several with commas.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option("--delta", metavar="LIST", help="δ at which to compute the smallest ε.")
+    ] = None,
+    c_u: C_U = None,
+    tau: Tau = None,
+    tau_star: TauStar = None,
+    sigma: Sigma = None,
+    mu_0: Mu0 = None,
+    mechanism: MechanismFile = None,
+    accounting: Accounting = "exact",
+    as_json: AsJson = False,
+) -> None:
+    """What a mechanism costs: the smallest δ at ε, or the smallest ε at δ."""
+    if (epsilon is None) == (delta is None):
+        raise Refusal(Code.INVALID, "give exactly one of --epsilon and --delta", "such as --epsilon 1")
+    used = mechanism_of(mechanism, c_u, tau, tau_star, sigma, mu_0)
+    compute = gsh.exact if accounting == "exact" else gsh.add_deltas
+    if epsilon is not None:
+        points = compute(used, epsilon=numbers("--epsilon", epsilon))
+    else:
+        points = compute(used, delta=numbers("--delta", delta or ""))
+    document = {
+        "accounting": accounting,
+        "mechanism": _written(used),
+        "mu": used.mu,
+        "points": [_without(asdict(point), "accounting", "mu") for point in points],
+    }
+    columns = ("epsilon", "delta", "delta_gaussian", "delta_infinite", "binding")
+    rows = [[*(number(getattr(point, name)) for name in columns[:4]), point.binding] for point in points]
+    show(document, Sheet(columns, rows, frozenset(range(4))), as_json=as_json)
+
+
+@commands.command(epilog="Example:  gsh calibrate --c-u 51914 --epsilon 0.349 --delta 1e-5 --json > mechanism.json")
+def calibrate(
+    epsilon: Epsilon,
+    delta: Delta,
+    c_u: C_U = None,
+    tau: Tau = None,
+    tau_star: TauStar = None,
+    sigma: Sigma = None,
+    mu_0: Mu0 = None,
+    sums: Sums = None,
+    caps: Caps = None,
+    weights: Weights = None,
+    accounting: Accounting = "exact",
+    as_json: AsJson = False,
+) -> None:
+    """The mechanism that a target needs: the smallest noise and threshold, or the largest C_u.
+
+    Leave out what to solve for: --sigma and --tau-star, one of them, or --c-u. Each --sum gets noise with the same
+    share of μ² as the count.
+    """
+    found = gsh.calibrate(
+        epsilon=epsilon,
+        delta=delta,
+        c_u=c_u,
+        tau=1 if tau is None else tau,
+        tau_star=tau_star,
+        sigma=sigma,
+        mu_0=mu_0 or 0.0,
+        accounting=accounting,
+        **columns_of(sums, caps, weights),
+    )
+    document = {
+        "accounting": accounting,
+        "mechanism": _written(found.mechanism),
+        "epsilon": found.privacy.epsilon,
+        "delta": found.privacy.delta,
+        "largest_sigma": found.largest_sigma,
+        "solved": list(found.solved),
+    }
+    show(document, _parameters(found), *_columns(found.mechanism), as_json=as_json)
+
+
+@commands.command(epilog="Example:  gsh compare --c-u 51914 --epsilon 0.349 --delta 1e-5")
+def compare(
+    c_u: Annotated[int, typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")],
+    epsilon: Epsilon,
+    delta: Delta,
+    tau: Tau = None,
+    mu_0: Mu0 = None,
+    sums: Sums = None,
+    caps: Caps = None,
+    weights: Weights = None,
+    as_json: AsJson = False,
+) -> None:
+    """The noise and the threshold that each accounting asks for the same target."""
+    columns = columns_of(sums, caps, weights)
+    chosen = 1 if tau is None else tau
+    found = gsh.compare(c_u=c_u, epsilon=epsilon, delta=delta, tau=chosen, mu_0=mu_0 or 0.0, **columns)
+    document = {
+        "epsilon": found.epsilon,
+        "delta": found.delta,
+        "accountings": [{"accounting": name, "price": _price(price)} for name, price in found.items()],
+        "without_caps": _price(found.without_caps),
+    }
+    rows = [[name, *_shown(price)] for name, price in found.items()]
+    rows += [["without caps", *_shown(found.without_caps)]] if found.without_caps is not None else []
+    heads = ("accounting", "sigma", "tau_star", "sigma ratio", "tau_star ratio")
+    show(document, Sheet(heads, rows, frozenset(range(1, 5))), as_json=as_json)
+
+
+def _parameters(found: "gsh.Calibration") -> Sheet:
+    """Each parameter with its value, and whether it was solved for."""
+    mechanism, privacy = found.mechanism, found.privacy
+    values: dict[str, float | None] = {
+        "c_u": mechanism.c_u,
+        "tau": mechanism.tau,
+        "tau_star": mechanism.tau_star,
+        "sigma": mechanism.sigma,
+    }
+    if found.solved == ("sigma",):
+        values["largest_sigma"] = found.largest_sigma
+    values |= {"epsilon": privacy.epsilon, "delta": privacy.delta, "mu": privacy.mu}
+    rows = [[name, number(value), "solved" if name in found.solved else ""] for name, value in values.items()]
+    return Sheet(("parameter", "value", ""), rows, frozenset({1}))
+
+
+def _columns(mechanism: "gsh.Mechanism") -> list[Sheet]:
+    """The noise on each further column."""
+    columns = mechanism.aggregates
+    if columns is None:
+        return []
+    rows = [
+        [name, number(math.sqrt(row[j]))]
+        for j, (name, row) in enumerate(zip(columns.names, columns.covariance, strict=True))
+    ]
+    return [Sheet(("column", "standard deviation"), rows, frozenset({1}))]
+
+
+def _price(price: "gsh.Price | None") -> dict[str, Any] | None:
+    if price is None:
+        return None
+    return {
+        "mechanism": _written(price.mechanism),
+        "delta": price.privacy.delta,
+        "delta_gaussian": price.privacy.delta_gaussian,
+        "delta_infinite": price.privacy.delta_infinite,
+        "least_sigma": price.least_sigma,
+        "sigma_ratio": price.sigma_ratio,
+        "tau_star_ratio": price.tau_star_ratio,
+        "column_ratios": list(price.column_ratios),
+    }
+
+
+def _shown(price: "gsh.Price | None") -> list[str]:
+    if price is None:
+        return ["cannot meet the target", "", "", ""]
+    numbers_shown = (price.mechanism.sigma, price.mechanism.tau_star, price.sigma_ratio, price.tau_star_ratio)
+    return [number(value, 8) for value in numbers_shown[:2]] + [f"{value:.5f}" for value in numbers_shown[2:]]
+
+
+def _written(mechanism: "gsh.Mechanism") -> dict[str, Any]:
+    from gsh.library.mechanism_json import mechanism_to_json  # noqa: PLC0415 - loads numpy
+
+    return mechanism_to_json(mechanism)
+
+
+def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}

@@ -1,0 +1,37 @@
+"""All commands in one program. A new group of commands is a module with ``commands``, and a line here."""
+
+from typing import Annotated
+
+import typer
+
+import gsh
+from gsh.cli import accounting, intervals, ledger, releasing, service, utility
+
+__all__ = ["commands"]
+
+commands = typer.Typer(
+    name="gsh",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"gsh {gsh.__version__}")
+        raise typer.Exit
+
+
+@commands.callback(epilog="Start here:  gsh calibrate --c-u 16 --epsilon 1 --delta 1e-6")
+def _gsh(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
+) -> None:
+    """Private counts per group, with exact and certified privacy."""
+
+
+for _group in (accounting, utility, releasing, intervals, ledger, service):
+    commands.add_typer(_group.commands)

@@ -1,0 +1,90 @@
+"""The service that a command talks to: its URL, the access key, and a progress bar while a table goes there."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+import gsh
+from gsh.cli.errors import Code, Refusal
+
+if TYPE_CHECKING:
+    import httpx
+    from rich.progress import Progress, TaskID
+
+__all__ = ["KeyFile", "RetryCount", "ServiceUrl", "connected"]
+
+ServiceUrl: TypeAlias = Annotated[
+    str | None, typer.Option("--service", metavar="URL", help="The service; GSH_URL if not given.")
+]
+KeyFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--key-file", metavar="FILE", help="A file with the access key; else GSH_KEY, if there is one."),
+]
+RetryCount: TypeAlias = Annotated[
+    int, typer.Option("--retries", metavar="N", min=0, help="How often to try again if the service is busy or away.")
+]
+
+
+@contextmanager
+def connected(url: str | None, key_file: str | None, retries: int) -> Iterator["gsh.Client"]:
+    """A client of the service. The access key is never an argument, which other users of the machine could see."""
+    found = url or os.environ.get("GSH_URL")
+    if not found:
+        raise Refusal(Code.INVALID, "--service: is missing", "give the URL of the service, or set GSH_URL")
+    key = None if key_file is None else Path(key_file).read_text("ascii", "replace").strip()
+    with (
+        _progress() as sending,
+        gsh.Client(found, key=key, retries=retries, event_hooks={"request": [sending]}) as made,
+    ):
+        yield made
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """A hook that shows how much of a long body is sent. Nothing without a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _request: None
+        return
+    from rich import progress  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+
+    from gsh.cli.output import colours  # noqa: PLC0415
+
+    columns = (
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+    )
+    console = Console(stderr=True, color_system=colours())
+    with progress.Progress(*columns, console=console, transient=True) as bar:
+
+        def sending(request: "httpx.Request") -> None:
+            import httpx  # noqa: PLC0415
+
+            if isinstance(request.stream, httpx.SyncByteStream):
+                request.stream = _counted(request.stream, bar, bar.add_task("Sending", total=None))
+
+        yield sending
+
+
+def _counted(stream: "httpx.SyncByteStream", bar: "Progress", task: "TaskID") -> "httpx.SyncByteStream":
+    """The same bytes. The bar moves when a part was taken."""
+    import httpx  # noqa: PLC0415
+
+    class Counted(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            for chunk in stream:
+                yield chunk
+                bar.update(task, advance=len(chunk))
+            bar.update(task, description="Sent; waiting for the answer")
+
+        def close(self) -> None:
+            stream.close()
+
+    return Counted()

@@ -1,0 +1,163 @@
+"""Exit codes, and errors in one line: what is wrong, and what to do. Never a traceback, data or an access key.
+
+GSH_DEBUG=1 shows the traceback as well.
+"""
+
+import errno
+import os
+import sys
+import traceback
+from enum import IntEnum
+
+import typer
+
+from gsh.accounting.errors import InfeasibleTarget
+from gsh.errors import Error
+
+__all__ = ["INTERRUPTED", "MEANINGS", "Code", "Refusal", "report"]
+
+
+class Code(IntEnum):
+    """The exit codes. ``MEANINGS`` has their sentences."""
+
+    OTHER = 1
+    INVALID = 2
+    INFEASIBLE = 3
+    BUDGET = 4
+    ACCESS = 5
+    UNREACHABLE = 6
+    INTERRUPTED = 130
+
+
+INTERRUPTED = Code.INTERRUPTED
+MEANINGS = {
+    0: "it worked",
+    Code.OTHER: "anything else; for `gsh verify`: something is not as it was recorded",
+    Code.INVALID: "a wrong option, file or table",
+    Code.INFEASIBLE: "no mechanism meets the target",
+    Code.BUDGET: "the release exceeds the remaining budget",
+    Code.ACCESS: "no access key, or one that does not allow it",
+    Code.UNREACHABLE: "the service cannot be reached, or is busy: try again later",
+    Code.INTERRUPTED: "Ctrl-C; nothing is half written",
+}
+
+_OPTIONS = {
+    "c_u": "--c-u",
+    "tau": "--tau",
+    "tau_star": "--tau-star",
+    "sigma": "--sigma",
+    "mu_0": "--mu-0",
+    "epsilon": "--epsilon",
+    "delta": "--delta",
+    "level": "--level",
+    "counts": "--counts",
+    "mechanism": "--mechanism",
+    "aggregates": "--mechanism",
+    "key_columns": "--keys",
+    "keys": "--keys",
+    "users": "--users",
+    "table": "TABLE",
+    "url": "--service",
+    "key": "--key-file",
+    "once": "--once",
+    "retries": "--retries",
+    "count_column": "--users",
+    "csv_types": "--type",
+    "sums": "--sum",
+    "caps": "--cap",
+    "weights": "--weight",
+    "unprotected": "--unprotected",
+    "budget": "--budget",
+    "reason": "--reason",
+    "privacy_unit": "--unit",
+    "description": "--description",
+}
+"""The option that has the parameter of an error."""
+_OF_PATHS = {errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EEXIST}
+_BUG = "this is a bug: please report it, with the output of the same command under GSH_DEBUG=1"
+
+
+class Refusal(Exception):
+    """An error of the command itself: what is wrong, and what to do about it."""
+
+    def __init__(self, code: Code, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+
+def report(error: BaseException) -> int:
+    """Write the error in one line, and return its exit code."""
+    code, message, hint = _explained(error)
+    if os.environ.get("GSH_DEBUG") == "1":
+        traceback.print_exception(error)
+    line = " ".join(f"gsh: {message}{f' (hint: {hint})' if hint else ''}".split())
+    sys.stderr.write(f"{line}\n")
+    return int(code)
+
+
+def _explained(error: BaseException) -> tuple[Code, str, str]:  # noqa: PLR0911 - a table of kinds
+    match error:
+        case Refusal():
+            return error.code, error.message, error.hint
+        case KeyboardInterrupt():
+            return Code.INTERRUPTED, "interrupted; nothing was written", ""
+        case _ if _of_service(error) is not None:
+            return _of_service(error)  # type: ignore[return-value]
+        case InfeasibleTarget():
+            return Code.INFEASIBLE, _named(error), "change the target, or another parameter"
+        case Error():
+            return Code.INVALID, _named(error), "--help lists all options"
+        case OSError(filename=str() as name) if error.errno in _OF_PATHS:
+            return Code.INVALID, f"{name}: {os.strerror(error.errno or 0)}", "check the path"
+        case OSError() if error.errno is not None:
+            return Code.OTHER, os.strerror(error.errno), ""
+        case MemoryError():
+            return Code.OTHER, "not enough memory", "use a smaller table"
+        case _ if isinstance(error, typer.BadParameter.__mro__[1]):  # all errors of usage
+            return Code.INVALID, *_usage(error)
+    return Code.OTHER, type(error).__name__, _BUG
+
+
+def _of_service(error: BaseException) -> tuple[Code, str, str] | None:
+    """An error of the service, if the client is loaded and raised it."""
+    client = sys.modules.get("gsh.client.errors")
+    if client is None or not isinstance(error, client.ServiceError):
+        return None
+    for kind, code, hint in (
+        (client.BudgetExceeded, Code.BUDGET, "gsh budgets shows what is left; nothing was released or charged"),
+        (client.AccessKeyRequired, Code.ACCESS, "set GSH_KEY or give --key-file"),
+        (client.NotAllowed, Code.ACCESS, "ask the operator for an access key with this scope and budget"),
+        (client.TooManyAttempts, Code.ACCESS, "wait, and check the access key and --once"),
+        (client.Unreachable, Code.UNREACHABLE, "check --service; with the same --once it is charged once"),
+        (client.Unavailable, Code.UNREACHABLE, "try again later; with the same --once it is charged once"),
+        (client.Infeasible, Code.INFEASIBLE, "change the target, or another parameter"),
+        (client.UnknownBudget, Code.INVALID, "gsh budgets lists them, and gsh budgets put makes one"),
+        (client.UnknownRelease, Code.INVALID, "gsh releases lists those that you may see"),
+        (client.IdempotencyKeyMissing, Code.INVALID, "add --once NAME: a release with this name is made once"),
+        (client.IdempotencyKeyReused, Code.INVALID, "choose another --once, or gsh releases get the first one"),
+        ((client.InternalError, client.ProtocolError, client.UnexpectedAnswer), Code.OTHER, "ask the operator"),
+    ):
+        if isinstance(error, kind):
+            return code, _named(error), hint
+    return Code.INVALID, _named(error), "--help lists all options"
+
+
+def _named(error: Error) -> str:
+    """The error with the option in place of the parameter, and then the place inside it, if there is one."""
+    if not error.pointer:
+        return str(error)
+    first, *rest = error.pointer.removeprefix("/").split("/")
+    if first == "mechanism" and rest:
+        first, *rest = rest
+    option = _OPTIONS.get(first, first)
+    place = "" if not rest else f" ({'/'.join([first, *rest])})" if option == "--mechanism" else f" {'/'.join(rest)}"
+    return f"{option}{place}: {error.detail}" if option else error.detail
+
+
+def _usage(error: BaseException) -> tuple[str, str]:
+    """The words of typer, which begin with a capital and end with a full stop, and the help that has the answer."""
+    context = getattr(error, "ctx", None)
+    message = str(getattr(error, "format_message", lambda: error)()).strip().rstrip(".") or "a command is missing"
+    return message[:1].lower() + message[1:], f"{context.command_path if context else 'gsh'} --help"

@@ -1,0 +1,184 @@
+"""gsh budgets and gsh releases: what the service keeps count of, and what it has released."""
+
+import dataclasses
+import json
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
+from gsh.cli.errors import Code, Refusal
+from gsh.cli.files import PIPE, Pipes, written
+from gsh.cli.options import Force, Into
+from gsh.cli.output import AsJson, Sheet, number, show
+from gsh.cli.tables import format_named
+
+if TYPE_CHECKING:
+    from gsh.client import Budget, RecordedRelease
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+budgets = typer.Typer()
+releases = typer.Typer()
+commands.add_typer(budgets, name="budgets")
+commands.add_typer(releases, name="releases")
+
+Name: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The name of the budget.")]
+
+
+@budgets.callback(invoke_without_command=True, epilog="Example:  gsh budgets --service http://127.0.0.1:8000")
+def list_budgets(
+    context: typer.Context,
+    service: ServiceUrl = None,
+    key_file: KeyFile = None,
+    retries: RetryCount = 6,
+    as_json: AsJson = False,
+) -> None:
+    """List the budgets of the service, show one, or make one."""
+    if context.invoked_subcommand is not None:
+        return
+    with connected(service, key_file, retries) as client:
+        found = list(client.budgets)
+    columns = ("budget", "epsilon", "delta", "releases", "spent epsilon", "spent delta", "used")
+    sheet = Sheet(columns, [_budget_row(each) for each in found], frozenset(range(1, 7)))
+    show({"budgets": [dataclasses.asdict(each) for each in found]}, sheet, as_json=as_json)
+
+
+@budgets.command("get", epilog="Example:  gsh budgets get web")
+def get_budget(
+    context: typer.Context,
+    name: Name,
+    service: ServiceUrl = None,
+    key_file: KeyFile = None,
+    retries: RetryCount = 6,
+    as_json: AsJson = False,
+) -> None:
+    """Show a budget: its limit, what is spent, and what remains."""
+    with connected(*_place(context, service, key_file), retries) as client:
+        _show_budget(client.budgets[name], as_json=as_json)
+
+
+@budgets.command(
+    "put", epilog='Example:  gsh budgets put web --epsilon 1 --delta 1e-5 --description "page views, all users"'
+)
+def put_budget(
+    context: typer.Context,
+    name: Name,
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="X", help="ε that all releases together may reach.")],
+    delta: Annotated[float, typer.Option("--delta", metavar="X", help="δ that they may reach at that ε.")],
+    description: Annotated[str, typer.Option("--description", metavar="TEXT", help="Which data, which users.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why a limit is changed.")] = "",
+    unit: Annotated[
+        str | None, typer.Option("--unit", metavar="TEXT", help="Whose records are protected together, as user.")
+    ] = None,
+    service: ServiceUrl = None,
+    key_file: KeyFile = None,
+    retries: RetryCount = 6,
+    as_json: AsJson = False,
+) -> None:
+    """Make a budget, or change its limit with a reason. The same limit again changes nothing."""
+    with connected(*_place(context, service, key_file), retries) as client:
+        made = client.budgets.put(
+            name, epsilon=epsilon, delta=delta, description=description, reason=reason, privacy_unit=unit
+        )
+    _show_budget(made, as_json=as_json)
+
+
+@releases.callback(invoke_without_command=True, epilog="Example:  gsh releases --budget web")
+def list_releases(
+    context: typer.Context,
+    budget: Annotated[str | None, typer.Option("--budget", metavar="ID", help="Only those of one budget.")] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The most to list.")] = 20,
+    service: ServiceUrl = None,
+    key_file: KeyFile = None,
+    retries: RetryCount = 6,
+    as_json: AsJson = False,
+) -> None:
+    """List the releases that budgets have paid for, the newest first, or get one again."""
+    if context.invoked_subcommand is not None:
+        return
+    with connected(service, key_file, retries) as client:
+        found = list(islice(client.releases.list(budget=budget), limit))
+    rows = [[each.key, each.state, each.budget, str(each.entry), each.at, each.description] for each in found]
+    sheet = Sheet(("release", "state", "budget", "entry", "at", "description"), rows, frozenset({3}))
+    show({"releases": [_release_document(each) for each in found]}, sheet, as_json=as_json)
+
+
+@releases.command("get", epilog="Example:  gsh releases get web-2026-W46 -o private.parquet")
+def get_release(
+    context: typer.Context,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The name of the release, as gsh releases lists it.")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="The private table. - is standard output.")
+    ] = None,
+    certificate: Annotated[
+        str | None, typer.Option("--certificate", metavar="FILE", help="The certificate, with the ledger's record.")
+    ] = None,
+    output_format: Into = None,
+    service: ServiceUrl = None,
+    key_file: KeyFile = None,
+    retries: RetryCount = 6,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Get a release again: its private table, its certificate, or what the ledger says about it."""
+    Pipes(output=output, certificate=certificate)
+    if as_json and PIPE in (output, certificate):
+        raise Refusal(Code.INVALID, "--json: must be omitted with -", "standard output has the content then")
+    into = None if output is None else format_named(output, output_format, "--format")
+    with connected(*_place(context, service, key_file), retries) as client:
+        found = client.releases[key]
+        if output is not None and into is not None:
+            with written(output, force=force) as sink:
+                sink.write(found.answer(into))
+        if certificate is not None:
+            with written(certificate, force=force) as file:
+                file.write(found.certificate.to_json(indent=2).encode() + b"\n")
+    if PIPE in (output, certificate):
+        return
+    document = _release_document(found)
+    shown = {name: value for name, value in document.items() if value not in (None, "", [])}
+    rows = [[name, value if isinstance(value, str) else json.dumps(value)] for name, value in shown.items()]
+    show(document, Sheet(("release", ""), rows), as_json=as_json)
+
+
+def _place(context: typer.Context, service: str | None, key_file: str | None) -> tuple[str | None, str | None]:
+    """The service of the command, or the one given before it: gsh budgets --service URL get web."""
+    before = context.parent.params if context.parent is not None else {}
+    return service or before.get("service"), key_file or before.get("key_file")
+
+
+def _budget_row(budget: "Budget") -> list[str]:
+    limit, spent = budget.limit, budget.spent
+    numbers = [number(limit.epsilon), number(limit.delta), str(spent.releases)]
+    return [budget.id, *numbers, _or_infinite(spent.epsilon), number(spent.delta, 4), f"{budget.used:.1%}"]
+
+
+def _or_infinite(epsilon: float | None) -> str:
+    return "∞" if epsilon is None else number(epsilon, 4)
+
+
+def _show_budget(budget: "Budget", *, as_json: bool) -> None:
+    limit, spent, rest = budget.limit, budget.spent, budget.remaining
+    rows = [
+        ["description", budget.description],
+        ["unit", budget.privacy_unit if budget.period is None else f"{budget.privacy_unit} in one {budget.period}"],
+        ["limit", f"epsilon {number(limit.epsilon)}, delta {number(limit.delta)}"],
+        ["spent", f"epsilon {_or_infinite(spent.epsilon)}, delta {number(spent.delta, 4)}"],
+        ["releases", str(spent.releases)],
+        ["used", f"{budget.used:.1%}"],
+        ["remaining", f"mu_squared {number(rest.mu_squared, 4)}, hazard {number(rest.hazard, 4)}"],
+    ]
+    show(dataclasses.asdict(budget), Sheet(("budget", budget.id), rows), as_json=as_json)
+
+
+def _release_document(release: "RecordedRelease[Any]") -> dict[str, Any]:
+    """The fields of the service's answer."""
+    fields: dict[str, Any] = {field.name: getattr(release, field.name) for field in dataclasses.fields(release)}
+    fields["answer"] = fields.pop("stored")
+    del fields["_releases"]
+    for name in ("answer", "committed", "by"):
+        fields[name] = None if fields[name] is None else dataclasses.asdict(fields[name])
+    return fields | {"labels": list(release.labels)}

@@ -1,0 +1,211 @@
+"""Options that several commands have, and the mechanism that they describe."""
+
+import csv
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
+
+import typer
+
+import gsh
+from gsh.cli.errors import Code, Refusal
+from gsh.cli.files import read_json
+from gsh.cli.tables import FormatName
+
+if TYPE_CHECKING:
+    from gsh.histogram.csv_format import CsvType
+
+__all__ = [
+    "C_U",
+    "Accounting",
+    "Caps",
+    "CsvTypes",
+    "Delta",
+    "Epsilon",
+    "Force",
+    "From",
+    "Into",
+    "Keys",
+    "MechanismFile",
+    "Mu0",
+    "Sigma",
+    "Sums",
+    "Tau",
+    "TauStar",
+    "Users",
+    "Weights",
+    "columns_of",
+    "csv_types",
+    "listed",
+    "mechanism_in",
+    "mechanism_of",
+    "names",
+    "numbers",
+]
+
+N = TypeVar("N", int, float)
+
+Accounting: TypeAlias = Annotated[Literal["exact", "add-deltas"], typer.Option(help="How δ is computed.")]
+C_U: TypeAlias = Annotated[
+    int | None, typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")
+]
+Tau: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--tau", metavar="N", help="τ: groups with fewer users are dropped; 1 if not given."),
+]
+TauStar: TypeAlias = Annotated[
+    float | None, typer.Option("--tau-star", metavar="X", help="τ*: groups with a noisy count below it are dropped.")
+]
+Sigma: TypeAlias = Annotated[
+    float | None, typer.Option("--sigma", metavar="X", help="σ: the standard deviation of the noise on counts.")
+]
+Mu0: TypeAlias = Annotated[
+    float | None, typer.Option("--mu-0", metavar="X", help="μ₀: what further columns add to μ, per group.")
+]
+Epsilon: TypeAlias = Annotated[float, typer.Option("--epsilon", metavar="X", help="ε of the target.")]
+Delta: TypeAlias = Annotated[float, typer.Option("--delta", metavar="X", help="δ of the target.")]
+MechanismFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--mechanism",
+        metavar="FILE",
+        help="The mechanism as JSON, in place of the numbers: what gsh calibrate --json writes, or a certificate. "
+        "- is standard input.",
+    ),
+]
+Sums: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sum",
+        metavar="COLUMN=LOW:HIGH",
+        help="A further column: the least and the most that one user adds to it in one group. Repeatable.",
+    ),
+]
+Caps: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cap", metavar="COLUMN=N", help="In how many groups one user changes a column, if fewer than C_u. Repeatable."
+    ),
+]
+Weights: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight", metavar="COLUMN=X", help="The share of μ² of a column, as a multiple of the count's. Repeatable."
+    ),
+]
+Users: TypeAlias = Annotated[
+    str, typer.Option("--users", metavar="COLUMN", help="The column with the counts of users.")
+]
+Keys: TypeAlias = Annotated[
+    str, typer.Option("--keys", metavar="COLUMNS", help="The columns of the group key, with commas between them.")
+]
+From: TypeAlias = Annotated[
+    FormatName | None, typer.Option("--from", help="The format of the input, if its name does not say it.")
+]
+Into: TypeAlias = Annotated[
+    FormatName | None, typer.Option("--format", help="The format of the output, if its name does not say it.")
+]
+CsvTypes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="COLUMN=TYPE",
+        help="The type of a CSV column: string, int64, float64, boolean, date, timestamp or decimal. Keys are strings, "
+        "counts int64 and other numbers float64 if it is not said. Repeatable.",
+    ),
+]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
+
+
+def mechanism_of(
+    file: str | None,
+    c_u: int | None,
+    tau: int | None,
+    tau_star: float | None,
+    sigma: float | None,
+    mu_0: float | None = None,
+) -> "gsh.Mechanism":
+    """The mechanism of the options: from a file, or from numbers."""
+    given = {"--c-u": c_u, "--tau": tau, "--tau-star": tau_star, "--sigma": sigma, "--mu-0": mu_0}
+    if file is not None:
+        extra = [option for option, value in given.items() if value is not None]
+        if extra:
+            raise Refusal(Code.INVALID, f"{extra[0]}: must be omitted with --mechanism", "give one or the other")
+        return mechanism_in(read_json(file, "--mechanism"))
+    for option in ("--c-u", "--tau-star", "--sigma"):
+        if given[option] is None:
+            hint = "give --c-u, --tau-star and --sigma, or --mechanism; gsh calibrate finds them for a target"
+            raise Refusal(Code.INVALID, f"{option}: is missing", hint)
+    assert c_u is not None
+    assert tau_star is not None
+    assert sigma is not None
+    return gsh.Mechanism(c_u=c_u, tau=1 if tau is None else tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0)
+
+
+def mechanism_in(document: Any) -> "gsh.Mechanism":
+    """The mechanism of a document: the whole, or its field ``mechanism``."""
+    from gsh.library.mechanism_json import mechanism_from_json  # noqa: PLC0415 - loads numpy
+
+    inner = document.get("mechanism") if isinstance(document, dict) else None
+    return mechanism_from_json(document if inner is None else inner)
+
+
+def names(option: str, text: str) -> list[str]:
+    """Names with commas between them. A name with a comma stands in double quotes."""
+    (row,) = csv.reader([text], skipinitialspace=True) if text.strip() else ([],)
+    if not row or not all(row):
+        raise Refusal(Code.INVALID, f"{option}: must be names with commas between them", "such as url,country")
+    return row
+
+
+def numbers(option: str, text: str) -> list[float]:
+    """Numbers with commas between them."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise Refusal(Code.INVALID, f"{option}: must be numbers with commas between them", "such as 0.1,1") from None
+
+
+def listed(option: str, pairs: list[str] | None, form: str) -> dict[str, str]:
+    """The pairs NAME=VALUE of a repeated option. The name may have =."""
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        name, sign, value = pair.rpartition("=")
+        if not sign or not name or name in found:
+            raise Refusal(Code.INVALID, f"{option}: must be {form}, once for each column", f"see {option} in --help")
+        found[name] = value
+    return found
+
+
+def columns_of(sums: list[str] | None, caps: list[str] | None, weights: list[str] | None) -> dict[str, Any]:
+    """The further columns, as arguments of ``gsh.calibrate``."""
+    ranges = {name: _range(text) for name, text in listed("--sum", sums, "COLUMN=LOW:HIGH").items()}
+    most = {name: _parsed("--cap", int, text) for name, text in listed("--cap", caps, "COLUMN=N").items()}
+    shares = {name: _parsed("--weight", float, text) for name, text in listed("--weight", weights, "COLUMN=X").items()}
+    return {"sums": ranges or None, "caps": most or None, "weights": shares or None}
+
+
+def _range(text: str) -> tuple[float, float]:
+    low, sign, high = text.partition(":")
+    if not sign:
+        raise Refusal(Code.INVALID, "--sum: must be COLUMN=LOW:HIGH", "such as likes=0:5")
+    return _parsed("--sum", float, low), _parsed("--sum", float, high)
+
+
+def _parsed(option: str, kind: Callable[[str], N], text: str) -> N:
+    try:
+        return kind(text)
+    except ValueError:
+        raise Refusal(Code.INVALID, f"{option}: must end with a number", f"see {option} in --help") from None
+
+
+def csv_types(pairs: list[str] | None, keys: list[str], users: str, values: tuple[str, ...]) -> "dict[str, CsvType]":
+    """The types of the columns of a CSV file."""
+    from gsh.histogram.csv_format import CsvType  # noqa: PLC0415 - loads pyarrow
+
+    types: dict[str, Any] = dict.fromkeys(keys, "string") | {users: "int64"} | dict.fromkeys(values, "float64")
+    for name, kind in listed("--type", pairs, "COLUMN=TYPE").items():
+        if name not in types or kind not in get_args(CsvType):
+            detail = f"must be a column of --keys or --users, or a sum, and one of {', '.join(get_args(CsvType))}"
+            raise Refusal(Code.INVALID, f"--type: {detail}", "such as country=string")
+        types[name] = kind
+    return types

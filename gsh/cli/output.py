@@ -1,0 +1,112 @@
+"""What a command prints: JSON, a table in a terminal, or plain text without colours everywhere else."""
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["AsJson", "Sheet", "colours", "note", "number", "show", "working"]
+
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table to read. Columns of numbers are aligned on the right."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: frozenset[int] = frozenset()
+    title: str = ""
+
+
+def show(document: Any, *sheets: Sheet, as_json: bool) -> None:
+    """The document as JSON, or the same content as tables."""
+    if as_json:
+        written = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+        sys.stdout.write(f"{written}\n")
+        return
+    for place, sheet in enumerate(sheets):
+        if place:
+            sys.stdout.write("\n")
+        if sys.stdout.isatty():
+            _console(sys.stdout).print(_rich(sheet))
+        else:
+            sys.stdout.writelines(f"{line}\n" for line in _plain(sheet))
+
+
+def note(text: str) -> None:
+    """A line for people, on standard error: standard output is for results."""
+    sys.stderr.write(f"{text}\n")
+
+
+def number(value: float | None, digits: int | None = None) -> str:
+    """A number with all its digits, so that it can be copied; or with some, to read."""
+    if value is None or not math.isfinite(value):
+        return "none" if value is None else "∞"
+    return repr(value) if digits is None else f"{value:.{digits}g}"
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A sign of life on standard error while something takes long. Nothing without a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with _console(sys.stderr).status(what):
+        yield
+
+
+def _console(stream: Any) -> "Console":
+    from rich.console import Console  # noqa: PLC0415 - takes longer to load than plain text to write
+
+    return Console(file=stream, highlight=False, color_system=colours())
+
+
+def colours() -> Literal["auto"] | None:
+    """Whether a terminal gets colours: NO_COLOR turns them off (no-color.org)."""
+    return None if os.environ.get("NO_COLOR") else "auto"
+
+
+def _rich(sheet: Sheet) -> Any:
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 - a cell is text, never markup
+
+    table = Table(title=sheet.title or None, title_justify="left", box=box.SIMPLE_HEAD, header_style="bold cyan")
+    for place, column in enumerate(sheet.columns):
+        table.add_column(Text(column), justify="right" if place in sheet.numbers else "left", overflow="fold")
+    for row in sheet.rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _plain(sheet: Sheet) -> Iterator[str]:
+    if sheet.title:
+        yield sheet.title
+    lines = [list(sheet.columns), *map(list, sheet.rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (
+            cell.rjust(width) if place in sheet.numbers else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: an ε that is not finite is null, as in the service's answers."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

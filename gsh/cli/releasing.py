@@ -1,0 +1,178 @@
+"""gsh release: a table of groups in, a private table with its certificate out."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import gsh
+from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
+from gsh.cli.errors import Code, Refusal
+from gsh.cli.files import PIPE, Pipes, written
+from gsh.cli.options import (
+    C_U,
+    CsvTypes,
+    Force,
+    From,
+    Into,
+    Keys,
+    MechanismFile,
+    Sigma,
+    Tau,
+    TauStar,
+    Users,
+    csv_types,
+    mechanism_of,
+    names,
+)
+from gsh.cli.output import AsJson, Sheet, note, number, show, working
+from gsh.cli.tables import format_named, read_table_file, write_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+
+@commands.command(
+    epilog="Example:  gsh release groups.parquet --users users --keys url,country --mechanism mechanism.json "
+    "-o private.parquet"
+)
+def release(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A CSV, Parquet or Arrow file. - is standard input.")],
+    users: Users,
+    keys: Keys,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The private table. - is standard output.")
+    ],
+    mechanism: MechanismFile = None,
+    c_u: C_U = None,
+    tau: Tau = None,
+    tau_star: TauStar = None,
+    sigma: Sigma = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", metavar="X", help="ε at which the certificate states δ.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option("--delta", metavar="X", help="δ at which the certificate states ε.")
+    ] = None,
+    unprotected: Annotated[
+        list[str] | None,
+        typer.Option("--unprotected", metavar="TEXT", help="What you chose by looking at the data. Repeatable."),
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="ID", help="The budget of the service that pays for it.")
+    ] = None,
+    once: Annotated[
+        str | None,
+        typer.Option("--once", metavar="NAME", help="A name for the release: it is made and charged once."),
+    ] = None,
+    description: Annotated[
+        str | None, typer.Option("--description", metavar="TEXT", help="A text for the ledger of the service.")
+    ] = None,
+    service: ServiceUrl = None,
+    key_file: KeyFile = None,
+    retries: RetryCount = 6,
+    certificate: Annotated[
+        str | None,
+        typer.Option("--certificate", metavar="FILE", help="The certificate in a file of its own. CSV needs it."),
+    ] = None,
+    source_format: From = None,
+    output_format: Into = None,
+    types: CsvTypes = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Release a table of groups: add noise, drop small groups, and certify what is left.
+
+    In this process; or by the service, if --service or --budget is given. Without --once, every release draws new
+    noise and costs privacy again.
+    """
+    from gsh.histogram.tables import Roles  # noqa: PLC0415 - loads pyarrow
+
+    _check_pipes(table, mechanism, output, certificate, as_json=as_json)
+    is_here = service is None and budget is None
+    if is_here and (once is not None or description is not None):
+        raise Refusal(Code.INVALID, "--once and --description: need a service", "add --budget ID and --service URL")
+    used = mechanism_of(mechanism, c_u, tau, tau_star, sigma)
+    roles = Roles(tuple(names("--keys", keys)), users, used.aggregates.names if used.aggregates else ())
+    declared = csv_types(types, list(roles.keys), users, roles.values)
+    into = None if output == PIPE and output_format is None else format_named(output, output_format, "--format")
+    needs_file = certificate is None and once is None
+    _check_place(needs_file and into == "csv")
+    stated = {"epsilon": epsilon, "delta": delta, "unprotected": unprotected or []}
+    with written(output, force=force) as sink:
+        is_file = table != PIPE and source_format is None and os.path.isfile(table)
+        kind, groups = (None, table) if is_file and not is_here else read_table_file(table, source_format, declared)
+        into = into or kind or format_named(table, source_format, "--format")
+        _check_place(needs_file and into == "csv")
+        if is_here:
+            private, promise = _here(groups, used, users, list(roles.keys), stated)
+        else:
+            paid = {"budget": budget, "once": once, "description": description, "csv_types": declared}
+            with connected(service, key_file, retries) as client, _interrupted():
+                released = client.release(groups, used, users=users, keys=roles.keys, **_given(stated | paid))
+            private, promise = released.table, released.certificate.to_dict()
+        write_rows(private, into, promise, sink, roles)
+        if certificate is not None:
+            with written(certificate, force=force) as file:
+                file.write(json.dumps(promise, indent=2, ensure_ascii=False).encode() + b"\n")
+    _tell(output, len(private), promise, as_json=as_json)
+
+
+def _here(
+    groups: Any, mechanism: "gsh.Mechanism", users: str, keys: list[str], stated: Mapping[str, Any]
+) -> "tuple[pa.Table, Any]":
+    """The release in this process, and its certificate."""
+    from gsh.library.certificates import certificate  # noqa: PLC0415 - loads numpy
+
+    with working("Releasing"):
+        promise = certificate(mechanism, **stated)
+        return gsh.release(mechanism, groups, key_columns=keys, count_column=users), promise
+
+
+@contextmanager
+def _interrupted() -> Iterator[None]:
+    """After Ctrl-C nobody knows whether the request has arrived."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        what = "interrupted; no file was written, but the service may have made the release"
+        raise Refusal(Code.INTERRUPTED, what, "run it again with the same --once: it is charged once") from None
+
+
+def _check_pipes(table: str, mechanism: str | None, output: str, certificate: str | None, *, as_json: bool) -> None:
+    Pipes(table=table, mechanism=mechanism)
+    Pipes(output=output, certificate=certificate)
+    if output == PIPE and as_json:
+        raise Refusal(Code.INVALID, "--json: must be omitted with --output -", "standard output has the table then")
+
+
+def _check_place(is_lost: bool) -> None:
+    if is_lost:
+        raise Refusal(Code.INVALID, "CSV has no place for the certificate", "add --certificate FILE")
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _tell(output: str, groups: int, promise: Any, *, as_json: bool) -> None:
+    """What was released. The number of kept groups is part of the release."""
+    paid = promise["budget"]
+    payer = "none: nothing keeps count of this release" if paid is None else str(paid["id"])
+    if output == PIPE:
+        note(f"gsh: released {groups} groups; budget {payer}")
+        return
+    rows = [["output", output], ["groups", str(groups)], ["budget", payer]]
+    if promise["idempotency_key"] is not None:
+        rows.append(["release", promise["idempotency_key"]])
+    points = ("epsilon", "delta") if promise["epsilon"] is not None else ()
+    rows += [[name, number(promise[name])] for name in (*points, "mu_squared", "hazard")]
+    document = {"output": output, "groups": groups, "certificate": promise}
+    show(document, Sheet(("released", ""), rows), as_json=as_json)

@@ -1,0 +1,56 @@
+"""The sentences of a certificate. They are the same whether the library or the service makes the release."""
+
+from typing import Literal
+
+__all__ = [
+    "ADJACENCY",
+    "BOX",
+    "CAPPED_BOX",
+    "COUNTS_ONLY",
+    "CURVE",
+    "CURVE_WITH_CAPS",
+    "MU_0",
+    "NOISE",
+    "NORM",
+    "RELEASE_TYPE",
+    "SCHEMA",
+    "TIE_RULE",
+    "TRUST_LIBRARY",
+    "TRUST_MODEL",
+    "VECTORS",
+]
+
+SCHEMA: Literal["urn:gsh:certificate:2"] = "urn:gsh:certificate:2"
+ADJACENCY: Literal["add or remove all records of one unit"] = "add or remove all records of one unit"
+
+TIE_RULE = "A group is kept if its noisy count, before rounding, is at least τ* (≥)."
+NOISE = (
+    "Each number gets ideal Gaussian noise, drawn as a real number from random bits of the operating system, and is "
+    "then rounded exactly to the grid."
+)
+TRUST_MODEL = (
+    "Central: those who prepare the table and those who run the service see the true data and are trusted with it; "
+    "readers of the release are not."
+)
+TRUST_LIBRARY = (
+    "Central: those who prepare the table and make the release see the true data and are trusted with it; readers of "
+    "the release are not."
+)
+RELEASE_TYPE = "One release, made once and not interactive; other releases about the same units cost privacy as well."
+CURVE = (
+    "δ(ε) = max(δ_infinite, f(μ, ε)) for every ε ≥ 0, where f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) and Φ is the "
+    "standard normal distribution function."
+)
+CURVE_WITH_CAPS = (
+    "δ(ε) is the largest 1 − p^k (1 − f(√S(C_u − k), ε − k ln p)) over k = 0 … C_u, for every ε ≥ 0, where S(a) = "
+    "a/σ² + a μ₀² + the sum of min(a, n) μ_n² over the capped columns, p = Φ((τ* − τ)/σ), f(μ, ε) = Φ(μ/2 − ε/μ) − "
+    "e^ε Φ(−μ/2 − ε/μ), f(0, ε) = 0, and Φ is the standard normal distribution function."
+)
+
+# What one unit can change in one group.
+COUNTS_ONLY = "One unit adds at most 1 to the count of each of its groups; there are no further columns."
+BOX = "One unit adds at most 1 to the count of each of its groups, and to each column from lower to upper."
+CAPPED_BOX = f"{BOX.removesuffix('.')}. It changes a column in at most as many groups as the column says."
+NORM = "One unit adds at most 1 to the count of each of its groups, and to its columns together at most the norm."
+VECTORS = "One unit adds at most 1 to the count of each of its groups, and to its columns one of the vectors listed."
+MU_0 = "One unit adds at most 1 to the count of each of its groups; the caller vouches for the further columns by μ₀."
