@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from gsh.client.calls import Answer
 from gsh.client.documents import Certificate
-from gsh.client.encoding import mechanism_of
 from gsh.client.problems import error_of
 from gsh.histogram.interval_columns import interval_columns
 from gsh.histogram.tables import CERTIFICATE, Roles
 from gsh.library.arguments import Real
 from gsh.library.groups import Groups, Numbers, answered_key
+from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Mechanism
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Release:
     @functools.cached_property
     def mechanism(self) -> Mechanism:
         """The mechanism that was run."""
-        return mechanism_of(self.certificate.mechanism)
+        return mechanism_from_json(self.certificate.mechanism)
 
     @property
     def once(self) -> str | None:

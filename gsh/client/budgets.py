@@ -5,13 +5,14 @@ from typing import Any, TypeVar, Unpack
 
 from gsh.client.calls import Operation
 from gsh.client.documents import parsed
-from gsh.client.encoding import AnyMechanism, Json, bare_mechanism, draft_json, mechanism_json, mechanism_of
+from gsh.client.encoding import AnyMechanism, Json, bare_mechanism, draft_json, mechanism_json
 from gsh.client.json_calls import ask, json_call, json_of, part
 from gsh.client.operations import Awaiting, Blocking, Bound, Driver, Mode, Page, listing, operation
 from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, Verification
 from gsh.library.arguments import Integer, Real, integer, real
 from gsh.library.columns import Columns
+from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates
 from gsh.library.targets import Calibration
 
@@ -168,7 +169,7 @@ class Budgets(Bound[M]):
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
         found = json_of(answer)
         return Plan(
-            mechanism=mechanism_of(found["mechanism"]),
+            mechanism=mechanism_from_json(found["mechanism"]),
             solved=tuple(found["solved"]),
             budget=found["budget"],
             releases=found["releases"],

@@ -8,10 +8,11 @@ from gsh.accounting.accountings import EXACT, AccountingName, Binding, Point
 from gsh.accounting.calibration import comparison, draft
 from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
+from gsh.accounting.sensitivity import Sensitivity
 from gsh.library.arguments import Integer, Real
 from gsh.library.columns import Columns
-from gsh.library.parameters import Aggregates, Mechanism, core_of
+from gsh.library.mechanism_json import Json, mechanism_from_json, mechanism_to_json, sensitivity_to_json
+from gsh.library.parameters import Mechanism, core_of
 from gsh.library.privacy import Privacy, privacy_of
 from gsh.library.targets import Calibration, Comparison, Price, draft_of
 
@@ -22,12 +23,10 @@ __all__ = [
     "comparison_of",
     "draft_json",
     "mechanism_json",
-    "mechanism_of",
     "points_of",
     "stated_epsilon",
 ]
 
-Json: TypeAlias = dict[str, Any]
 AnyMechanism: TypeAlias = Mechanism | Calibration | Mapping[str, Any]
 """A mechanism, a calibration that has one, or the JSON object of the contract: for plain Gaussian noise, say."""
 
@@ -48,12 +47,7 @@ def stated_epsilon(given: object) -> float | None:
 def mechanism_json(given: AnyMechanism) -> Json:
     if isinstance(given, Mapping):
         return dict(given)
-    mechanism = bare_mechanism(given)
-    fields = {"c_u": mechanism.c_u, "tau": mechanism.tau, "tau_star": mechanism.tau_star, "sigma": mechanism.sigma}
-    columns = mechanism.aggregates
-    if columns is None:
-        return fields | _costs_json(mechanism.mu_0 or 0.0, mechanism.capped)
-    return fields | _columns_json(columns.names, columns.sensitivity, covariance=_listed(columns.covariance))
+    return mechanism_to_json(bare_mechanism(given))
 
 
 def draft_json(
@@ -87,7 +81,7 @@ def _draft_columns(columns: Columns, start: draft.Draft) -> Json:
 
 
 def _columns_json(names: Sequence[str], sensitivity: Sensitivity, **noise: Any) -> Json:
-    return {"aggregates": {"names": list(names), "sensitivity": _sensitivity_json(sensitivity), **noise}}
+    return {"aggregates": {"names": list(names), "sensitivity": sensitivity_to_json(sensitivity), **noise}}
 
 
 def _costs_json(mu_0: float, capped: Sequence[tuple[int, float]]) -> Json:
@@ -99,56 +93,6 @@ def _costs_json(mu_0: float, capped: Sequence[tuple[int, float]]) -> Json:
 
 def _listed(rows: Sequence[Sequence[float]]) -> list[list[float]]:
     return [list(row) for row in rows]
-
-
-def _sensitivity_json(sensitivity: Sensitivity) -> Json:
-    match sensitivity:
-        case Box(lower=lower, upper=upper, groups=groups):
-            caps = {} if groups is None else {"groups": list(groups)}
-            return {"kind": "box", "lower": list(lower), "upper": list(upper), **caps}
-        case L1Norm(bound=bound):
-            return {"kind": "l1", "bound": bound}
-        case L2Norm(bound=bound):
-            return {"kind": "l2", "bound": bound}
-        case Vectors(vectors=vectors):
-            return {"kind": "vectors", "vectors": _listed(vectors)}
-
-
-def mechanism_of(document: Mapping[str, Any]) -> Mechanism:
-    """The mechanism of an answer. Making it checks it again."""
-    aggregates = document.get("aggregates") or {}
-    has_columns = "names" in aggregates
-    return Mechanism(
-        c_u=document["c_u"],
-        tau=document["tau"],
-        tau_star=document["tau_star"],
-        sigma=document["sigma"],
-        mu_0=None if has_columns else aggregates.get("mu_0", 0.0),
-        capped={part["groups"]: part["mu_0"] for part in aggregates.get("capped") or ()},
-        aggregates=_aggregates_of(aggregates) if has_columns else None,
-    )
-
-
-def _aggregates_of(columns: Mapping[str, Any]) -> Aggregates:
-    return Aggregates(
-        names=list(columns["names"]),
-        covariance=[list(row) for row in columns["covariance"]],
-        sensitivity=_sensitivity_of(columns["sensitivity"]),
-    )
-
-
-def _sensitivity_of(document: Mapping[str, Any]) -> Sensitivity:
-    match document["kind"]:
-        case "box":
-            caps = document.get("groups")
-            lower, upper = (tuple(map(float, document[name])) for name in ("lower", "upper"))
-            return Box(lower, upper, None if caps is None else tuple(caps))
-        case "l1":
-            return L1Norm(float(document["bound"]))
-        case "l2":
-            return L2Norm(float(document["bound"]))
-        case _:
-            return Vectors(tuple(tuple(map(float, row)) for row in document["vectors"]))
 
 
 def points_of(answer: Mapping[str, Any]) -> tuple[Privacy, ...]:
@@ -167,7 +111,7 @@ def comparison_of(answer: Mapping[str, Any]) -> Comparison:
     """The prices of an answer of /compare."""
     epsilon = float(answer["epsilon"])
     found = {each["accounting"]: each["price"] for each in answer["accountings"]}
-    exact = mechanism_of(found["exact"]["mechanism"])
+    exact = mechanism_from_json(found["exact"]["mechanism"])
     prices = tuple((name, _price(name, price, epsilon, exact)) for name, price in found.items())
     without = (answer.get("without_caps") or {}).get("price")
     return Comparison(epsilon, float(answer["delta"]), prices, _price("exact", without, epsilon, exact))
@@ -176,10 +120,11 @@ def comparison_of(answer: Mapping[str, Any]) -> Comparison:
 def _price(name: ComparedName, price: Mapping[str, Any] | None, epsilon: float, exact: Mechanism) -> Price | None:
     if price is None:
         return None
-    mechanism = mechanism_of(price["mechanism"])
+    mechanism = mechanism_from_json(price["mechanism"])
     gaussian, infinite = float(price["delta_gaussian"]), float(price["delta_infinite"])
-    binding: Binding = EXACT.binding(infinite, gaussian) if name == "exact" else "both"
-    point = Point(epsilon, float(price["delta"]), gaussian, infinite, binding, mechanism.mu)
+    delta = float(price["delta"])
+    binding: Binding = EXACT.binding(infinite, gaussian, delta) if name == "exact" else "both"
+    point = Point(epsilon, delta, gaussian, infinite, binding, mechanism.mu)
     return Price(
         mechanism=mechanism,
         privacy=privacy_of(name, point),

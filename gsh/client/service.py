@@ -9,13 +9,14 @@ from gsh.client import accuracy, releasing
 from gsh.client.budgets import IN_A_MECHANISM, Budgets
 from gsh.client.calls import Operation
 from gsh.client.documents import parsed
-from gsh.client.encoding import Json, bare_mechanism, comparison_of, draft_json, mechanism_json, mechanism_of, points_of
+from gsh.client.encoding import Json, bare_mechanism, comparison_of, draft_json, mechanism_json, points_of
 from gsh.client.json_calls import ask, json_call, json_of
 from gsh.client.operations import Bound, Driver, Mode, Overloaded, operation
 from gsh.client.records import Version
 from gsh.client.releases import Releases
 from gsh.library.arguments import Integer, Real, Reals, integer, is_several, real, reals
 from gsh.library.columns import Columns
+from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates
 from gsh.library.privacy import Curve, Privacy
 from gsh.library.targets import Calibration, Comparison, Price, target_of
@@ -144,7 +145,7 @@ class Service(Bound[M]):
         draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
         body: Json = {"mechanism": draft, **_target(epsilon, delta), "accounting": accounting}
         found = json_of((yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)))
-        mechanism, largest = mechanism_of(found["mechanism"]), found["largest_sigma"]
+        mechanism, largest = mechanism_from_json(found["mechanism"]), found["largest_sigma"]
         # The answer has δ alone. Its parts come from the service too, and not from the arithmetic of this machine.
         privacy = yield from _account(self, accounting, mechanism, float(found["epsilon"]), None)
         assert isinstance(privacy, Privacy)
