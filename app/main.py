@@ -21,6 +21,7 @@ from app.api.endpoints import (
     charges,
     compare,
     health,
+    intervals,
     open_releases,
     pages,
     real_releases,
@@ -62,10 +63,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Four times a table and once its upload is more than a release needs; the rest is for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
-    asked = (account, calibrate, compare, utility)
+    asked = (account, calibrate, compare, intervals, utility)
     paid_for = (releases, open_releases, budgets, charges)
     heavy = (*asked, release, release_table, *paid_for)
-    worker_pool.preload(["gsh.accounting.theorem", "gsh.accuracy.utility", *(module.__name__ for module in heavy)])
+    scientific = ("gsh.accounting.theorem", "gsh.accuracy.totals", "gsh.accuracy.utility")
+    worker_pool.preload([*scientific, *(module.__name__ for module in heavy)])
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
     release_workers = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     conversions = WorkerPool("gsh-conversions", workers, queue, process_memory, settings.release_seconds)

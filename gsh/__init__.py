@@ -5,8 +5,8 @@
     found = gsh.calibrate(c_u=51914, epsilon=0.349, delta=1e-5)
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
-Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, httpx
-with the first client, SciPy with the first utility.
+Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, SciPy with
+the first intervals or the first utility, httpx with the first client.
 """
 
 import importlib
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gsh.client.clients import AsyncClient, Client
     from gsh.errors import Error
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
+    from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, total
     from gsh.library.groups import Groups, release
     from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
@@ -41,6 +42,8 @@ __all__ = [
     "Error",
     "Groups",
     "InfeasibleTarget",
+    "Interval",
+    "Intervals",
     "InvalidGroups",
     "InvalidParameter",
     "Mechanism",
@@ -51,6 +54,8 @@ __all__ = [
     "ReleaseError",
     "Sensitivity",
     "TooManyGroups",
+    "Total",
+    "Totals",
     "Utility",
     "__version__",
     "add_deltas",
@@ -58,11 +63,13 @@ __all__ = [
     "calibrate",
     "compare",
     "exact",
+    "intervals",
     "l1",
     "l2",
     "real_releases",
     "release",
     "spark",
+    "total",
     "utility",
     "vectors",
 ]
@@ -73,6 +80,7 @@ _NAMES = {
     "gsh.accuracy.utility": ("Utility",),
     "gsh.client.clients": ("AsyncClient", "Client"),
     "gsh.errors": ("Error",),
+    "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "total"),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),

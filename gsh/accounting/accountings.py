@@ -62,7 +62,8 @@ class Accounting:
     noise: NoiseCost
     total: Callable[[arb, arb], arb]
     room: Callable[[arb, Callable[[], arb]], arb]
-    binding: Callable[[float, float], Binding]
+    binding: Callable[[float, float, float], Binding]
+    """Which cost decides δ, from δ_infinite, δ_gaussian and δ."""
     splits: Callable[[Mechanism, float], Splits] = lambda _mechanism, _epsilon: Splits(())
 
     def decouples(self, mechanism: Mechanism) -> bool:
@@ -77,7 +78,9 @@ EXACT = Accounting(
     noise=_ANALYTIC,
     total=lambda infinite, gaussian: infinite.max(gaussian),
     room=lambda delta, _spent: delta,
-    binding=lambda infinite, gaussian: "infinite" if infinite > gaussian else "gaussian",
+    binding=lambda infinite, gaussian, total: (
+        "mixed" if total > max(infinite, gaussian) else "infinite" if infinite > gaussian else "gaussian"
+    ),
     splits=splits_of,
 )
 ADD_DELTAS = Accounting(
@@ -85,7 +88,7 @@ ADD_DELTAS = Accounting(
     noise=_ANALYTIC,
     total=lambda infinite, gaussian: infinite + gaussian,
     room=lambda delta, spent: delta - spent(),
-    binding=lambda _infinite, _gaussian: "both",
+    binding=lambda _infinite, _gaussian, _total: "both",
 )
 ZCDP = replace(ADD_DELTAS, name="zcdp", noise=NoiseCost(zcdp.delta, zcdp.mu_at))
 
@@ -120,9 +123,7 @@ def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> 
         return infinite, noise, accounting.total(infinite, noise).max(splits.largest(mechanism, epsilon)), mu
 
     infinite, noise, total, mu = round_up(parts, ceilings=(1.0, 1.0, 1.0, math.inf))
-    is_mixed = splits.a_equal and total > max(infinite, noise)
-    binding = "mixed" if is_mixed else accounting.binding(infinite, noise)
-    return Point(epsilon, total, noise, infinite, binding, _finite(mu))
+    return Point(epsilon, total, noise, infinite, accounting.binding(infinite, noise, total), _finite(mu))
 
 
 def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Point:
@@ -130,7 +131,7 @@ def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Poin
     _check_delta(delta)
     if not at_most(lambda: (delta_infinite(mechanism), arb(delta))):
         infinite, mu = round_up(lambda: (delta_infinite(mechanism), mechanism.mu), ceilings=(1.0, math.inf))
-        return Point(None, delta, None, infinite, accounting.binding(infinite, 0.0), _finite(mu))
+        return Point(None, delta, None, infinite, accounting.binding(infinite, 0.0, infinite), _finite(mu))
 
     # The search ends at a point that it has evaluated already, so it keeps all of them.
     points: dict[float, Point] = {}

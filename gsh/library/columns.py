@@ -77,10 +77,11 @@ class Columns:
             for part, parameter in _PARTS.items()
             for j, name in reversed(list(enumerate(names)))
         ]
+        box = Box(lower, upper, None if all(cap is None for cap in groups) else groups)
         # The rest is about all sums together.
         parts = ("names", "relative_covariance", "sensitivity/lower", "sensitivity/upper")
         with renamed(*by_place, *((f"aggregates/{part}", "sums") for part in parts)):
-            return balanced(names, Box(lower, upper, groups), c_u, shares)
+            return balanced(names, box, c_u, shares)
 
 
 _PARTS = {

@@ -12,7 +12,7 @@ from gsh.accuracy.utility import Utility
 from gsh.library.arguments import Column, Integer, Real, Reals, is_several, real, reals
 from gsh.library.parameters import Mechanism, core_of
 
-__all__ = ["utility"]
+__all__ = ["Integers", "integers", "utility"]
 
 Integers: TypeAlias = Sequence[Integer] | NDArray[np.integer[Any]] | Column
 
@@ -47,14 +47,14 @@ def utility(
     bare = core_of(mechanism)
     return core.utility(
         bare,
-        _integers("sizes", sizes),
-        None if times is None else _integers("times", times),
+        integers("sizes", sizes),
+        None if times is None else integers("times", times),
         None if below is None else real("below", below),
         reals("quantiles", quantiles),
     )
 
 
-def _integers(pointer: str, value: object) -> NDArray[np.integer[Any]]:
+def integers(pointer: str, value: object) -> NDArray[np.integer[Any]]:
     """An array of integers. A Boolean is not an integer, also in a list of integers."""
     if not is_several(value):
         raise InvalidParameter(pointer, f"must be a list or an array of integers, not {type(value).__name__}")

@@ -16,6 +16,7 @@ ROUTES = {
     "/account/add-deltas",
     "/calibrate",
     "/compare",
+    "/intervals",
     "/real-releases",
     "/utility",
     "/release",

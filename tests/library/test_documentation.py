@@ -95,10 +95,14 @@ def test_the_page_shows_every_name() -> None:
         "Comparison",
         "Curve",
         "Groups",
+        "Interval",
+        "Intervals",
         "Price",
         "Privacy",
         "RealRelease",
         "Sensitivity",
+        "Total",
+        "Totals",
         "Utility",
         "__version__",
     }
@@ -116,14 +120,14 @@ def test_the_examples_of_docstrings_are_true(name: str) -> None:
 
 
 def test_the_modules_that_people_call_have_examples() -> None:
-    names = ("groups", "parameters", "privacy", "real_releases", "targets", "utility")
+    names = ("accuracy", "groups", "parameters", "privacy", "real_releases", "targets", "utility")
     called = {f"gsh.library.{name}" for name in names}
 
     assert called <= set(WITH_EXAMPLES)
 
 
 CALLED = ["Aggregates", "Mechanism", "RelativeAggregates", "add_deltas", "box", "calibrate"]
-CALLED += ["compare", "exact", "l1", "l2", "real_releases", "release", "utility", "vectors"]
+CALLED += ["compare", "exact", "intervals", "l1", "l2", "real_releases", "release", "total", "utility", "vectors"]
 
 
 @pytest.mark.parametrize("name", CALLED)

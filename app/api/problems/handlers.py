@@ -200,7 +200,7 @@ def _pointed(
             return error.pointer, error.detail
         case AccountingError(pointer="epsilon" | "delta"):
             return f"/{error.pointer}", error.detail
-        case AccountingError():
+        case AccountingError() if not error.pointer.startswith("/"):
             return f"/mechanism/{error.pointer}".rstrip("/"), error.detail
     return error.pointer, error.detail
 

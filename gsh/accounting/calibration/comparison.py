@@ -23,7 +23,7 @@ from gsh.accounting.numerics.balls import approximate
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.numerics.search import golden_section
 
-__all__ = ["ComparedName", "Price", "compare", "price_without_caps"]
+__all__ = ["ComparedName", "Price", "column_ratios", "compare", "price_without_caps"]
 
 ComparedName = Literal["exact", "add-deltas", "half-split", "zcdp"]
 
@@ -57,11 +57,16 @@ class Price:
     @property
     def column_ratios(self) -> tuple[float, ...]:
         """The noise on each column divided by that of exact accounting."""
-        ours, theirs = self.mechanism.aggregates, self.exact.aggregates
-        if ours is None or theirs is None:
-            return ()
-        pairs = enumerate(zip(ours.covariance, theirs.covariance, strict=True))
-        return tuple(math.sqrt(mine[j]) / math.sqrt(exact[j]) for j, (mine, exact) in pairs)
+        return column_ratios(self.mechanism, self.exact)
+
+
+def column_ratios(mechanism: Mechanism, exact: Mechanism) -> tuple[float, ...]:
+    """The noise on each column of a mechanism divided by that of another one."""
+    ours, theirs = mechanism.aggregates, exact.aggregates
+    if ours is None or theirs is None:
+        return ()
+    pairs = enumerate(zip(ours.covariance, theirs.covariance, strict=True))
+    return tuple(math.sqrt(mine[j]) / math.sqrt(their[j]) for j, (mine, their) in pairs)
 
 
 def compare(draft: Draft, target: Target) -> dict[ComparedName, Price | None]:
