@@ -7,6 +7,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 # Two environments with only the wheel and its dependencies: one for the library, one for the service.
 LIBRARY_ENV := build/library-env
 SERVICE_ENV := build/service-env
+# Two environments with Spark, which is large: version 4 with Connect, and 3.5.
+SPARK_ENV := build/spark-env
+SPARK35_ENV := build/spark35-env
 
 # One process more than there are cores, up to eight, because tests also wait. Tests marked `alone` take turns.
 PROCESSES := $(shell n=$$(nproc 2> /dev/null || echo 2); echo $$((n < 8 ? n + 1 : 8)))
@@ -17,19 +20,25 @@ PYTEST := $(MEMORY) $(BIN)/python -m pytest --dist=worksteal --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
+.PHONY: run test spark-test java quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
 # All tests.
-test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp node_modules/stamp chromium postgres curl
+test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp node_modules/stamp chromium postgres curl java
 	$(PYTEST) --numprocesses=$(PROCESSES)
+
+# All tests on Spark, also those that kill drivers and executors: about ten minutes. `make test` has a selection.
+spark-test: $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp java
+	for environment in $(SPARK_ENV) $(SPARK35_ENV); do \
+		$(MEMORY) $$environment/bin/python -m pytest -o filterwarnings=default --durations=25 tests/spark || exit 1; \
+	done
 
 # The tests that take under a minute together and need neither Chromium nor PostgreSQL nor the wheel.
 quick: $(VENV)/test.stamp
-	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or clients or slow)"
+	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or clients or spark or slow)"
 
 check: $(VENV)/test.stamp node_modules/stamp
 	$(BIN)/ruff check .
@@ -60,7 +69,7 @@ verify-ledger: $(VENV)/run.stamp
 image:
 	docker build --tag gaussian-sparse-histogram .
 
-# The newest versions that pyproject.toml allows, as constraints.txt. Spark is left out: it is large, and no test runs it.
+# The newest versions that pyproject.toml allows, as constraints.txt. Spark is left out: it has environments of its own.
 constraints:
 	rm -rf build/constraints-env
 	$(PYTHON) -m venv build/constraints-env
@@ -82,6 +91,12 @@ curl:
 	@command -v curl > /dev/null \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes curl > /dev/null; } \
 		|| { echo "The tests run the pages' commands with curl: apt-get install curl"; exit 1; }
+
+# Spark needs Java. Debian has version 17 or a newer one.
+java:
+	@command -v java > /dev/null \
+		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes default-jre-headless > /dev/null; } \
+		|| { echo "The tests on Spark need Java 17 or newer: apt-get install default-jre-headless"; exit 1; }
 
 # Node.js comes with the Python packages for tests. No lock file: package.json has exact versions.
 node_modules/stamp: package.json $(VENV)/test.stamp
@@ -121,4 +136,15 @@ $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp: build/wheel/stamp constraints.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 		"$$(ls build/wheel/*.whl)$(EXTRAS)"
+	touch $@
+
+# Spark does not know the newest pandas yet. The checkout is installed, so that a change needs no new environment.
+$(SPARK_ENV)/stamp: REQUIREMENTS := tests/spark/requirements.txt
+$(SPARK35_ENV)/stamp: REQUIREMENTS := tests/spark/requirements35.txt
+$(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp: tests/spark/requirements.txt tests/spark/requirements35.txt pyproject.toml constraints.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	grep -v '^pandas==' constraints.txt > $(@D)/constraints.txt
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(@D)/constraints.txt \
+		--requirement $(REQUIREMENTS) --editable '.[service]'
 	touch $@

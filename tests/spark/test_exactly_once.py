@@ -4,7 +4,8 @@ import base64
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +34,12 @@ class Stopped(Exception):
 
 
 @pytest.fixture
-def budget(service: Service, request: pytest.FixtureRequest) -> dict[str, Any]:
+def budget(service: Service, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """A budget and a name of a release for each test."""
     name = request.node.name.replace("_", "-")[:50]
-    client = gsh.Client(service.url)
-    client.budgets.put(name, epsilon=100, delta=0.5)
-    return {"service": client, "budget": name, "once": f"{name}-W46"}
+    with gsh.Client(service.url) as client:
+        client.budgets.put(name, epsilon=100, delta=0.5)
+        yield {"service": client, "budget": name, "once": f"{name}-W46"}
 
 
 @pytest.fixture
@@ -58,13 +59,16 @@ def seeds(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return found
 
 
-def stop_at(patch: pytest.MonkeyPatch, keeper: type) -> None:
-    """The driver ends before the commit."""
+@contextmanager
+def stopped_at(keeper: type, step: str) -> Iterator[None]:
+    """The driver ends before a step."""
 
     def stopped(*_: object) -> None:
         raise Stopped
 
-    patch.setattr(keeper, "commit", stopped)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keeper, step, stopped)
+        yield
 
 
 def unreadable(events: "DataFrame") -> "DataFrame":
@@ -77,7 +81,7 @@ def unreadable(events: "DataFrame") -> "DataFrame":
 
 
 def test_every_execution_gives_the_same_bytes(spark: "SparkSession", read: Read, tmp_path: Path) -> None:
-    """Twice, from other orders of rows, in other partitions, with and without adaptive execution, with a failed task."""
+    """Twice, from other orders of rows and partitions, with and without adaptive execution, with a failed task."""
     named = {name: RELEASE[name] for name in ("user", "by", "sums", "units", "c_u", "caps", "partitions")}
     plan = make_plan(**named, salt="0" * 32)
     mechanism = gsh.calibrate(c_u=3, epsilon=8, delta=1e-2, sums=RELEASE["sums"], caps=RELEASE["caps"]).mechanism
@@ -116,8 +120,7 @@ def test_a_release_of_the_service_survives_a_stop_and_is_charged_and_committed_o
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     to = tmp_path / "published"
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        stop_at(patch, ByService)
+    with stopped_at(ByService, "commit"), pytest.raises(Stopped):
         gsh.spark.publish(read(views()), to=to, **budget, **RELEASE)
     assert not to.exists()
     assert entries(service, budget["budget"], budget["once"]) == {"charge": 1}
@@ -197,9 +200,10 @@ def test_two_drivers_with_other_events_commit_one_release(
         gsh.spark.publish(read(views(late=3)), to=first, **budget, **RELEASE)
         return publishing._finished(place, attempt)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(InvalidParameter, match="once: must be a new name"):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publishing, "_finished", other_driver)
-        gsh.spark.publish(read(views()), to=second, **budget, **RELEASE)
+        with pytest.raises(InvalidParameter, match="once: must be a new name"):
+            gsh.spark.publish(read(views()), to=second, **budget, **RELEASE)
 
     assert first.exists()
     assert not second.exists()
@@ -208,15 +212,14 @@ def test_two_drivers_with_other_events_commit_one_release(
     with pytest.raises(InvalidParameter, match="once: must be a new name: this one is committed"):
         gsh.spark.publish(read(views()), to=tmp_path / "third", **budget, **RELEASE)
     with pytest.raises(InvalidParameter, match="once: must be a new name: a release by another plan"):
-        gsh.spark.publish(read(views()), to=first, **budget, **(RELEASE | {"partitions": 4}))
+        gsh.spark.publish(read(views()), to=tmp_path / "third", **budget, **(RELEASE | {"partitions": 4}))
 
 
 def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
     read: Read, seeds: list[bytes], logs: Path, tmp_path: Path
 ) -> None:
     to, events = tmp_path / "published", read(views())
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        stop_at(patch, ByFile)
+    with stopped_at(ByFile, "commit"), pytest.raises(Stopped):
         gsh.spark.publish(events, to=to, **RELEASE)
     file = tmp_path / ".published.staging" / "seed.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -228,8 +231,7 @@ def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
         gsh.spark.publish(read(views(late=1)), to=to, **RELEASE)
 
     # The driver ends between the commit and the move.
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(Place, "move", lambda *_: (_ for _ in ()).throw(Stopped))
+    with stopped_at(Place, "move"), pytest.raises(Stopped):
         gsh.spark.publish(read(views(order=1)), to=to, **RELEASE)
     assert not file.exists()
     made = gsh.spark.publish(unreadable(events), to=to, **RELEASE)

@@ -40,9 +40,8 @@ def views(order: int = 0, late: int = 0) -> pa.Table:
         }
     )
     if late:
-        table = pa.concat_tables(
-            [table, table.slice(0, late).set_column(0, "user_id", pa.array([f"x{n}" for n in range(late)]))]
-        )
+        others = pa.array([f"x{number}" for number in range(late)])
+        table = pa.concat_tables([table, table.slice(0, late).set_column(0, "user_id", others)])
     return table.take(np.random.default_rng(order).permutation(len(table))) if order else table
 
 
@@ -119,7 +118,5 @@ def files_in(folder: Path) -> dict[str, bytes]:
 def entries(service: Service, budget: str, once: str) -> Counter[str]:
     """How often the history of a budget has a charge and a commit of a release."""
     found = service.get(f"/budgets/{budget}/charges?limit=1000").json()["entries"]
-    of_it = [
-        each["kind"] for each in found if once in (each["details"].get("idempotency_key"), each["details"].get("key"))
-    ]
-    return Counter(of_it)
+    named = [(each["kind"], each["details"]) for each in found]
+    return Counter(kind for kind, said in named if once in (said.get("idempotency_key"), said.get("key")))
