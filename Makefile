@@ -47,8 +47,9 @@ check: $(VENV)/test.stamp node_modules/stamp
 	$(BIN)/hadolint Dockerfile
 	$(NODE) node_modules/.bin/biome check --error-on-warnings
 
-bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
+bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp $(SPARK_ENV)/stamp java
 	$(BIN)/python -m benchmarks
+	$(SPARK_ENV)/bin/python -m benchmarks.publish_spark
 
 case-study: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks.case_study

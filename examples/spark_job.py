@@ -6,7 +6,7 @@ It may be killed at any place and started again, tasks may fail and run twice: t
 the service gives the same seed to every run, and the budget is charged once. Without --service the job keeps the seed
 in a file beside the output until it is complete, and nothing keeps count. Without --events it makes up events.
 
-The driver needs this package, the executors need it too: docs/publish.md shows how to ship it.
+The driver needs this package, the executors need it too: docs/publish-spark.md shows how to ship it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Publishing with Spark, exactly once: on Spark 4 (classic and Connect) and 3.5 (classic).  [docs/publish.md]
+"""Publishing with Spark, exactly once: on Spark 4 (classic and Connect) and 3.5 (classic).  [docs/publish-spark.md]
 
 publishing.py   publish: the steps from events to a private table in its place
 aggregates.py   the bounding as expressions of a DataFrame, with two shuffles

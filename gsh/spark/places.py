@@ -111,12 +111,8 @@ class Place:
             (self._files.delete_dir if is_folder else self._files.delete_file)(path)
 
     def new_attempt(self) -> str:
-        """The folder of a new attempt. Those before it go, unless they are complete."""
-        finished = self.finished()
+        """The folder of a new attempt. Others stay until the release is complete: their drivers may be alive."""
         self._files.create_dir(self.staging)
-        for found in self._files.get_file_info(fs.FileSelector(self.staging)):
-            if found.type == fs.FileType.Directory and (finished is None or found.path != finished.attempt):
-                self._files.delete_dir(found.path)
         return f"{self.staging}/{secrets.token_hex(8)}"
 
     def finished(self) -> Finished | None:
@@ -177,7 +173,8 @@ class Place:
 
     def _move(self, made: Finished) -> None:
         if self.is_local:
-            os.rename(made.attempt, self.folder)
+            if not self.exists(self.folder):  # else another driver of this release was faster
+                os.rename(made.attempt, self.folder)
             return
         # An object store moves file by file. The certificate comes last: with it the release is whole.
         found = [each.path for each in self._files.get_file_info(fs.FileSelector(made.attempt))]

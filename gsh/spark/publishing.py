@@ -1,4 +1,4 @@
-"""publish: raw events in a DataFrame in, a private table in its place out, exactly once.  [docs/publish.md]
+"""publish: raw events in a DataFrame in, a private table in its place out, exactly once.  [docs/publish-spark.md]
 
     open      the keeper gives the seed, the same for every run; with a service the budget is charged, once
     stage     Spark bounds, counts, adds noise, and writes to a folder of this attempt
@@ -60,7 +60,7 @@ def publish(
     to: str | os.PathLike[str],
     partitions: Integer = 200,
 ) -> Published:
-    """Publish the groups of raw events: bound each user, count, add noise, and certify.  [docs/publish.md]
+    """Publish the groups of raw events: bound each user, count, add noise, and certify.  [docs/publish-spark.md]
 
     The arguments mean the same as those of ``gsh.publish``. ``to`` is the folder of the result: a path that the driver
     and all executors see, or a URI such as ``s3://…``. ``partitions`` is the number of its files, recorded in the plan;
@@ -124,6 +124,8 @@ def _released(place: Place, plan: Plan, target: Target) -> Published | None:
     if not place.exists(place.folder):
         return None
     certificate = place.certificate(place.folder)
+    if certificate is None and not place.is_local and place.finished() is not None:
+        return None  # an object store had not moved all files when the driver ended
     is_it = certificate is not None and certificate["bounds"]["plan_digest"] == plan.digest
     if certificate is None or not is_it or mechanism_from_json(certificate["mechanism"]) != target.mechanism:
         raise InvalidParameter("to", "must not exist: publish replaces nothing")
