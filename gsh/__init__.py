@@ -6,17 +6,22 @@
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
 Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, httpx
-with the first client.
+with the first client, DuckDB with the first publication.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gsh import duckdb as duckdb
     from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
     from gsh.accounting.sensitivity import Sensitivity
     from gsh.client.clients import AsyncClient, Client
+    from gsh.duckdb.publishing import publish
     from gsh.errors import Error
+    from gsh.events.errors import EventsError
+    from gsh.events.plan import Plan
+    from gsh.events.published import Published
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
     from gsh.library.groups import Groups, release
     from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
@@ -36,13 +41,16 @@ __all__ = [
     "Comparison",
     "Curve",
     "Error",
+    "EventsError",
     "Groups",
     "InfeasibleTarget",
     "InvalidGroups",
     "InvalidParameter",
     "Mechanism",
+    "Plan",
     "Price",
     "Privacy",
+    "Published",
     "RealRelease",
     "RelativeAggregates",
     "ReleaseError",
@@ -53,9 +61,11 @@ __all__ = [
     "box",
     "calibrate",
     "compare",
+    "duckdb",
     "exact",
     "l1",
     "l2",
+    "publish",
     "real_releases",
     "release",
     "vectors",
@@ -65,7 +75,11 @@ _NAMES = {
     "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
     "gsh.accounting.sensitivity": ("Sensitivity",),
     "gsh.client.clients": ("AsyncClient", "Client"),
+    "gsh.duckdb.publishing": ("publish",),
     "gsh.errors": ("Error",),
+    "gsh.events.errors": ("EventsError",),
+    "gsh.events.plan": ("Plan",),
+    "gsh.events.published": ("Published",),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
@@ -74,6 +88,8 @@ _NAMES = {
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
     "gsh.histogram.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
 }
+_ENGINES = ("duckdb",)
+"""Modules of the front door: ``gsh.duckdb.publish``."""
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 
@@ -83,6 +99,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # noqa: PLC0415 - takes longer to load than all the rest of this module
 
         value: Any = version("gaussian-sparse-histogram")
+    elif name in _ENGINES:
+        value = importlib.import_module(f"gsh.{name}")
     elif name in _MODULE_OF:
         value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     else:
