@@ -84,7 +84,7 @@ def record_units(sql: Dialect, column: Sum, kind: Kind, value: str) -> str:
             return whole
         # As doubles these are exact: the limit comes first. So no digit is lost.
         return _floored(sql, column, f"CAST({whole} AS {sql.double})")
-    double = sql.as_double(kind, value)
+    double = sql.as_double(value)
     missing = f"{value} IS NULL"
     if family(kind) == "double" or sql.name == "postgres":  # its decimals have NaN too
         missing += f" OR {sql.is_nan.format(value)}"

@@ -39,7 +39,6 @@ class Dialect:
     is_nan: str
     texts: Mapping[str, str]
     """The canonical text of a value, by the family of its kind; else a cast."""
-    to_double: str = "CAST({0} AS {1})"
 
     def identifier(self, name: str) -> str:
         """The name of a column, quoted."""
@@ -75,12 +74,9 @@ class Dialect:
         scale = digits(kind)[1] if family(kind) == "decimal" else 0
         return spelled.format(value, scale, self.string)
 
-    def as_double(self, kind: Kind, value: str) -> str:
+    def as_double(self, value: str) -> str:
         """The nearest double of a number."""
-        # DuckDB rounds twice for decimals whose digits do not fit a double. By way of the text it rounds once.
-        if self.name == "duckdb" and family(kind) == "decimal" and digits(kind)[0] > 15:
-            value = f"CAST({value} AS {self.string})"
-        return self.to_double.format(value, self.double)
+        return f"CAST({value} AS {self.double})"
 
 
 _NONE: Final = "none"
