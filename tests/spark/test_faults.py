@@ -18,7 +18,7 @@ import pytest
 import gsh
 from tests.api.process import ROOT, Service
 from tests.spark.job import STEPS
-from tests.spark.views import entries, files_in, views
+from tests.spark.views import entries, rows_in, views
 
 Job = Callable[..., dict[str, Any]]
 
@@ -55,9 +55,9 @@ class Release:
         return dict(entries(self._service, self.name, f"{self.name}-W46"))
 
     def staged(self) -> dict[str, bytes]:
-        """The files of the complete attempt."""
+        """The rows of the complete attempt."""
         (finished,) = self._folder.glob(".published.*.staging/finished.json")
-        return files_in(finished.parent / json.loads(finished.read_text())["attempt"])
+        return rows_in(finished.parent / json.loads(finished.read_text())["attempt"])
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_driver_killed_after_any_step_publishes_once(release: Release, step: s
     assert made["groups"] > 5
     assert not list(release.to.parent.glob(".published*"))
     if staged is not None:
-        assert files_in(release.to) == staged
+        assert rows_in(release.to) == staged
 
 
 @pytest.mark.long
@@ -96,7 +96,7 @@ def test_spark_connect_gives_the_rows_of_classic_spark(release: Release) -> None
     staged = release.staged()
     release.run()
 
-    assert files_in(release.to) == staged
+    assert rows_in(release.to) == staged
 
 
 @pytest.mark.long
@@ -108,7 +108,7 @@ def test_an_executor_that_is_killed_changes_nothing(release: Release, tmp_path: 
     release.run(master="local-cluster[2,1,1024]", settings=CLUSTER, fault=["killing_once", str(marker)])
 
     assert marker.exists()
-    assert files_in(release.to) == staged
+    assert rows_in(release.to) == staged
     assert release.entries() == {"charge": 1, "committed": 1}
 
 
@@ -132,7 +132,7 @@ def test_a_task_that_runs_twice_at_once_changes_nothing(release: Release, tmp_pa
 
     assert first.exists()
     assert copy.exists()
-    assert files_in(release.to) == staged
+    assert rows_in(release.to) == staged
     assert release.entries() == {"charge": 1, "committed": 1}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.api.process import Service
 
@@ -113,6 +114,18 @@ def _kill_executor() -> None:
 def files_in(folder: Path) -> dict[str, bytes]:
     """The files of rows, byte for byte."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob("part-*.parquet"))}
+
+
+def rows_in(folder: Path) -> dict[str, bytes]:
+    """The rows of each file, byte for byte. Each process of Java writes the metadata of a file in another order."""
+    rows = {}
+    for path in sorted(folder.glob("part-*.parquet")):
+        sink = pa.BufferOutputStream()
+        table = pq.read_table(path).replace_schema_metadata(None)
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table.combine_chunks())
+        rows[path.name] = sink.getvalue().to_pybytes()
+    return rows
 
 
 def entries(service: Service, budget: str, once: str) -> Counter[str]:
