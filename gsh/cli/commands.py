@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import gsh
-from gsh.cli import accounting, ledger, releasing, service
+from gsh.cli import accounting, bounding, demo, ledger, preview, publishing, releasing, service
 
 __all__ = ["commands"]
 
@@ -33,5 +33,5 @@ def _gsh(
     """Private counts per group, with exact and certified privacy."""
 
 
-for _group in (accounting, releasing, ledger, service):
+for _group in (demo, publishing, preview, bounding, accounting, releasing, ledger, service):
     commands.add_typer(_group.commands)
