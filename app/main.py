@@ -21,12 +21,14 @@ from app.api.endpoints import (
     charges,
     compare,
     health,
+    intervals,
     open_releases,
     pages,
     real_releases,
     release,
     release_table,
     releases,
+    utility,
 )
 from app.api.endpoints import problems as problem_pages
 from app.api.json_route import DeclaredRoute
@@ -61,8 +63,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Four times a table and once its upload is more than a release needs; the rest is for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
-    heavy = (account, budgets, calibrate, charges, compare, release, release_table, releases, open_releases)
-    worker_pool.preload(["gsh.accounting.theorem", *(module.__name__ for module in heavy)])
+    asked = (account, calibrate, compare, intervals, utility)
+    paid_for = (releases, open_releases, budgets, charges)
+    heavy = (*asked, release, release_table, *paid_for)
+    scientific = ("gsh.accounting.theorem", "gsh.accuracy.totals", "gsh.accuracy.utility")
+    worker_pool.preload([*scientific, *(module.__name__ for module in heavy)])
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
     release_workers = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     conversions = WorkerPool("gsh-conversions", workers, queue, process_memory, settings.release_seconds)
@@ -126,9 +131,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics has all measurements
     )
     app.state.services = services
-    paid_for = (releases, open_releases, budgets, charges)
-    questions = (account, calibrate, compare, real_releases)
-    for module in (*questions, release, release_table, *paid_for, health, problem_pages, pages):
+    for module in (*heavy, real_releases, health, problem_pages, pages):
         app.router.routes.extend(module.router.routes)  # with include_router each request would be matched twice
     app.router.route_class = DeclaredRoute
     app.router.middleware_stack = Dispatcher(app.router, authorizer, BodyQuotas(settings))

@@ -37,10 +37,14 @@ class Settings(BaseSettings):
     )
     max_body_bytes: int = Field(default=2 * 1024**2, ge=1024, description="largest request body; more is 413")
     max_release_bytes: int = Field(
-        default=64 * 1024**2, ge=1024, description="largest body of `/release`, which takes groups as JSON; more is 413"
+        default=64 * 1024**2,
+        ge=1024,
+        description="largest body of `/release` and `/intervals`, which take groups as JSON; more is 413",
     )
     max_release_groups: int = Field(
-        default=200_000, ge=1, description="most groups in one `/release`; more is 413, and goes to `/release/table`"
+        default=200_000,
+        ge=1,
+        description="most groups in one `/release` or `/intervals`; more is 413; larger tables go to `/release/table`",
     )
     max_table_bytes: int = Field(
         default=4 * 1024**3, ge=1024, description="largest upload to `/release/table`, and largest table once read"
@@ -49,6 +53,7 @@ class Settings(BaseSettings):
     max_curve_points: int = Field(
         default=10_000, ge=1, le=10_000, description="most ε, δ or σ in one request; more is 422"
     )
+    max_sizes: int = Field(default=100_000, ge=1, le=100_000, description="most sizes in one `/utility`; more is 422")
     max_theorem_evaluations: int = Field(
         default=10**7, ge=1, description='most C_u × points with `"theorem": true`; more is 422'
     )

@@ -1,11 +1,12 @@
 """``python -m benchmarks``: all tables but the case study's, which has a command of its own."""
 
-from benchmarks import accounting, http, ledger, library, noise, peers, release
+from benchmarks import accounting, coverage, http, ledger, library, noise, peers, release
 
 accounting.main()
 library.main()
 http.main()
 noise.main()
+coverage.main()
 peers.main()
 release.main()
 ledger.main()

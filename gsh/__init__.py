@@ -5,8 +5,8 @@
     found = gsh.calibrate(c_u=51914, epsilon=0.349, delta=1e-5)
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
-Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, httpx
-with the first client, DuckDB with the first publication.
+Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, SciPy with
+the first intervals or the first utility, httpx with the first client, DuckDB with the first publication.
 """
 
 import importlib
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gsh import duckdb
     from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
     from gsh.accounting.sensitivity import Sensitivity
+    from gsh.accuracy.utility import Utility
     from gsh.client.clients import AsyncClient, Client
     from gsh.duckdb.publishing import publish
     from gsh.errors import Error
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from gsh.events.plan import Plan
     from gsh.events.published import Published
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
+    from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, total
     from gsh.library.groups import Groups, release
-    from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
+    from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
     from gsh.library.real_releases import real_releases
     from gsh.library.release_records import RealRelease
+    from gsh.library.sensitivities import box, l1, l2, vectors
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
+    from gsh.library.utility import utility
 
     __version__: str
 
@@ -44,6 +48,8 @@ __all__ = [
     "EventsError",
     "Groups",
     "InfeasibleTarget",
+    "Interval",
+    "Intervals",
     "InvalidGroups",
     "InvalidParameter",
     "Mechanism",
@@ -56,6 +62,9 @@ __all__ = [
     "ReleaseError",
     "Sensitivity",
     "TooManyGroups",
+    "Total",
+    "Totals",
+    "Utility",
     "__version__",
     "add_deltas",
     "box",
@@ -63,29 +72,36 @@ __all__ = [
     "compare",
     "duckdb",
     "exact",
+    "intervals",
     "l1",
     "l2",
     "publish",
     "real_releases",
     "release",
+    "total",
+    "utility",
     "vectors",
 ]
 
 _NAMES = {
     "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
     "gsh.accounting.sensitivity": ("Sensitivity",),
+    "gsh.accuracy.utility": ("Utility",),
     "gsh.client.clients": ("AsyncClient", "Client"),
     "gsh.duckdb.publishing": ("publish",),
     "gsh.errors": ("Error",),
     "gsh.events.errors": ("EventsError",),
     "gsh.events.plan": ("Plan",),
     "gsh.events.published": ("Published",),
+    "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "total"),
     "gsh.library.groups": ("Groups", "release"),
-    "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
+    "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates"),
+    "gsh.library.sensitivities": ("box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
     "gsh.library.real_releases": ("real_releases",),
     "gsh.library.release_records": ("RealRelease",),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
+    "gsh.library.utility": ("utility",),
     "gsh.histogram.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
 }
 _ENGINES = ("duckdb",)

@@ -131,9 +131,10 @@ class _OtherBytes:
     def __exit__(self, *_error: object) -> None:
         self._writer.close()
 
-    def write_table(self, table: pa.Table) -> None:
-        rows = self._lots.sample(range(table.num_rows), table.num_rows)
-        self._writer.write_table(table.take(rows), max_chunksize=self._lots.randrange(10, 100))
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        rows = self._lots.sample(range(batch.num_rows), batch.num_rows)
+        table = pa.Table.from_batches([batch]).take(rows)
+        self._writer.write_table(table, max_chunksize=self._lots.randrange(10, 100))
 
 
 if __name__ == "__main__":

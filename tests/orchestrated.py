@@ -1,7 +1,7 @@
 """Run the weekly job under dbt and Dagster, and let it fail after the charge. Neither is a dependency of the tests.
 
 ``python -m tests.orchestrated DBT DAGSTER`` needs the programs ``dbt`` (with dbt-duckdb) and ``dagster``, each from an
-environment that has duckdb, httpx and pyarrow too.
+environment that has duckdb and this package too.
 """
 
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 import duckdb
 import httpx
 
-from examples.weekly_job import ATTEMPTS
+from examples.weekly_job import RETRIES
 from tests.api.process import PATIENCE, ROOT, Service
 from tests.interrupted import Proxy
 
@@ -65,7 +65,7 @@ def _run_dbt(dbt: str, service: Service, folder: Path) -> None:
 
 def _run_dagster(dagster: str, service: Service, folder: Path) -> None:
     """The first attempt of the step loses every answer."""
-    with Proxy(service.url, ["answered"] * ATTEMPTS) as proxy:
+    with Proxy(service.url, ["answered"] * (1 + RETRIES.most)) as proxy:
         given = {"week": WEEK, "budget": "web", "folder": str(folder / "published"), "service": proxy.url}
         config = folder / "run.json"
         config.write_text(json.dumps({"ops": {"private_views": {"config": given}}}))

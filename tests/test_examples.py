@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -154,14 +155,12 @@ def groups_of(events: str, week: str) -> pa.Table:
 def test_a_connection_that_breaks_anywhere_is_tried_again(
     service: Service, week: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waits: list[float] = []
-    monkeypatch.setattr(weekly_job.time, "sleep", waits.append)
+    monkeypatch.setattr(weekly_job, "RETRIES", replace(weekly_job.RETRIES, first=0.0))
     groups = groups_of(weekly_job.MADE_UP, week)
-    with Proxy(service.url, list(PLACES)) as proxy, httpx.Client(base_url=proxy.url, timeout=PATIENCE) as http:
-        table, _ = weekly_job.released(http, week, "web", groups)
+    with Proxy(service.url, list(PLACES)) as proxy, weekly_job.client(proxy.url) as client:
+        table, _ = weekly_job.released(client, week, "web", groups)
 
     assert proxy.reached == list(PLACES)
-    assert waits == [0.25, 0.5, 1.0]
     assert charges(service, week) == 1
     assert table.equals(pa.ipc.open_stream(service.get(f"/releases/{week}/answer").content).read_all())
 
@@ -171,9 +170,9 @@ def test_late_events_do_not_change_what_is_published(
 ) -> None:
     """The idempotency key has other content: the job takes the table of the first release, and says so."""
     late = f"{weekly_job.MADE_UP} UNION ALL SELECT 7000, 'https://example.org/1', 'FR', 5"
-    with httpx.Client(base_url=service.url, timeout=PATIENCE) as http:
-        first = weekly_job.released(http, week, "web", groups_of(weekly_job.MADE_UP, week))
-        second = weekly_job.released(http, week, "web", groups_of(late, week))
+    with weekly_job.client(service.url) as client:
+        first = weekly_job.released(client, week, "web", groups_of(weekly_job.MADE_UP, week))
+        second = weekly_job.released(client, week, "web", groups_of(late, week))
 
     assert first[0].equals(second[0])
     assert first[1] == second[1]
@@ -181,26 +180,12 @@ def test_late_events_do_not_change_what_is_published(
     assert "was released from other data" in capsys.readouterr().err
 
 
-def test_a_refusal_ends_the_job_with_its_reason(service: Service, week: str) -> None:
-    with (
-        httpx.Client(base_url=service.url, timeout=PATIENCE) as http,
-        pytest.raises(SystemExit, match="no such budget"),
-    ):
-        weekly_job.released(http, week, "none", groups_of(weekly_job.MADE_UP, week))
+def test_a_refusal_ends_the_job_with_its_reason(service: Service, tmp_path: Path) -> None:
+    arguments = ["--week", "W1", "--budget", "none", "--to", str(tmp_path), "--service", service.url]
+    done = subprocess.run([sys.executable, JOB, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
 
-
-def test_a_busy_service_says_how_long_the_job_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But no longer than a minute, and not for ever."""
-    waits: list[float] = []
-    monkeypatch.setattr(weekly_job.time, "sleep", waits.append)
-    busy = [httpx.Response(503, headers={"Retry-After": "7"}), httpx.Response(429, headers={"Retry-After": "86400"})]
-    answers = iter([*busy, httpx.Response(503), httpx.Response(200)])
-
-    assert weekly_job.patiently(lambda: next(answers)).status_code == 200
-    assert waits == [7, 60, 1]
-
-    assert weekly_job.patiently(lambda: busy[0]) is busy[0]
-    assert len(waits) == 3 + weekly_job.ATTEMPTS - 1
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("W1: There is no such budget.")
 
 
 @pytest.mark.parametrize("user", [3, 4, 5])
@@ -218,7 +203,7 @@ def test_one_user_changes_the_table_by_no_more_than_the_mechanism_says(user: int
     ]
 
     assert without.keys() <= with_user.keys()
-    assert len(changes) == weekly_job.MECHANISM["c_u"]
+    assert len(changes) == weekly_job.MECHANISM.c_u
     assert {users for users, _ in changes} == {1}
     assert all(0 <= seconds <= 600 for _, seconds in changes)
 

@@ -45,6 +45,12 @@ table = pyarrow.table({"url": ["b", "a", "c"], "users": [100000, 200000, 1]})
 released = gsh.release(mechanism, table, key_columns=["url"], count_column="users")
 print(released["url"].to_pylist(), gsh.release(mechanism, keys=["x"], counts=[100000]).keys)
 """
+INTERVALS = """
+import gsh
+mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20)
+found, total = gsh.intervals(mechanism, counts=[400]), gsh.total(mechanism, counts=[400, 500])
+print(found.counts.low.round(3), total.counts.estimate)
+"""
 SAYS_WHAT_IT_IS = """
 import gsh, importlib.metadata, importlib.resources
 wheel = importlib.metadata.distribution("gaussian-sparse-histogram")
@@ -62,7 +68,11 @@ def test_the_base_releases_arrow_tables_and_lists() -> None:
     assert printed(LIBRARY, RELEASES) == "['a', 'b'] ('x',)"
 
 
-@pytest.mark.parametrize("package", ["fastapi", "starlette", "pydantic", "uvicorn", "scipy", "psycopg", "pytest"])
+def test_the_base_says_what_published_numbers_mean() -> None:
+    assert printed(LIBRARY, INTERVALS) == "[360.801] 900.0"
+
+
+@pytest.mark.parametrize("package", ["fastapi", "starlette", "pydantic", "uvicorn", "psycopg", "pytest"])
 def test_the_base_has_neither_the_service_nor_the_tests(package: str) -> None:
     found = "import importlib.util; print(importlib.util.find_spec({!r}) is not None)"
 

@@ -105,7 +105,7 @@ async def converted(request: Request, stored: SharedFile, release: RecordedRelea
 def layout_of(body: TableRequest) -> str:
     """What a conversion must know of a table, as it is stored with its release."""
     layout = {"key_columns": body.key_columns, "count_column": body.count_column, "csv_types": body.csv_types}
-    return json.dumps(layout)
+    return json.dumps(layout | body.asked_intervals)
 
 
 def is_csv(layout: str) -> bool:
@@ -124,7 +124,7 @@ def _convert(
             return
         said = json.loads(layout) if layout else {}
         roles = _roles(said, certificate) if said else _roles_of_version_0_1(content)
-        convert(content, stored, into, sink, roles, said.get("csv_types"), certificate or None)
+        convert(content, stored, into, sink, roles, said.get("csv_types"), certificate or None, said.get("intervals"))
 
 
 def _roles(said: dict[str, Any], certificate: str) -> Roles:

@@ -1,7 +1,8 @@
 """What a request means, as a digest: equal for equal requests, in whatever form they come.
 
-It covers the operation, the mechanism, the stated ε or δ, the budget, the names of columns and the set of groups. It
-does not cover the description, labels and provenance: a job that restarts may say them in other words.
+It covers the operation, the mechanism, the stated ε or δ, the budget, the names of columns, the set of groups, and the
+level of intervals, because they are part of the answer. It does not cover the description, labels and provenance: a job
+that restarts may say them in other words.
 """
 
 import hashlib

@@ -28,6 +28,7 @@ SERVERS = [{"url": "/", "description": "This service. Behind a path prefix, the 
 TAGS = [
     {"name": "account", "description": "The privacy of a given mechanism."},
     {"name": "calibrate", "description": "The smallest noise and threshold for a privacy target."},
+    {"name": "accuracy", "description": "What a mechanism would publish, and what published numbers mean."},
     {"name": "release", "description": "The mechanism applied to a table: private groups from true ones."},
     {
         "name": "releases",

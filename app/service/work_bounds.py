@@ -7,6 +7,8 @@ The unit is about a millisecond of one core. The estimates follow what the parts
     settle those that tie       min(n, 1000) k²/1000          more if Σ is nearly singular
     a Euclidean bound           k²/10 + k³/1000               the smallest eigenvalue, at rising precision
 
+    an error quantile           n/250                         n sizes of groups: some ten evaluations of a distribution
+
 If Σ scales with σ, each σ that is tried has a Σ of its own.
 """
 
@@ -22,6 +24,7 @@ __all__ = [
     "frontier_work",
     "remaining_work",
     "theorem_work",
+    "utility_work",
 ]
 
 _LEAST_COLUMNS_WORK = 0.3
@@ -58,6 +61,10 @@ def remaining_work(columns: float, *, is_relative: bool) -> float:
 
 def theorem_work(c_u: int, points: int) -> float:
     return points * (5 + c_u / 10_000)
+
+
+def utility_work(sizes: int, quantiles: int) -> float:
+    return 5 + sizes * (1 + quantiles) / 250
 
 
 def check_work(most: int, pointer: str, work: float | Sequence[float], advice: str) -> None:

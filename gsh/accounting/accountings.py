@@ -26,6 +26,7 @@ from gsh.accounting.splits import Splits, epsilon_guess, splits_of
 __all__ = [
     "ADD_DELTAS",
     "EXACT",
+    "LARGER_PART",
     "ZCDP",
     "Accounting",
     "AccountingName",
@@ -51,23 +52,32 @@ class NoiseCost:
     mu_at: Callable[[arb, arb], arb]
 
 
+def _larger(infinite: arb, gaussian: arb) -> arb:
+    return infinite.max(gaussian)
+
+
+def _no_splits(_mechanism: Mechanism, _epsilon: float) -> Splits:
+    return Splits(())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Accounting:
     """A rule that combines two costs into δ: ``total``. ``room`` is the δ for one cost if the other is ``spent()``.
 
-    ``splits`` are further candidates for δ, which are not a sum of the two costs.
+    ``splits`` are further candidates for δ, which mix the two costs.
     """
 
     name: AccountingName | Literal["zcdp"]
     noise: NoiseCost
     total: Callable[[arb, arb], arb]
     room: Callable[[arb, Callable[[], arb]], arb]
-    binding: Callable[[float, float], Binding]
-    splits: Callable[[Mechanism, float], Splits] = lambda _mechanism, _epsilon: Splits(())
+    binding: Callable[[float, float, float], Binding]
+    """Which cost decides δ, from δ_infinite, δ_gaussian and δ."""
+    splits: Callable[[Mechanism, float], Splits] = _no_splits
 
     def decouples(self, mechanism: Mechanism) -> bool:
         """Whether a target bounds each of the two costs by itself."""
-        return self is EXACT and not mechanism.caps
+        return self.total is _larger and (self.splits is _no_splits or not mechanism.caps)
 
 
 _ANALYTIC = NoiseCost(gaussian.delta, gaussian.mu_at)
@@ -75,17 +85,21 @@ _ANALYTIC = NoiseCost(gaussian.delta, gaussian.mu_at)
 EXACT = Accounting(
     name="exact",
     noise=_ANALYTIC,
-    total=lambda infinite, gaussian: infinite.max(gaussian),
+    total=_larger,
     room=lambda delta, _spent: delta,
-    binding=lambda infinite, gaussian: "infinite" if infinite > gaussian else "gaussian",
+    binding=lambda infinite, gaussian, total: (
+        "mixed" if total > max(infinite, gaussian) else "infinite" if infinite > gaussian else "gaussian"
+    ),
     splits=splits_of,
 )
+LARGER_PART = replace(EXACT, splits=_no_splits)
+"""The larger of the two costs, for rules that bound each by itself. With caps on columns it is less than δ."""
 ADD_DELTAS = Accounting(
     name="add-deltas",
     noise=_ANALYTIC,
     total=lambda infinite, gaussian: infinite + gaussian,
     room=lambda delta, spent: delta - spent(),
-    binding=lambda _infinite, _gaussian: "both",
+    binding=lambda _infinite, _gaussian, _total: "both",
 )
 ZCDP = replace(ADD_DELTAS, name="zcdp", noise=NoiseCost(zcdp.delta, zcdp.mu_at))
 
@@ -120,9 +134,7 @@ def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> 
         return infinite, noise, accounting.total(infinite, noise).max(splits.largest(mechanism, epsilon)), mu
 
     infinite, noise, total, mu = round_up(parts, ceilings=(1.0, 1.0, 1.0, math.inf))
-    is_mixed = splits.a_equal and total > max(infinite, noise)
-    binding = "mixed" if is_mixed else accounting.binding(infinite, noise)
-    return Point(epsilon, total, noise, infinite, binding, _finite(mu))
+    return Point(epsilon, total, noise, infinite, accounting.binding(infinite, noise, total), _finite(mu))
 
 
 def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Point:
@@ -130,7 +142,7 @@ def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Poin
     _check_delta(delta)
     if not at_most(lambda: (delta_infinite(mechanism), arb(delta))):
         infinite, mu = round_up(lambda: (delta_infinite(mechanism), mechanism.mu), ceilings=(1.0, math.inf))
-        return Point(None, delta, None, infinite, accounting.binding(infinite, 0.0), _finite(mu))
+        return Point(None, delta, None, infinite, accounting.binding(infinite, 0.0, infinite), _finite(mu))
 
     # The search ends at a point that it has evaluated already, so it keeps all of them.
     points: dict[float, Point] = {}

@@ -18,7 +18,7 @@ With a = e/μ − μ/2, b = a + μ and Mills' ratio R(t) = Φ(−t)/φ(t), ln f(
     a > 0             as written
     a ≤ 0             ln(1 − (1 − f)), because 1 − f = φ(a)(R(−a) + R(b)) has no cancellation
 
-This is the only module that needs SciPy, for Mills' ratio and normal tails on arrays.
+This is the only module of accounting that needs SciPy, for Mills' ratio and normal tails on arrays.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """The command ``gsh``. One module per group of commands; each loads numpy, pyarrow or httpx when it first needs it."""
 
+import io
+import sys
 from collections.abc import Sequence
 
 from typer.main import get_command
@@ -12,6 +14,9 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. An error is one line on standard error, and the exit code says its kind (docs/cli.md)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that has no ε still gets an answer
     try:
         code: int | None = get_command(commands)(args=arguments, prog_name="gsh", standalone_mode=False)
     except Exception as error:

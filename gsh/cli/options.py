@@ -36,6 +36,7 @@ __all__ = [
     "columns_of",
     "csv_types",
     "listed",
+    "mechanism_in",
     "mechanism_of",
     "names",
     "numbers",

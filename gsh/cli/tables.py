@@ -64,7 +64,8 @@ def write_rows(private: "pa.Table", into: "Format", promise: Any, sink: IO[bytes
     from gsh.histogram.formats import write_table  # noqa: PLC0415
 
     stream = sink if into == "arrow" else io.BytesIO()
-    write_table("arrow", private.to_reader(), json.dumps(promise, ensure_ascii=False), stream)
+    text = None if promise is None else json.dumps(promise, ensure_ascii=False)
+    write_table("arrow", private.to_reader(), text, stream)
     if isinstance(stream, io.BytesIO):
         convert(pa.py_buffer(stream.getbuffer()), "arrow", into, sink, roles)
 

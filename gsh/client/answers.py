@@ -5,17 +5,23 @@ import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from gsh.client.calls import Answer
 from gsh.client.documents import Certificate
-from gsh.client.encoding import mechanism_of
-from gsh.histogram.tables import CERTIFICATE
+from gsh.client.problems import error_of
+from gsh.histogram.interval_columns import interval_columns
+from gsh.histogram.tables import CERTIFICATE, Roles
+from gsh.library.arguments import Real
 from gsh.library.groups import Groups, Numbers, answered_key
+from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Mechanism
+
+if TYPE_CHECKING:
+    from gsh.library.accuracy import Intervals, Totals
 
 __all__ = ["Release", "ReleasedGroups", "groups_of", "release_of"]
 
@@ -35,26 +41,53 @@ class Release:
     @functools.cached_property
     def mechanism(self) -> Mechanism:
         """The mechanism that was run."""
-        return mechanism_of(self.certificate.mechanism)
+        return mechanism_from_json(self.certificate.mechanism)
 
     @property
     def once(self) -> str | None:
         """The idempotency key: the name of the release. None if no budget paid for it."""
         return self.certificate.idempotency_key
 
-    @property
-    def value_columns(self) -> tuple[str, ...]:
-        aggregates = self.mechanism.aggregates
-        return () if aggregates is None else aggregates.names
-
-    @property
-    def count_column(self) -> str:
-        """Keys come first, then the count, then the values."""
-        return str(self.table.column_names[-1 - len(self.value_columns)])
+    @functools.cached_property
+    def _roles(self) -> Roles:
+        """Keys come first, then the count, then the values, then the intervals of both, if they were asked for."""
+        columns = self.mechanism.aggregates
+        values = () if columns is None else columns.names
+        names = tuple(self.table.column_names)
+        shorter = len(names) - len(interval_columns(("", *values)))
+        count = names[max(shorter - 1 - len(values), 0)]
+        if names[max(shorter, 0) :] == interval_columns((count, *values)):
+            names = names[:shorter]
+        place = len(names) - 1 - len(values)
+        return Roles(names[:place], names[place], values)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        return tuple(self.table.column_names[: -1 - len(self.value_columns)])
+        return self._roles.keys
+
+    @property
+    def count_column(self) -> str:
+        return self._roles.count
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        return self._roles.values
+
+    def intervals(self, level: Real = 0.95) -> "Intervals":
+        """Where the true numbers are, at a level of confidence: ``gsh.intervals`` of this table, without a request."""
+        from gsh.library import accuracy  # noqa: PLC0415 - loads SciPy
+
+        return accuracy.intervals(self.mechanism, **self._numbers(), level=level)
+
+    def total(self, level: Real = 0.95) -> "Totals":
+        """The sums of the true numbers: ``gsh.total`` of this table, without a request."""
+        from gsh.library import accuracy  # noqa: PLC0415
+
+        return accuracy.total(self.mechanism, **self._numbers(), level=level)
+
+    def _numbers(self) -> dict[str, Any]:
+        values = {name: self.table[name].to_numpy() for name in self.value_columns}
+        return {"counts": self.table[self.count_column].to_numpy(), "values": values}
 
     def to_pandas(self) -> Any:
         """The table as a data frame of pandas."""
@@ -90,7 +123,13 @@ class ReleasedGroups(Groups):
 
 def release_of(answer: Answer) -> Release:
     """The release of an Arrow stream. The table refers to the bytes of the answer."""
-    return Release(pa.ipc.open_stream(answer.content).read_all(), answer.is_replayed)
+    try:
+        table = pa.ipc.open_stream(answer.content).read_all()
+        if CERTIFICATE.encode() in (table.schema.metadata or {}):
+            return Release(table, answer.is_replayed)
+    except pa.ArrowException:
+        pass
+    raise error_of(Answer(answer.status, {}, answer.content))
 
 
 def groups_of(document: Mapping[str, Any], is_replayed: bool) -> ReleasedGroups:

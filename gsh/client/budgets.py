@@ -5,13 +5,15 @@ from typing import Any, TypeVar, Unpack
 
 from gsh.client.calls import Operation
 from gsh.client.documents import parsed
-from gsh.client.encoding import AnyMechanism, Json, bare_mechanism, draft_json, mechanism_json, mechanism_of
+from gsh.client.encoding import AnyMechanism, Json, bare_mechanism, draft_json, mechanism_json
 from gsh.client.json_calls import ask, json_call, json_of, part
 from gsh.client.operations import Awaiting, Blocking, Bound, Driver, Mode, Page, listing, operation
 from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, Verification
 from gsh.library.arguments import Integer, Real, integer, real
-from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates
+from gsh.library.columns import Columns
+from gsh.library.mechanism_json import mechanism_from_json
+from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates
 from gsh.library.targets import Calibration
 
 __all__ = ["IN_A_MECHANISM", "Budgets"]
@@ -19,7 +21,14 @@ __all__ = ["IN_A_MECHANISM", "Budgets"]
 
 M = TypeVar("M", bound=Mode)
 
-IN_A_MECHANISM = (("/mechanism/aggregates/mu_0", "mu_0"), ("/mechanism/", ""), ("/mechanism", "mechanism"), ("/", ""))
+IN_A_MECHANISM = (
+    ("/mechanism/aggregates/mu_0", "mu_0"),
+    ("/mechanism/aggregates/capped", "capped"),
+    ("/mechanism/aggregates/sensitivity/groups", "caps"),
+    ("/mechanism/", ""),
+    ("/mechanism", "mechanism"),
+    ("/", ""),
+)
 """Fields of a mechanism are parameters of their own in the library."""
 _NAMES = (("/", ""),)
 _PAGE = 100
@@ -44,8 +53,9 @@ class Budgets(Bound[M]):
         query: Json = {}
         if mechanism is not None:
             bare = bare_mechanism(mechanism)
-            mu_0 = bare.mu_0 if bare.aggregates is None else bare.aggregates.mu_0
-            query = {"c_u": bare.c_u, "sigma": bare.sigma, "tau": bare.tau, "tau_star": bare.tau_star, "mu_0": mu_0}
+            costs = bare if bare.aggregates is None else bare.aggregates
+            query = {"c_u": bare.c_u, "sigma": bare.sigma, "tau": bare.tau, "tau_star": bare.tau_star}
+            query |= {"mu_0": costs.mu_0, "capped": [f"{groups}:{cost!r}" for groups, cost in costs.capped]}
         answer = yield from ask(self, json_call("GET", f"/budgets/{part('id', id)}", query=query))
         return parsed(Budget, json_of(answer))
 
@@ -99,7 +109,7 @@ class Budgets(Bound[M]):
         """Whether a mechanism, or a list of mechanisms in order, fits. Nothing is charged."""
         is_one = isinstance(mechanism, Mechanism | Calibration | Mapping)
         planned: Any = mechanism_json(mechanism) if is_one else [mechanism_json(each) for each in mechanism]  # type: ignore[arg-type, union-attr]
-        call = json_call("POST", f"/budgets/{part('id', id)}/preview", {"mechanism": planned})
+        call = json_call("POST", f"/budgets/{part('id', id)}/preview", {"mechanism": planned}, is_safe=True)
         answer = yield from ask(self, call, _NAMES)
         return parsed(Preview, json_of(answer))
 
@@ -147,14 +157,19 @@ class Budgets(Bound[M]):
         sigma: Real | None = None,
         mu_0: Real = 0.0,
         aggregates: Aggregates | RelativeAggregates | None = None,
+        sums: Mapping[str, tuple[Real, Real]] | None = None,
+        caps: Mapping[str, Integer] | None = None,
+        weights: Mapping[str, Real] | None = None,
+        capped: Caps | None = None,
     ) -> Operation[Plan]:
         """The smallest noise with which so many equal releases fit the remaining part of a budget."""
-        draft = draft_json(c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0, aggregates=aggregates)
+        columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
+        draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
         body = {"mechanism": draft, "budget": id, "releases": integer("releases", releases)}
-        answer = yield from ask(self, json_call("POST", "/calibrate", body), IN_A_MECHANISM)
+        answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
         found = json_of(answer)
         return Plan(
-            mechanism=mechanism_of(found["mechanism"]),
+            mechanism=mechanism_from_json(found["mechanism"]),
             solved=tuple(found["solved"]),
             budget=found["budget"],
             releases=found["releases"],

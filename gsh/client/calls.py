@@ -41,7 +41,7 @@ class Call:
     method: Method
     path: str
     is_safe: bool
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: tuple[tuple[str, str], ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Body | None = None
 

@@ -1,16 +1,20 @@
 """The objects of the library as JSON of the HTTP contract, and back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from gsh.accounting import mechanism as core
 from gsh.accounting.accountings import EXACT, AccountingName, Binding, Point
+from gsh.accounting.calibration import comparison, draft
 from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
-from gsh.library.arguments import Integer, Real, integer, real
-from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates
+from gsh.accounting.sensitivity import Sensitivity
+from gsh.library.arguments import Integer, Real
+from gsh.library.columns import Columns
+from gsh.library.mechanism_json import Json, mechanism_from_json, mechanism_to_json, sensitivity_to_json
+from gsh.library.parameters import Mechanism, core_of
 from gsh.library.privacy import Privacy, privacy_of
-from gsh.library.targets import Calibration, Comparison, Price
+from gsh.library.targets import Calibration, Comparison, Price, draft_of
 
 __all__ = [
     "AnyMechanism",
@@ -19,12 +23,10 @@ __all__ = [
     "comparison_of",
     "draft_json",
     "mechanism_json",
-    "mechanism_of",
     "points_of",
     "stated_epsilon",
 ]
 
-Json: TypeAlias = dict[str, Any]
 AnyMechanism: TypeAlias = Mechanism | Calibration | Mapping[str, Any]
 """A mechanism, a calibration that has one, or the JSON object of the contract: for plain Gaussian noise, say."""
 
@@ -45,93 +47,52 @@ def stated_epsilon(given: object) -> float | None:
 def mechanism_json(given: AnyMechanism) -> Json:
     if isinstance(given, Mapping):
         return dict(given)
-    mechanism = bare_mechanism(given)
-    fields = {"c_u": mechanism.c_u, "tau": mechanism.tau, "tau_star": mechanism.tau_star, "sigma": mechanism.sigma}
-    return fields | _aggregates_json(mechanism.mu_0 or 0.0, mechanism.aggregates)
+    return mechanism_to_json(bare_mechanism(given))
 
 
 def draft_json(
+    columns: Columns,
     *,
     c_u: Integer | None,
     tau: Integer,
     tau_star: Real | None = None,
     sigma: Real | None = None,
-    mu_0: Real,
-    aggregates: Aggregates | RelativeAggregates | None,
 ) -> Json:
     """A mechanism without the parameters to solve for."""
-    if not isinstance(aggregates, Aggregates | RelativeAggregates | None):
-        detail = f"must be gsh.Aggregates or gsh.RelativeAggregates, not {type(aggregates).__name__}"
-        raise InvalidParameter("aggregates", detail)
-    number = real("mu_0", mu_0)
-    if aggregates is not None and number != 0:
-        raise InvalidParameter("mu_0", "must be omitted if aggregates are given")
-    fields = {
-        "c_u": None if c_u is None else integer("c_u", c_u),
-        "tau": integer("tau", tau),
-        "tau_star": None if tau_star is None else real("tau_star", tau_star),
-        "sigma": None if sigma is None else real("sigma", sigma),
-    }
+    start = draft_of(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
+    fields = {"c_u": start.c_u, "tau": start.tau, "tau_star": start.tau_star, "sigma": start.sigma}
     given = {name: value for name, value in fields.items() if value is not None}
-    return given | _aggregates_json(number, aggregates)
+    return given | _draft_columns(columns, start)
 
 
-def _aggregates_json(mu_0: float, aggregates: Aggregates | RelativeAggregates | None) -> Json:
-    if aggregates is None:
-        return {"aggregates": {"mu_0": mu_0}} if mu_0 else {}
-    rows = "covariance" if isinstance(aggregates, Aggregates) else "relative_covariance"
-    columns = {
-        "names": list(aggregates.names),
-        rows: [list(row) for row in getattr(aggregates, rows)],
-        "sensitivity": _sensitivity_json(aggregates.sensitivity),
-    }
-    return {"aggregates": columns}
+def _draft_columns(columns: Columns, start: draft.Draft) -> Json:
+    match start.columns:
+        case core.Aggregates(names=names, covariance=rows, sensitivity=sensitivity):
+            return _columns_json(names, sensitivity, covariance=_listed(rows))
+        case draft.RelativeAggregates(names=names, sensitivity=sensitivity) if columns.sums is not None:
+            weights = columns.weights or {}
+            shares = [float(weights.get(name, 1.0)) for name in names]
+            return _columns_json(names, sensitivity, noise="balanced", **({"weights": shares} if weights else {}))
+        case draft.RelativeAggregates(names=names, relative_covariance=rows, sensitivity=sensitivity):
+            return _columns_json(names, sensitivity, relative_covariance=_listed(rows))
+        case float() | int() as mu_0:
+            return _costs_json(mu_0, tuple((part.groups, part.mu_0) for part in start.capped))
+    raise AssertionError("a draft has no other columns")
 
 
-def _sensitivity_json(sensitivity: Sensitivity) -> Json:
-    match sensitivity:
-        case Box():
-            return {"kind": "box", "lower": list(sensitivity.lower), "upper": list(sensitivity.upper)}
-        case L1Norm(bound=bound):
-            return {"kind": "l1", "bound": bound}
-        case L2Norm(bound=bound):
-            return {"kind": "l2", "bound": bound}
-        case Vectors(vectors=vectors):
-            return {"kind": "vectors", "vectors": [list(row) for row in vectors]}
+def _columns_json(names: Sequence[str], sensitivity: Sensitivity, **noise: Any) -> Json:
+    return {"aggregates": {"names": list(names), "sensitivity": sensitivity_to_json(sensitivity), **noise}}
 
 
-def mechanism_of(document: Mapping[str, Any]) -> Mechanism:
-    """The mechanism of an answer. Making it checks it again."""
-    aggregates = document.get("aggregates") or {}
-    has_columns = "names" in aggregates
-    return Mechanism(
-        c_u=document["c_u"],
-        tau=document["tau"],
-        tau_star=document["tau_star"],
-        sigma=document["sigma"],
-        mu_0=None if has_columns else aggregates.get("mu_0", 0.0),
-        aggregates=_aggregates_of(aggregates) if has_columns else None,
-    )
+def _costs_json(mu_0: float, capped: Sequence[tuple[int, float]]) -> Json:
+    if not (mu_0 or capped):
+        return {}
+    parts = [{"groups": groups, "mu_0": cost} for groups, cost in capped]
+    return {"aggregates": {"mu_0": mu_0, **({"capped": parts} if parts else {})}}
 
 
-def _aggregates_of(columns: Mapping[str, Any]) -> Aggregates:
-    return Aggregates(
-        names=list(columns["names"]),
-        covariance=[list(row) for row in columns["covariance"]],
-        sensitivity=_sensitivity_of(columns["sensitivity"]),
-    )
-
-
-def _sensitivity_of(document: Mapping[str, Any]) -> Sensitivity:
-    match document["kind"]:
-        case "box":
-            return Box(tuple(map(float, document["lower"])), tuple(map(float, document["upper"])))
-        case "l1":
-            return L1Norm(float(document["bound"]))
-        case "l2":
-            return L2Norm(float(document["bound"]))
-        case _:
-            return Vectors(tuple(tuple(map(float, row)) for row in document["vectors"]))
+def _listed(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    return [list(row) for row in rows]
 
 
 def points_of(answer: Mapping[str, Any]) -> tuple[Privacy, ...]:
@@ -149,20 +110,27 @@ def _point(point: Mapping[str, Any], mu: float) -> Point:
 def comparison_of(answer: Mapping[str, Any]) -> Comparison:
     """The prices of an answer of /compare."""
     epsilon = float(answer["epsilon"])
-    pairs = ((each["accounting"], each["price"]) for each in answer["accountings"])
-    prices = tuple((name, None if price is None else _price(name, price, epsilon)) for name, price in pairs)
-    return Comparison(epsilon, float(answer["delta"]), prices)
+    found = {each["accounting"]: each["price"] for each in answer["accountings"]}
+    exact = mechanism_from_json(found["exact"]["mechanism"])
+    prices = tuple((name, _price(name, price, epsilon, exact)) for name, price in found.items())
+    capped = answer.get("without_caps")
+    without = None if capped is None else _price("exact", capped["price"], epsilon, exact)
+    return Comparison(epsilon, float(answer["delta"]), prices, without, has_caps=capped is not None)
 
 
-def _price(accounting: ComparedName, price: Mapping[str, Any], epsilon: float) -> Price:
-    mechanism = mechanism_of(price["mechanism"])
+def _price(name: ComparedName, price: Mapping[str, Any] | None, epsilon: float, exact: Mechanism) -> Price | None:
+    if price is None:
+        return None
+    mechanism = mechanism_from_json(price["mechanism"])
     gaussian, infinite = float(price["delta_gaussian"]), float(price["delta_infinite"])
-    binding: Binding = EXACT.binding(infinite, gaussian) if accounting == "exact" else "both"
-    point = Point(epsilon, float(price["delta"]), gaussian, infinite, binding, mechanism.mu)
+    delta = float(price["delta"])
+    binding: Binding = EXACT.binding(infinite, gaussian, delta) if name == "exact" else "both"
+    point = Point(epsilon, delta, gaussian, infinite, binding, mechanism.mu)
     return Price(
         mechanism=mechanism,
-        privacy=privacy_of(accounting, point),
+        privacy=privacy_of(name, point),
         least_sigma=float(price["least_sigma"]),
         sigma_ratio=float(price["sigma_ratio"]),
         tau_star_ratio=float(price["tau_star_ratio"]),
+        column_ratios=comparison.column_ratios(core_of(mechanism), core_of(exact)),
     )

@@ -42,13 +42,11 @@ ServiceError                      the service refused the request, or gave no an
     └── HeadersTooLarge
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
-from gsh.client.calls import Answer, Failure
 from gsh.client.documents import parsed
 from gsh.client.records import Cost, Limit
 from gsh.errors import Error
@@ -86,7 +84,6 @@ __all__ = [
     "NotOpen",
     "Place",
     "ProtocolError",
-    "Renames",
     "RequestTimeout",
     "ServiceError",
     "TooManyAttempts",
@@ -97,14 +94,10 @@ __all__ = [
     "UnknownRelease",
     "Unreachable",
     "UnsupportedMediaType",
-    "error_of",
-    "renamed",
 ]
 
-Renames: TypeAlias = Sequence[tuple[str, str]]
-"""Starts of pointers of the HTTP contract, and what the call of the client has in their place."""
-
-_ABOUT_GROUPS = ("/groups", "/table", "/key_columns", "/count_column")
+OF_THE_LIBRARY = (InvalidParameter, InvalidGroups, InfeasibleTarget, TooManyGroups)
+"""What a wrong argument raises, whether the library or the service finds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +136,7 @@ class ServiceError(Error):
         return type(self), self.args, vars(self)
 
     def __str__(self) -> str:
-        is_of_the_library = isinstance(self, _OF_THE_LIBRARY) and self.pointer
+        is_of_the_library = isinstance(self, OF_THE_LIBRARY) and self.pointer
         said = f"{self.pointer.removeprefix('/')}: {self.detail}" if is_of_the_library else self.detail
         return said if self.request_id is None else f"{said} (request {self.request_id})"
 
@@ -154,7 +147,13 @@ class ServiceError(Error):
 
     @property
     def errors(self) -> tuple[Place, ...]:
-        return tuple(_places(self.problem))
+        faults: Iterable[Mapping[str, str]] = self.problem.get("errors") or ()
+        return tuple(
+            Place(kind, fault[kind], fault.get("detail", ""))
+            for fault in faults
+            for kind in ("pointer", "header", "parameter")
+            if kind in fault
+        )
 
 
 class Unreachable(ServiceError):
@@ -332,90 +331,3 @@ class UnsupportedMediaType(ProtocolError):
 
 class HeadersTooLarge(ProtocolError):
     """The URL and the headers were too long."""
-
-
-_KINDS: Mapping[str, type[ServiceError]] = {
-    "already-committed": AlreadyCommitted,
-    "answer-erased": AnswerErased,
-    "budget-exceeded": BudgetExceeded,
-    "busy": Busy,
-    "content-too-large": ContentTooLarge,
-    "deadline-passed": DeadlinePassed,
-    "division-settled": DivisionSettled,
-    "headers-too-large": HeadersTooLarge,
-    "idempotency-key-missing": IdempotencyKeyMissing,
-    "infeasible-target": Infeasible,
-    "internal-error": InternalError,
-    "invalid-encoding": InvalidEncoding,
-    "invalid-http": InvalidHttp,
-    "invalid-json": InvalidJson,
-    "invalid-multipart": InvalidMultipart,
-    "invalid-request": InvalidRequest,
-    "key-required": AccessKeyRequired,
-    "key-reused": IdempotencyKeyReused,
-    "ledger-unavailable": LedgerUnavailable,
-    "limit-exceeded": LimitExceeded,
-    "method-not-allowed": MethodNotAllowed,
-    "no-certificate": NoCertificate,
-    "not-acceptable": NotAcceptable,
-    "not-allowed": NotAllowed,
-    "not-found": NotFound,
-    "not-open": NotOpen,
-    "request-timeout": RequestTimeout,
-    "too-many-attempts": TooManyAttempts,
-    "unit-settled": UnitSettled,
-    "unknown-budget": UnknownBudget,
-    "unknown-release": UnknownRelease,
-    "unsupported-media-type": UnsupportedMediaType,
-}
-_OF_THE_LIBRARY = (InvalidParameter, InvalidGroups, InfeasibleTarget, TooManyGroups)
-
-
-def error_of(outcome: Answer | Failure, renames: Renames = (), retry_after: float | None = None) -> ServiceError:
-    """The error that an outcome is, with the names that the call of the client has."""
-    if isinstance(outcome, Failure):
-        return Unreachable("", f"no answer of the service: {outcome.reason}")
-    problem = _problem(outcome)
-    if problem is None:
-        detail = f"the answer, of status {outcome.status}, is not one of the service: check the URL and the proxies"
-        return UnexpectedAnswer("", detail, status=outcome.status, retry_after=retry_after)
-    places = _places(problem)
-    pointer = next((place.name for place in places if place.kind == "pointer"), "")
-    kind = _KINDS.get(str(problem["type"]).removeprefix("/problems/"), ServiceError)
-    if kind is InvalidRequest and pointer.startswith(_ABOUT_GROUPS):
-        kind = InvalidTable
-    detail = str(problem.get("detail", ""))
-    # The errors of the library state the bound of one parameter.
-    if issubclass(kind, _OF_THE_LIBRARY) and places:
-        pointer = pointer or places[0].name
-        detail = places[0].detail
-    return kind(renamed(pointer, renames), detail, status=outcome.status, problem=problem, retry_after=retry_after)
-
-
-def _problem(answer: Answer) -> dict[str, Any] | None:
-    if not answer.headers.get("content-type", "").startswith("application/problem+json"):
-        return None
-    try:
-        problem = json.loads(answer.content.to_pybytes())
-    except ValueError:
-        return None
-    is_one = isinstance(problem, dict) and str(problem.get("type", "")).startswith("/problems/")
-    return problem if is_one else None
-
-
-def _places(problem: Mapping[str, Any]) -> list[Place]:
-    faults: Iterable[Mapping[str, str]] = problem.get("errors") or ()
-    return [
-        Place(kind, fault[kind], fault.get("detail", ""))
-        for fault in faults
-        for kind in ("pointer", "header", "parameter")
-        if kind in fault
-    ]
-
-
-def renamed(pointer: str, renames: Renames) -> str:
-    """A pointer of the HTTP contract, or of the library, as the call of the client names it."""
-    for before, after in renames:
-        if pointer == before or pointer.startswith(before.rstrip("/") + "/"):
-            return after + pointer.removeprefix(before)
-    return pointer

@@ -2,15 +2,15 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.client.calls import JSON, Answer, Body, Call, Method, Operation
 from gsh.client.encoding import Json
-from gsh.client.errors import Renames, error_of
 from gsh.client.operations import Bound
+from gsh.client.problems import Renames, error_of
 from gsh.client.retries import patiently
 
 __all__ = ["ask", "json_call", "json_of", "once_headers", "part"]
@@ -28,18 +28,18 @@ def json_call(
     path: str,
     body: Mapping[str, Any] | None = None,
     *,
-    is_safe: bool = True,
+    is_safe: bool | None = None,
     query: Mapping[str, object] | None = None,
     once: str | None = None,
     accept: str = JSON,
 ) -> Call:
-    """A call with or without a JSON body. With ``once`` it is safe: it is charged once."""
+    """A call with or without a JSON body. A POST is safe if it has ``once``, or if the caller says so."""
     written = None if body is None else json.dumps(body, ensure_ascii=False).encode()
     return Call(
         method,
         path,
-        is_safe=is_safe,
-        query={name: _written(value) for name, value in (query or {}).items() if value is not None},
+        is_safe=method != "POST" or once is not None if is_safe is None else is_safe,
+        query=tuple(_pairs(query or {})),
         headers={"Accept": accept} | once_headers(once),
         body=None if written is None else Body(JSON, lambda: written),
     )
@@ -70,6 +70,13 @@ def part(pointer: str, name: str) -> str:
     if not isinstance(name, str) or not name or name in {".", ".."}:
         raise InvalidParameter(pointer, "must be a name that is not empty")
     return quote(name, safe="")
+
+
+def _pairs(query: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for name, value in query.items():
+        for each in value if isinstance(value, list) else [value]:
+            if each is not None:
+                yield name, _written(each)
 
 
 def _written(value: object) -> str:

@@ -14,10 +14,10 @@ from gsh.client.answers import Release, ReleasedGroups, groups_of, release_of
 from gsh.client.calls import ARROW, JSON, Answer, Call, Operation
 from gsh.client.documents import parsed
 from gsh.client.encoding import bare_mechanism, mechanism_json
-from gsh.client.errors import Renames, renamed
 from gsh.client.json_calls import ask, json_call, json_of, once_headers
 from gsh.client.operations import Bound
 from gsh.client.options import PaidOptions, stated
+from gsh.client.problems import Renames, renamed
 from gsh.client.records import DryRun
 from gsh.client.uploads import TableSource, form
 from gsh.histogram.csv_format import CsvType
@@ -188,7 +188,7 @@ def _release_groups(
     }
     body = {"mechanism": mechanism_json(mechanism), "groups": groups} | stated(mechanism, options)
     once = options.get("once")
-    answer = yield from ask(self, json_call("POST", "/release", body, is_safe=once is not None, once=once), _GROUPS)
+    answer = yield from ask(self, json_call("POST", "/release", body, once=once), _GROUPS)
     return groups_of(json_of(answer), answer.is_replayed)
 
 

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.client.calls import Answer, Call, Failure, Operation, Outcome, Pause
-from gsh.client.errors import Renames, error_of
+from gsh.client.problems import Renames, error_of
 
 __all__ = ["Retries", "patiently"]
 

@@ -1,22 +1,24 @@
 """The operations of a client: the functions of the library with the same names, arguments and results."""
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, Literal, Protocol, TypeVar, overload
 
 from gsh.accounting.errors import InvalidParameter
-from gsh.client import releasing
+from gsh.client import accuracy, releasing
 from gsh.client.budgets import IN_A_MECHANISM, Budgets
 from gsh.client.calls import Operation
 from gsh.client.documents import parsed
-from gsh.client.encoding import Json, bare_mechanism, comparison_of, draft_json, mechanism_json, mechanism_of, points_of
+from gsh.client.encoding import Json, bare_mechanism, comparison_of, draft_json, mechanism_json, points_of
 from gsh.client.json_calls import ask, json_call, json_of
 from gsh.client.operations import Bound, Driver, Mode, Overloaded, operation
 from gsh.client.records import Version
 from gsh.client.releases import Releases
 from gsh.library.arguments import Integer, Real, Reals, integer, is_several, real, reals
-from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates
+from gsh.library.columns import Columns
+from gsh.library.mechanism_json import mechanism_from_json
+from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates
 from gsh.library.privacy import Curve, Privacy
-from gsh.library.targets import Calibration, Comparison
+from gsh.library.targets import Calibration, Comparison, target_of
 
 __all__ = ["Service"]
 
@@ -87,7 +89,7 @@ def _account(
     if not values:
         return Curve(())
     body: Json = {"mechanism": mechanism_json(bare), name: list(values) if several else values[0]}
-    answer = yield from ask(self, json_call("POST", f"/account/{accounting}", body), IN_A_MECHANISM)
+    answer = yield from ask(self, json_call("POST", f"/account/{accounting}", body, is_safe=True), IN_A_MECHANISM)
     points = points_of(json_of(answer))
     return Curve(points) if several else points[0]
 
@@ -99,6 +101,9 @@ class Service(Bound[M]):
     add_deltas = Overloaded[Account, AsyncAccount](_add_deltas)
     release = Overloaded[releasing.ReleaseCall, releasing.AsyncReleaseCall](releasing.release)
     dry_run = operation(releasing.dry_run)
+    intervals = operation(accuracy.intervals)
+    total = operation(accuracy.total)
+    utility = operation(accuracy.utility)
 
     @property
     def _driver(self) -> Driver[M]:
@@ -126,15 +131,20 @@ class Service(Bound[M]):
         sigma: Real | None = None,
         mu_0: Real = 0.0,
         aggregates: Aggregates | RelativeAggregates | None = None,
+        sums: Mapping[str, tuple[Real, Real]] | None = None,
+        caps: Mapping[str, Integer] | None = None,
+        weights: Mapping[str, Real] | None = None,
+        capped: Caps | None = None,
         accounting: Literal["exact", "add-deltas"] = "exact",
     ) -> Operation[Calibration]:
         """Solve for the omitted parameters, so that the mechanism meets (ε, δ), as ``gsh.calibrate``."""
         if accounting not in ("exact", "add-deltas"):
             raise InvalidParameter("accounting", "must be 'exact' or 'add-deltas'")
-        draft = draft_json(c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0, aggregates=aggregates)
+        columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
+        draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
         body: Json = {"mechanism": draft, **_target(epsilon, delta), "accounting": accounting}
-        found = json_of((yield from ask(self, json_call("POST", "/calibrate", body), IN_A_MECHANISM)))
-        mechanism, largest = mechanism_of(found["mechanism"]), found["largest_sigma"]
+        found = json_of((yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)))
+        mechanism, largest = mechanism_from_json(found["mechanism"]), found["largest_sigma"]
         # The answer has δ alone. Its parts come from the service too, and not from the arithmetic of this machine.
         privacy = yield from _account(self, accounting, mechanism, float(found["epsilon"]), None)
         assert isinstance(privacy, Privacy)
@@ -150,11 +160,17 @@ class Service(Bound[M]):
         tau: Integer = 1,
         mu_0: Real = 0.0,
         aggregates: Aggregates | RelativeAggregates | None = None,
+        sums: Mapping[str, tuple[Real, Real]] | None = None,
+        caps: Mapping[str, Integer] | None = None,
+        weights: Mapping[str, Real] | None = None,
+        capped: Caps | None = None,
     ) -> Operation[Comparison]:
         """The noise and the threshold that each accounting asks for the same target, as ``gsh.compare``."""
-        draft = draft_json(c_u=integer("c_u", c_u), tau=tau, mu_0=mu_0, aggregates=aggregates)
+        columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
+        draft = draft_json(columns, c_u=integer("c_u", c_u), tau=tau)
         body: Json = {"mechanism": draft, **_target(epsilon, delta)}
-        return comparison_of(json_of((yield from ask(self, json_call("POST", "/compare", body), IN_A_MECHANISM))))
+        call = json_call("POST", "/compare", body, is_safe=True)
+        return comparison_of(json_of((yield from ask(self, call, IN_A_MECHANISM))))
 
     @operation
     def version(self) -> Operation[Version]:
@@ -168,4 +184,5 @@ class Service(Bound[M]):
 
 
 def _target(epsilon: Real, delta: Real) -> Json:
-    return {"epsilon": real("epsilon", epsilon) + 0.0, "delta": real("delta", delta)}
+    goal = target_of(epsilon=epsilon, delta=delta)
+    return {"epsilon": goal.epsilon, "delta": goal.delta}

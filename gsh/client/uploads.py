@@ -4,6 +4,7 @@ A table is anything with the Arrow stream interface, or the path of a Parquet, A
 checked here, before anything is sent. The service checks the rest.
 """
 
+import itertools
 import json
 import os
 import secrets
@@ -32,6 +33,7 @@ _WHOLE = 1 << 20
 """A body of at most so many bytes is sent with its length, a longer one in chunks."""
 _TABLES = ("pandas.", "polars.")
 _ARROW_FILE = b"ARROW1"
+_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
 def form(
@@ -48,9 +50,9 @@ def form(
     """
     source = _opener(table, roles, csv_types)
     is_repeatable = _is_repeatable(table)
-    if is_repeated and not is_repeatable:
-        schema, batches = _checked(source, roles)
-        source, is_repeatable = _from_arrow(pa.Table.from_batches(batches, schema)), True
+    # The bytes are kept, and not the batches: their memory may be larger than what is in them.
+    is_kept = is_repeated and not is_repeatable
+    kept = list(_as_stream(*_checked(source, roles))) if is_kept else None
     boundary = secrets.token_hex(16)
     lines = (
         f"--{boundary}",
@@ -68,7 +70,7 @@ def form(
 
     def chunks() -> Iterator[bytes]:
         yield head
-        yield from _as_stream(*_checked(source, roles))
+        yield from _as_stream(*_checked(source, roles)) if kept is None else kept
         yield tail
 
     # Faults of the names come before a request is made, so that no column leaves that the release does not need.
@@ -76,7 +78,7 @@ def form(
     return Body(
         f"multipart/form-data; boundary={boundary}",
         lambda: first.pop() if first else _begun(chunks()),
-        is_repeatable=is_repeatable,
+        is_repeatable=is_repeatable or is_kept,
     )
 
 
@@ -112,12 +114,18 @@ def _opener(table: TableSource, roles: Roles, csv_types: _Types | None) -> Calla
     return _from_arrow(table)
 
 
-def _from_arrow(table: ArrowTable) -> Callable[[], _Batches]:
+def _from_arrow(table: Any) -> Callable[[], _Batches]:
     def opened() -> _Batches:
         reader = pa.RecordBatchReader.from_stream(table)
         return reader.schema, iter(reader)
 
-    return opened
+    def in_slices() -> _Batches:
+        schema = pa.RecordBatchReader.from_stream(table.head(0)).schema
+        slices = map(pa.RecordBatchReader.from_stream, table.iter_slices(_ROWS))
+        return schema, itertools.chain.from_iterable(slices)
+
+    # Polars would copy a table of several chunks as a whole.
+    return in_slices if hasattr(table, "iter_slices") else opened
 
 
 def _is_repeatable(table: TableSource) -> bool:
@@ -171,22 +179,32 @@ def _checked(source: Callable[[], _Batches], roles: Roles) -> _Batches:
     try:
         schema, batches = source()
         dropped = unnamed_index(schema)
-        if dropped:
-            kept = [place for place, name in enumerate(schema.names) if name not in dropped]
-            schema = pa.schema([schema.field(place) for place in kept])
-            batches = (batch.select(kept) for batch in batches)
-        schema = schema.remove_metadata()
+        kept = [place for place, name in enumerate(schema.names) if name not in dropped]
+        schema = pa.schema([_sent(schema.field(place)) for place in kept])
         check_columns(schema, roles)
-        return schema, _guarded(schema, batches)
+        return schema, _guarded(schema, batches, kept)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         fault = _fault(error)
     raise fault
 
 
-def _guarded(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _sent(field: pa.Field) -> pa.Field:
+    """A column as it is sent: views of texts, as polars has them, as texts. The views of a slice refer to all texts."""
+    return field.with_type(_VIEWS.get(field.type, field.type))
+
+
+def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    return column if column.type == type_ else column.cast(type_)
+
+
+def _guarded(schema: pa.Schema, batches: Iterator[pa.RecordBatch], kept: list[int]) -> Iterator[pa.RecordBatch]:
+    """Batches of few rows. They share the memory of the table, but for views."""
     try:
         for batch in batches:
-            yield batch.replace_schema_metadata(schema.metadata)
+            for start in range(0, max(len(batch), 1), _ROWS):
+                columns = batch.slice(start, _ROWS).columns
+                sent = [_cast(columns[place], field.type) for place, field in zip(kept, schema, strict=True)]
+                yield pa.record_batch(sent, schema)
         return
     except (pa.ArrowException, OSError, ValueError) as error:
         fault = _fault(error)
@@ -223,7 +241,6 @@ def _as_stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator
     chunks = _Chunks()
     with pa.ipc.new_stream(pa.PythonFile(chunks, mode="w"), schema) as writer:
         for batch in batches:
-            for start in range(0, max(len(batch), 1), _ROWS):
-                writer.write_batch(batch.slice(start, _ROWS))
-                yield chunks.taken()
+            writer.write_batch(batch)
+            yield chunks.taken()
     yield chunks.taken()

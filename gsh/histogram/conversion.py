@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, Format, read_table, write_table
+from gsh.histogram.interval_columns import interval_columns
 from gsh.histogram.json_answers import Answer, read_json, write_json
 from gsh.histogram.keys.columns import decoded, key_of, plain
 from gsh.histogram.keys.types import is_text
@@ -35,11 +36,13 @@ def convert(
     roles: Roles | None = None,
     csv_types: Mapping[str, CsvType] | None = None,
     certificate: str | None = None,
+    level: float | None = None,
 ) -> None:
     """Write a stored answer in another format.
 
     A table needs the roles of its columns. ``csv_types`` are those of the key columns of a CSV table; without them they
-    are strings. ``certificate`` stands in for that of CSV, which has none.
+    are strings. ``certificate`` stands in for that of CSV, which has none. ``level`` is that of a table's intervals, if
+    it has any.
     """
     if stored == into:
         sink.write(source)
@@ -47,7 +50,7 @@ def convert(
     if stored == "json":
         answer = read_json(source)
     elif roles is not None:
-        answer = _read_table(source, stored, roles, csv_types or {})
+        answer = _read_table(source, stored, roles, csv_types or {}, level)
     else:
         raise ValueError("the roles of the columns of a table must be given")
     certificate = answer.certificate if answer.certificate is not None else certificate
@@ -57,10 +60,14 @@ def convert(
         _write_table(answer, certificate, into, sink)
 
 
-def _read_table(source: pa.Buffer, stored: Format, roles: Roles, csv_types: Mapping[str, CsvType]) -> Answer:
+def _read_table(
+    source: pa.Buffer, stored: Format, roles: Roles, csv_types: Mapping[str, CsvType], level: float | None
+) -> Answer:
     numbers = (roles.count, *roles.values)
+    intervals = () if level is None else interval_columns(numbers)
     types: dict[str, CsvType] = {name: csv_types.get(name, "string") for name in roles.keys}
     types |= dict.fromkeys(numbers, "string")
+    types |= dict.fromkeys(intervals, "float64")
     _, table = read_table(source, ANY_SIZE, types if stored == "csv" else None)
     stated = (table.schema.metadata or {}).get(CERTIFICATE.encode())
     return Answer(
@@ -68,6 +75,8 @@ def _read_table(source: pa.Buffer, stored: Format, roles: Roles, csv_types: Mapp
         [table[name] for name in roles.keys],
         [_numbers(plain(table[name])) for name in numbers],
         None if stated is None else stated.decode(),
+        level,
+        [plain(table[name]).to_numpy() for name in intervals],
     )
 
 
@@ -83,7 +92,9 @@ def _write_table(answer: Answer, certificate: str | None, into: Format, sink: IO
     columns = [_storable(column) for column in answer.keys] if into == "parquet" else answer.keys
     keys = [key_of(column, pa.field("", column.type), "") for column in columns]
     every = np.arange(len(answer.numbers[0]), dtype=np.int32)
-    write_table(into, rows_of(answer.roles, keys, every, answer.numbers), certificate, sink)
+    numbers = (answer.roles.count, *answer.roles.values)
+    further = {} if answer.level is None else dict(zip(interval_columns(numbers), answer.intervals, strict=True))
+    write_table(into, rows_of(answer.roles, keys, every, answer.numbers, further), certificate, sink)
 
 
 def _storable(column: pa.ChunkedArray) -> pa.ChunkedArray:

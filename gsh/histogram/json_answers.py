@@ -11,7 +11,8 @@ Read into columns, each part of the keys is a column:
     lists of different lengths, or mixed       key
 
 A column is of strings, of int64 or of float64 if all its values are. Otherwise it holds each value as JSON text, and a
-null as null. If a column of values has the name of a key column, the names of the key columns begin with _.
+null as null. If another column has the name of a key column, the names of the key columns begin with _. Intervals are
+columns too (interval_columns.py).
 """
 
 import json
@@ -24,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from gsh.histogram.arrays import Numbers
+from gsh.histogram.interval_columns import ENDS, interval_columns
 from gsh.histogram.keys.columns import decoded
 from gsh.histogram.keys.json_keys import normalised
 from gsh.histogram.tables import Roles
@@ -43,6 +45,10 @@ class Answer:
     keys: Sequence[pa.ChunkedArray]
     numbers: Sequence[Numbers]
     certificate: str | None
+    level: float | None = None
+    """The level of the intervals, if there are any."""
+    intervals: Sequence[Numbers] = ()
+    """Three columns for each column of numbers."""
 
 
 def read_json(source: pa.Buffer) -> Answer:
@@ -53,13 +59,16 @@ def read_json(source: pa.Buffer) -> Answer:
     is_of_lists = len(lengths) == 1 and lengths != {0}
     parts = list(zip(*keys, strict=True)) if is_of_lists else [keys]
     names = [f"key_{place}" for place in range(1, len(parts) + 1)] if is_of_lists else ["key"]
-    while {*values, "count"} & {*names}:
+    intervals = answer.get("intervals")
+    others = {*values, "count", *(interval_columns(("count", *values)) if intervals else ())}
+    while others & {*names}:
         names = [f"_{name}" for name in names]
     return Answer(
         Roles(tuple(names), "count", tuple(values)),
         [pa.chunked_array([_key_column(part)]) for part in parts],
         [_number_column(column) for column in (answer["groups"]["counts"], *values.values())],
         _json(answer["certificate"]),
+        *([intervals["level"], _interval_numbers(intervals, values)] if intervals else []),
     )
 
 
@@ -76,7 +85,34 @@ def write_json(answer: Answer, certificate: str | None, sink: IO[bytes]) -> None
     for place, (name, column) in enumerate(zip(answer.roles.values, values, strict=True)):
         sink.write(f"{',' if place else ''}{_json(name)}:".encode())
         _write_list(_pieces(column), sink)
-    sink.write(f'}}}},"certificate":{"null" if certificate is None else certificate}}}'.encode())
+    sink.write(b"}}")
+    if answer.level is not None:
+        _write_intervals(answer, answer.level, sink)
+    sink.write(f',"certificate":{"null" if certificate is None else certificate}}}'.encode())
+
+
+def _interval_numbers(intervals: dict[str, Any], values: Iterable[str]) -> list[Numbers]:
+    columns = [intervals["counts"], *(intervals["values"][name] for name in values)]
+    return [np.array(column[end], np.float64) for column in columns for end in ENDS]
+
+
+def _write_intervals(answer: Answer, level: float, sink: IO[bytes]) -> None:
+    """The member ``intervals``: its columns in the shape of the groups."""
+
+    def write(name: str, column: int) -> None:
+        sink.write(f"{_json(name)}:{{".encode())
+        for place, end in enumerate(ENDS):
+            sink.write(f"{',' if place else ''}{_json(end)}:".encode())
+            _write_list(_pieces(answer.intervals[len(ENDS) * column + place]), sink)
+        sink.write(b"}")
+
+    sink.write(f',"intervals":{{"level":{_json(level)},'.encode())
+    write("counts", 0)
+    sink.write(b',"values":{')
+    for place, name in enumerate(answer.roles.values):
+        sink.write(b"," if place else b"")
+        write(name, 1 + place)
+    sink.write(b"}}")
 
 
 def _number_column(numbers: Sequence[float]) -> Numbers:

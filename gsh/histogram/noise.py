@@ -7,7 +7,6 @@ are a function of the ideal real numbers alone.  [docs/math/noise.md]
 
 import functools
 import itertools
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,8 +14,8 @@ import numpy as np
 from flint import arb, ctx
 
 from gsh.accounting.covariance import Matrix, Triangle, cholesky, dot, prove_positive_definite
-from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.gaussian import quantile
+from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics import balls
 from gsh.accounting.numerics.balls import ball_of
@@ -29,10 +28,7 @@ __all__ = ["Noise", "Noisy"]
 
 # Arrays of 120 KiB: from 128 KiB on, the C library may ask the system for new memory each time.
 _DRAWS_AT_ONCE = 15 << 10
-_GRID_BITS = 20
 _WORD = 64
-# Within these a power of two, and a product of two, stay in the range of doubles.
-_LEAST_DEVIATION, _LARGEST_DEVIATION = 2.0**-400, 2.0**400
 _HALF_ULP = 2.0**-53
 
 
@@ -52,10 +48,7 @@ class Noise:
         self._mechanism = mechanism
         self._table = table()
         self._matrix = matrix = mechanism.aggregates.covariance if mechanism.aggregates is not None else ()
-        self.count_grid = _grid(mechanism.sigma, "sigma")
-        self.value_grids = tuple(
-            _grid(math.sqrt(row[j]), f"aggregates/covariance/{j}/{j}") for j, row in enumerate(matrix)
-        )
+        self.count_grid, self.value_grids = count_grid(mechanism), value_grids(mechanism)
         self._in_grids = mechanism.sigma / self.count_grid
         # The product with σ/grid is rounded once, and the sum with the fraction of a count once more.
         self._count_error = self._in_grids * (self._table.error + 4 * _HALF_ULP * self._table.largest) + 4 * _HALF_ULP
@@ -202,10 +195,3 @@ def _on_grid(number: float, noise: arb, grid: float) -> float | None:
     if multiple is None:
         return None
     return float((whole + int(multiple)) * Fraction(grid))
-
-
-def _grid(deviation: float, pointer: str) -> float:
-    """The largest power of two that is at most 2⁻²⁰ of the deviation."""
-    if not _LEAST_DEVIATION <= deviation <= _LARGEST_DEVIATION:
-        raise InvalidParameter(pointer, "must make a standard deviation between 2^-400 and 2^400 to draw noise with")
-    return 2.0 ** (math.frexp(deviation)[1] - 1 - _GRID_BITS)

@@ -4,12 +4,13 @@ Each column of an answer is built anew in canonical form (keys/canonical.py). Of
 remain: no metadata, no nullability, no order of a dictionary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pyarrow as pa
 
-from gsh.histogram.apply import apply_mechanism
+from gsh.histogram.apply import ReleasedGroups, apply_mechanism
 from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
@@ -62,15 +63,24 @@ class CheckedTable:
         values = zip(self.roles.values, self.values, strict=True)
         return digest_of([*columns, *number_columns(self.roles.count, self.counts, values, self.order)])
 
-    def release(self, entropy: Entropy) -> pa.RecordBatchReader:
-        """The kept rows, sorted by group key, with noisy counts and values."""
+    def release(
+        self, entropy: Entropy, further: Callable[[ReleasedGroups], Mapping[str, Numbers]] = lambda _released: {}
+    ) -> pa.RecordBatchReader:
+        """The kept rows, sorted by group key, with noisy counts and values, and ``further`` columns made of them."""
         released = apply_mechanism(self.noise, self.counts, self.values, self.order, entropy)
-        return rows_of(self.roles, self.keys, released.rows, (released.counts, *released.values))
+        numbers = released.counts, *released.values
+        return rows_of(self.roles, self.keys, released.rows, numbers, further(released))
 
 
-def rows_of(roles: Roles, keys: Sequence[Key], rows: Positions, numbers: Sequence[Numbers]) -> pa.RecordBatchReader:
-    """Some rows of the key columns in canonical form, with their counts and values."""
-    columns = dict(zip((roles.count, *roles.values), numbers, strict=True))
+def rows_of(
+    roles: Roles,
+    keys: Sequence[Key],
+    rows: Positions,
+    numbers: Sequence[Numbers],
+    further: Mapping[str, Numbers] = MappingProxyType({}),
+) -> pa.RecordBatchReader:
+    """Some rows of the key columns in canonical form, with their counts and values, and further columns."""
+    columns = dict(zip((roles.count, *roles.values), numbers, strict=True)) | dict(further)
     schema = pa.schema(
         [pa.field(name, key.type) for name, key in zip(roles.keys, keys, strict=True)]
         + [pa.field(name, pa.from_numpy_dtype(column.dtype), nullable=False) for name, column in columns.items()]

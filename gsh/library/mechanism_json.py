@@ -5,9 +5,10 @@ from typing import Any, TypeAlias
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity
-from gsh.library.parameters import Aggregates, Mechanism, box, l1, l2, vectors
+from gsh.library.parameters import Aggregates, Mechanism
+from gsh.library.sensitivities import box, l1, l2, vectors
 
-__all__ = ["Json", "mechanism_from_json", "mechanism_to_json"]
+__all__ = ["Json", "mechanism_from_json", "mechanism_to_json", "sensitivity_to_json"]
 
 Json: TypeAlias = dict[str, Any]
 
@@ -35,7 +36,7 @@ def mechanism_to_json(mechanism: Mechanism) -> Json:
         written["aggregates"] = {
             "names": list(columns.names),
             "covariance": [list(row) for row in columns.covariance],
-            "sensitivity": _sensitivity_to_json(columns.sensitivity),
+            "sensitivity": sensitivity_to_json(columns.sensitivity),
         }
     elif mechanism.mu_0 or mechanism.capped:
         caps = [{"groups": groups, "mu_0": mu_0} for groups, mu_0 in mechanism.capped]
@@ -69,7 +70,7 @@ def mechanism_from_json(given: object) -> Mechanism:
     )
 
 
-def _sensitivity_to_json(sensitivity: Sensitivity) -> Json:
+def sensitivity_to_json(sensitivity: Sensitivity) -> Json:
     match sensitivity:
         case Box(lower, upper, groups):
             caps = {} if groups is None else {"groups": list(groups)}

@@ -14,7 +14,7 @@ from gsh.library.columns import NAMES, Columns
 from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates, mechanism_of
 from gsh.library.privacy import Privacy, privacy_of
 
-__all__ = ["Calibration", "Comparison", "Price", "calibrate", "compare"]
+__all__ = ["Calibration", "Comparison", "Price", "calibrate", "compare", "draft_of", "target_of"]
 
 _ACCOUNTINGS = {accounting.name: accounting for accounting in (EXACT, ADD_DELTAS)}
 
@@ -56,7 +56,9 @@ class Comparison(Mapping[ComparedName, Price | None]):
     prices: tuple[tuple[ComparedName, Price | None], ...]
     """Pairs and not a dictionary: a comparison is hashable and can be pickled."""
     without_caps: Price | None = None
-    """If columns have caps of their own: the price by exact accounting without them. None if it cannot be met."""
+    """If columns have caps of their own: the price by exact accounting without them, or None if it cannot be met."""
+    has_caps: bool = False
+    """Whether some column has a cap of its own."""
 
     def __getitem__(self, accounting: ComparedName) -> Price | None:
         return dict(self.prices)[accounting]
@@ -71,7 +73,7 @@ class Comparison(Mapping[ComparedName, Price | None]):
         """A table to read."""
         lines = [f"{'accounting':<13}{'sigma':>13}{'tau_star':>14}{'sigma ratio':>14}{'tau_star ratio':>16}"]
         rows: list[tuple[str, Price | None]] = list(self.prices)
-        if self.without_caps is not None:
+        if self.has_caps:
             rows.append(("without caps", self.without_caps))
         for accounting, price in rows:
             if price is None:
@@ -132,8 +134,8 @@ def calibrate(
     if not isinstance(accounting, str) or accounting not in _ACCOUNTINGS:
         raise InvalidParameter("accounting", "must be 'exact' or 'add-deltas'")
     columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
-    start = _draft(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
-    goal = _target(epsilon=epsilon, delta=delta)
+    start = draft_of(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
+    goal = target_of(epsilon=epsilon, delta=delta)
     try:
         with renamed(*NAMES):
             found = target.calibrate(_ACCOUNTINGS[accounting], start, goal)
@@ -177,18 +179,18 @@ def compare(
     zcdp             2486.5062     16054.911       1.11578         1.15080
     """
     columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
-    start = _draft(columns, c_u=integer("c_u", c_u), tau=tau)
-    goal = _target(epsilon=epsilon, delta=delta)
+    start = draft_of(columns, c_u=integer("c_u", c_u), tau=tau)
+    goal = target_of(epsilon=epsilon, delta=delta)
     with renamed(*NAMES):
         found = comparison.compare(start, goal)
         exact = found["exact"]
         assert exact is not None  # it raises if exact accounting cannot meet the target
         without = None
         if exact.mechanism.capped:
-            uniform = _draft(columns.without_caps(), c_u=start.c_u, tau=tau)
+            uniform = draft_of(columns.without_caps(), c_u=start.c_u, tau=tau)
             without = comparison.price_without_caps(uniform, goal, exact.mechanism)
     prices = tuple((name, _price(name, price)) for name, price in found.items())
-    return Comparison(goal.epsilon, goal.delta, prices, _price("exact", without))
+    return Comparison(goal.epsilon, goal.delta, prices, _price("exact", without), has_caps=bool(exact.mechanism.capped))
 
 
 def _price(accounting: ComparedName, found: comparison.Price | None) -> Price | None:
@@ -204,7 +206,7 @@ def _price(accounting: ComparedName, found: comparison.Price | None) -> Price | 
     )
 
 
-def _draft(
+def draft_of(
     columns: Columns,
     *,
     c_u: Integer | None = None,
@@ -225,5 +227,6 @@ def _draft(
     )
 
 
-def _target(*, epsilon: Real, delta: Real) -> draft.Target:
+def target_of(*, epsilon: Real, delta: Real) -> draft.Target:
+    """The (ε, δ) to meet."""
     return draft.Target(real("epsilon", epsilon) + 0.0, real("delta", delta))

@@ -48,7 +48,10 @@ PROTECTED = [
     ("GET", "/releases/weekly/answer"),
     ("POST", "/releases/weekly/commit"),
 ]
-OPEN = [("POST", path) for path in ("/account/exact", "/account/add-deltas", "/calibrate", "/compare")]
+OPEN = [
+    ("POST", f"/{path}")
+    for path in ("account/exact", "account/add-deltas", "calibrate", "compare", "intervals", "utility")
+]
 
 
 class Guarded(Bank):

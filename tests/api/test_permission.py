@@ -64,7 +64,9 @@ BODIES: dict[tuple[str, str], Json] = {
     ("POST", "/account/exact"): {"mechanism": CASE_STUDY, "epsilon": 1},
     ("POST", "/account/add-deltas"): {"mechanism": CASE_STUDY, "epsilon": 1},
     ("POST", "/calibrate"): {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6},
+    ("POST", "/utility"): {"mechanism": CASE_STUDY, "sizes": [20000]},
     ("POST", "/compare"): {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6},
+    ("POST", "/intervals"): {"mechanism": CASE_STUDY, "counts": [70000]},
 }
 
 

@@ -31,15 +31,26 @@ def json_release(histogram: dict[str, int], seed: int = 0) -> dict[str, Any]:
     return {"json": {"mechanism": MECHANISM, "epsilon": 1, "groups": groups(histogram, seed)}}
 
 
-def table_release(kind: str, histogram: dict[str, int], seed: int = 0) -> dict[str, Any]:
+def table_release(kind: str, histogram: dict[str, int], seed: int = 0, **further: Any) -> dict[str, Any]:
     shuffled = groups(histogram, seed)
     table = pa.table({"key": shuffled["keys"], "users": shuffled["counts"]})
     request = {"mechanism": MECHANISM, "epsilon": 1, "count_column": "users", "key_columns": ["key"]}
+    request |= further
     return {"files": form(as_bytes(kind, table), request)}
+
+
+def json_with_intervals(histogram: dict[str, int], seed: int = 0) -> dict[str, Any]:
+    return {"json": json_release(histogram, seed)["json"] | {"intervals": 0.95}}
+
+
+def table_with_intervals(histogram: dict[str, int], seed: int = 0) -> dict[str, Any]:
+    return table_release("arrow", histogram, seed, intervals=0.95)
 
 
 ENDPOINTS = {
     "json": ("/release", json_release),
+    "json with intervals": ("/release", json_with_intervals),
+    "arrow with intervals": ("/release/table", table_with_intervals),
     **{kind: ("/release/table", lambda *args, kind=kind: table_release(kind, *args)) for kind in FORMATS},
 }
 

@@ -1,13 +1,16 @@
-"""The user's own group sizes: counted in the page, correct to the shown digits, and never sent."""
+"""The user's own group sizes: the page computes what /utility answers, shows it, and never sends a size."""
 
 import math
 from pathlib import Path
+from typing import Any
 
+import httpx
 import mpmath
 import pytest
 from playwright.sync_api import expect
 
 from gsh.accounting.mechanism import effective_tau
+from tests.api.client import Json
 from tests.browser.visits import Visit
 
 SIGMA, TAU_STAR = 2228.482632459166, 13951.051328063842
@@ -43,6 +46,91 @@ def test_sizes_are_counted_without_a_request(visit: Visit) -> None:
     expect(visit.page.locator("#sizes-result")).to_contain_text("60 sizes read")
     assert visit.requests == []
     assert "13951" not in visit.page.url
+
+
+LONG_TAIL = {max(1, round(280_000 / k)): 1 + k // 7 for k in range(1, 60)}
+UTILITIES: dict[str, tuple[Json, dict[int, int]]] = {
+    "case study": ({"c_u": 51914, "tau": 1, "tau_star": TAU_STAR, "sigma": SIGMA}, LONG_TAIL),
+    "small": (
+        {"c_u": 1, "tau": 0, "tau_star": 24.5, "sigma": 4.75},
+        {1: 4000, 3: 900, 12: 80, 24: 9, 25: 8, 31: 4, 400: 2},
+    ),
+    "a high tau": ({"c_u": 5, "tau": 20, "tau_star": 25, "sigma": 10}, {1: 10**9, 19: 50, 20: 40, 26: 3, 90: 1}),
+    "all far above": ({"c_u": 5, "tau": 1, "tau_star": 100, "sigma": 10}, {10_000: 3, 10**6: 2}),
+    "all far below": ({"c_u": 5, "tau": 1, "tau_star": 1000, "sigma": 50}, {5: 70, 100: 3, 300: 1}),
+    "two scales": ({"c_u": 5, "tau": 1, "tau_star": 50, "sigma": 10}, {60: 2, 10**9: 3}),
+    "at the threshold": ({"c_u": 5, "tau": 1, "tau_star": 50, "sigma": 10}, {50: 1}),
+    "thousands of sizes": (
+        {"c_u": 51914, "tau": 1, "tau_star": TAU_STAR, "sigma": SIGMA},
+        {1 + k * k // 500: 1 + k % 3 for k in range(4000)},
+    ),
+}
+PUBLISHED = "it.published(new Map(argument[0]), argument[1])"
+ERRORS = "it.publishedErrors(new Map(argument[0]), ...argument.slice(1))"
+QUANTILES = [0.001, 0.05, 0.5, 0.95, 0.999]
+
+
+@pytest.mark.parametrize(("mechanism", "times"), UTILITIES.values(), ids=UTILITIES)
+def test_the_page_computes_what_the_service_answers(case_study: Visit, mechanism: Json, times: dict[int, int]) -> None:
+    """The formulas exist twice, because sizes never leave the browser. Both give the same numbers to 1e-9."""
+    body = {"mechanism": mechanism, "sizes": list(times), "times": list(times.values()), "quantiles": QUANTILES}
+    answer = httpx.post(f"{case_study.url}/utility", json=body).raise_for_status().json()
+    given = [list(times.items()), mechanism, QUANTILES]
+    found: Any = module(case_study, "utility", PUBLISHED, given)
+    errors = module(case_study, "utility", ERRORS, given)
+
+    same = {"rel": 1e-9, "abs": 1e-300}
+    assert found["groups"] == pytest.approx(answer["groups"]["expected"], **same)
+    assert found["groupsShare"] == pytest.approx(answer["groups"]["share"], **same)
+    assert found["deviation"] == pytest.approx(answer["groups"]["standard_deviation"], **same)
+    assert found["users"] == pytest.approx(answer["volume"]["expected"], **same)
+    assert found["usersShare"] == pytest.approx(answer["volume"]["share"], **same)
+    assert found["falseGroups"] == pytest.approx(answer["false_groups"]["expected"], **same)
+    assert found["falseShare"] == pytest.approx(answer["false_groups"]["share"], **same)
+    assert errors == pytest.approx([each["error"] for each in answer["relative_errors"]], **same)
+
+
+def test_the_panel_says_the_numbers_of_the_answer(visit: Visit) -> None:
+    """Three sentences about the mechanism of the answer. A given σ changes them."""
+    visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=3000")
+    mechanism = httpx.post(
+        f"{visit.url}/calibrate",
+        json={"mechanism": {"c_u": 51914, "tau": 1, "sigma": 3000}, "epsilon": 0.349, "delta": 1e-5},
+    ).json()["mechanism"]
+    answer = httpx.post(
+        f"{visit.url}/utility", json={"mechanism": mechanism, "sizes": SIZES, "quantiles": [0.5, 0.95]}
+    ).json()
+    visit.page.locator("#sizes").fill("\n".join(map(str, SIZES)))
+    false, half, most = (
+        f"{100 * share:.1f} %"
+        for share in (answer["false_groups"]["share"], *(each["error"] for each in answer["relative_errors"]))
+    )
+    groups, deviation = answer["groups"]["expected"], answer["groups"]["standard_deviation"]
+
+    expect(visit.page.locator("#sizes-result .facts li")).to_have_text(
+        [
+            f"About {groups:.1f} of 5 groups are published, give or take {deviation:.1f}.",
+            f"{false} of them have fewer than τ* = {mechanism['tau_star']:.2f} users. Noise lifted them.",
+            f"Half of the published counts are at most {half} off, and 95 % of them at most {most}.",
+        ]
+    )
+
+
+@pytest.mark.parametrize("sizes", ["3\n4", "1 1 1"])
+def test_if_nothing_is_published_the_panel_says_so(visit: Visit, sizes: str) -> None:
+    visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=4")
+    visit.page.locator("#sizes").fill(sizes)
+
+    expect(visit.page.locator("#sizes-result .facts li")).to_have_text(["Almost certainly no group is published."])
+    expect(visit.page.locator("#sizes-result .shares dd")).to_have_text(["0.0 %", "0.0 %"])
+
+
+def test_if_no_group_can_be_published_there_is_no_error(case_study: Visit) -> None:
+    given = [[[3, 5], [19, 2]], {"tau": 20, "tau_star": 25.0, "sigma": 10.0}, [0.5]]
+
+    found: Any = module(case_study, "utility", PUBLISHED, given)
+    assert (found["groups"], found["falseShare"], found["allGroups"]) == (0, None, 7)
+    assert module(case_study, "utility", ERRORS, given) is None
 
 
 def test_a_file_of_sizes_can_be_opened(visit: Visit, tmp_path: Path) -> None:
@@ -111,6 +199,16 @@ def test_the_normal_tail_is_right_to_thirteen_digits(case_study: Visit) -> None:
         with mpmath.workdps(60):
             truth = float(mpmath.ncdf(-x))
         assert tail == pytest.approx(truth, rel=1e-13 + 4e-16 * x * x, abs=0 if x < 37 else 1e-300), x
+
+
+def test_the_logarithm_of_the_tail_goes_on_below_the_smallest_double(case_study: Visit) -> None:
+    points = [-8, -1, 0, 1.5, 4.9, 5, 5.1, 12, 40, 1e3, 1e6]
+    logs = module(case_study, "normal-distribution", "argument.map(it.logTail)", points)
+
+    for x, log in zip(points, logs, strict=True):
+        with mpmath.workdps(60):
+            truth = float(mpmath.log(mpmath.erfc(x / mpmath.sqrt(2)) / 2))
+        assert log == pytest.approx(truth, rel=1e-13, abs=1e-14), x
 
 
 def test_the_quantile_inverts_the_tail(case_study: Visit) -> None:

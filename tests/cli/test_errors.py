@@ -53,7 +53,7 @@ def test_a_full_or_missing_folder_is_named_as_it_was_given(tmp_path: Path) -> No
 
 
 def test_a_bug_is_one_line_unless_it_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gsh.library.targets._target", lambda **_: 1 / 0)
+    monkeypatch.setattr("gsh.calibrate", lambda **_: 1 / 0)
 
     quiet = run("calibrate --c-u 3 --epsilon 1 --delta 1e-6")
     monkeypatch.setenv("GSH_DEBUG", "1")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ import pytest
 
 from gsh.cli.errors import Code
 from tests.api.process import Service
-from tests.cli.running import GROUPS, groups_file, run, run_process
+from tests.cli.recording import in_terminal
+from tests.cli.running import GROUPS, PROGRAM, groups_file, run, run_process
+
+pytestmark = pytest.mark.slow
 
 MECHANISM = "--c-u 3 --tau-star 120 --sigma 20"
 ROLES = "--users users --keys url,country"
@@ -142,9 +146,8 @@ def test_a_used_name_with_another_content_is_refused(tmp_path: Path) -> None:
 def test_without_a_service_nothing_is_charged_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A URL in the environment alone sends no table anywhere."""
     command = f"release {groups_file(tmp_path)} {ROLES} {MECHANISM}"
-    before = len(run("releases --limit 1000 --json").document["releases"])
+    monkeypatch.setenv("GSH_URL", "http://127.0.0.1:1")  # nobody listens there
     assert "nothing keeps count" in run(f"{command} -o {tmp_path / 'here.parquet'}").text
-    assert len(run("releases --limit 1000 --json").document["releases"]) == before
 
     assert "--budget" in run(f"{command} --once X -o {tmp_path / 'x.parquet'}").errors
     monkeypatch.delenv("GSH_URL")
@@ -176,3 +179,16 @@ def test_the_service_can_be_named_before_the_subcommand(url: str, monkeypatch: p
     monkeypatch.delenv("GSH_URL")
 
     assert run(f"budgets --service {url} get before --json").document["id"] == "before"
+
+
+def test_a_terminal_shows_the_progress_of_an_upload(tmp_path: Path, url: str) -> None:
+    """On standard error; and nothing of it without a terminal."""
+    given = groups_file(tmp_path)
+    command = f"{shlex.join(PROGRAM)} release {given} {ROLES} {MECHANISM} --service {url} -o"
+
+    shown = in_terminal(["bash", "-c", f"{command} {tmp_path / 'a.parquet'} 2>&1 > {tmp_path / 'out'}"])
+    quiet = run(f"release {given} {ROLES} {MECHANISM} --service {url} -o {tmp_path / 'b.parquet'}")
+
+    assert "waiting for the answer" in shown
+    assert "budget" in (tmp_path / "out").read_text()
+    assert quiet.errors == ""

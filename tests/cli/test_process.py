@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,15 @@ def test_help_loads_neither_numpy_nor_pyarrow_nor_httpx(arguments: list[str]) ->
     loaded = set(done.stderr.split())
     assert "gsh.cli.releasing" in loaded
     assert loaded & HEAVY == set()
+
+
+def test_a_terminal_without_greek_letters_gets_an_answer() -> None:
+    arguments = ["account", "--c-u", "51914", "--tau-star", "13948", "--sigma", "2228", "--delta", "1e-9"]
+
+    answer = run_process(*arguments, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+
+    assert (answer.code, answer.errors) == (0, "")
+    assert "\\u221e" in answer.text
 
 
 def test_one_command_feeds_the_next(tmp_path: Path) -> None:
@@ -74,6 +84,25 @@ def test_a_signal_leaves_nothing_half_written(number: signal.Signals, code: int,
     assert errors == ("gsh: interrupted; nothing was written\n" if number == signal.SIGINT else "")
 
 
+def test_ctrl_c_while_the_service_works_says_how_to_go_on(tmp_path: Path) -> None:
+    """The service has the connection, and nobody knows what it has done. No output is left half written."""
+    given, private = groups_file(tmp_path), tmp_path / "private.parquet"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = ["--service", f"http://127.0.0.1:{server.getsockname()[1]}", "--budget", "web", "--once", "W46"]
+        arguments = ["release", str(given), *ROLES, *MECHANISM, "-o", str(private), *place]
+        process = subprocess.Popen([*PROGRAM, *arguments], stderr=subprocess.PIPE, text=True, env=environment())
+        connection, _ = server.accept()
+        with connection:
+            assert connection.recv(1)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert errors.count("\n") == 1
+    assert "the service may have made the release (hint: run it again with the same --once" in errors
+    assert os.listdir(tmp_path) == [given.name]
+
+
 def test_a_terminal_gets_colours_unless_no_color_is_set() -> None:
     arguments = ["calibrate", "--c-u", "3", "--epsilon", "1", "--delta", "1e-6"]
 
@@ -105,6 +134,7 @@ def test_completion_knows_commands_and_options() -> None:
     assert completed("gsh release --form", 2) == ["--format"]
 
 
+@pytest.mark.slow
 def test_serve_becomes_the_service_and_ends_by_a_signal(tmp_path: Path) -> None:
     with Service("-m", "gsh.cli", "serve", "--port", "0", temporary=tmp_path) as service:
         assert service.get("/readyz").status_code == 200

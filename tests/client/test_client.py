@@ -1,15 +1,18 @@
 """A client of httpx: its settings, its access key, threads, budgets and releases made elsewhere."""
 
+import asyncio
 import hashlib
 import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -18,6 +21,7 @@ from gsh.client import (
     AccessKeyRequired,
     AlreadyCommitted,
     Certificate,
+    IdempotencyKeyMissing,
     LimitExceeded,
     NotAllowed,
     NotFound,
@@ -77,8 +81,10 @@ def test_settings_of_httpx_are_passed_on(running: Service) -> None:
 
 def test_a_page_in_place_of_json_is_an_unexpected_answer() -> None:
     page = httpx.MockTransport(lambda _: httpx.Response(200, html="<p>Log in</p>"))
-    with gsh.Client("http://a.org", transport=page) as client, pytest.raises(UnexpectedAnswer, match="status 200"):
-        client.version()
+    with gsh.Client("http://a.org", transport=page) as client:
+        for call in (client.version, lambda: client.release(TABLE, MECHANISM, users="users", keys=["url"])):
+            with pytest.raises(UnexpectedAnswer, match="status 200"):
+                call()
 
 
 def test_a_closed_client_is_closed(running: Service) -> None:
@@ -163,6 +169,42 @@ def test_a_release_says_what_its_options_say(service: gsh.Client, budget: str) -
     assert at_delta.certificate.delta == 1e-5
     bare = service.release(TABLE, found.mechanism, users="users", keys="url")
     assert bare.certificate.epsilon is None
+
+
+def test_once_needs_a_budget_and_a_budget_needs_once(service: gsh.Client, budget: str) -> None:
+    with pytest.raises(gsh.InvalidParameter, match=r"^budget: is required with an Idempotency-Key"):
+        service.release(TABLE, MECHANISM, users="users", keys=["url"], once=budget)
+    with pytest.raises(IdempotencyKeyMissing):
+        service.release(TABLE, MECHANISM, users="users", keys=["url"], budget=budget)
+
+
+def test_a_cancelled_call_leaves_the_client_usable(running: Service) -> None:
+    """While a table is read in a thread."""
+    reading, go_on = threading.Event(), threading.Event()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for place in range(40):
+            if place == 20:
+                reading.set()
+                go_on.wait()
+            yield pa.record_batch({"url": np.arange(20_000) + 20_000 * place, "users": np.full(20_000, 50)})
+
+    schema = pa.schema({"url": pa.int64(), "users": pa.int64()})
+
+    async def run() -> None:
+        async with gsh.AsyncClient(running.url) as client:
+            stream = pa.RecordBatchReader.from_batches(schema, batches())
+            call = asyncio.create_task(client.release(stream, MECHANISM, users="users", keys=["url"]))
+            await asyncio.to_thread(reading.wait)
+            call.cancel()
+            try:
+                with pytest.raises(asyncio.CancelledError):
+                    await call
+            finally:
+                go_on.set()
+            await client.check()
+
+    asyncio.run(run())
 
 
 def test_a_dry_run_charges_nothing(service: gsh.Client, budget: str) -> None:

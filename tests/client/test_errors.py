@@ -15,13 +15,16 @@ from app.api.problems.kinds import KINDS, Kind
 from gsh import client
 from gsh.client import errors
 from gsh.client.calls import Answer
-from gsh.client.errors import error_of
+from gsh.client.problems import error_of
 from tests.api.process import Service
 from tests.client.conftest import AT_ONCE
 
 WEAK = gsh.Mechanism(c_u=10**6, tau=1, tau_star=2, sigma=0.01)
 MECHANISM = gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=4)
 TABLE = pa.table({"url": ["secret.org", "a.org"], "users": [777001, 777002]})
+CAPPED = gsh.RelativeAggregates(
+    names=["a"], relative_covariance=[[1]], sensitivity=gsh.box(lower=[0], upper=[1], groups=[9])
+)
 CLASSES = {name: kind for name, kind in vars(client).items() if isinstance(kind, type) and issubclass(kind, gsh.Error)}
 
 
@@ -89,7 +92,7 @@ def test_a_budget_that_is_exceeded_says_by_how_much(service: gsh.Client) -> None
     assert error.asked.mu_squared == MECHANISM.mu_squared
     assert error.errors[0].kind == "pointer"
     assert "more noise costs less" in str(error)
-    assert "777" not in str(error)
+    assert "777" not in error.detail
 
 
 def test_a_reused_name_leads_to_the_release_that_has_it(service: gsh.Client, budget: str) -> None:
@@ -112,6 +115,19 @@ BAD: dict[str, Callable[[Any], Any]] = {
     "delta": lambda to: to.calibrate(c_u=3, epsilon=1, delta=1),
     "tau": lambda to: to.calibrate(c_u=3, tau=-1, epsilon=1, delta=1e-6),
     "mu_0": lambda to: to.calibrate(c_u=3, mu_0=-1, epsilon=1, delta=1e-6),
+    "capped": lambda to: to.calibrate(c_u=3, capped={4: 0.1}, epsilon=1, delta=1e-6),
+    "capped cost": lambda to: to.calibrate(c_u=3, capped={2: -0.1}, epsilon=1, delta=1e-6),
+    "sums": lambda to: to.calibrate(c_u=3, sums={"likes": (1, 0)}, epsilon=1, delta=1e-6),
+    "sums pair": lambda to: to.calibrate(c_u=3, sums={"likes": (1, 2, 3)}, epsilon=1, delta=1e-6),
+    "sums twice": lambda to: to.calibrate(c_u=3, sums={"likes": (0, 1)}, mu_0=1, epsilon=1, delta=1e-6),
+    "caps": lambda to: to.calibrate(c_u=3, sums={"likes": (0, 1)}, caps={"likes": 4}, epsilon=1, delta=1e-6),
+    "caps zero": lambda to: to.calibrate(c_u=3, sums={"likes": (0, 1)}, caps={"likes": 0}, epsilon=1, delta=1e-6),
+    "caps name": lambda to: to.calibrate(c_u=3, sums={"likes": (0, 1)}, caps={"like": 1}, epsilon=1, delta=1e-6),
+    "weights": lambda to: to.compare(c_u=3, sums={"likes": (0, 1)}, weights={"likes": 0}, epsilon=1, delta=1e-6),
+    "caps without c_u": lambda to: to.calibrate(
+        sigma=9, tau_star=90, sums={"likes": (0, 1)}, caps={"likes": 2}, epsilon=1, delta=1e-6
+    ),
+    "box": lambda to: to.calibrate(c_u=3, epsilon=1, delta=1e-6, aggregates=CAPPED),
     "accounting": lambda to: to.calibrate(c_u=3, epsilon=1, delta=1e-6, accounting="zcdp"),
     "infeasible": lambda to: to.calibrate(c_u=51914, sigma=2000, epsilon=0.349, delta=1e-5),
     "compare": lambda to: to.compare(c_u=0, epsilon=1, delta=1e-6),
@@ -122,6 +138,16 @@ BAD: dict[str, Callable[[Any], Any]] = {
     "at delta": lambda to: to.add_deltas(MECHANISM, delta=2),
     "at a list": lambda to: to.exact(MECHANISM, epsilon=["1"]),
     "mechanism": lambda to: to.exact({"c_u": 1}, epsilon=1),
+    "sizes": lambda to: to.utility(MECHANISM, sizes=[0]),
+    "no sizes": lambda to: to.utility(MECHANISM, sizes=[]),
+    "sizes type": lambda to: to.utility(MECHANISM, sizes=[True]),
+    "times": lambda to: to.utility(MECHANISM, sizes=[1, 2], times=[1]),
+    "below": lambda to: to.utility(MECHANISM, sizes=[1], below=0),
+    "quantiles": lambda to: to.utility(MECHANISM, sizes=[1], quantiles=[0.5, 1]),
+    "level": lambda to: to.intervals(MECHANISM, counts=[40], level=1),
+    "below the threshold": lambda to: to.intervals(MECHANISM, counts=[29]),
+    "published text": lambda to: to.total(MECHANISM, counts=["x"]),
+    "published value": lambda to: to.total(MECHANISM, counts=[40], values={"likes": [1]}),
     "keys": lambda to: to.release(MECHANISM, keys=["a", "a"], counts=[1, 2]),
     "keys alone": lambda to: to.release(MECHANISM, keys=["a"]),
     "keys text": lambda to: to.release(MECHANISM, keys="ab", counts=[1, 2]),
@@ -161,7 +187,7 @@ def test_a_mistake_is_the_error_of_the_library(service: gsh.Client, name: str) -
     assert isinstance(of_service.value, kind)
     assert of_service.value.pointer == of_library.value.pointer
     assert of_service.value.detail
-    assert "777" not in str(of_service.value)
+    assert "777" not in of_service.value.detail
 
 
 def test_the_short_spelling_names_its_own_parameters(service: gsh.Client) -> None:
@@ -175,6 +201,13 @@ def test_the_short_spelling_names_its_own_parameters(service: gsh.Client) -> Non
         with pytest.raises(gsh.InvalidGroups) as caught:
             service.release(TABLE, MECHANISM, **options)
         assert caught.value.pointer == pointer
+
+
+def test_no_column_is_sent_that_the_release_does_not_need() -> None:
+    """The names are wrong, and not the connection."""
+    nowhere = gsh.Client("http://127.0.0.1:9", retries=0)
+    with pytest.raises(gsh.InvalidGroups, match="table: must have no columns other than"):
+        nowhere.release(TABLE.append_column("user", TABLE["url"]), MECHANISM, users="users", keys=["url"])
 
 
 @pytest.mark.parametrize("once", ["", "two words", "é", "a\nb", "x" * 256, ".", "..", 7])

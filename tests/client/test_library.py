@@ -1,6 +1,7 @@
 """Code moves between ``gsh.…`` and ``service.…`` without change: the same calls, the same values, to the last digit."""
 
 import asyncio
+import dataclasses
 import inspect
 import pickle
 from collections.abc import Callable
@@ -31,6 +32,17 @@ RELATIVE = [
     for each in SENSITIVITIES
 ]
 WIDE = gsh.Aggregates(names=["likes"], covariance=[[10**6]], sensitivity=gsh.l1(2))
+SUMS = {"views": (0, 20), "likes": (0, 5)}
+CAPPED = gsh.Mechanism(
+    c_u=16,
+    tau_star=130,
+    sigma=20,
+    aggregates=gsh.Aggregates(
+        names=["views", "likes"],
+        covariance=[[10**4, 0], [0, 10**3]],
+        sensitivity=gsh.box(lower=[0, 0], upper=[5, 1], groups=[None, 4]),
+    ),
+)
 
 SAME: dict[str, Callable[[Any], Any]] = {
     "exact": lambda to: to.exact(MECHANISM, epsilon=0.349),
@@ -61,6 +73,28 @@ SAME: dict[str, Callable[[Any], Any]] = {
         )
         for place, columns in enumerate([*RELATIVE, WIDE])
     },
+    "sums": lambda to: to.calibrate(c_u=16, epsilon=1, delta=1e-6, sums=SUMS),
+    "sums with caps": lambda to: to.calibrate(c_u=16, epsilon=1, delta=1e-6, sums=SUMS, caps={"likes": 4}),
+    "sums with weights": lambda to: to.calibrate(
+        c_u=16, epsilon=1, delta=1e-6, sums=SUMS, weights={"likes": np.float64(2)}, accounting="add-deltas"
+    ),
+    "largest c_u of sums": lambda to: to.calibrate(sigma=100, tau_star=700, epsilon=1, delta=1e-6, sums=SUMS),
+    "capped": lambda to: to.exact(
+        gsh.Mechanism(c_u=30, tau_star=300, sigma=40, mu_0=0.01, capped={4: 0.02, 9: 1e-5}), epsilon=[0.5, 1]
+    ),
+    "capped columns": lambda to: to.exact(CAPPED, epsilon=1),
+    "calibrate capped": lambda to: to.calibrate(c_u=30, epsilon=1, delta=1e-6, capped={4: 0.02}),
+    "compare sums": lambda to: to.compare(c_u=16, epsilon=1, delta=1e-6, sums=SUMS, caps={"likes": 4}),
+    "compare capped": lambda to: to.compare(c_u=16, epsilon=1, delta=1e-6, mu_0=0.01, capped={2: 0.03}),
+    "compare capped, not without": lambda to: to.compare(c_u=100, epsilon=1, delta=1e-6, capped={2: 0.03}),
+    "compare capped columns": lambda to: to.compare(
+        c_u=16,
+        epsilon=1,
+        delta=1e-6,
+        aggregates=gsh.RelativeAggregates(
+            names=["likes"], relative_covariance=[[0.5]], sensitivity=gsh.box(lower=[0], upper=[1], groups=[3])
+        ),
+    ),
     "compare columns": lambda to: to.compare(c_u=5, tau=2, epsilon=1, delta=1e-6, aggregates=RELATIVE[0]),
 }
 
@@ -76,6 +110,47 @@ def test_the_service_gives_what_the_library_gives(service: gsh.Client, running: 
         assert type(found) is type(expected)
         assert found == expected
         assert repr(found) == repr(expected)
+
+
+UTILITY: dict[str, Callable[[Any], Any]] = {
+    "histogram": lambda to: to.utility(MECHANISM, sizes=[10, 5000, 14000, 10**5], times=[10**6, 900, 90, 8]),
+    "sizes": lambda to: to.utility(CAPPED, sizes=np.arange(1, 300) % 140 + 1, quantiles=(0.5, 0.999), below=90),
+    "none": lambda to: to.utility(gsh.Mechanism(c_u=1, tau=50, tau_star=90, sigma=1), sizes=[3, 3, 4]),
+}
+
+
+@pytest.mark.parametrize("name", UTILITY)
+def test_the_service_tells_the_same_utility(service: gsh.Client, name: str) -> None:
+    expected, found = UTILITY[name](gsh), UTILITY[name](service)
+
+    assert repr(found) == repr(expected)
+    for field in dataclasses.fields(expected):
+        assert np.array_equal(getattr(found, field.name), getattr(expected, field.name)), field.name
+    assert found.columns == expected.columns
+    assert not found.probabilities.flags.writeable
+
+
+PUBLISHED: dict[str, Callable[[Any], Any]] = {
+    "counts": lambda to: to.intervals(MECHANISM, counts=[13950.5, 15000, 10**6]),
+    "values": lambda to: to.intervals(CAPPED, counts=np.array([131, 400]), values={"likes": [7, -3.5]}, level=0.99),
+    "nothing": lambda to: to.intervals(CAPPED, counts=[]),
+    "total": lambda to: to.total(CAPPED, counts=[131.5, 400, 150], values={"views": [1, 2, 3], "likes": [7, 8, 9]}),
+    "total of many": lambda to: to.total(MECHANISM, counts=np.linspace(13948, 10**6, 2000), level=0.5),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_service_says_the_same_of_published_numbers(service: gsh.Client, name: str) -> None:
+    expected, found = PUBLISHED[name](gsh), PUBLISHED[name](service)
+
+    assert type(found) is type(expected)
+    assert repr(found) == repr(expected)
+    for column, other in [
+        (found.counts, expected.counts),
+        *((found.values[n], expected.values[n]) for n in found.values),
+    ]:
+        for field in dataclasses.fields(other):
+            assert np.array_equal(getattr(column, field.name), getattr(other, field.name))
 
 
 @settings(max_examples=25, deadline=None)
@@ -95,7 +170,7 @@ def test_points_are_the_same_to_the_last_digit(
     assert service.exact(mechanism, delta=[delta]) == gsh.exact(mechanism, delta=[delta])
 
 
-@pytest.mark.parametrize("name", ["exact", "add_deltas", "calibrate", "compare"])
+@pytest.mark.parametrize("name", ["exact", "add_deltas", "calibrate", "compare", "utility", "intervals", "total"])
 def test_the_functions_of_the_library_have_the_same_parameters(name: str) -> None:
     """A new parameter of the library must come to the client as well."""
     of_library = inspect.signature(getattr(gsh, name)).parameters

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import httpx
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -114,6 +115,39 @@ def test_a_release_has_its_certificate_and_goes_to_other_kinds(released: Release
     assert repr(released) == f"<Release 'kinds': {len(released)} groups of url, country, users, likes>"
 
 
+def test_a_release_says_where_the_true_numbers_are(released: Release) -> None:
+    found, true = released.intervals(0.999999), {(row["url"], row["country"]): row for row in TABLE.to_pylist()}
+    rows = [true[row["url"], row["country"]] for row in released.table.to_pylist()]
+
+    for interval, name in ((found.counts, "users"), (found.values["likes"], "likes")):
+        numbers = np.array([row[name] for row in rows])
+        covered = (interval.low <= numbers) & (numbers <= interval.high)
+        # At most 6000 numbers, each missed with probability 10⁻⁶: more than 3 with one of 10⁻¹⁰.
+        assert (~covered).sum() <= 3
+    expected = gsh.intervals(MECHANISM, counts=released.table["users"].to_numpy(), level=0.5)
+    assert np.array_equal(released.intervals(0.5).counts.low, expected.counts.low)
+    assert released.total().values["likes"].low < released.total().values["likes"].high
+
+
+def test_a_table_that_was_released_with_intervals_has_the_same_roles(running: Service, service: gsh.Client) -> None:
+    """Another client may have asked for them."""
+    service.budgets.put("with-intervals", epsilon=1000, delta=0.5)
+    columns = {"names": ["likes"], "covariance": [[4]], "sensitivity": {"kind": "box", "lower": [0], "upper": [1]}}
+    mechanism = {"c_u": 2, "tau": 1, "tau_star": 30, "sigma": 4, "aggregates": columns}
+    groups = {"keys": ["a", "b"], "counts": [500, 600], "values": {"likes": [1, 2]}}
+    answer = httpx.post(
+        f"{running.url}/release",
+        json={"mechanism": mechanism, "groups": groups, "budget": "with-intervals", "intervals": 0.9},
+        headers={"Idempotency-Key": "with-intervals"},
+    )
+    assert answer.status_code == 200
+    stored = service.releases.load("with-intervals")
+
+    assert len(stored.table.column_names) == 3 + 6
+    assert (stored.key_columns, stored.count_column, stored.value_columns) == (("key",), "count", ("likes",))
+    assert stored.intervals(0.9).counts.low.tolist() == stored.table["count_low"].to_pylist()
+
+
 def test_a_stored_release_comes_back_whole(released: Release, service: gsh.Client) -> None:
     recorded = service.releases["kinds"]
 
@@ -162,6 +196,30 @@ def test_a_long_answer_is_mapped_and_a_short_one_is_not() -> None:
         assert content.size == size
         if size:
             assert content.to_pybytes()[-1] == (size - 1) // 70_000 * 70_000 % 251
+
+
+def test_a_long_frame_of_several_chunks_arrives_whole(service: gsh.Client, budget: str) -> None:
+    """Polars: the categories of a slice are not those of the frame, and its views refer to all texts."""
+    parts = [
+        pl.DataFrame({"url": [f"{part}-{row} of a text that is not short" for row in range(70_000)]})
+        for part in range(2)
+    ]
+    frame = pl.concat(parts, rechunk=False).with_columns(
+        pl.col("url").str.slice(0, 3).cast(pl.Categorical).alias("country"), pl.lit(50).alias("users")
+    )
+    assert frame.n_chunks() == 2
+    options: dict[str, Any] = {"users": "users", "keys": ["url", "country"], "budget": budget, "once": budget}
+    mechanism = gsh.Mechanism(c_u=2, tau_star=30, sigma=4)
+    first = service.release(frame, mechanism, **options)
+    again = service.release(frame.cast({"country": pl.String}).rechunk().to_arrow(), mechanism, **options)
+
+    assert again.is_replayed
+    assert set(first.table["url"].to_pylist()) == set(again.table["url"].to_pylist())
+    sizes = [
+        len(chunk)
+        for chunk in form({}, frame, Roles(("url", "country"), "users", ()), None, is_repeated=True).content()
+    ]  # type: ignore[arg-type]
+    assert max(sizes) < 4 << 20
 
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=8)

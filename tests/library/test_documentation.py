@@ -95,12 +95,17 @@ def test_the_page_shows_every_name() -> None:
         "Comparison",
         "Curve",
         "Groups",
+        "Interval",
+        "Intervals",
         "Plan",
         "Price",
         "Privacy",
         "Published",
         "RealRelease",
         "Sensitivity",
+        "Total",
+        "Totals",
+        "Utility",
         "__version__",
     }
 
@@ -117,13 +122,14 @@ def test_the_examples_of_docstrings_are_true(name: str) -> None:
 
 
 def test_the_modules_that_people_call_have_examples() -> None:
-    called = {f"gsh.library.{name}" for name in ("groups", "parameters", "privacy", "real_releases", "targets")}
+    names = ("accuracy", "groups", "parameters", "privacy", "real_releases", "targets", "utility")
+    called = {f"gsh.library.{name}" for name in names}
 
     assert called <= set(WITH_EXAMPLES)
 
 
 CALLED = ["Aggregates", "Mechanism", "RelativeAggregates", "add_deltas", "box", "calibrate"]
-CALLED += ["compare", "exact", "l1", "l2", "real_releases", "release", "vectors"]
+CALLED += ["compare", "exact", "intervals", "l1", "l2", "real_releases", "release", "total", "utility", "vectors"]
 
 
 @pytest.mark.parametrize("name", CALLED)

@@ -53,6 +53,14 @@ def test_a_release_loads_neither_scipy_nor_a_web_framework() -> None:
     assert "pyarrow" in loaded
 
 
+def test_intervals_load_scipy_and_no_arrow() -> None:
+    program = "import gsh; gsh.intervals(gsh.Mechanism(c_u=1, tau_star=9, sigma=1), counts=[12])"
+    loaded = loaded_by(program)
+
+    assert loaded.isdisjoint(SERVICE | {"pyarrow", "httpx"})
+    assert "scipy" in loaded
+
+
 def test_no_module_of_the_library_loads_the_service() -> None:
     imports = "\n".join(f"import {name}" for name in MODULES)
 
@@ -68,7 +76,8 @@ def test_people_and_type_checkers_see_the_same_names() -> None:
         (node.module, alias.name) for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
 
-    assert typed == {(module, name) for module, names in gsh._NAMES.items() for name in names}
+    engines = {("gsh", engine) for engine in gsh._ENGINES}
+    assert typed == engines | {(module, name) for module, names in gsh._NAMES.items() for name in names}
     assert {name for _, name in typed} | {"__version__"} == set(gsh.__all__) == set(dir(gsh))
     assert all(getattr(gsh, name) is not None for name in gsh.__all__)
 
@@ -103,6 +112,10 @@ found: gsh.Calibration = gsh.calibrate(c_u=5, epsilon=1, delta=1e-6, aggregates=
 price = gsh.compare(c_u=5, epsilon=1, delta=1e-6)["zcdp"]
 ratio: float = 0.0 if price is None else price.sigma_ratio
 groups: gsh.Groups = gsh.release(found.mechanism, keys=["a"], counts=[3], values={"likes": np.array([1.0])})
+found_intervals: gsh.Intervals = gsh.intervals(mechanism, counts=[14000.5], level=0.9)
+low: list[float] = found_intervals.counts.low.tolist()
+total: float = gsh.total(mechanism, counts=np.array([14000.5])).counts.estimate
+expected: gsh.Utility = gsh.utility(mechanism, sizes=np.array([5, 7]), times=[1, 2], below=6, quantiles=[0.5])
 version: str = gsh.__version__
 try:
     gsh.calibrate(c_u=5, sigma=1.0, epsilon=1, delta=1e-6)
@@ -117,6 +130,8 @@ gsh.Mechanism(c_u="5", tau_star=9, sigma=1)
 gsh.exact(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), epsilon=1.0).epsilom
 gsh.calibrate(c_u=5, epsilon=1, delta=1e-6, accounting="zcdp")
 gsh.release(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), keys=["a"], counts=[1], seed=7)
+gsh.intervals(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), [12])
+gsh.utility(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), sizes=5)
 """
 
 

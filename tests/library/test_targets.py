@@ -1,6 +1,8 @@
 """calibrate and compare say what the core says, bit for bit."""
 
 import copy
+import dataclasses
+import math
 import pickle
 from typing import Any
 
@@ -155,3 +157,82 @@ def test_results_are_values(name: str) -> None:
 def test_a_comparison_has_no_price_of_an_unknown_accounting() -> None:
     with pytest.raises(KeyError, match="exakt"):
         gsh.compare(c_u=10, epsilon=1, delta=1e-6)["exakt"]  # type: ignore[index]
+
+
+# ----- sums, caps and weights
+
+
+def test_sums_are_balanced_columns() -> None:
+    """Each takes the share of μ² that its weight says, and the caps reduce its noise."""
+    found = gsh.calibrate(
+        c_u=16,
+        epsilon=1,
+        delta=1e-6,
+        sums={"views": (0, 20), "likes": (-5, 1)},
+        caps={"likes": np.int64(4)},
+        weights={"views": 4},
+    ).mechanism
+
+    assert found.aggregates is not None
+    assert found.aggregates.names == ("views", "likes")
+    assert found.aggregates.sensitivity == gsh.box(lower=[0, -5], upper=[20, 1], groups=[None, 4])
+    noise = [row[j] / found.sigma**2 for j, row in enumerate(found.aggregates.covariance)]
+    assert noise == pytest.approx([20**2 / 4, 5**2 * 4 / 16])
+    assert gsh.exact(found, epsilon=1).delta <= 1e-6
+
+
+def test_capped_costs_alone_account_for_the_same() -> None:
+    columns = gsh.Aggregates(
+        names=["a", "b"], covariance=np.diag([9, 4]), sensitivity=gsh.box(lower=[0, 0], upper=[1, 1], groups=[2, None])
+    )
+    whole = gsh.Mechanism(c_u=5, tau_star=90, sigma=15, aggregates=columns)
+    bare = gsh.Mechanism(c_u=5, tau_star=90, sigma=15, mu_0=columns.mu_0, capped=dict(columns.capped))
+
+    assert gsh.exact(whole, epsilon=[0.01, 1]) == gsh.exact(bare, epsilon=[0.01, 1])
+    assert (whole.mu_squared, whole.capped, bare.capped) == (bare.mu_squared, (), columns.capped)
+    assert eval(repr(bare), {"Mechanism": gsh.Mechanism}) == bare
+    assert dataclasses.replace(bare, sigma=16).capped == bare.capped
+    assert pickle.loads(pickle.dumps(bare)) == bare
+
+
+def test_compare_says_what_the_caps_save() -> None:
+    found = gsh.compare(c_u=51914, epsilon=0.349, delta=1e-5, sums={"shares": (0, 1)}, caps={"shares": 100})
+
+    assert found.without_caps is not None
+    assert found.without_caps.column_ratios == pytest.approx([(51914 / 100) ** 0.5])
+    assert "without caps" in repr(found)
+    assert gsh.compare(c_u=51914, epsilon=0.349, delta=1e-5, sums={"shares": (0, 1)}).without_caps is None
+    bare = gsh.compare(c_u=1000, epsilon=1, delta=1e-6, capped={10: 0.001})
+    assert bare.without_caps is not None
+    assert bare.without_caps.sigma_ratio > 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sums": {}}, "^sums: must be a mapping"),
+        ({"sums": {"a": (0,)}}, "^sums/a: must be a pair"),
+        ({"sums": {"a": (1, 0)}}, "^sums/a: must be at most upper"),
+        ({"sums": {"a": (0, math.inf)}}, "^sums: must be finite"),
+        ({"sums": {"count": (0, 1)}}, "^sums: must not contain key or count"),
+        ({"sums": {"a": (0, 0)}}, "^sums/a: must allow a change"),
+        ({"sums": {"a": (0, 1)}, "caps": {"b": 1}}, "^caps: must name only columns of sums"),
+        ({"sums": {"a": (0, 1)}, "caps": {"a": 0}}, "^caps/a: must be an integer from 1 to c_u"),
+        ({"sums": {"a": (0, 1)}, "caps": {"a": 11}}, "^caps/a: must be at most c_u"),
+        ({"sums": {"a": (0, 1)}, "caps": {"a": 1.0}}, "^caps/a: must be an integer, not float"),
+        ({"sums": {"a": (0, 1)}, "caps": [1]}, "^caps: must be a mapping"),
+        ({"sums": {"a": (0, 1)}, "weights": {"a": 0}}, "^weights/a: must be greater than 0"),
+        ({"sums": {"a": (0, 1)}, "mu_0": 0.1}, "^mu_0: must be omitted if sums are given"),
+        ({"sums": {"a": (0, 1)}, "capped": {1: 0.1}}, "^capped: must be omitted if sums are given"),
+        ({"sums": {"a": (0, 1)}, "aggregates": COLUMNS}, "^aggregates: must be omitted if sums are given"),
+        ({"caps": {"a": 1}}, "^caps: must be omitted unless sums are given"),
+        ({"weights": {"a": 1}}, "^weights: must be omitted unless sums are given"),
+        ({"capped": {11: 0.1}}, "^capped/0/groups: must be an integer from 1 to c_u"),
+        ({"capped": {1: -0.1}}, "^capped/0/mu_0: must be at least 0"),
+        ({"capped": 3}, "^capped: must be a mapping"),
+    ],
+)
+def test_a_column_that_is_none_is_refused_by_its_name(arguments: dict[str, Any], message: str) -> None:
+    for make in (gsh.calibrate, gsh.compare):
+        with pytest.raises(gsh.InvalidParameter, match=message):
+            make(**{"c_u": 10, "epsilon": 1, "delta": 1e-6} | arguments)

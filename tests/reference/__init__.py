@@ -4,6 +4,7 @@ precision   the private mpmath context and the rounding of its reals to doubles
 cases       the parameters the service is compared at
 zcdp        the conversion of zCDP to (ε, δ): Canonne, Kamath, Steinke, arXiv 2004.00010
 composition several releases together
+utility     what a mechanism publishes of groups of given sizes
 paper       [KKWZ]: Karrer, Kifer, Wilkins, Zhang, arXiv 2202.01100, Theorems 2.2, 4.1 and 5.4
 """
 

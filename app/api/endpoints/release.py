@@ -15,6 +15,7 @@ from app.api.idempotency import KEY_HEADER, REPLAYED_HEADER, idempotency_key, re
 from app.api.json_route import SHORT_BYTES, Encoded, JsonRoute, parsed
 from app.api.meaning import meaning_of
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
+from app.api.published import intervals_of_released
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.certificate import Certificate
 from app.api.schemas.release import DryRunAnswer, GroupsOut, ReleaseAnswer, ReleaseRequest
@@ -27,6 +28,7 @@ from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.groups import CheckedGroups, check_groups
+from gsh.histogram.interval_columns import check_interval_columns
 from gsh.histogram.keys.json_keys import normalised
 from gsh.histogram.noise import Noise
 
@@ -85,6 +87,15 @@ _EXAMPLES: dict[str, Any] = {
     "by_delta": {
         "summary": "A certificate of ε at δ",
         "value": {"mechanism": CASE_STUDY, "delta": 1e-05, "groups": {"keys": [17, 4], "counts": [61000, 70000]}},
+    },
+    "intervals": {
+        "summary": "With intervals for the true numbers",
+        "value": {
+            "mechanism": CASE_STUDY,
+            "epsilon": 0.349,
+            "intervals": 0.95,
+            "groups": {"keys": ["a.org", "b.org"], "counts": [48211, 3]},
+        },
     },
     "dry": {
         "summary": "A dry run: the checks and the certificate, without noise",
@@ -170,7 +181,7 @@ def _steps(request: Request, content: bytes, *, is_paid: bool) -> _Steps:
     if len(content) > SHORT_BYTES:
         return StepsInPool(request, services.releases, _release_content, content, most_groups, is_paid)
     body = parsed(ReleaseRequest, content)
-    if body.mechanism.work > AT_ONCE:
+    if body.mechanism.work > AT_ONCE or body.intervals is not None:
         return StepsInPool(request, services.releases, _release, body, most_groups, is_paid)
     return StepsHere(_release(body, most_groups, is_paid))
 
@@ -184,7 +195,7 @@ def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator
     mechanism = body.mechanism.to_domain()
     noise = Noise(mechanism)
     draft, checked = Certificate.draft(body, mechanism, noise), _checked(body, mechanism, noise, most_groups)
-    meaning = meaning_of("release", body, body.budget, checked.digest()) if is_paid else b""
+    meaning = meaning_of("release", body, body.budget, checked.digest(), **body.asked_intervals) if is_paid else b""
     decision = yield ReleaseFacts(body.budget, mechanism.bare, body.notes(), body.dry_run, meaning)
     certificate = draft if decision.terms is None else draft.charged_to(**decision.terms._asdict())
     encoded = certificate.model_dump_json()
@@ -196,12 +207,17 @@ def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator
         counts=kept.counts.tolist(),
         values={name: column.tolist() for name, column in zip(mechanism.column_names, kept.values, strict=True)},
     )
-    answer = b'{"groups":' + groups.model_dump_json().encode() + b',"certificate":' + encoded.encode() + b"}"
+    further = ""
+    if body.intervals is not None:
+        further = f',"intervals":{intervals_of_released(mechanism, kept, body.intervals).model_dump_json()}'
+    answer = f'{{"groups":{groups.model_dump_json()}{further},"certificate":{encoded}}}'.encode()
     return _Released(answer, certificate.release_id, encoded)
 
 
 def _checked(body: ReleaseRequest, mechanism: Mechanism, noise: Noise, most_groups: int) -> CheckedGroups:
     groups = body.groups
+    if body.intervals is not None:
+        check_interval_columns(("count", *mechanism.column_names))  # GET /releases/{key}/answer can give a table
     if len(groups.keys) > most_groups:
         raise TooManyGroups("/groups", f"must be at most {most_groups} groups; larger tables go to /release/table")
     counts = pa.array(groups.counts, pa.int64())

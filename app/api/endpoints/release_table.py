@@ -21,6 +21,7 @@ from app.api.idempotency import KEY_HEADER, REPLAYED, REPLAYED_HEADER, idempoten
 from app.api.json_route import SHORT_BYTES, DeclaredRoute, parsed, received
 from app.api.meaning import meaning_of
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
+from app.api.published import columns_of_released
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.certificate import Certificate
 from app.api.schemas.release import DryBudget, TableRequest
@@ -33,9 +34,12 @@ from app.service.payments import Terms
 from app.service.releases import Drawn, ReleaseFacts, make_release, mapped
 from app.service.spool import SharedFile, digest_of, in_file_thread, overwrite, read_file, spool
 from gsh.accounting.mechanism import Mechanism
+from gsh.histogram.apply import ReleasedGroups
+from gsh.histogram.arrays import Numbers
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.formats import Format, Limits, format_of, read_table, write_table
+from gsh.histogram.interval_columns import check_interval_columns
 from gsh.histogram.noise import Noise
 from gsh.histogram.tables import CheckedTable, Roles, check_table
 
@@ -252,9 +256,14 @@ class _Worked(NamedTuple):
         draft = Certificate.draft(self.body, self.mechanism, self.noise)
         return draft if terms is None else draft.charged_to(**terms._asdict())
 
+    def intervals(self, released: ReleasedGroups) -> dict[str, Numbers]:
+        """The columns with intervals, if any are asked for."""
+        level = self.body.intervals
+        return {} if level is None else columns_of_released(self.mechanism, self.table.roles, released, level)
+
     def meaning(self) -> bytes:
         body = self.body
-        names = {"key_columns": body.key_columns, "count_column": body.count_column}
+        names = {"key_columns": body.key_columns, "count_column": body.count_column, **body.asked_intervals}
         return meaning_of("release/table", body, body.budget, self.table.digest(), **names)
 
 
@@ -268,7 +277,7 @@ def _drawn(
         encoded = certificate.model_dump_json()
         meaning = b"" if terms is None else worked.meaning()
         with answer as sink:
-            write_table(worked.kind, worked.table.release(operating_system), encoded, sink)
+            write_table(worked.kind, worked.table.release(operating_system, worked.intervals), encoded, sink)
         return worked.kind, certificate.release_id, encoded, meaning
 
     return _with_table(content, limits, table, draw)
@@ -290,6 +299,8 @@ def _with_table(content: bytes, limits: Limits, table: SharedFile, work: Callabl
     mechanism = body.mechanism.to_domain()
     noise = Noise(mechanism)
     roles = Roles(tuple(body.key_columns), body.count_column, mechanism.column_names)
+    if body.intervals is not None:
+        check_interval_columns((roles.count, *roles.values), roles.keys)
     with table as source:
         try:
             kind, read = read_table(mapped(source), limits, body.csv_types)

@@ -187,15 +187,20 @@ def _faults(error: Exception) -> Sequence[Fault]:
 def _pointed(
     error: AccountingError | ReleaseError | InvalidRequest | LimitExceeded | DivisionSettled,
 ) -> tuple[str, str]:
-    """The pointer and the detail. The core names parameters of the mechanism, and ε and δ next to it."""
+    """The pointer and the detail. The core names parameters of the mechanism, and ε and δ next to it.
+
+    An endpoint that has them elsewhere gives the whole pointer.
+    """
     match error:
         case DivisionSettled(names_mechanism=True):
             return "/mechanism", _OTHER_PROPORTION
         case DivisionSettled():
             return "/delta", _OPPOSITE_DIRECTIONS
+        case AccountingError() if error.pointer.startswith("/"):
+            return error.pointer, error.detail
         case AccountingError(pointer="epsilon" | "delta"):
             return f"/{error.pointer}", error.detail
-        case AccountingError():
+        case AccountingError() if not error.pointer.startswith("/"):
             return f"/mechanism/{error.pointer}".rstrip("/"), error.detail
     return error.pointer, error.detail
 

@@ -9,8 +9,9 @@ from app.api.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate
 from app.api.schemas.certified import Certified
 from app.api.schemas.costs import COST_EXAMPLE, CostOut
 from app.api.schemas.described import Described
+from app.api.schemas.intervals import INTERVALS_EXAMPLE, IntervalsOut, Level
 from app.api.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
-from app.api.schemas.strict import Strict
+from app.api.schemas.strict import OrAbsent, Strict
 from gsh.histogram.apply import MOST_COUNT
 from gsh.histogram.csv_format import CsvType
 
@@ -59,6 +60,20 @@ class Payable(Certified, Described):
         "nothing is stored.",
         examples=[False],
     )
+
+    intervals: Level | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Intervals",
+        description="Add intervals for the true numbers, at this level. They are made from the published numbers, and "
+        "cost no privacy.",
+        examples=[0.95],
+    )
+
+    @property
+    def asked_intervals(self) -> dict[str, float]:
+        """What the request says about intervals. They change the answer, so they are part of what it means."""
+        return {} if self.intervals is None else {"intervals": self.intervals}
 
 
 class GroupsIn(Strict):
@@ -136,6 +151,11 @@ class ReleaseAnswer(Strict):
         title="Groups",
         description="What was kept. Of what was dropped, nothing is said.",
         examples=[{"keys": [["a.org", "US"]], "counts": [50173.984375], "values": {}}],
+    )
+    intervals: OrAbsent[IntervalsOut] = Field(
+        title="Intervals",
+        description="For each group, in the order of the groups; absent unless asked for.",
+        examples=[INTERVALS_EXAMPLE],
     )
     certificate: Certificate = Field(
         title="Certificate",

@@ -62,6 +62,7 @@ export function summary(text) {
   return { times, ignored, sentence: `${whole(sizes.length)} sizes read${skipped}${span}; nothing was sent.` };
 }
 
-function whole(number) {
+/** A whole number, in groups of three digits. */
+export function whole(number) {
   return number < 1e15 ? number.toLocaleString("en-US").replaceAll(",", "\u202f") : String(number);
 }

@@ -23,14 +23,24 @@ function erfSeries(x) {
 }
 
 function erfcFraction(x) {
-  let fraction = x;
-  for (let k = 120; k >= 1; k--) fraction = x + k / 2 / fraction;
-  return Math.exp(-x * x) / (Math.sqrt(Math.PI) * fraction);
+  return Math.exp(-x * x) / (Math.sqrt(Math.PI) * fraction(x));
+}
+
+function fraction(x) {
+  let value = x;
+  for (let k = 120; k >= 1; k--) value = x + k / 2 / value;
+  return value;
 }
 
 /** Φ(−x), the upper tail. */
 export function tail(x) {
   return erfc(x / Math.SQRT2) / 2;
+}
+
+/** ln Φ(−x), also where Φ(−x) is below the smallest double. */
+export function logTail(x) {
+  if (x < 5) return Math.log(tail(x));
+  return (-x * x) / 2 - Math.log(2 * Math.sqrt(Math.PI) * fraction(x / Math.SQRT2));
 }
 
 /** Φ(x). */

@@ -1,13 +1,14 @@
-// The user's own group sizes: which share of them a mechanism keeps. The browser computes it and sends nothing.
+// The user's own group sizes: what a mechanism would publish of them. The browser computes it and sends nothing.
 
 import { byId, element } from "../shared/dom.js";
-import { percent } from "../shared/number-format.js";
+import { percent, shown } from "../shared/number-format.js";
 import { ACCOUNTINGS } from "./comparison-table.js";
-import { summary } from "./group-sizes.js";
-import { keepProbability } from "./normal-distribution.js";
+import { summary, whole } from "./group-sizes.js";
+import { published, publishedErrors } from "./utility.js";
 
 const PAUSE_MS = 150;
 const EXAMPLE_GROUPS = 60;
+const LEAST_GROUPS = 0.05; // if fewer are expected, the errors of published groups matter to nobody
 
 /** Connect the panel. Returns a function that shows it for other mechanisms, `{ accounting: mechanism }`. */
 export function wireSizes() {
@@ -55,19 +56,6 @@ export function wireSizes() {
   };
 }
 
-/** The expected share of groups that a mechanism keeps, and the share of users counted in them. */
-function sharesKept(times, mechanism) {
-  const sums = { groups: 0, users: 0, all: 0, allUsers: 0 };
-  for (const [size, count] of times) {
-    const kept = count * keepProbability(size, mechanism);
-    sums.groups += kept;
-    sums.users += kept * size;
-    sums.all += count;
-    sums.allUsers += count * size;
-  }
-  return { groups: sums.groups / sums.all, users: sums.users / sums.allUsers };
-}
-
 /** A long tail around the threshold: the k-th largest group has 1/k of the users of the largest one. */
 function example(tau_star) {
   const largest = Math.round(20 * tau_star);
@@ -79,17 +67,52 @@ function result({ times, ignored, sentence }, mechanisms) {
   if (times.size === 0 || !mechanisms.exact) {
     return [element("p", { class: "empty" }, "No sizes yet."), ...(ignored > 0 ? [note] : [])];
   }
-  const { groups, users } = sharesKept(times, mechanisms.given ?? mechanisms.exact);
+  const mechanism = mechanisms.given ?? mechanisms.exact;
+  const expected = published(times, mechanism);
+  const figures = [
+    figure("of groups published", expected.groupsShare),
+    figure("of users in them", expected.usersShare),
+  ];
+  const facts = sentences(expected, times, mechanism).map((text) =>
+    element("li", {}, text.replaceAll(" %", "\u00a0%")),
+  );
+  return [
+    element("dl", { class: "shares" }, ...figures),
+    element("ul", { class: "facts" }, ...facts),
+    element("div", { class: "table" }, table(times, mechanisms)),
+    note,
+  ];
+}
+
+/** The shares of groups and users for the mechanism of each accounting. */
+function table(times, mechanisms) {
   const rows = Object.entries(mechanisms).map(([accounting, mechanism]) => {
-    const kept = sharesKept(times, mechanism);
+    const { groupsShare, usersShare } = published(times, mechanism);
     const name = element("span", { class: "accounting" }, ACCOUNTINGS[accounting]);
-    const cells = [kept.groups, kept.users].map((share) => element("td", {}, percent(share)));
+    const cells = [groupsShare, usersShare].map((share) => element("td", {}, percent(share)));
     return element("tr", { "data-accounting": accounting }, element("th", { scope: "row" }, name), ...cells);
   });
   const heads = ["Accounting", "Groups", "Users"].map((label) => element("th", { scope: "col" }, label));
-  const table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
-  const figures = [figure("of groups kept, expected", groups), figure("of users counted in them", users)];
-  return [element("dl", { class: "shares" }, ...figures), element("div", { class: "table" }, table), note];
+  return element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+}
+
+/** How many groups, how many of them too small, and how wrong their counts. */
+function sentences({ groups, deviation, allGroups, falseShare }, times, mechanism) {
+  if (groups < LEAST_GROUPS) return ["Almost certainly no group is published."];
+  const [half, most] = publishedErrors(times, mechanism, [0.5, 0.95]);
+  return [
+    `About ${some(groups)} of ${whole(allGroups)} groups are published, give or take ${some(deviation)}.`,
+    `${percent(falseShare)} of them have fewer than τ* = ${shown(mechanism.tau_star)} users. Noise lifted them.`,
+    `Half of the published counts are at most ${error(half)} off, and 95 % of them at most ${error(most)}.`,
+  ];
+}
+
+function some(number) {
+  return number < 100 ? number.toFixed(1) : whole(Math.round(number));
+}
+
+function error(relative) {
+  return relative < 10 ? percent(relative) : `${shown(100 * relative)} %`;
 }
 
 function figure(label, share) {

@@ -1,0 +1,168 @@
+"""``python -m benchmarks.coverage``: how often intervals of published numbers cover the true ones, and their lengths.
+
+The counts are drawn by the mechanism itself, as in a release. The tables are those of docs/accuracy.md.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr, ndtri_exp
+
+from benchmarks.markdown import table
+from benchmarks.timing import duration, medians
+from gsh.accounting.mechanism import Mechanism
+from gsh.accuracy.intervals import count_intervals, z_of
+from gsh.accuracy.totals import MANY as FEWEST
+from gsh.accuracy.totals import count_total
+from gsh.histogram.entropy import operating_system
+from gsh.histogram.noise import Noise
+
+__all__ = ["main"]
+
+Doubles = NDArray[np.float64]
+
+SIGMA, TAU_STAR, LEVEL = 84.5, 495.0, 0.95
+MECHANISM = Mechanism(10, 1, TAU_STAR, SIGMA)
+COUNTS = (250, 300, 350, 400, 450, 495, 550, 600, 700, 1000)
+WANTED, MOST_DRAWS, AT_ONCE = 200_000, 40_000_000, 2_000_000
+TOTALS = 4000
+
+
+def main() -> None:
+    print(f"\n## Published counts: σ = {SIGMA}, τ* = {TAU_STAR:g}, level {LEVEL}\n")
+    print(coverage())
+    print("\n## Length of an interval, and the estimate, by the distance to τ*\n")
+    print(lengths())
+    print(f"\n## Totals over published groups: level {LEVEL}\n")
+    print(totals())
+    print(f"\n## The lowest coverage of totals over {FEWEST} groups, by the normal method\n")
+    print(lowest())
+    print("\n## Time\n")
+    print(times())
+
+
+def coverage() -> str:
+    rows = []
+    for true in COUNTS:
+        counts = np.concatenate(list(_published(true)))
+        found = count_intervals(MECHANISM, counts, LEVEL)
+        naive = np.mean(np.abs(counts - true) <= z_of(LEVEL) * SIGMA)
+        conditional = np.mean((found.low <= true) & (true <= found.high))
+        rows.append(
+            (
+                str(true),
+                f"{ndtr((true - TAU_STAR) / SIGMA):.3g}",
+                f"{naive:.3f}",
+                f"{conditional:.3f}",
+                f"{np.median(found.high - found.low) / SIGMA:.2f}",
+                f"{np.median(counts) - true:+.0f}",
+                f"{np.median(found.estimate) - true:+.0f}",
+                f"{counts.mean() - true:+.0f}",
+                f"{found.estimate.mean() - true:+.0f}",
+            )
+        )
+    header = ("true count", "P(published)", "y ± 1.96 σ covers", "ours covers", "median length/σ")
+    return table((*header, "median y − n", "median estimate − n", "mean y − n", "mean estimate − n"), rows)
+
+
+def _published(true: int) -> Iterator[Doubles]:
+    """The noisy counts of published groups with this true count."""
+    noise, drawn, published = Noise(MECHANISM), 0, 0
+    while published < WANTED and drawn < MOST_DRAWS:
+        noisy = noise.add(np.full(AT_ONCE, true), np.empty((AT_ONCE, 0)), operating_system)
+        kept = noisy.counts[noisy.kept]
+        drawn, published = drawn + AT_ONCE, published + len(kept)
+        yield kept
+
+
+def lengths() -> str:
+    t = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10])
+    mechanism = Mechanism(1, 1, 1e6, 1.0)
+    found = count_intervals(mechanism, 1e6 + t, LEVEL)
+    low, estimate, high = (column - 1e6 - t for column in (found.low, found.estimate, found.high))
+    rows = [
+        (f"{each:g}", f"{low[i]:+.2f}", f"{estimate[i]:+.2f}", f"{high[i]:+.2f}", f"{high[i] - low[i]:.2f}")
+        for i, each in enumerate(t)
+    ]
+    return table(("(y − τ*)/σ", "(low − y)/σ", "(estimate − y)/σ", "(high − y)/σ", "length/σ"), rows)
+
+
+def totals() -> str:
+    """True counts at some distances from τ*, in units of σ; a mixture goes from −2.3 to +20."""
+    rows = []
+    for groups in (1, 3, 29, 30, 1000):
+        settings = {
+            f"all at τ* {at:+g} σ".replace(" +0 σ", ""): np.full(groups, float(at)) for at in (-4, -1, 0, 1, 2, 6)
+        }
+        settings["from −2.3 σ to +20 σ"] = np.linspace(-2.3, 20, groups)
+        settings["one at −1.5 σ, others far"] = np.array([-1.5] + [20.0] * (groups - 1))
+        for seed, (name, distances) in enumerate(settings.items()):
+            rows.append((str(groups), name, *_total_row(TAU_STAR + SIGMA * distances, seed)))
+    header = ("groups", "true counts", "method", "Σ y ± 1.96 σ √k covers", "ours covers", "median length/(σ √k)")
+    return table((*header, "bias of Σ y/(σ √k)", "bias of estimate/(σ √k)"), rows)
+
+
+def _total_row(true: Doubles, seed: int) -> tuple[str, ...]:
+    unit, truth = SIGMA * math.sqrt(len(true)), float(true.sum())
+    counts = _drawn(MECHANISM, true, TOTALS, seed)
+    found = [count_total(MECHANISM, row, LEVEL, "counts") for row in counts]
+    errors = counts.sum(axis=1) - truth
+    return (
+        found[0].method,
+        f"{np.mean(np.abs(errors) <= z_of(LEVEL) * unit):.3f}",
+        f"{np.mean([each.low <= truth <= each.high for each in found]):.3f}",
+        f"{np.median([each.high - each.low for each in found]) / unit:.2f}",
+        f"{errors.mean() / unit:+.2f}",
+        f"{np.mean([each.estimate - truth for each in found]) / unit:+.2f}",
+    )
+
+
+def lowest() -> str:
+    """Where it is hardest: as few groups as the normal method takes, and a few or all of them near τ*."""
+    rows = []
+    for level in (0.5, 0.95, 0.999):
+        for most_s in (1, 6, 20):
+            mechanism = Mechanism(10, 1, 1 + most_s * SIGMA, SIGMA)
+            settings = {
+                f"{near} at τ* {-s:+g} σ": np.array([float(-s)] * near + [20.0] * (FEWEST - near))
+                for near in (1, 8, FEWEST)
+                for s in (-2.5, -1.5, -1, 0, 1, most_s)
+            }
+            covered = {}
+            for name, distances in settings.items():
+                true = mechanism.tau_star + SIGMA * distances
+                found = [count_total(mechanism, row, level, "counts") for row in _drawn(mechanism, true, 2000, most_s)]
+                covered[name] = float(np.mean([each.low <= true.sum() <= each.high for each in found]))
+            worst = min(covered, key=covered.__getitem__)
+            rows.append((f"{level:g}", f"{most_s} σ", f"{covered[worst]:.4f}", worst))
+    return table(("level", "τ* − τ", "lowest coverage", "groups near τ*; the others are far above"), rows)
+
+
+def _drawn(mechanism: Mechanism, true: Doubles, size: int, seed: int) -> Doubles:
+    """Rows of noisy counts, given that all groups are published."""
+    uniform = np.random.default_rng((len(true), seed)).random((size, len(true)))
+    least = (mechanism.tau_star - true) / mechanism.sigma
+    noise = -ndtri_exp(log_ndtr(-least) + np.log1p(-uniform))
+    return np.maximum(true + mechanism.sigma * noise, mechanism.tau_star)
+
+
+def times() -> str:
+    counts = TAU_STAR + SIGMA * np.abs(np.random.default_rng(1).normal(size=10**6)) * 3
+    found = medians(
+        {
+            "intervals of a million counts": lambda: count_intervals(MECHANISM, counts, LEVEL),
+            "total of a million counts": lambda: count_total(MECHANISM, counts, LEVEL, "counts"),
+        },
+        rounds=5,
+    )
+    goals = ("< 500 ms", "")
+    return table(
+        ("task", "time", "goal"),
+        [(name, duration(seconds), goal) for (name, seconds), goal in zip(found.items(), goals, strict=True)],
+    )
+
+
+if __name__ == "__main__":
+    main()

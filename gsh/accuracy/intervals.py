@@ -1,0 +1,106 @@
+"""Intervals for published numbers, given that their groups were published.  [docs/accuracy.md, section 4]
+
+A published count y is N(C, σ²) cut at τ*. The ends of its interval are the C at which the ratio
+
+    Φ̄((y − C)/σ) / Φ̄((τ* − C)/σ)
+
+is α/2 and 1 − α/2, and the estimate is the C at which it is ½. Noise on other columns is independent of the threshold,
+so their intervals are y ± z s. All are widened by half a step of the grid that published numbers are rounded to.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.grid import count_grid, value_grids
+from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.doubles import LARGEST_DOUBLE
+from gsh.accuracy.levels import log_tails
+from gsh.accuracy.truncation import Doubles, distances
+
+__all__ = [
+    "Interval",
+    "check_counts",
+    "check_values",
+    "count_intervals",
+    "deviation_of",
+    "half_steps",
+    "value_intervals",
+    "z_of",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval:
+    """The intervals of one column, as read-only arrays: the ends and the estimate for each number."""
+
+    low: Doubles
+    estimate: Doubles
+    high: Doubles
+
+    def __post_init__(self) -> None:
+        for column in (self.low, self.estimate, self.high):
+            column.setflags(write=False)
+
+    def __reduce__(self) -> tuple[type["Interval"], tuple[object, ...]]:
+        """A copy is made anew: pickled arrays forget that they are read-only."""
+        return Interval, (self.low, self.estimate, self.high)
+
+    def __len__(self) -> int:
+        return len(self.estimate)
+
+
+def count_intervals(mechanism: Mechanism, counts: Doubles, level: float) -> Interval:
+    """The intervals of published counts, which ``check_counts`` has checked. C is at least max(τ, 1)."""
+    half = half_steps(count_grid(mechanism), counts)
+    beyond = counts - mechanism.tau_star
+    with np.errstate(over="ignore"):
+        low, estimate, high = (
+            counts + shift - mechanism.sigma * distances((beyond + shift) / mechanism.sigma, log_q)
+            for shift, log_q in zip((-half, 0 * half, half), log_tails(level), strict=True)
+        )
+    least = float(mechanism.effective_tau)
+    return Interval(*(np.clip(column, least, LARGEST_DOUBLE) for column in (low, estimate, high)))
+
+
+def value_intervals(mechanism: Mechanism, place: int, values: Doubles, level: float) -> Interval:
+    """The intervals of published values of one of the other columns."""
+    reach = z_of(level) * deviation_of(mechanism, place) + half_steps(value_grids(mechanism)[place], values)
+    with np.errstate(over="ignore"):
+        low, high = values - reach, values + reach
+    return Interval(np.maximum(low, -LARGEST_DOUBLE), values + 0.0, np.minimum(high, LARGEST_DOUBLE))
+
+
+def check_counts(mechanism: Mechanism, counts: Doubles, pointer: str) -> None:
+    """Refuse numbers that this mechanism never publishes. One step below τ* may come from rounding."""
+    if not np.isfinite(counts).all():
+        raise InvalidParameter(pointer, "must be finite")
+    step = max(count_grid(mechanism), math.ulp(mechanism.tau_star))
+    if counts.min(initial=mechanism.tau_star) < mechanism.tau_star - step:
+        raise InvalidParameter(pointer, "must be at least tau_star, less one step of the noise grid")
+
+
+def check_values(values: Doubles, groups: int, pointer: str) -> None:
+    if len(values) != groups:
+        raise InvalidParameter(pointer, "must have as many items as counts")
+    if not np.isfinite(values).all():
+        raise InvalidParameter(pointer, "must be finite")
+
+
+def deviation_of(mechanism: Mechanism, place: int) -> float:
+    """s_j = √Σ_jj"""
+    assert mechanism.aggregates is not None
+    return math.sqrt(mechanism.aggregates.covariance[place][place])
+
+
+def half_steps(grid: float, numbers: Doubles) -> Doubles:
+    """The most that rounding changes a number. Beyond 2⁵³ steps, doubles are farther apart than the grid."""
+    return np.maximum(grid / 2, np.abs(numbers) * 2.0**-53)
+
+
+def z_of(level: float) -> float:
+    """Φ̄(z) = α/2"""
+    return -float(ndtri((1 - level) / 2))

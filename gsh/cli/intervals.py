@@ -1,0 +1,154 @@
+"""gsh intervals: where the true numbers behind published ones are. It costs no privacy."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import gsh
+from gsh.cli.errors import Code, Refusal
+from gsh.cli.files import PIPE, Pipes, written
+from gsh.cli.options import (
+    C_U,
+    CsvTypes,
+    Force,
+    From,
+    Into,
+    MechanismFile,
+    Sigma,
+    Tau,
+    TauStar,
+    csv_types,
+    mechanism_in,
+    mechanism_of,
+    names,
+)
+from gsh.cli.output import AsJson, Sheet, number, show
+from gsh.cli.tables import certificate_in, format_named, read_table_file, write_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+_ENDS = ("low", "estimate", "high")
+
+
+@commands.command(epilog="Example:  gsh intervals private.parquet --users users -o with-intervals.parquet")
+def intervals(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A private table. - is standard input.")],
+    users: Annotated[str, typer.Option("--users", metavar="COLUMN", help="The column of the noisy counts.")],
+    keys: Annotated[
+        str | None, typer.Option("--keys", metavar="COLUMNS", help="The columns of the group key. CSV needs it.")
+    ] = None,
+    level: Annotated[float, typer.Option("--level", metavar="X", help="The probability to cover each number.")] = 0.95,
+    total: Annotated[bool, typer.Option("--total", help="Also the sum over the groups of the table.")] = False,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The table with the intervals. - is standard output."),
+    ] = None,
+    mechanism: MechanismFile = None,
+    c_u: C_U = None,
+    tau: Tau = None,
+    tau_star: TauStar = None,
+    sigma: Sigma = None,
+    source_format: From = None,
+    output_format: Into = None,
+    types: CsvTypes = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Where the true numbers behind published ones are, at a level of confidence.
+
+    The mechanism is the one of the table's certificate, unless another is given. Each column of numbers gets three
+    more: its name with _low, _estimate and _high.
+    """
+    from gsh.histogram.tables import Roles  # noqa: PLC0415 - loads pyarrow
+
+    Pipes(table=table, mechanism=mechanism)
+    is_given = any(value is not None for value in (mechanism, c_u, tau, tau_star, sigma))
+    used = mechanism_of(mechanism, c_u, tau, tau_star, sigma) if is_given else None
+    named = None if keys is None else names("--keys", keys)
+    others = used.aggregates.names if used is not None and used.aggregates is not None else ()
+    declared = csv_types(types, named or [], users, others) | {users: "float64"}
+    kind, published = read_table_file(table, source_format, declared)
+    promise = certificate_in(published)
+    used = used or _certified(promise)
+    columns = (users, *(used.aggregates.names if used.aggregates else ()))
+    _check(published, columns)
+    numbers = {name: published[name].to_numpy() for name in columns}
+    rest = {name: numbers[name] for name in columns[1:]}
+    found = gsh.intervals(used, counts=numbers[users], values=rest, level=level)
+    ends = {users: found.counts, **found.values}
+    totals = gsh.total(used, counts=numbers[users], values=rest, level=level) if total else None
+    sums = {} if totals is None else {users: totals.counts, **totals.values}
+    if output is not None:
+        into = kind if output == PIPE and output_format is None else format_named(output, output_format, "--format")
+        left = tuple(name for name in published.column_names if name not in columns)
+        wide = _widened(published.select([*left, *columns]), ends)
+        with written(output, force=force) as sink:
+            write_rows(wide, into, promise, sink, Roles(left, users, tuple(wide.column_names[len(left) + 1 :])))
+        if output == PIPE:
+            return
+    document = {
+        "level": found.level,
+        "output": output,
+        "intervals": {name: {end: getattr(each, end).tolist() for end in _ENDS} for name, each in ends.items()},
+        "total": {name: dataclasses.asdict(each) for name, each in sums.items()} if sums else None,
+    }
+    show(document, *([] if output else [_rows(published, columns, ends)]), *_total_rows(sums), as_json=as_json)
+
+
+def _certified(promise: Any) -> "gsh.Mechanism":
+    if promise is None:
+        raise Refusal(Code.INVALID, "the table has no certificate", "give --mechanism FILE, such as its certificate")
+    return mechanism_in(promise)
+
+
+def _check(published: "pa.Table", columns: tuple[str, ...]) -> None:
+    for place, name in enumerate(columns):
+        if published.column_names.count(name) != 1:
+            option = "--mechanism" if place else "--users"
+            raise Refusal(Code.INVALID, f"{option}: must name columns that the table has once", "check the names")
+        if published[name].null_count or not _is_number(published[name].type):
+            raise Refusal(Code.INVALID, "the counts and sums must be numbers, without nulls", "give a private table")
+
+
+def _is_number(kind: "pa.DataType") -> bool:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _widened(table: "pa.Table", ends: Mapping[str, Any]) -> "pa.Table":
+    """The table with three more columns for each column of numbers."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    for name, each in ends.items():
+        for end in _ENDS:
+            if f"{name}_{end}" in table.column_names:
+                raise Refusal(Code.INVALID, f"the table has a column {name}_{end} already", "give the private table")
+            table = table.append_column(f"{name}_{end}", pa.array(getattr(each, end)))
+    return table
+
+
+def _rows(published: "pa.Table", columns: tuple[str, ...], ends: Mapping[str, Any]) -> Sheet:
+    left = [name for name in published.column_names if name not in columns]
+    cells = [[str(value) for value in published[name].to_pylist()] for name in left]
+    heads = list(left)
+    for name in columns:
+        heads += [name, *_ENDS]
+        cells.append([number(value, 8) for value in published[name].to_pylist()])
+        cells += [[number(value, 8) for value in getattr(ends[name], end).tolist()] for end in _ENDS]
+    return Sheet(heads, list(zip(*cells, strict=True)), frozenset(range(len(left), len(heads))))
+
+
+def _total_rows(sums: Mapping[str, Any]) -> list[Sheet]:
+    if not sums:
+        return []
+    heads = ("low", "estimate", "high", "standard_error")
+    rows = [[name, *(number(getattr(each, head), 8) for head in heads)] for name, each in sums.items()]
+    return [Sheet(("total", *heads), rows, frozenset(range(1, 5)))]

@@ -1,0 +1,126 @@
+"""Connections: the settings of httpx's clients, its requests and answers, and why there is none."""
+
+import os
+import re
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict
+
+import httpx
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.client.calls import Answer, Call, Failure, Spool
+from gsh.client.retries import Retries
+
+__all__ = [
+    "AsyncHttpOptions",
+    "HttpOptions",
+    "answer_of",
+    "failure_of",
+    "patience",
+    "request_of",
+    "settings",
+    "shown_url",
+]
+
+_TIMEOUT = httpx.Timeout(600.0, connect=10.0)
+"""A large release takes minutes before the first byte of its answer."""
+_KEY = re.compile(r"[\x21-\x7e]+")
+
+
+class _Options(TypedDict, total=False):
+    """Arguments of httpx's clients, which are passed on."""
+
+    cert: str | tuple[str, str] | tuple[str, str, str] | None
+    cookies: Mapping[str, str] | None
+    follow_redirects: bool
+    headers: Mapping[str, str] | None
+    http1: bool
+    http2: bool
+    limits: httpx.Limits
+    proxy: str | httpx.URL | httpx.Proxy | None
+    timeout: float | httpx.Timeout | None
+    trust_env: bool
+    verify: ssl.SSLContext | str | bool
+
+
+class HttpOptions(_Options, total=False):
+    """Arguments of ``httpx.Client``."""
+
+    event_hooks: Mapping[str, list[Callable[..., Any]]] | None
+    mounts: Mapping[str, httpx.BaseTransport | None] | None
+    transport: httpx.BaseTransport | None
+
+
+class AsyncHttpOptions(_Options, total=False):
+    """Arguments of ``httpx.AsyncClient``."""
+
+    event_hooks: Mapping[str, list[Callable[..., Any]]] | None
+    mounts: Mapping[str, httpx.AsyncBaseTransport | None] | None
+    transport: httpx.AsyncBaseTransport | None
+
+
+def request_of(call: Call) -> dict[str, Any]:
+    # Answers are not compressed, and a proxy should not begin to.
+    headers = {"Accept-Encoding": "identity", **call.headers}
+    if call.body is not None:
+        headers["Content-Type"] = call.body.media_type
+    return {"method": call.method, "url": call.path, "params": call.query or None, "headers": headers}
+
+
+def answer_of(response: httpx.Response, spool: Spool) -> Answer:
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Answer(response.status_code, headers, spool.content())
+
+
+_REASONS: Mapping[type[httpx.RequestError], str] = {
+    httpx.ConnectTimeout: "the connection took longer than the timeout allows",
+    httpx.TimeoutException: "it took longer than the timeout allows",
+    httpx.ProxyError: "the proxy refused the connection",
+    httpx.NetworkError: "the connection broke",
+    httpx.RemoteProtocolError: "the connection broke",
+}
+
+
+def failure_of(error: httpx.RequestError) -> Failure:
+    """Why there is no answer. Only the reasons of a connection are quoted: nothing was sent over it yet."""
+    if isinstance(error, httpx.ConnectError):
+        return Failure(f"the connection could not be made: {error}", is_final=_is_untrusted(error))
+    reason = next((text for kind, text in _REASONS.items() if isinstance(error, kind)), None)
+    return Failure(reason or f"httpx raised {type(error).__name__}", is_final=reason is None)
+
+
+def _is_untrusted(error: BaseException | None) -> bool:
+    """Whether the certificate of the server was refused."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def patience(given: Retries | int) -> Retries:
+    return given if isinstance(given, Retries) else Retries(most=given)
+
+
+def settings(url: str | None, key: str | None, options: Any) -> dict[str, Any]:
+    """The arguments of httpx's clients."""
+    url = url or os.environ.get("GSH_URL") or ""
+    key = key or os.environ.get("GSH_KEY") or None
+    if not re.match(r"https?://[^/]", url):
+        raise InvalidParameter("url", "must begin with http:// or https://; give it, or set GSH_URL")
+    try:
+        base = httpx.URL(url)
+    except httpx.InvalidURL:
+        raise InvalidParameter("url", "must be the URL of the service") from None
+    headers = dict(options.pop("headers", None) or {})
+    if key is not None:
+        if not _KEY.fullmatch(key):
+            raise InvalidParameter("key", "must be an access key: letters, digits and signs, without spaces")
+        headers["Authorization"] = f"Bearer {key}"
+    return {"timeout": _TIMEOUT, **options, "base_url": base, "headers": headers}
+
+
+def shown_url(url: httpx.URL) -> str:
+    """A URL without its user and password."""
+    return str(url.copy_with(username=None, password=None)) if url.userinfo else str(url)

@@ -1,0 +1,1 @@
+"""What published numbers mean, and what a mechanism would publish."""
