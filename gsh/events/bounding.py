@@ -23,7 +23,7 @@ from gsh.events.kinds import Kind, family
 from gsh.events.lots import lot_sql
 from gsh.events.plan import COUNT, Plan, Sum
 
-__all__ = ["bounding_query", "clipped", "per_user_query", "record_units", "table_name"]
+__all__ = ["bounding_query", "clipped", "per_user_query", "ranked_query", "record_units", "table_name"]
 
 _LIMIT = 2**52
 _LINE = 100
@@ -35,16 +35,10 @@ def bounding_query(
 ) -> str:
     """The aggregates of the plan. ``source`` is a table, or a subquery in parentheses, in the dialect."""
     sql = dialect_named(dialect)
-    keys = [f"_key{j}" for j in range(1, len(plan.by) + 1)]
+    keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
-    sums = [f"_sum{j}" for j in range(1, len(plan.sums) + 1)]
-    carried = ["_user", *keys, *sums]
-    place = f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {lot_sql(sql, plan.salt, parts)}) AS _place"
-    steps = {
-        "_per_user": per_user_query(plan, kinds, dialect, source),
-        "_ranked": _select([*carried, place], "_per_user"),
-        "_kept": _select(carried, "_ranked", f"WHERE _place <= {plan.c_u}"),
-    }
+    steps = _ranked(plan, kinds, sql, source)
+    steps["_kept"] = _select(["_user", *keys, *sums], "_ranked", f"WHERE _place <= {plan.c_u}")
     if any(column.groups is not None for column in plan.sums):
         steps |= _capped(plan, sql, parts, sums)
     named = [f"{key} AS {sql.identifier(name)}" for key, name in zip(keys, plan.by, strict=True)]
@@ -55,7 +49,28 @@ def bounding_query(
     ]
     having = [] if is_partial or plan.tau <= 1 else [f"HAVING COUNT(*) >= {plan.tau}"]
     result = _select(named, list(steps)[-1], f"GROUP BY {', '.join(keys)}", *having)
-    return f"WITH {', '.join(_step(sql, *step) for step in steps.items())}\n{result}"
+    return _with(sql, steps, result)
+
+
+def ranked_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
+    """One row per user and group, with ``_place``: from which C_u on the user counts in the group."""
+    sql = dialect_named(dialect)
+    return _with(sql, _ranked(plan, kinds, sql, source), _select([*_inner(plan)[0], "_place"], "_ranked"))
+
+
+def _inner(plan: Plan) -> tuple[list[str], list[str]]:
+    """The names of the key columns and of the sums inside the query."""
+    return [f"_key{j}" for j in range(1, len(plan.by) + 1)], [f"_sum{j}" for j in range(1, len(plan.sums) + 1)]
+
+
+def _ranked(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> dict[str, str]:
+    keys, sums = _inner(plan)
+    parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
+    place = f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {lot_sql(sql, plan.salt, parts)}) AS _place"
+    return {
+        "_per_user": per_user_query(plan, kinds, sql.name, source),
+        "_ranked": _select(["_user", *keys, *sums, place], "_per_user"),
+    }
 
 
 def per_user_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
@@ -88,18 +103,23 @@ def record_units(sql: Dialect, column: Sum, kind: Kind, value: str) -> str:
     missing = f"{value} IS NULL"
     if family(kind) == "double" or sql.name == "postgres":  # its decimals have NaN too
         missing += f" OR {sql.is_nan.format(value)}"
+    if column.scale > 1:  # then these count 0, and some engines refuse quotients that underflow
+        missing += f" OR ABS({value}) < 1"
     return f"CASE WHEN {missing} THEN 0 ELSE {_floored(sql, column, double)} END"
 
 
 def _floored(sql: Dialect, column: Sum, double: str) -> str:
-    """⌊x/unit + 1/2⌋. Multiplying by a power of two is exact, so that all engines get the same integer."""
-    scaled = double
+    """⌊x/unit + 1/2⌋. Multiplying by a power of two is exact, so that all engines get the same integer.
+
+    The limit comes first, because some engines refuse products that overflow.
+    """
+    least, most = (f"CAST({sign * _LIMIT * column.scale!r} AS {sql.double})" for sign in (-1, 1))
+    scaled = f"LEAST(GREATEST({double}, {least}), {most})"
     if column.scale < 1:
-        scaled = f"{double} * CAST({int(1 / column.scale)} AS {sql.double})"
+        scaled += f" * CAST({int(1 / column.scale)} AS {sql.double})"
     elif column.scale > 1:
-        scaled = f"{double} / CAST({int(column.scale)} AS {sql.double})"
-    least, most = (f"CAST({sign}{_LIMIT} AS {sql.double})" for sign in ("-", ""))
-    return f"CAST(FLOOR(LEAST(GREATEST({scaled}, {least}), {most}) + CAST(0.5 AS {sql.double})) AS {sql.integer})"
+        scaled += f" / CAST({int(column.scale)} AS {sql.double})"
+    return f"CAST(FLOOR({scaled} + CAST(0.5 AS {sql.double})) AS {sql.integer})"
 
 
 def clipped(sql: Dialect, column: Sum, total: str) -> str:
@@ -129,6 +149,10 @@ def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[
         "_by_column": _select([*keys, *sums, *ranks], "_kept"),
         "_capped": _select([*keys, *values], "_by_column"),
     }
+
+
+def _with(sql: Dialect, steps: Mapping[str, str], result: str) -> str:
+    return f"WITH {', '.join(_step(sql, *step) for step in steps.items())}\n{result}"
 
 
 def _step(sql: Dialect, name: str, query: str) -> str:

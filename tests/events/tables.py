@@ -54,6 +54,7 @@ NUMBERS: dict[str, tuple[pa.DataType, str, float | None, st.SearchStrategy[Any]]
         0.5,
         st.decimals(D(-(10**15)), D(10**15), places=6) | st.sampled_from([D("0.25"), D("-0.25"), D("0.75")]),
     ),
+    "heat": (pa.float64(), "double", 4.0, st.floats() | st.sampled_from([5e-324, -2.0, 2.0, 1.9999999999999998])),
     "seen": (pa.bool_(), "boolean", None, st.booleans()),
 }
 
@@ -128,7 +129,9 @@ def _nasty() -> pa.Table:
                 "seen": [True, None, False][place % 3],
             }
         )
-    types = {name: KEYS[name][0] for name in KEYS} | {name: NUMBERS[name][0] for name in NUMBERS if name != "bytes"}
+    types = {name: KEYS[name][0] for name in KEYS} | {
+        name: NUMBERS[name][0] for name in NUMBERS if name not in ("bytes", "heat")
+    }
     types |= {"user_id": pa.string(), "more": pa.string(), "paid": pa.decimal128(20, 7)}
     return pa.table({name: pa.array([row[name] for row in rows], types[name]) for name in rows[0]})
 
