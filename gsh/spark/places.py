@@ -178,6 +178,7 @@ class Place:
             return
         # An object store moves file by file. The certificate comes last: with it the release is whole.
         found = [each.path for each in self._files.get_file_info(fs.FileSelector(made.attempt))]
+        self._files.create_dir(self.folder)
         for path in sorted(found, key=lambda path: (path.endswith(_CERTIFICATE_FILE), path)):
             self._files.move(path, f"{self.folder}/{path.rpartition('/')[2]}")
 
