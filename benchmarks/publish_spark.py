@@ -98,21 +98,20 @@ def _own(folder: Path, sizes: list[int]) -> None:
         events.createOrReplaceTempView("events")
         spark.sql(_BY_HAND).write.parquet(str(folder / f"by-hand-{next(numbers)}"))
 
-    rows, rates = [], {}
+    print(f"\npublish on Spark {spark.version}, {cores} cores, {PER_USER} events a user, C_u = {C_U}, two sums\n")
+    print(table(["events", "by hand, no noise", "gsh.spark.publish", "ratio", "time, relative to linear"], []))
+    times = {}
     for size in sizes:
         path = folder / f"events-{size}.parquet"
         made_up(path, size)
         events = spark.read.parquet(str(path))
-        # The first ones also start Python and compile. The large ones take long, and one of each will do.
-        rounds = 5 if size <= 3_000_000 else 1
-        warm = 2 if size == sizes[0] else 0
+        # The first calls also start Python and compile. The large ones take long, and one of each will do.
+        rounds, warm = (3 if size <= 3_000_000 else 1), (1 if size == sizes[0] else 0)
         ours, theirs = _alternating(lambda: published(events), lambda: by_hand(events), rounds, warm)  # noqa: B023
-        rates[size] = ours
-        growth = ours / rates[sizes[0]] / (size / sizes[0])
-        rows.append([f"{size:.0e}", f"{theirs:.1f} s", f"{ours:.1f} s", f"{ours / theirs:.2f}", f"{growth:.2f}"])
-    print(f"\npublish on Spark {spark.version}, {cores} cores, {PER_USER} events a user, C_u = {C_U}, two sums\n")
-    print(table(["events", "by hand, no noise", "gsh.spark.publish", "ratio", "time, relative to linear"], rows))
-    print(f"\n{sizes[-1] / rates[sizes[-1]] / cores:,.0f} events per second and core at {sizes[-1]:.0e} events")
+        times[size] = ours
+        growth = ours / times[sizes[0]] / (size / sizes[0])
+        print(f"| {size:.0e} | {theirs:.1f} s | {ours:.1f} s | {ours / theirs:.2f} | {growth:.2f} |", flush=True)
+    print(f"\n{sizes[-1] / times[sizes[-1]] / cores:,.0f} events per second and core at {sizes[-1]:.0e} events")
     spark.stop()
 
 

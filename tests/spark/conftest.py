@@ -47,6 +47,7 @@ def spark(logs: Path) -> Iterator["SparkSession"]:
         "spark.eventLog.dir": f"file://{logs}/events",
         "spark.eventLog.enabled": "true",
         "spark.local.dir": f"{logs}/local",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # Spark 3.5 asks who wrote dates before 1582
         "spark.sql.session.timeZone": "America/New_York",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": f"{logs}/warehouse",
