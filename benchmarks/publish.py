@@ -71,7 +71,8 @@ def _print_growth(small: Path, events: int, factors: tuple[int, ...]) -> None:
         linear = measured["seconds"] / (first * factor)
         memory = f"{measured['bytes'] / 2**30:.2f} GiB"
         rows.append((str(events * factor), duration(measured["seconds"]), f"{linear:.2f}", memory))
-        path.unlink()
+        if factor > 1:
+            path.unlink()
     print(f"\nMemory limit {_LIMIT}\n")
     print(table(("events", "time", "ratio to linear growth", "largest memory of the process"), rows))
 
