@@ -1,8 +1,8 @@
 """``python -m benchmarks.publish [--large]``: publishing with DuckDB against a query by hand, and how it grows.
 
 The query by hand has the same bounds and lots (MD5 of salt, user and key without lengths), and no noise. They take
-turns on the same events. Growth is measured in processes of their own, with a memory limit of 4 GB: 10⁶ and 10⁷ events, and
-10⁸ with ``--large``, which needs 20 GB of disk where TMPDIR says.
+turns on the same events. Growth is measured in processes of their own, with a memory limit of 4 GB: 10⁶ and 10⁷ events,
+and 10⁸ with ``--large``, which needs room on the disk where TMPDIR says.
 """
 
 import json
