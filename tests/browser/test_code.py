@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.visits import Visit
 
 COLUMNS = "/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1&column=it%27s~-2~5~0.5"
+CAPPED = "/?epsilon=1&delta=1e-6&c_u=10&tau=1&column=likes~0~1~~3&column=seconds~0~600~~"
 GIVEN = "/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=2228&tau_star=13948"
 # 6000 users of page a, 4000 of page b, one of page c; user 0 alone sees 30 more.
 VIEWS = """
@@ -32,7 +33,7 @@ def copied(visit: Visit, tab: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("path", ["/", COLUMNS, GIVEN], ids=["counts", "columns", "given"])
+@pytest.mark.parametrize("path", ["/", COLUMNS, CAPPED, GIVEN], ids=["counts", "columns", "capped", "given"])
 def test_the_copied_commands_run_and_agree_with_the_page(visit: Visit, path: str) -> None:
     visit.open(path)
     shown = visit.page.locator("#sigma-exactly").inner_text().split()[0]
@@ -86,6 +87,22 @@ def test_the_noise_of_the_query_is_drawn_once_per_group(visit: Visit) -> None:
 
     assert 850 < len(counts) < 1150  # half of the groups at τ*
     assert min(counts) >= tau_star
+
+
+def test_no_user_changes_a_sum_in_more_groups_than_its_cap(visit: Visit) -> None:
+    """Each user is in 20 groups and likes 12 of them. 10 groups count, and 3 of the likes."""
+    sql = query(visit, CAPPED)
+    database = duckdb.connect()
+    database.execute(
+        "CREATE TABLE views AS SELECT 'u' || u AS user_id, p AS url, 'US' AS country, "
+        "CASE WHEN p < 12 THEN 1 ELSE 0 END AS likes, 1 AS seconds FROM range(4000) t(u), range(20) s(p)"
+    )
+    rows = database.execute(sql.replace(" * sqrt", " * 0 * sqrt")).fetchall()
+
+    assert len(rows) == 20
+    assert sum(users for _, _, users, _, _ in rows) == sum(seconds for *_, seconds in rows) == 10 * 4000
+    assert sum(likes for *_, likes, _ in rows) == pytest.approx(3 * 4000, rel=0.02)  # some users drew fewer than 3
+    assert sum(likes for *_, likes, _ in rows) <= 3 * 4000
 
 
 BOUNDS = "column=a~0~0.5~1&column=b~-0.5~1.5~1&column=c~-1~2~1"

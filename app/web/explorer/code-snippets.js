@@ -1,7 +1,7 @@
 // The form's request as code to copy: curl, Python, and SQL for the platform's own engine.
 
 import { address, curlCommand } from "../shared/curl-command.js";
-import { encode } from "../shared/service.js";
+import { encode, typed } from "../shared/service.js";
 import { effectiveTau } from "./effective-tau.js";
 
 export const SNIPPETS = {
@@ -39,7 +39,7 @@ function python(json) {
 }
 
 // Inside the query, columns have names that start with _, so that a column called place or users does not collide.
-function sql({ c_u, tau, tau_star, sigma }, { epsilon, delta }, { columns }) {
+function sql({ c_u, tau, tau_star, sigma, aggregates }, { epsilon, delta }, { columns }) {
   const inner = columns.map((_, k) => `_sum${k + 1}`);
   const outer = distinct(
     columns.map(({ name }) => name),
@@ -48,9 +48,10 @@ function sql({ c_u, tau, tau_star, sigma }, { epsilon, delta }, { columns }) {
   const clipped = columns.map((column, k) => `,\n           ${clip(column)} AS ${inner[k]}`).join("");
   const listed = inner.map((name) => `, ${name}`).join("");
   const summed = inner.map((name) => `, SUM(${name}) AS ${name}`).join("");
-  const noisy = columns
-    .map(({ noise }, k) => `,\n           ${inner[k]} + ${Number(noise) * sigma} * ${NORMAL} AS ${inner[k]}`)
-    .join("");
+  const noises = inner.map((_, k) => Math.sqrt(aggregates.covariance[k][k]));
+  const noisy = inner.map((name, k) => `,\n           ${name} + ${noises[k]} * ${NORMAL} AS ${name}`).join("");
+  const caps = columns.map(({ groups }) => typed(groups));
+  const capped = inner.map((name, k) => (caps[k] ? `,\n           ${cap(name, caps[k])}` : `, ${name}`)).join("");
   const named = inner.map((name, k) => `, ${name} AS ${identifier(outer[k])}`).join("");
   return `-- (ε, δ) = (${epsilon}, ${delta}) for each user, if this runs once.
 WITH per_user AS (  -- one record per user and group
@@ -62,12 +63,15 @@ WITH per_user AS (  -- one record per user and group
     SELECT _user, _url, _country${listed}, random() AS _lot
     FROM per_user
 ), ranked AS (
-    SELECT _url, _country${listed}, ROW_NUMBER() OVER (PARTITION BY _user ORDER BY _lot) AS _place
+    SELECT _user, _url, _country${listed}, _lot, ROW_NUMBER() OVER (PARTITION BY _user ORDER BY _lot) AS _place
     FROM lots
-), counted AS (
-    SELECT _url, _country, COUNT(*) AS _users${summed}
+), bounded AS (
+    SELECT _url, _country${capped}
     FROM ranked
     WHERE _place <= ${c_u}  -- C_u: at most this many groups per user, chosen at random
+), counted AS (
+    SELECT _url, _country, COUNT(*) AS _users${summed}
+    FROM bounded
     GROUP BY _url, _country
     HAVING COUNT(*) >= ${effectiveTau(tau)}  -- τ
 ), noisy AS (
@@ -90,6 +94,12 @@ function clip({ name, lower, upper }) {
   return whole
     ? `CAST(LEAST(GREATEST(ROUND(${sum}), ${low}), ${high}) AS BIGINT)`
     : `LEAST(GREATEST(CAST(${sum} AS DOUBLE PRECISION), ${low}), ${high})`;
+}
+
+/** A column that one user changes in few groups: the first ones in which it is not 0. In the others it becomes 0. */
+function cap(name, groups) {
+  const place = `ROW_NUMBER() OVER (PARTITION BY _user ORDER BY ${name} = 0, _lot)`;
+  return `CASE WHEN ${place} <= ${groups} THEN ${name} ELSE 0 END AS ${name}`;
 }
 
 function identifier(name) {
