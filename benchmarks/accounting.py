@@ -18,9 +18,9 @@ from gsh.accounting import theorem
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_delta, at_epsilon
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.curve_cache import CurveCache, Variable
 from gsh.accounting.mechanism import Mechanism
-from gsh.accounting.sensitivity import Capped
 
 SIZES = {"1": 1, "100": 100, f"{C_U}": C_U, "10⁶": 10**6, "10¹⁸": 10**18}
 POINTS = 1000

@@ -12,9 +12,10 @@ from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import at_precision
-from gsh.accounting.sensitivity import Box, Capped
+from gsh.accounting.sensitivity import Box
 
 __all__ = ["report"]
 
@@ -31,7 +32,7 @@ def report() -> str:
     for j, (name, cap) in enumerate(CAPS.items()):
         rows.append((name, str(cap), *_noise(_column(with_caps, j), _column(without, j))))
     rows.append(("τ*", "", *_noise(with_caps.tau_star, without.tau_star)))
-    columns = ("noise on", "groups per user, at most", "with caps", "without caps", "ratio")
+    columns = ("standard deviation, or threshold", "groups per user, at most", "with caps", "without caps", "ratio")
     delta = significant_up(at_epsilon(EXACT, with_caps, EPSILON).delta, 9)
     return "\n\n".join(
         [table(columns, rows), f"With caps, δ at ε = {EPSILON} is {delta} (target {DELTA}).", _inside_sentence()]
@@ -64,5 +65,5 @@ def _inside_sentence() -> str:
     shown = f"the exact δ is {exact:.6g}; the ends and the cap alone would say {at_corners:.6g}"
     return (
         f"At ε = {INSIDE_EPSILON:.5f}, {setting} and one column with {column}, {shown}, "
-        f"which is {exact / at_corners - 1:.2e} too small."
+        f"too small by a share of {exact / at_corners - 1:.2e}."
     )

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
     from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, total
     from gsh.library.groups import Groups, release
-    from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates, box, l1, l2, vectors
+    from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
     from gsh.library.real_releases import real_releases
     from gsh.library.release_records import RealRelease
+    from gsh.library.sensitivities import box, l1, l2, vectors
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
     from gsh.library.utility import utility
 
@@ -80,7 +81,8 @@ _NAMES = {
     "gsh.errors": ("Error",),
     "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "total"),
     "gsh.library.groups": ("Groups", "release"),
-    "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates", "box", "l1", "l2", "vectors"),
+    "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates"),
+    "gsh.library.sensitivities": ("box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
     "gsh.library.real_releases": ("real_releases",),
     "gsh.library.release_records": ("RealRelease",),

@@ -15,11 +15,11 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from gsh.accounting.budget_limits import Caps, Limit, promised_delta
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
 from gsh.accounting.errors import AccountingError
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.accounting.numerics.doubles import next_below
-from gsh.accounting.sensitivity import Capped
 
 __all__ = [
     "BUDGET_ID",

@@ -26,6 +26,7 @@ from gsh.accounting.splits import Splits, epsilon_guess, splits_of
 __all__ = [
     "ADD_DELTAS",
     "EXACT",
+    "LARGER_PART",
     "ZCDP",
     "Accounting",
     "AccountingName",
@@ -51,11 +52,19 @@ class NoiseCost:
     mu_at: Callable[[arb, arb], arb]
 
 
+def _larger(infinite: arb, gaussian: arb) -> arb:
+    return infinite.max(gaussian)
+
+
+def _no_splits(_mechanism: Mechanism, _epsilon: float) -> Splits:
+    return Splits(())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Accounting:
     """A rule that combines two costs into δ: ``total``. ``room`` is the δ for one cost if the other is ``spent()``.
 
-    ``splits`` are further candidates for δ, which are not a sum of the two costs.
+    ``splits`` are further candidates for δ, which mix the two costs.
     """
 
     name: AccountingName | Literal["zcdp"]
@@ -64,11 +73,11 @@ class Accounting:
     room: Callable[[arb, Callable[[], arb]], arb]
     binding: Callable[[float, float, float], Binding]
     """Which cost decides δ, from δ_infinite, δ_gaussian and δ."""
-    splits: Callable[[Mechanism, float], Splits] = lambda _mechanism, _epsilon: Splits(())
+    splits: Callable[[Mechanism, float], Splits] = _no_splits
 
     def decouples(self, mechanism: Mechanism) -> bool:
         """Whether a target bounds each of the two costs by itself."""
-        return self is EXACT and not mechanism.caps
+        return self.total is _larger and (self.splits is _no_splits or not mechanism.caps)
 
 
 _ANALYTIC = NoiseCost(gaussian.delta, gaussian.mu_at)
@@ -76,13 +85,15 @@ _ANALYTIC = NoiseCost(gaussian.delta, gaussian.mu_at)
 EXACT = Accounting(
     name="exact",
     noise=_ANALYTIC,
-    total=lambda infinite, gaussian: infinite.max(gaussian),
+    total=_larger,
     room=lambda delta, _spent: delta,
     binding=lambda infinite, gaussian, total: (
         "mixed" if total > max(infinite, gaussian) else "infinite" if infinite > gaussian else "gaussian"
     ),
     splits=splits_of,
 )
+LARGER_PART = replace(EXACT, splits=_no_splits)
+"""The larger of the two costs, for rules that bound each by itself. With caps on columns it is less than δ."""
 ADD_DELTAS = Accounting(
     name="add-deltas",
     noise=_ANALYTIC,

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 
 from flint import arb
 
+from gsh.accounting.column_costs import Capped, ColumnCosts, column_costs
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.gaussian import tail
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below
-from gsh.accounting.sensitivity import MOST_C_U, Box, Capped, ColumnCosts, Sensitivity, column_costs
+from gsh.accounting.sensitivity import MOST_C_U, Box, Sensitivity
 
 __all__ = ["MOST_C_U", "Aggregates", "Mechanism", "PlainGaussian", "check_caps", "check_names", "effective_tau"]
 

@@ -5,15 +5,12 @@
 The maximum of this convex function is at an extreme point of the set of possible Δ. `box`, `l1` and `vectors` have
 finitely many. Doubles with an error bound discard those that cannot be the largest, and balls decide among the rest.
 For `l2` the maximum is the squared bound divided by the smallest eigenvalue of Σ.
-
-A column of a box may have a cap of its own: one user changes it in at most n of its C_u groups. Columns with the same
-cap share a μ₀. This needs a diagonal Σ, whose columns are independent.  [docs/math/column-caps.md]
 """
 
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
@@ -36,14 +33,11 @@ __all__ = [
     "MOST_BOX_COLUMNS",
     "MOST_C_U",
     "Box",
-    "Capped",
-    "ColumnCosts",
     "L1Norm",
     "L2Norm",
     "Sensitivity",
     "Vectors",
     "check_sensitivity",
-    "column_costs",
     "mu_0",
 ]
 
@@ -107,61 +101,6 @@ Doubles = NDArray[np.float64]
 Sensitivity = Box | L2Norm | L1Norm | Vectors
 
 
-@dataclass(frozen=True, slots=True)
-class Capped:
-    """Columns that one user changes in at most ``groups`` groups, and the μ₀ of these columns, rounded up."""
-
-    groups: int
-    mu_0: float
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnCosts:
-    """μ₀ of the columns without a cap, and of those with each cap, by rising caps."""
-
-    mu_0: float = 0.0
-    capped: tuple[Capped, ...] = ()
-
-    def squared(self, groups: int) -> arb:
-        """The most that the columns add to μ² in so many groups, as a ball:  a μ₀² + Σ min(a, n) μ_n²."""
-        total = groups * arb(self.mu_0) ** 2
-        for part in self.capped:
-            total += min(groups, part.groups) * arb(part.mu_0) ** 2
-        return total
-
-    @property
-    def capped_squared(self) -> arb:
-        """The most that the columns with caps add to μ² in any number of groups, as a ball."""
-        return replace(self, mu_0=0.0).squared(MOST_C_U)
-
-    def cut(self, c_u: int) -> "ColumnCosts":
-        """The same with caps of at most C_u. A larger cap bounds nothing."""
-        if all(part.groups <= c_u for part in self.capped):
-            return self
-        return replace(self, capped=tuple(Capped(min(part.groups, c_u), part.mu_0) for part in self.capped))
-
-    def divided(self, sigma: float) -> "ColumnCosts":
-        """About the costs with σ times the noise."""
-        parts = tuple(Capped(part.groups, part.mu_0 / sigma) for part in self.capped)
-        return ColumnCosts(self.mu_0 / sigma, parts)
-
-
-def column_costs(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregates/covariance") -> ColumnCosts:
-    """What the columns add to μ, after a proof that Σ is positive definite. ``pointer`` names Σ in errors."""
-    if not isinstance(sensitivity, Box) or sensitivity.groups is None:
-        return ColumnCosts(mu_0(covariance, sensitivity, pointer))
-    prove_positive_definite(covariance, pointer)
-    check_sensitivity(sensitivity, columns=len(covariance), diagonal=is_diagonal(covariance))
-
-    def cost(cap: int | None) -> float:
-        columns = [j for j, groups in enumerate(sensitivity.groups or ()) if groups == cap]
-        variances = tuple(tuple(covariance[i][j] for j in columns) for i in columns)
-        return mu_0(variances, sensitivity.part(columns), pointer) if columns else 0.0
-
-    caps = sorted({cap for cap in sensitivity.groups if cap is not None})
-    return ColumnCosts(cost(None), tuple(Capped(cap, cost(cap)) for cap in caps))
-
-
 def mu_0(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregates/covariance") -> float:
     """μ₀, rounded up, after a proof that Σ is positive definite. ``pointer`` names Σ in errors."""
     bits = prove_positive_definite(covariance, pointer)
@@ -178,7 +117,7 @@ def mu_0(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregate
 
 
 def check_sensitivity(sensitivity: Sensitivity, columns: int, *, diagonal: bool) -> None:
-    """Refuse a sensitivity that is none, or not one for so many columns. ``diagonal``: whether Σ is."""
+    """Refuse an invalid sensitivity, and one for another number of columns. ``diagonal``: whether Σ is diagonal."""
     match sensitivity:
         case Box(lower, upper, groups):
             _check_row("lower", lower, columns)

@@ -23,14 +23,15 @@ from gsh.accounting import gaussian
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import at_precision
 
-__all__ = ["Splits", "at_split", "epsilon_guess", "splits_of"]
+__all__ = ["Splits", "at_split", "epsilon_guess", "hazard_guess", "splits_of"]
 
 _ENOUGH_EPSILON = 0.105
 _BITS = 192
 # An interval is given up if no a₌ in it can exceed the best one by more than this share: far less than half an ulp.
 _SHARE = 2.0**-60
-# A search visits a few hundred places at most. It must end even if it is wrong about that.
+# Searches visit a few hundred places. This limit ensures that every search ends.
 _MOST_PLACES = 5000
+_HALVINGS = 45
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,22 @@ def epsilon_guess(mechanism: Mechanism, delta: arb) -> arb:
     for a_equal in _corners(mechanism):
         mu = mechanism.mu_squared_in(mechanism.c_u - a_equal).sqrt()
         guess = guess.max(gaussian.epsilon_with_accident(mu, -a_equal * log_p, delta))
+    return guess
+
+
+def hazard_guess(mechanism: Mechanism, epsilon: float, delta: arb) -> arb:
+    """About the largest −ln p with which T is at most δ at every corner and at a₌ = C_u, if the noise alone fits."""
+    guess = -(-delta).log1p() / mechanism.c_u
+    for a_equal in _corners(mechanism):
+        mu = mechanism.mu_squared_in(mechanism.c_u - a_equal).sqrt()
+        low, high = arb(0), guess
+        if gaussian.delta_with_accident(mu, a_equal * high, epsilon) <= delta:
+            continue
+        for _ in range(_HALVINGS):
+            middle = ((low + high) / 2).mid()
+            fits = gaussian.delta_with_accident(mu, a_equal * middle, epsilon) <= delta
+            low, high = (middle, high) if fits else (low, middle)
+        guess = low
     return guess
 
 

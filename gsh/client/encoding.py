@@ -113,8 +113,9 @@ def comparison_of(answer: Mapping[str, Any]) -> Comparison:
     found = {each["accounting"]: each["price"] for each in answer["accountings"]}
     exact = mechanism_from_json(found["exact"]["mechanism"])
     prices = tuple((name, _price(name, price, epsilon, exact)) for name, price in found.items())
-    without = (answer.get("without_caps") or {}).get("price")
-    return Comparison(epsilon, float(answer["delta"]), prices, _price("exact", without, epsilon, exact))
+    capped = answer.get("without_caps")
+    without = None if capped is None else _price("exact", capped["price"], epsilon, exact)
+    return Comparison(epsilon, float(answer["delta"]), prices, without, has_caps=capped is not None)
 
 
 def _price(name: ComparedName, price: Mapping[str, Any] | None, epsilon: float, exact: Mechanism) -> Price | None:

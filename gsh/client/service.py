@@ -1,10 +1,9 @@
 """The operations of a client: the functions of the library with the same names, arguments and results."""
 
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
 from typing import Any, Literal, Protocol, TypeVar, overload
 
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
+from gsh.accounting.errors import InvalidParameter
 from gsh.client import accuracy, releasing
 from gsh.client.budgets import IN_A_MECHANISM, Budgets
 from gsh.client.calls import Operation
@@ -19,7 +18,7 @@ from gsh.library.columns import Columns
 from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates
 from gsh.library.privacy import Curve, Privacy
-from gsh.library.targets import Calibration, Comparison, Price, target_of
+from gsh.library.targets import Calibration, Comparison, target_of
 
 __all__ = ["Service"]
 
@@ -171,27 +170,7 @@ class Service(Bound[M]):
         draft = draft_json(columns, c_u=integer("c_u", c_u), tau=tau)
         body: Json = {"mechanism": draft, **_target(epsilon, delta)}
         call = json_call("POST", "/compare", body, is_safe=True)
-        found = comparison_of(json_of((yield from ask(self, call, IN_A_MECHANISM))))
-        if not capped:
-            return found
-        # The contract says what the caps of columns save, but not those of bare numbers.
-        return replace(found, without_caps=(yield from self._price_without_caps(columns, found, c_u, tau)))
-
-    def _price_without_caps(
-        self, columns: Columns, found: Comparison, c_u: Integer, tau: Integer
-    ) -> Operation[Price | None]:
-        exact = found["exact"]
-        assert exact is not None  # the service refuses a target that exact accounting cannot meet
-        mu_0 = columns.without_caps().mu_0
-        try:
-            uniform = yield from Service.calibrate(
-                self, c_u=c_u, tau=tau, mu_0=mu_0, epsilon=found.epsilon, delta=found.delta
-            )
-        except InfeasibleTarget:
-            return None
-        sigma, tau_star = uniform.mechanism.sigma, uniform.mechanism.tau_star
-        ratios = sigma / exact.mechanism.sigma, tau_star / exact.mechanism.tau_star
-        return Price(uniform.mechanism, uniform.privacy, sigma, *ratios)
+        return comparison_of(json_of((yield from ask(self, call, IN_A_MECHANISM))))
 
     @operation
     def version(self) -> Operation[Version]:

@@ -7,8 +7,9 @@ from typing import TypeVar
 from gsh.accounting import mechanism as core
 from gsh.accounting.calibration import draft
 from gsh.accounting.calibration.balanced import balanced
+from gsh.accounting.column_costs import Capped, ColumnCosts
 from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.sensitivity import Box, Capped
+from gsh.accounting.sensitivity import Box
 from gsh.library.arguments import Integer, Real, integer, real, reals, renamed, texts
 from gsh.library.parameters import CAPPED, MU_0, Aggregates, Caps, RelativeAggregates, capped_of, columns_of
 
@@ -34,8 +35,8 @@ class Columns:
     def without_caps(self) -> "Columns":
         """The same columns, if one user could change each of them in all groups."""
         if self.aggregates is None:
-            total = sum((part.mu_0**2 for part in capped_of(self.capped)), float(self.mu_0) ** 2) ** 0.5
-            return replace(self, mu_0=total, capped=None, caps=None)
+            costs = ColumnCosts(real("mu_0", self.mu_0), capped_of(self.capped)).uncapped
+            return replace(self, mu_0=costs.mu_0, capped=None, caps=None)
         kept = self.aggregates
         uniform = replace(kept.sensitivity, groups=None) if isinstance(kept.sensitivity, Box) else kept.sensitivity
         return replace(self, aggregates=replace(kept, sensitivity=uniform))

@@ -5,7 +5,8 @@ from typing import Any, TypeAlias
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity
-from gsh.library.parameters import Aggregates, Mechanism, box, l1, l2, vectors
+from gsh.library.parameters import Aggregates, Mechanism
+from gsh.library.sensitivities import box, l1, l2, vectors
 
 __all__ = ["Json", "mechanism_from_json", "mechanism_to_json", "sensitivity_to_json"]
 

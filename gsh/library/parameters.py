@@ -5,14 +5,15 @@ Each object checks its arguments when it is made, and keeps the core's object fo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from gsh.accounting import mechanism as core
 from gsh.accounting.calibration import draft
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.numerics.balls import round_up
-from gsh.accounting.sensitivity import Box, Capped, L1Norm, L2Norm, Sensitivity, Vectors, check_sensitivity
-from gsh.library.arguments import Integer, Matrix, Real, Reals, integer, is_several, matrix, real, reals, renamed, texts
+from gsh.accounting.sensitivity import Sensitivity
+from gsh.library.arguments import Integer, Matrix, Real, integer, matrix, real, renamed, texts
 
 __all__ = [
     "CAPPED",
@@ -21,24 +22,18 @@ __all__ = [
     "Caps",
     "Mechanism",
     "RelativeAggregates",
-    "box",
     "capped_of",
     "columns_of",
     "core_of",
-    "l1",
-    "l2",
     "mechanism_of",
-    "vectors",
 ]
 
 Caps: TypeAlias = Mapping[int, Real] | tuple[tuple[int, Real], ...]
-S = TypeVar("S", Box, L1Norm, L2Norm, Vectors)
 
 MU_0 = ("aggregates/mu_0", "mu_0")
 """μ₀ is a parameter of its own here, and a part of the aggregates in the core."""
 CAPPED = ("aggregates/capped", "capped")
 _COLUMNS = (("aggregates/sensitivity/kind", "sensitivity"), ("aggregates/", ""))
-_SENSITIVITY = ("aggregates/sensitivity/", "")
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -254,68 +249,6 @@ def capped_of(capped: Caps | None) -> tuple[Capped, ...]:
 
 def _by_cap(capped: tuple[Capped, ...]) -> tuple[tuple[int, float], ...]:
     return tuple((part.groups, part.mu_0) for part in capped)
-
-
-def box(*, lower: Reals, upper: Reals, groups: Sequence[Integer | None] | None = None) -> Box:
-    """lower ≤ Δ ≤ upper in each column: Boolean columns, or sums clipped per user.
-
-    ``groups`` says in how many groups one user changes each column at most; None: in up to C_u.
-
-    >>> import gsh
-    >>> gsh.box(lower=[0, 0], upper=[1, 5])
-    box(lower=(0.0, 0.0), upper=(1.0, 5.0))
-    >>> gsh.box(lower=[0, 0], upper=[1, 5], groups=[None, 100])
-    box(lower=(0.0, 0.0), upper=(1.0, 5.0), groups=(None, 100))
-    """
-    made = Box(reals("lower", lower), reals("upper", upper), _caps(groups))
-    return _valid(made, len(made.lower) or 1)
-
-
-def l1(bound: Real) -> L1Norm:
-    """‖Δ‖₁ ≤ bound: the absolute changes of one user's columns add up to at most the bound.
-
-    >>> import gsh
-    >>> gsh.l1(2)
-    l1(2.0)
-    """
-    return _valid(L1Norm(real("bound", bound)), columns=1)
-
-
-def l2(bound: Real) -> L2Norm:
-    """‖Δ‖₂ ≤ bound: the Euclidean norm of one user's change is at most the bound.
-
-    >>> import gsh
-    >>> gsh.l2(1.5)
-    l2(1.5)
-    """
-    return _valid(L2Norm(real("bound", bound)), columns=1)
-
-
-def vectors(changes: Matrix) -> Vectors:
-    """Δ is one of these rows: the full list of changes that one user can make to one group.
-
-    >>> import gsh
-    >>> gsh.vectors([[1, 0], [1, 1]])
-    vectors(((1.0, 0.0), (1.0, 1.0)))
-    """
-    made = Vectors(matrix("changes", changes))
-    columns = len(made.vectors[0]) or 1 if made.vectors else 1
-    return _valid(made, columns, ("aggregates/sensitivity/vectors", "changes"))
-
-
-def _caps(groups: Sequence[Integer | None] | None) -> tuple[int | None, ...] | None:
-    if groups is None:
-        return None
-    if not is_several(groups):
-        raise InvalidParameter("groups", f"must be a list of integers or None, not {type(groups).__name__}")
-    return tuple(None if cap is None else integer(f"groups/{j}", cap) for j, cap in enumerate(groups))
-
-
-def _valid(made: S, columns: int, name: tuple[str, str] = _SENSITIVITY) -> S:
-    """The sensitivity, if it is one of so many columns. An error names the parameter of the call."""
-    with renamed(name):
-        check_sensitivity(made, columns, diagonal=True)
-    return made
 
 
 def _checked(sensitivity: Sensitivity) -> Sensitivity:

@@ -104,7 +104,8 @@ _WIKIMEDIA = RealRelease(
             "τ = 1: nothing is dropped before noise.",
         ),
         differs=(
-            "Their keys come from public data, so a key reveals nobody, and the threshold only removes noise.",
+            "Their keys are pages with more than 150 views in the world. The release counts this choice among "
+            "its unprotected quantities. So their threshold only removes noise.",
             "This mechanism lists no keys. It sees only pages that were viewed, and its threshold hides a device that "
             "is alone on a page.",
         ),
@@ -134,6 +135,7 @@ _FACEBOOK = RealRelease(
         summary="C_u and σ from the case study of this mechanism's paper, for one type of action.",
         ours=(
             "C_u and σ are the paper's. They have ρ = C_u/2σ², to its digits the ρ of one type of action.",
+            "The noise is taken as Gaussian, as in the paper.",
             "ε = 0.35 is the larger end of the published range. For the paper's ε = 0.349, its rounded σ is too small.",
             "τ = 1: nothing is dropped before noise.",
         ),

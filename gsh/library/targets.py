@@ -56,7 +56,9 @@ class Comparison(Mapping[ComparedName, Price | None]):
     prices: tuple[tuple[ComparedName, Price | None], ...]
     """Pairs and not a dictionary: a comparison is hashable and can be pickled."""
     without_caps: Price | None = None
-    """If columns have caps of their own: the price by exact accounting without them. None if it cannot be met."""
+    """If columns have caps of their own: the price by exact accounting without them, or None if it cannot be met."""
+    has_caps: bool = False
+    """Whether some column has a cap of its own."""
 
     def __getitem__(self, accounting: ComparedName) -> Price | None:
         return dict(self.prices)[accounting]
@@ -71,7 +73,7 @@ class Comparison(Mapping[ComparedName, Price | None]):
         """A table to read."""
         lines = [f"{'accounting':<13}{'sigma':>13}{'tau_star':>14}{'sigma ratio':>14}{'tau_star ratio':>16}"]
         rows: list[tuple[str, Price | None]] = list(self.prices)
-        if self.without_caps is not None:
+        if self.has_caps:
             rows.append(("without caps", self.without_caps))
         for accounting, price in rows:
             if price is None:
@@ -188,7 +190,7 @@ def compare(
             uniform = draft_of(columns.without_caps(), c_u=start.c_u, tau=tau)
             without = comparison.price_without_caps(uniform, goal, exact.mechanism)
     prices = tuple((name, _price(name, price)) for name, price in found.items())
-    return Comparison(goal.epsilon, goal.delta, prices, _price("exact", without))
+    return Comparison(goal.epsilon, goal.delta, prices, _price("exact", without), has_caps=bool(exact.mechanism.capped))
 
 
 def _price(accounting: ComparedName, found: comparison.Price | None) -> Price | None:

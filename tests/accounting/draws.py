@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from mpmath import mpf
 
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.doubles import next_above
-from gsh.accounting.sensitivity import Capped
 from tests import reference
 from tests.reference import Case
 

@@ -16,10 +16,11 @@ from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_epsilon
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
 from gsh.accounting.calibration.target import Calibration, calibrate
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
 from gsh.accounting.numerics.doubles import next_above, next_below
-from gsh.accounting.sensitivity import Box, Capped, L1Norm, L2Norm, Sensitivity, Vectors
+from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
 from tests.accounting.draws import examples, log_uniform
 
 pytestmark = pytest.mark.slow

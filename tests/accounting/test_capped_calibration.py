@@ -12,10 +12,11 @@ from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
 from gsh.accounting.calibration.remaining import calibrate_remaining
 from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.composition import NOTHING, Spent, cost_of
 from gsh.accounting.errors import InfeasibleTarget
 from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian
-from gsh.accounting.sensitivity import Box, Capped
+from gsh.accounting.sensitivity import Box
 from tests.accounting.draws import assert_refused, examples, log_uniform
 
 
@@ -74,7 +75,7 @@ EARLIER = Mechanism(5, 1, 900.0, 100.0)
         ((1, 10**18 + 1), "groups/1", "from 1 to c_u"),
     ],
 )
-def test_caps_that_are_none_are_refused(groups: tuple[int, ...], pointer: str, bound: str) -> None:
+def test_invalid_caps_are_refused(groups: tuple[int, ...], pointer: str, bound: str) -> None:
     assert_refused(
         lambda: Aggregates(("a", "b"), DIAGONAL, replace(BOX, groups=groups)),
         f"aggregates/sensitivity/{pointer}",
@@ -160,5 +161,5 @@ def test_the_remaining_budget_is_calibrated_with_caps(spent: Spent, missing: tup
 
     after = spent.plus(found, cost_of(found), 4)
     assert limit.admits_several(after)
-    assert not limit.admits_several(after.plus(found, cost_of(found), 2))
+    assert not limit.admits_several(after.plus(found, cost_of(found), 1))
     assert found.capped

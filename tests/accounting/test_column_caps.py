@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from gsh.accounting import splits, theorem
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, at_delta, at_epsilon, fits
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian
 from gsh.accounting.numerics.balls import at_precision
 from gsh.accounting.numerics.doubles import next_below
-from gsh.accounting.sensitivity import Box, Capped
+from gsh.accounting.sensitivity import Box
 from tests import reference
 from tests.accounting.draws import allowed, capped_cases, examples, log_uniform, mechanism_of
 from tests.reference import Case

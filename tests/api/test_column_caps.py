@@ -1,13 +1,17 @@
 """Columns that a user changes in fewer groups: every endpoint knows their caps."""
 
+import hashlib
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
+from gsh.histogram.noise import Noise
 from tests.api.client import Client, Json, problem_errors
 from tests.api.test_budgets import Bank
 
@@ -141,8 +145,7 @@ def test_compare_says_nothing_about_caps_if_there_are_none(client: Client) -> No
     assert "without_caps" not in client.answer("/compare", {"mechanism": outline, "epsilon": 1, "delta": 1e-6})
 
 
-def test_a_release_states_the_caps_and_draws_as_before(client: Client) -> None:
-    """Caps are accounting. Bounding is the caller's."""
+def test_a_release_states_the_caps(client: Client) -> None:
     groups = {"keys": ["a"], "counts": [10**6], "values": {"seconds": [600], "shares": [4]}}
     certificate = client.answer("/release", {"mechanism": MECHANISM, "epsilon": 1, "groups": groups})["certificate"]
 
@@ -152,6 +155,30 @@ def test_a_release_states_the_caps_and_draws_as_before(client: Client) -> None:
     assert certificate["mu_squared"] == cost_of(CORE).mu_squared
     assert certificate["delta"] == at_epsilon(EXACT, CORE, 1.0).delta
     assert certificate["curve"].startswith("δ(ε) is the largest")
+
+
+def test_the_noise_does_not_depend_on_the_caps() -> None:
+    """Caps are accounting. Bounding is the caller's."""
+    counts, values = np.array([10**6, 3]), np.array([[600.0, 4.0], [1.0, 1.0]])
+    uniform = replace(CORE.aggregates, sensitivity=Box((0.0, 0.0), (6.0, 1.0)))  # type: ignore[type-var]
+    drawn = [
+        Noise(mechanism).add(counts, values, lambda size: hashlib.shake_256(b"same bits").digest(size))
+        for mechanism in (CORE, replace(CORE, mu_0=0.0, capped=(), aggregates=uniform))
+    ]
+
+    for field in ("kept", "counts", "values"):
+        first, second = (getattr(each, field) for each in drawn)
+        assert np.array_equal(first, second)
+
+
+def test_compare_with_bare_costs_says_what_the_caps_save(client: Client) -> None:
+    bare = {"mu_0": 0.0001, "capped": [{"groups": 10, "mu_0": 0.001}]}
+    body = {"mechanism": {"c_u": 1000, "tau": 1, "aggregates": bare}, "epsilon": 1, "delta": 1e-6}
+    without = client.answer("/compare", body)["without_caps"]
+
+    assert without["columns"] == []
+    assert without["price"]["mechanism"]["aggregates"] == {"mu_0": pytest.approx(0.00100499, rel=1e-5)}
+    assert without["price"]["sigma_ratio"] > 1
 
 
 def test_costs_alone_draw_no_noise(client: Client) -> None:
@@ -199,7 +226,7 @@ def test_a_query_with_a_wrong_cap_is_refused(bank: Bank) -> None:
         (MECHANISM | {"aggregates": {"mu_0": 0, "capped": [{"groups": 1, "mu_0": -1}]}}, "capped/0/mu_0", "at least 0"),
     ],
 )
-def test_a_cap_that_is_none_is_refused_by_its_place(client: Client, mechanism: Json, pointer: str, bound: str) -> None:
+def test_an_invalid_cap_is_refused_by_its_place(client: Client, mechanism: Json, pointer: str, bound: str) -> None:
     for path in ("/account/exact", "/account/add-deltas"):
         errors = problem_errors(client.post(path, {"mechanism": mechanism, "epsilon": 1}), 422, "invalid-request")
         assert list(errors) == [f"/mechanism/aggregates/{pointer}"]

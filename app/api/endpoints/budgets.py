@@ -17,10 +17,10 @@ from app.ledger.clock import now
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.composition import Cost, Release, cost_of
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import MOST_C_U, Mechanism, PlainGaussian
-from gsh.accounting.sensitivity import Capped
 
 __all__ = ["router"]
 

@@ -44,8 +44,8 @@ async def compare_accountings(
     """The noise and the threshold that each accounting needs for one target, each certified.
 
     Exact accounting and the half-and-half split have a smallest σ and τ\\*. The others share δ between noise and
-    threshold; their answer is the pair with the smallest τ\\* at any σ. If columns have caps of their own, the answer
-    also says how much noise the caps save.
+    threshold; their answer is the pair with the smallest τ\\* at any σ. If columns have caps
+    of their own, so is the answer of exact accounting. Then the answer also says how much noise the caps save.
     """
     services, draft = services_of(request), body.mechanism.draft
     work = comparison_work(draft.work, is_relative=draft.is_relative)
@@ -72,8 +72,8 @@ def _without_caps(body: CompareRequest, target: Target, capped: Mechanism) -> Wi
     """What the caps save: the noise of every column, with and without them."""
     uniform = body.mechanism.draft.without_caps()
     price = price_without_caps(uniform.to_domain(), target, capped)
-    assert capped.aggregates is not None
-    noise = [math.sqrt(row[j]) for j, row in enumerate(capped.aggregates.covariance)]
+    rows = () if capped.aggregates is None else capped.aggregates.covariance
+    noise = [math.sqrt(row[j]) for j, row in enumerate(rows)]
     ratios: tuple[float | None, ...] = (None,) * len(noise) if price is None else price.column_ratios
     columns = [
         ColumnNoise(name=name, noise=least, noise_without_caps=None if ratio is None else least * ratio, ratio=ratio)

@@ -12,6 +12,7 @@ from app.service.work_bounds import columns_work
 from gsh.accounting import sensitivity as core
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import RelativeAggregates
+from gsh.accounting.column_costs import Capped, ColumnCosts
 from gsh.accounting.covariance import is_diagonal
 from gsh.accounting.mechanism import Aggregates
 
@@ -210,11 +211,11 @@ class CappedIn(Strict):
     )
     mu_0: float = Field(ge=0, title="μ₀", description="What these columns add to μ, per group.", examples=[0.05])
 
-    def to_domain(self) -> core.Capped:
-        return core.Capped(self.groups, self.mu_0)
+    def to_domain(self) -> Capped:
+        return Capped(self.groups, self.mu_0)
 
     @classmethod
-    def listed(cls, capped: tuple[core.Capped, ...]) -> list["CappedIn"] | None:
+    def listed(cls, capped: tuple[Capped, ...]) -> list["CappedIn"] | None:
         """The parts of a mechanism of the core; None if there are none."""
         return [cls(groups=part.groups, mu_0=part.mu_0) for part in capped] or None
 
@@ -240,9 +241,12 @@ class MuZeroIn(Strict):
     )
 
     @property
-    def parts(self) -> tuple[core.Capped, ...]:
+    def parts(self) -> tuple[Capped, ...]:
         """The columns with caps of their own, by rising caps."""
         return tuple(sorted((part.to_domain() for part in self.capped or ()), key=lambda part: part.groups))
+
+    def without_caps(self) -> "MuZeroIn":
+        return MuZeroIn(mu_0=ColumnCosts(self.mu_0, self.parts).uncapped.mu_0)
 
 
 def _matrix(rows: list[list[float]]) -> tuple[tuple[float, ...], ...]:

@@ -27,7 +27,8 @@ ComparedAccounting = TypeAliasType(
 )
 
 EXPLANATIONS: dict[ComparedName, str] = {
-    "exact": "δ = max(δ_infinite, δ_gaussian): the smallest σ and the smallest τ*, both at once.",
+    "exact": "δ = max(δ_infinite, δ_gaussian): the smallest σ and the smallest τ*, both at once. If columns have caps, "
+    "δ may be a mixed case, and τ* is the smallest at any σ.",
     "add-deltas": "δ = δ_infinite + δ_gaussian, shared so that τ* is the smallest at any σ.",
     "half-split": "δ/2 for the noise and δ/2 for the threshold: the smallest σ and τ* for each half.",
     "zcdp": "δ = δ_infinite + the δ that zCDP has for the noise, shared so that τ* is the smallest at any σ.",

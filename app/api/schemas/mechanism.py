@@ -21,8 +21,8 @@ from app.api.schemas.scalars import GroupsPerUser, Sigma, Sigmas, TauStar, a_lis
 from app.api.schemas.strict import OneOrMany, Strict
 from gsh.accounting import case_study
 from gsh.accounting.calibration.draft import Draft, RelativeAggregates
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian
-from gsh.accounting.sensitivity import Capped
 
 __all__ = [
     "AnyMechanismIn",
@@ -193,20 +193,24 @@ class DraftIn(Strict):
 
     @property
     def has_caps(self) -> bool:
-        """Whether a column has a cap of its own that it could have without."""
+        """Whether some column has a cap of its own."""
         match self.aggregates:
             case NamedColumns(sensitivity=BoxIn(groups=groups)) | BalancedColumnsIn(sensitivity=BoxIn(groups=groups)):
                 return any(cap is not None for cap in groups or ())
+            case MuZeroIn(capped=capped):
+                return bool(capped)
             case _:
                 return False
 
     def without_caps(self) -> "DraftIn":
         """The same, if one user could change every column in all groups."""
-        columns = self.aggregates
-        assert isinstance(columns, NamedColumns | BalancedColumnsIn)
-        assert isinstance(columns.sensitivity, BoxIn)
-        uniform = columns.model_copy(update={"sensitivity": columns.sensitivity.without_caps()})
-        return self.model_copy(update={"aggregates": uniform})
+        columns: object = self.aggregates
+        match columns:
+            case MuZeroIn():
+                columns = columns.without_caps()
+            case NamedColumns(sensitivity=BoxIn() as box) | BalancedColumnsIn(sensitivity=BoxIn() as box):
+                columns = columns.model_copy(update={"sensitivity": box.without_caps()})
+        return self.model_copy(update={"aggregates": columns})
 
     def completed(self, mechanism: Mechanism) -> MechanismIn:
         """The mechanism object of a solution, with Σ absolute."""

@@ -1,6 +1,7 @@
 """The accountings in use, compared at one target (ε, δ), from the cheapest: the σ and τ* that each needs.
 
-exact         δ_infinite ≤ δ and δ_gaussian ≤ δ: the smallest σ and the smallest τ* at once
+exact         δ_infinite ≤ δ and δ_gaussian ≤ δ: the smallest σ and the smallest τ* at once; with capped columns, as
+              add-deltas: τ* is the smallest at any σ
 add-deltas    δ_infinite + δ_gaussian ≤ δ, shared so that τ* is the smallest at any σ
 half-split    δ_infinite ≤ δ/2 and δ_gaussian ≤ δ/2: add-deltas with fixed shares
 zcdp          as add-deltas, with the δ of zCDP for the noise (zcdp.py)
@@ -14,9 +15,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, Accounting, Point, at_epsilon
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, LARGER_PART, ZCDP, Accounting, Point, at_epsilon
 from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Target
-from gsh.accounting.calibration.target import calibrate, smallest_gap, smallest_sigma_for_noise
+from gsh.accounting.calibration.target import Calibration, calibrate, smallest_gap, smallest_sigma_for_noise
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import approximate
@@ -73,10 +74,10 @@ def compare(draft: Draft, target: Target) -> dict[ComparedName, Price | None]:
     """The price of each accounting; None if it cannot meet the target. If exact cannot, it raises InfeasibleTarget."""
     if draft.missing != ("sigma", "tau_star"):
         raise InvalidParameter("", "must omit sigma and tau_star, and nothing else")
-    found = calibrate(EXACT, draft, target)
+    found = _exact(draft, target)
     exact = found.mechanism
     return {
-        "exact": Price(exact, found.point, exact.sigma, exact),
+        "exact": Price(exact, found.point, smallest_sigma_for_noise(EXACT.noise, draft, target), exact),
         "add-deltas": _or_none(ADD_DELTAS, draft, target, exact),
         "half-split": _half_split(draft, target, exact),
         "zcdp": _or_none(ZCDP, draft, target, exact),
@@ -89,10 +90,19 @@ def price_without_caps(uniform: Draft, target: Target, capped: Mechanism) -> Pri
     ``uniform`` is the same draft without caps. None if it cannot meet the target.
     """
     try:
-        found = calibrate(EXACT, uniform, target)
+        found = _exact(uniform, target)
     except InfeasibleTarget:
         return None
     return Price(found.mechanism, found.point, found.mechanism.sigma, capped)
+
+
+def _exact(draft: Draft, target: Target) -> Calibration:
+    """The smallest σ and τ*; with capped columns about the σ that has the smallest τ*."""
+    found = calibrate(EXACT, draft, target)
+    if EXACT.decouples(found.mechanism):
+        return found
+    best = calibrate(EXACT, draft.with_sigma(_best_sigma(EXACT, draft, target, found.mechanism.sigma)), target)
+    return min(found, best, key=lambda each: each.mechanism.tau_star)
 
 
 def _or_none(accounting: Accounting, draft: Draft, target: Target, exact: Mechanism) -> Price | None:
@@ -109,18 +119,23 @@ def _half_split(draft: Draft, target: Target, exact: Mechanism) -> Price | None:
     if half == 0:
         return None
     try:
-        mechanism = calibrate(EXACT, draft, Target(target.epsilon, half)).mechanism
+        mechanism = calibrate(LARGER_PART, draft, Target(target.epsilon, half)).mechanism
     except InfeasibleTarget:
         return None
     return Price(mechanism, at_epsilon(ADD_DELTAS, mechanism, target.epsilon), mechanism.sigma, exact)
 
 
 def _best_share(accounting: Accounting, draft: Draft, target: Target, exact: Mechanism) -> Price:
-    """The σ that needs the smallest τ*, by golden section in ln(σ/σ_least − 1).
-
-    At σ_least the noise uses all of δ and τ* is infinite. From there τ* falls, and later rises with σ.
-    """
     least = smallest_sigma_for_noise(accounting.noise, draft, target)
+    found = calibrate(accounting, draft.with_sigma(_best_sigma(accounting, draft, target, least)), target)
+    return Price(found.mechanism, found.point, least, exact)
+
+
+def _best_sigma(accounting: Accounting, draft: Draft, target: Target, least: float) -> float:
+    """About the σ that needs the smallest τ*, by golden section in ln(σ/σ_least − 1).
+
+    If δ is shared, τ* is infinite at σ_least. From there it falls, and later rises with σ.
+    """
     # To prove Σ and compute μ₀ at every σ is expensive; an unrounded Σ is enough for the search.
     unrounded = draft.unrounded()
 
@@ -133,8 +148,7 @@ def _best_share(accounting: Accounting, draft: Draft, target: Target, exact: Mec
 
     intervals = golden_section(gap, *_POSITIONS)
     position = next(right for left, right in intervals if right - left <= _TOLERANCE)
-    found = calibrate(accounting, draft.with_sigma(_sigma(least, position)), target)
-    return Price(found.mechanism, found.point, least, exact)
+    return _sigma(least, position)
 
 
 def _sigma(least: float, position: float) -> float:

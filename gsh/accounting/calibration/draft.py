@@ -5,11 +5,12 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from gsh.accounting.accountings import check_target
+from gsh.accounting.column_costs import Capped, ColumnCosts, column_costs
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import Aggregates, Mechanism, check_caps, check_names, effective_tau
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below, next_above
-from gsh.accounting.sensitivity import MOST_C_U, Capped, ColumnCosts, Sensitivity, column_costs
+from gsh.accounting.sensitivity import MOST_C_U, Sensitivity
 
 __all__ = ["ANY_TAU_STAR", "Draft", "Parameter", "RelativeAggregates", "Target"]
 

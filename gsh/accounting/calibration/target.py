@@ -16,14 +16,16 @@ from itertools import islice
 from flint import arb
 
 from gsh.accounting import gaussian
-from gsh.accounting.accountings import Accounting, NoiseCost, Point, at_epsilon, fits
+from gsh.accounting.accountings import EXACT, Accounting, NoiseCost, Point, at_epsilon, fits
 from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Parameter, Target
+from gsh.accounting.column_costs import ColumnCosts
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import approximate, at_most, upper_double
 from gsh.accounting.numerics.doubles import LEAST_DOUBLE
 from gsh.accounting.numerics.search import golden_section, largest_double, largest_integer, smallest_double
-from gsh.accounting.sensitivity import MOST_C_U, ColumnCosts
+from gsh.accounting.sensitivity import MOST_C_U
+from gsh.accounting.splits import hazard_guess
 
 __all__ = ["Calibration", "calibrate", "smallest_gap", "smallest_sigma_for_noise"]
 
@@ -207,7 +209,13 @@ def _at_sigma(draft: Draft, sigma: float) -> Mechanism:
 
 
 def smallest_gap(accounting: Accounting, mechanism: Mechanism, target: Target) -> arb:
-    """About σ Φ⁻¹((1 − δ′)^(1/C_u)), the τ* − τ at which δ_infinite = δ′, the part of δ that the noise does not use."""
+    """About σ Φ⁻¹((1 − δ′)^(1/C_u)), the τ* − τ at which δ_infinite = δ′, the part of δ that the noise does not use.
+
+    If a mixed case of capped columns decides δ, it is larger.
+    """
+    if accounting is EXACT and mechanism.caps:
+        hazard = hazard_guess(mechanism, target.epsilon, arb(target.delta))
+        return mechanism.sigma * gaussian.quantile(-(-hazard).expm1())
     room = accounting.room(arb(target.delta), lambda: accounting.noise.delta(mechanism.mu, arb(target.epsilon)))
     return mechanism.sigma * _gap_in_sigmas(mechanism.c_u, room)
 

@@ -1,0 +1,77 @@
+"""What further columns add to μ: a μ₀ per group, and less for columns that one user changes in fewer groups.
+
+A column of a box may have a cap of its own: one user changes it in at most n of its C_u groups. Columns with the same
+cap share a μ₀. This needs a diagonal Σ, whose columns are independent.  [docs/math/column-caps.md]
+"""
+
+from dataclasses import dataclass, replace
+
+from flint import arb
+
+from gsh.accounting.covariance import Matrix, is_diagonal, prove_positive_definite
+from gsh.accounting.numerics.balls import round_up
+from gsh.accounting.sensitivity import MOST_C_U, Box, Sensitivity, check_sensitivity, mu_0
+
+__all__ = ["Capped", "ColumnCosts", "column_costs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capped:
+    """Columns that one user changes in at most ``groups`` groups, and the μ₀ of these columns, rounded up."""
+
+    groups: int
+    mu_0: float
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCosts:
+    """μ₀ of the columns without a cap, and of those with each cap, by rising caps."""
+
+    mu_0: float = 0.0
+    capped: tuple[Capped, ...] = ()
+
+    def squared(self, groups: int) -> arb:
+        """The most that the columns add to μ² in so many groups, as a ball:  a μ₀² + Σ min(a, n) μ_n²."""
+        total = groups * arb(self.mu_0) ** 2
+        for part in self.capped:
+            total += min(groups, part.groups) * arb(part.mu_0) ** 2
+        return total
+
+    @property
+    def uncapped(self) -> "ColumnCosts":
+        """The costs if one user could change every column in all groups, rounded up."""
+        if not self.capped:
+            return self
+        return ColumnCosts(round_up(lambda: [self.squared(1).sqrt()])[0])
+
+    @property
+    def capped_squared(self) -> arb:
+        """The most that the columns with caps add to μ² in any number of groups, as a ball."""
+        return replace(self, mu_0=0.0).squared(MOST_C_U)
+
+    def cut(self, c_u: int) -> "ColumnCosts":
+        """The same with caps of at most C_u. A larger cap bounds nothing."""
+        if all(part.groups <= c_u for part in self.capped):
+            return self
+        return replace(self, capped=tuple(Capped(min(part.groups, c_u), part.mu_0) for part in self.capped))
+
+    def divided(self, sigma: float) -> "ColumnCosts":
+        """About the costs with σ times the noise."""
+        parts = tuple(Capped(part.groups, part.mu_0 / sigma) for part in self.capped)
+        return ColumnCosts(self.mu_0 / sigma, parts)
+
+
+def column_costs(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregates/covariance") -> ColumnCosts:
+    """What the columns add to μ, after a proof that Σ is positive definite. ``pointer`` names Σ in errors."""
+    if not isinstance(sensitivity, Box) or sensitivity.groups is None:
+        return ColumnCosts(mu_0(covariance, sensitivity, pointer))
+    prove_positive_definite(covariance, pointer)
+    check_sensitivity(sensitivity, columns=len(covariance), diagonal=is_diagonal(covariance))
+
+    def cost(cap: int | None) -> float:
+        columns = [j for j, groups in enumerate(sensitivity.groups or ()) if groups == cap]
+        variances = tuple(tuple(covariance[i][j] for j in columns) for i in columns)
+        return mu_0(variances, sensitivity.part(columns), pointer) if columns else 0.0
+
+    caps = sorted({cap for cap in sensitivity.groups if cap is not None})
+    return ColumnCosts(cost(None), tuple(Capped(cap, cost(cap)) for cap in caps))
