@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.visits import Visit
 
@@ -98,6 +98,7 @@ def test_an_impossible_cap_is_shown_at_its_field(visit: Visit, given: str) -> No
 def test_all_columns_have_the_same_kind_of_noise(visit: Visit) -> None:
     page = visit.page
     page.goto(f"{visit.url}{QUERY}&column=likes~0~1~~&column=shares~0~600~~")
+    expect(page.locator("#copy")).to_be_enabled()
     for first, second, place, detail in (
         ("", "64", 0, "give the noise of every column, or of none"),
         ("2 σ", "", 1, "give the noise of every column, or of none"),
@@ -109,6 +110,11 @@ def test_all_columns_have_the_same_kind_of_noise(visit: Visit) -> None:
         expect(page.locator(f"#column-{place}-noise-error")).to_have_text(detail)
         expect(page.locator("#form [aria-invalid=true]")).to_have_id(f"column-{place}-noise")
         expect(page.locator("#lead")).to_have_text("No answer yet: see the marked field.")
+    page.get_by_role("button", name="Add a column").click()
+    page.get_by_role("tab", name="SQL").click()  # still of the last answer
+    expect(page.locator("#code")).to_contain_text('AS "shares"')
+    expect(page.locator("#copy")).to_be_disabled()
+    page.get_by_role("button", name="Remove column seconds").click()
     page.locator("#column-1-noise").fill("3 σ")
     expect(page.locator("#column-noise")).to_be_visible()
 
@@ -188,6 +194,29 @@ def test_a_link_of_an_earlier_version_keeps_its_meaning(visit: Visit) -> None:
     visit.page.reload()
     visit.page.locator("#plots[data-drawn]").wait_for()
     assert exactly(visit, "sigma") == before
+
+
+def test_plots_and_code_are_of_the_question_that_was_asked(first_visit: Visit) -> None:
+    """The form changes while the service answers. The clock stands still, so the page asks no second time."""
+    page, held = first_visit.page, list[Route]()
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.clock.install()
+    page.route("**/compare", hold)
+    with page.expect_request("**/compare"):
+        page.goto(f"{first_visit.url}{QUERY}&column=likes~0~1~~100&code=sql")
+    page.clock.pause_at("2100-01-01")
+    page.locator("#c_u").fill("7")
+    page.locator("#column-0-groups").fill("5")
+    with page.expect_request("**/account/add-deltas"):  # the plots ask for it
+        held[0].continue_()
+    expect(page.locator("#copy")).to_be_enabled()
+
+    expect(page.locator("#code")).to_contain_text("<= 100 THEN")
+    bodies = [each.post_data_json for each in first_visit.requests if each.url.endswith("/calibrate")]
+    assert [body["mechanism"]["c_u"] for body in bodies] == [51914, 51914]
 
 
 def test_factors_have_two_digits(visit: Visit) -> None:

@@ -26,7 +26,7 @@ print(answer["mechanism"])
     note:
       "For DuckDB or PostgreSQL. Replace the table views (user_id, url, country) with yours. Use random() of an engine only " +
       "for a trial: its floating-point noise can reveal true counts. To publish, send the counts to /release.",
-    write: ({ answer, state }) => sql(answer.mechanism, answer, state),
+    write: ({ answer, columns }) => sql(answer.mechanism, answer, columns),
   },
 };
 
@@ -39,7 +39,7 @@ function python(json) {
 }
 
 // Inside the query, columns have names that start with _, so that a column called place or users does not collide.
-function sql({ c_u, tau, tau_star, sigma, aggregates }, { epsilon, delta }, { columns }) {
+function sql({ c_u, tau, tau_star, sigma, aggregates }, { epsilon, delta }, columns) {
   const inner = columns.map((_, k) => `_sum${k + 1}`);
   const outer = distinct(
     columns.map(({ name }) => name),

@@ -63,10 +63,11 @@ async function ask() {
   showWaiting();
   const mixed = mixedNoise(state.columns);
   if (mixed !== null) return showFailures([mixed]);
-  const asked = question(state);
+  const columns = structuredClone(state.columns); // the form may change before the answers come
+  const asked = { ...question(state), draft: outline(state), target: target(state), columns };
   const [first, compared] = await Promise.allSettled([
     post(asked.path, asked.body, signal),
-    post("compare", { mechanism: outline(state), ...target(state) }, signal),
+    post("compare", { mechanism: asked.draft, ...asked.target }, signal),
   ]);
   if (signal.aborted) return;
   const failures = [first, compared].filter(({ status }) => status === "rejected").map(({ reason }) => reason);
@@ -97,17 +98,17 @@ async function show(asked, first, { accountings: compared, without_caps }, signa
   if (aggregates) answer.mechanism.aggregates.sensitivity = aggregates.sensitivity;
   const mechanisms = mechanismsOf(compared, answer);
   showFormErrors([]);
-  showAnswer(answer, state.delta, without_caps);
+  showAnswer(answer, asked.target.delta, without_caps);
   showGap(answer);
   showComparison(compared);
-  showCode({ ...asked, answer, state });
+  showCode({ ...asked, answer });
   showSizes(mechanisms);
   offerRelease(answer);
   byId("copy").disabled = false;
   byId("results").classList.remove("stale");
   byId("results").setAttribute("aria-busy", "false");
   try {
-    await showPlots(await plotPoints(answer, compared, mechanisms, signal));
+    await showPlots(await plotPoints(asked, answer, compared, mechanisms, signal));
   } catch (error) {
     if (!signal.aborted) showNoPlots(error);
   }
@@ -126,11 +127,11 @@ function mechanismsOf(compared, { mechanism, solved }) {
   return Object.fromEntries([...needed, ...(isGiven ? [["given", mechanism]] : [])]);
 }
 
-async function plotPoints(answer, compared, mechanisms, signal) {
+async function plotPoints(asked, answer, compared, mechanisms, signal) {
   const least = compared[0].price.mechanism.sigma;
   const [curve, edge] = await Promise.all([
     privacyCurves(answer.mechanism, answer.epsilon, signal),
-    frontier(outline(state), target(state), least, mechanisms.given?.sigma ?? least, signal),
+    frontier(asked.draft, asked.target, least, mechanisms.given?.sigma ?? least, signal),
   ]);
   return { curve, frontier: edge, mechanisms, keep: keepCurves(mechanisms), error: errorBand(answer.mechanism) };
 }
