@@ -1,6 +1,6 @@
 """``python -m benchmarks``: all tables but the case study's, which has a command of its own."""
 
-from benchmarks import accounting, coverage, http, ledger, library, noise, peers, release
+from benchmarks import accounting, coverage, http, ledger, library, noise, peers, publish, release
 
 accounting.main()
 library.main()
@@ -9,4 +9,5 @@ noise.main()
 coverage.main()
 peers.main()
 release.main()
+publish.main()
 ledger.main()

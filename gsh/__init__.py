@@ -6,18 +6,23 @@
     private = gsh.release(found.mechanism, keys=["a.org", "b.org"], counts=[61004, 3])
 
 Each name is loaded when it is first used: numpy with the first mechanism, pyarrow with the first release, SciPy with
-the first intervals or the first utility, httpx with the first client.
+the first intervals or the first utility, httpx with the first client, DuckDB with the first publication.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gsh import duckdb
     from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
     from gsh.accounting.sensitivity import Sensitivity
     from gsh.accuracy.utility import Utility
     from gsh.client.clients import AsyncClient, Client
+    from gsh.duckdb.publishing import publish
     from gsh.errors import Error
+    from gsh.events.errors import EventsError
+    from gsh.events.plan import Plan
+    from gsh.events.published import Published
     from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
     from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, total
     from gsh.library.groups import Groups, release
@@ -40,6 +45,7 @@ __all__ = [
     "Comparison",
     "Curve",
     "Error",
+    "EventsError",
     "Groups",
     "InfeasibleTarget",
     "Interval",
@@ -47,8 +53,10 @@ __all__ = [
     "InvalidGroups",
     "InvalidParameter",
     "Mechanism",
+    "Plan",
     "Price",
     "Privacy",
+    "Published",
     "RealRelease",
     "RelativeAggregates",
     "ReleaseError",
@@ -62,10 +70,12 @@ __all__ = [
     "box",
     "calibrate",
     "compare",
+    "duckdb",
     "exact",
     "intervals",
     "l1",
     "l2",
+    "publish",
     "real_releases",
     "release",
     "total",
@@ -78,7 +88,11 @@ _NAMES = {
     "gsh.accounting.sensitivity": ("Sensitivity",),
     "gsh.accuracy.utility": ("Utility",),
     "gsh.client.clients": ("AsyncClient", "Client"),
+    "gsh.duckdb.publishing": ("publish",),
     "gsh.errors": ("Error",),
+    "gsh.events.errors": ("EventsError",),
+    "gsh.events.plan": ("Plan",),
+    "gsh.events.published": ("Published",),
     "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "total"),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates"),
@@ -90,6 +104,8 @@ _NAMES = {
     "gsh.library.utility": ("utility",),
     "gsh.histogram.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
 }
+_ENGINES = ("duckdb",)
+"""Modules of the front door: ``gsh.duckdb.publish``."""
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 
@@ -99,6 +115,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # noqa: PLC0415 - takes longer to load than all the rest of this module
 
         value: Any = version("gaussian-sparse-histogram")
+    elif name in _ENGINES:
+        value = importlib.import_module(f"gsh.{name}")
     elif name in _MODULE_OF:
         value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     else:

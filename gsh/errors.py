@@ -4,6 +4,7 @@ Error
 ├── AccountingError
 │   ├── InvalidParameter     a value that the theorem does not allow
 │   └── InfeasibleTarget     no value of the omitted parameters meets the target
+├── EventsError              events that cannot be read, or whose sums are too large
 └── ReleaseError
     ├── InvalidGroups        group keys, counts or values that cannot be released
     └── TooManyGroups        more groups, or more bytes of them, than the limits allow

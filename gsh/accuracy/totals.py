@@ -68,7 +68,7 @@ def count_total(mechanism: Mechanism, counts: Doubles, level: float, pointer: st
 def value_total(mechanism: Mechanism, place: int, values: Doubles, level: float, pointer: str) -> Total:
     """The total of one of the other columns: their noise is independent of which groups were published."""
     error = deviation_of(mechanism, place) * math.sqrt(len(values))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         estimate = float(values.sum()) + 0.0
         reach = z_of(level) * error + float(half_steps(value_grids(mechanism)[place], values).sum())
     if not math.isfinite(abs(estimate) + reach):
@@ -84,7 +84,7 @@ def _exact(mechanism: Mechanism, counts: Doubles, level: float, normal: Total) -
         return Total(estimate, normal.standard_error, low, high, "exact")
     alpha = 1 - level
     singles = count_intervals(mechanism, counts, 1 - _SHARE_OF_SINGLES * alpha / len(counts))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         low, high = float(singles.low.sum()), float(singles.high.sum())
     conditional_low, conditional_high = _conditional(mechanism, counts, 1 - (1 - _SHARE_OF_SINGLES) * alpha)
     if conditional_low <= high and low <= conditional_high:
@@ -101,7 +101,7 @@ def _conditional(mechanism: Mechanism, counts: Doubles, level: float) -> tuple[f
 
     def end(sign: int, log_q: float) -> float:
         t = np.array([len(counts) * (beyond + sign * shift) / deviation])
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             found = counts.sum() + sign * half.sum() - deviation * distances(t, log_q)[0]
         return max(float(found), least)
 
@@ -113,7 +113,7 @@ def _normal(mechanism: Mechanism, counts: Doubles, level: float) -> Total:
     groups, sigma, z = len(counts), mechanism.sigma, z_of(level)
     most_s = (mechanism.tau_star - mechanism.effective_tau) / sigma
     width = (max(z, 2.0) ** 2 / (3 * groups)) ** (1 / 3)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         t = np.maximum((counts - mechanism.tau_star) / sigma, 0.0)
         total = float(counts.sum())
     near = t[t < width]

@@ -5,7 +5,18 @@ from typing import Annotated
 import typer
 
 import gsh
-from gsh.cli import accounting, intervals, ledger, releasing, service, utility
+from gsh.cli import (
+    accounting,
+    bounding,
+    demo,
+    intervals,
+    ledger,
+    preview,
+    publishing,
+    releasing,
+    service,
+    utility,
+)
 
 __all__ = ["commands"]
 
@@ -33,5 +44,6 @@ def _gsh(
     """Private counts per group, with exact and certified privacy."""
 
 
-for _group in (accounting, utility, releasing, intervals, ledger, service):
+_GROUPS = (demo, publishing, preview, bounding, accounting, utility, releasing, intervals, ledger, service)
+for _group in _GROUPS:
     commands.add_typer(_group.commands)

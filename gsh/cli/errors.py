@@ -71,6 +71,16 @@ _OPTIONS = {
     "reason": "--reason",
     "privacy_unit": "--unit",
     "description": "--description",
+    "user": "--user",
+    "by": "--by",
+    "units": "--sum-unit",
+    "types": "--type",
+    "to": "--output",
+    "events": "EVENTS",
+    "memory_limit": "--memory",
+    "dialect": "--dialect",
+    "salt": "--salt",
+    "seed": "--seed",
 }
 """The option that has the parameter of an error."""
 _OF_PATHS = {errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EEXIST}

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from gsh.cli.errors import Code, Refusal
 
-__all__ = ["PIPE", "Pipes", "read_json", "written"]
+__all__ = ["PIPE", "Pipes", "read_json", "terminated", "written"]
 
 PIPE = "-"
 _TERMINATED = 128 + signal.SIGTERM
@@ -53,7 +53,7 @@ def written(path: str, *, force: bool = False) -> Iterator[IO[bytes]]:
         raise Refusal(Code.INVALID, f"{path}: exists already", "choose another name, or add --force")
     target = Path(os.path.realpath(path))  # a link stays, and what it leads to is replaced
     partial = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.partial")
-    with _terminated():
+    with terminated():
         try:
             with partial.open("xb") as file:
                 yield file
@@ -91,7 +91,7 @@ def _pour(content: IO[bytes], path: str) -> None:
 
 
 @contextmanager
-def _terminated() -> Iterator[None]:
+def terminated() -> Iterator[None]:
     """SIGTERM as an exception, so that the partial file goes."""
 
     def end(_signal: int, _frame: object) -> None:

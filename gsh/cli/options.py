@@ -40,6 +40,7 @@ __all__ = [
     "mechanism_of",
     "names",
     "numbers",
+    "parsed",
 ]
 
 N = TypeVar("N", int, float)
@@ -179,8 +180,8 @@ def listed(option: str, pairs: list[str] | None, form: str) -> dict[str, str]:
 def columns_of(sums: list[str] | None, caps: list[str] | None, weights: list[str] | None) -> dict[str, Any]:
     """The further columns, as arguments of ``gsh.calibrate``."""
     ranges = {name: _range(text) for name, text in listed("--sum", sums, "COLUMN=LOW:HIGH").items()}
-    most = {name: _parsed("--cap", int, text) for name, text in listed("--cap", caps, "COLUMN=N").items()}
-    shares = {name: _parsed("--weight", float, text) for name, text in listed("--weight", weights, "COLUMN=X").items()}
+    most = {name: parsed("--cap", int, text) for name, text in listed("--cap", caps, "COLUMN=N").items()}
+    shares = {name: parsed("--weight", float, text) for name, text in listed("--weight", weights, "COLUMN=X").items()}
     return {"sums": ranges or None, "caps": most or None, "weights": shares or None}
 
 
@@ -188,10 +189,10 @@ def _range(text: str) -> tuple[float, float]:
     low, sign, high = text.partition(":")
     if not sign:
         raise Refusal(Code.INVALID, "--sum: must be COLUMN=LOW:HIGH", "such as likes=0:5")
-    return _parsed("--sum", float, low), _parsed("--sum", float, high)
+    return parsed("--sum", float, low), parsed("--sum", float, high)
 
 
-def _parsed(option: str, kind: Callable[[str], N], text: str) -> N:
+def parsed(option: str, kind: Callable[[str], N], text: str) -> N:
     try:
         return kind(text)
     except ValueError:

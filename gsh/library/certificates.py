@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import Literal
 
 import flint
 
@@ -27,13 +28,22 @@ _MOST_CHOICES, _LONGEST_CHOICE = 16, 200
 
 
 def certificate(
-    mechanism: Mechanism, *, epsilon: Real | None = None, delta: Real | None = None, unprotected: Sequence[str] = ()
+    mechanism: Mechanism,
+    *,
+    epsilon: Real | None = None,
+    delta: Real | None = None,
+    unprotected: Sequence[str] = (),
+    privacy_unit: str = "user",
+    enforced_by: Literal["caller", "gsh.duckdb", "gsh.spark"] = "caller",
+    plan_digest: str | None = None,
 ) -> Json:
     """What one release by the mechanism promises, as a JSON object.
 
     ``epsilon`` or ``delta`` chooses the stated point of the privacy curve. ``unprotected`` says what was chosen by
-    looking at the data.
+    looking at the data. ``enforced_by`` and ``plan_digest`` say what made sure that no user exceeds the bounds.
     """
+    if not isinstance(privacy_unit, str) or not 0 < len(privacy_unit) <= _LONGEST_CHOICE:
+        raise InvalidParameter("privacy_unit", f"must be a text of 1 to {_LONGEST_CHOICE} characters")
     bare = core_of(mechanism)
     point, stated = _stated(bare, epsilon, delta)
     noise = Noise(bare)
@@ -46,10 +56,10 @@ def certificate(
         "service_version": version("gaussian-sparse-histogram"),
         "python": platform.python_version(),
         "flint": flint.__FLINT_VERSION__,
-        "privacy_unit": "user",
+        "privacy_unit": privacy_unit,
         "period": None,
         "adjacency": words.ADJACENCY,
-        "bounds": _bounds(mechanism),
+        "bounds": _bounds(mechanism) | {"enforced_by": enforced_by, "plan_digest": plan_digest},
         "mechanism": mechanism_to_json(mechanism),
         "tie_rule": words.TIE_RULE,
         "noise": words.NOISE,
@@ -102,7 +112,7 @@ def _bounds(mechanism: Mechanism) -> Json:
                 said |= {"per_group": words.NORM, "norm": {"kind": "l2", "bound": bound}}
             case listed:
                 said |= {"per_group": words.VECTORS, "vectors": len(listed.vectors)}
-    return said | {"enforced_by": "caller", "plan_digest": None}
+    return said
 
 
 def _column(name: str, lower: float, upper: float, cap: int | None) -> Json:

@@ -76,7 +76,8 @@ def test_people_and_type_checkers_see_the_same_names() -> None:
         (node.module, alias.name) for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
 
-    assert typed == {(module, name) for module, names in gsh._NAMES.items() for name in names}
+    engines = {("gsh", engine) for engine in gsh._ENGINES}
+    assert typed == engines | {(module, name) for module, names in gsh._NAMES.items() for name in names}
     assert {name for _, name in typed} | {"__version__"} == set(gsh.__all__) == set(dir(gsh))
     assert all(getattr(gsh, name) is not None for name in gsh.__all__)
 

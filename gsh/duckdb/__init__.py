@@ -1,0 +1,11 @@
+"""Publishing with DuckDB, inside this process.  [docs/publish.md]
+
+publishing.py   publish: from events to a private table with its certificate
+sources.py      files, tables, relations and frames as events, with the kinds of their columns
+aggregates.py   the bounding query, at once or bucket by bucket within the memory limit
+workspace.py    a connection and a private folder that nothing outlives
+"""
+
+from gsh.duckdb.publishing import publish
+
+__all__ = ["publish"]

@@ -1,0 +1,99 @@
+"""How much of the events each C_u keeps, from the true counts: for the owner's eyes. It is not private."""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.duckdb.sources import Events, open_source
+from gsh.duckdb.workspace import reading, workspace
+from gsh.events.bounding import ranked_query
+from gsh.events.kinds import Kind
+from gsh.events.lots import new_salt
+from gsh.events.plan import make_plan
+from gsh.events.target import mechanism_for
+from gsh.library.arguments import Integer, Real, integer
+
+__all__ = ["Kept", "preview"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a publication with this C_u would keep. A pair is a user in a group."""
+
+    c_u: int
+    sigma: float
+    tau_star: float
+    groups: float
+    """The expected number of published groups."""
+    bounded: float
+    """The share of all pairs that C_u keeps."""
+    published: float
+    """The expected share of all pairs that is in published groups."""
+
+
+def preview(
+    events: Events,
+    *,
+    user: str,
+    by: Sequence[str],
+    c_u: Sequence[Integer],
+    epsilon: Real,
+    delta: Real,
+    tau: Integer = 1,
+    sums: Mapping[str, tuple[Real, Real]] | None = None,
+    units: Mapping[str, Real] | None = None,
+    caps: Mapping[str, Integer] | None = None,
+    types: Mapping[str, Kind] | None = None,
+    connection: duckdb.DuckDBPyConnection | None = None,
+    memory_limit: str | None = None,
+    temporary: str | os.PathLike[str] | None = None,
+) -> tuple[Kept, ...]:
+    """Groups and volume at each C_u. Sums take a share of the noise, so they count here too.
+
+    Whoever chooses C_u from it must say so in ``unprotected``: no ε covers the choice.
+    """
+    choices = sorted({integer("c_u", each) for each in c_u})
+    if not choices:
+        raise InvalidParameter("c_u", "must be at least one number")
+    common = {"user": user, "by": by, "sums": sums, "units": units, "tau": tau, "types": types, "salt": new_salt()}
+    plans = [make_plan(**common, c_u=each, caps=_within(caps, each)) for each in choices]  # type: ignore[arg-type]
+    targets = [mechanism_for(plan, epsilon=epsilon, delta=delta).mechanism for plan in plans]
+    with workspace(memory_limit, None, temporary) as space:
+        source = open_source(space, events, plans[0], connection)
+        ranked = ranked_query(plans[0], source.kinds, "duckdb", source.sql)
+        keys = ", ".join(f"_key{j}" for j in range(1, len(plans[0].by) + 1))
+        counted = ", ".join(f"COUNT(*) FILTER (_place <= {each}) AS c{each}" for each in choices)
+        query = f"SELECT COUNT(*) AS c0, {counted} FROM ({ranked}) AS _pairs GROUP BY {keys}"
+        table = reading(lambda: space.connection.sql(query).to_arrow_table())()
+    every = max(int(table["c0"].to_numpy().sum()), 1)
+    kept = []
+    for plan, mechanism in zip(plans, targets, strict=True):
+        counts = table[f"c{plan.c_u}"].to_numpy()
+        counts = counts[counts >= max(plan.tau, 1)].astype(np.float64)
+        chance = _chance(counts, mechanism.tau_star, mechanism.sigma)
+        all_pairs = table[f"c{plan.c_u}"].to_numpy().sum()
+        published = float((counts * chance).sum()) / every
+        kept.append(
+            Kept(
+                plan.c_u, mechanism.sigma, mechanism.tau_star, float(chance.sum()), float(all_pairs) / every, published
+            )
+        )
+    return tuple(kept)
+
+
+def _within(caps: Mapping[str, Integer] | None, c_u: int) -> dict[str, int] | None:
+    return None if caps is None else {name: min(int(cap), c_u) for name, cap in caps.items()}
+
+
+def _chance(
+    counts: "np.ndarray[tuple[int], np.dtype[np.float64]]", tau_star: float, sigma: float
+) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """The probability that a group is kept: P[C + N(0, σ²) ≥ τ*]."""
+    distinct, places = np.unique(counts, return_inverse=True)
+    chances = [math.erfc((tau_star - count) / sigma / math.sqrt(2)) / 2 for count in distinct.tolist()]
+    return np.array(chances, np.float64)[places]

@@ -1,0 +1,183 @@
+"""publish: raw events in, a private table with its certificate out.  [docs/publish.md]"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.duckdb.aggregates import aggregated
+from gsh.duckdb.sources import Events, open_source
+from gsh.duckdb.workspace import workspace
+from gsh.events.kinds import Kind
+from gsh.events.lots import new_salt, salt_of_release
+from gsh.events.output import Output, rows_with
+from gsh.events.plan import COUNT, Plan, make_plan
+from gsh.events.published import OnProgress, Progress, Published
+from gsh.events.target import Target, mechanism_for
+from gsh.library.arguments import Integer, Real
+from gsh.library.certificates import certificate as certificate_of
+from gsh.library.groups import release
+from gsh.library.parameters import Mechanism
+
+if TYPE_CHECKING:
+    from gsh.client import Client, Release
+
+__all__ = ["publish"]
+
+_ENGINE: Final = "gsh.duckdb"
+
+
+def publish(
+    events: Events,
+    *,
+    user: str,
+    by: Sequence[str],
+    sums: Mapping[str, tuple[Real, Real]] | None = None,
+    units: Mapping[str, Real] | None = None,
+    c_u: Integer,
+    caps: Mapping[str, Integer] | None = None,
+    weights: Mapping[str, Real] | None = None,
+    tau: Integer = 1,
+    epsilon: Real | None = None,
+    delta: Real | None = None,
+    mechanism: Mechanism | None = None,
+    service: "Client | None" = None,
+    budget: str | None = None,
+    once: str | None = None,
+    description: str = "",
+    privacy_unit: str | None = None,
+    unprotected: Sequence[str] = (),
+    to: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    types: Mapping[str, Kind] | None = None,
+    connection: duckdb.DuckDBPyConnection | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    temporary: str | os.PathLike[str] | None = None,
+    progress: OnProgress | None = None,
+    _salt: str | None = None,
+    _buckets: int | None = None,
+) -> Published:
+    """Publish the groups of raw events: bound each user, count, add noise, and certify.  [docs/publish.md]
+
+    ``events`` are files (Parquet, CSV, JSON lines; globs and folders), a relation of DuckDB, the name of a table if
+    ``connection`` is given, or any frame with the Arrow stream interface. Each user counts in at most ``c_u`` groups of
+    ``by``. ``sums`` maps columns to what one user adds to one group at most, ``units`` to the power of two in which
+    they are counted, ``caps`` to the number of groups that one user changes.
+
+    The noise meets (``epsilon``, ``delta``), or is that of a complete ``mechanism``. With ``service``, ``budget`` and
+    ``once`` it is charged exactly once; without, nothing keeps count of it. The result goes to ``to`` and is returned.
+
+        gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
+                    epsilon=1, delta=1e-6, to="private.parquet")
+    """
+    tell = progress or (lambda _progress: None)
+    _check_service(service, budget, once, description, privacy_unit)
+    salt = _salt or (new_salt() if once is None else salt_of_release(budget, once))
+    plan = make_plan(user=user, by=by, sums=sums, units=units, c_u=c_u, caps=caps, tau=tau, salt=salt, types=types)
+    target = mechanism_for(plan, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights)
+    output = None if to is None else Output(to, overwrite=overwrite)
+    local = None if service is not None else _local_certificate(target, plan, privacy_unit or "user", unprotected)
+    if service is not None and once is not None:
+        earlier = _released(service, once, plan, output)
+        if earlier is not None:
+            return earlier
+    if output is not None:
+        output.check()
+
+    tell(Progress("opening"))
+    with workspace(memory_limit, threads, temporary) as space:
+        source = open_source(space, events, plan, connection, tell)
+        table = aggregated(space, source, plan, tell, _buckets)
+    tell(Progress("noise"))
+    if service is None:
+        assert local is not None
+        private = release(target.mechanism, table, key_columns=plan.by, count_column=COUNT)
+        return _result(rows_with(private, local), local, plan, output, tell)
+    provenance = {"enforced_by": _ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()}
+    options: dict[str, Any] = {**target.stated, "budget": budget, "once": once, "provenance": provenance}
+    options |= {"unprotected": list(unprotected)}
+    made = service.release(table, target.mechanism, users=COUNT, keys=plan.by, description=description, **options)
+    return _of_service(made, plan, output, tell, is_replayed=made.is_replayed)
+
+
+def _check_service(
+    service: "Client | None", budget: str | None, once: str | None, description: str, privacy_unit: str | None
+) -> None:
+    if service is None:
+        for name, value in (("budget", budget), ("once", once), ("description", description or None)):
+            if value is not None:
+                raise InvalidParameter(name, "must be omitted without a service: nothing else keeps count")
+        return
+    for name, value in (("budget", budget), ("once", once)):
+        if value is None:
+            raise InvalidParameter(name, "must be given with a service: a release is charged once, under its name")
+    if privacy_unit is not None:
+        raise InvalidParameter("privacy_unit", "must be omitted with a service: the budget has it")
+
+
+def _local_certificate(target: Target, plan: Plan, privacy_unit: str, unprotected: Sequence[str]) -> dict[str, Any]:
+    """Made before anything is read, so that mistakes in it come first. It does not depend on the data."""
+    return certificate_of(
+        target.mechanism,
+        epsilon=target.stated.get("epsilon"),
+        delta=target.stated.get("delta"),
+        unprotected=unprotected,
+        privacy_unit=privacy_unit,
+        enforced_by=_ENGINE,
+        plan_digest=plan.digest,
+    )
+
+
+def _released(service: "Client", once: str, plan: Plan, output: Output | None) -> Published | None:
+    """The release of this name, if it was made before. No event is read for it."""
+    from gsh.client.errors import UnknownRelease  # noqa: PLC0415 - only with a service
+
+    try:
+        record = service.releases.get(once)
+    except UnknownRelease:
+        return None
+    certificate = record.certificate
+    if record.state != "made" or certificate.bounds.plan_digest != plan.digest:
+        raise InvalidParameter("once", "must be a new name: a release by another plan has it already")
+    written = None if output is None else output.holds(once, plan)
+    if written is not None:
+        return _published(written, certificate.to_dict(), plan, output, is_replayed=True)
+    return _of_service(record.load(), plan, output, lambda _progress: None, is_replayed=True)
+
+
+def _of_service(
+    made: "Release", plan: Plan, output: Output | None, tell: OnProgress, *, is_replayed: bool
+) -> Published:
+    return _result(made.table, made.certificate.to_dict(), plan, output, tell, is_replayed=is_replayed)
+
+
+def _result(
+    table: pa.Table,
+    certificate: Mapping[str, Any],
+    plan: Plan,
+    output: Output | None,
+    tell: OnProgress,
+    *,
+    is_replayed: bool = False,
+) -> Published:
+    if output is not None:
+        tell(Progress("writing"))
+        output.write(table, plan, certificate)
+    return _published(table, certificate, plan, output, is_replayed=is_replayed)
+
+
+def _published(
+    table: pa.Table, certificate: Mapping[str, Any], plan: Plan, output: Output | None, *, is_replayed: bool
+) -> Published:
+    if output is None:
+        place = "in the result"
+    elif output.certificate_path is not None:
+        place = f"in {output.certificate_path}"
+    else:
+        place = "in the metadata of the file"
+    path = None if output is None else output.path
+    return Published(table, path, certificate, plan, len(table), place, is_replayed)

@@ -1,0 +1,170 @@
+"""The bounding query: events in, one row per group out, with the bounds of the plan on every user.  [plan.py]
+
+    bounding_query(plan, kinds, "duckdb", "views")
+
+    column of the result       type
+    the parts of the key       as in the events
+    count                      64-bit integer: the number of users
+    each sum                   an integer in units, of a type that cannot overflow: multiply it by ``Sum.scale``
+
+It is one SELECT. The names inside it start with an underscore, so that they do not clash with columns of the events.
+An engine must refuse sums beyond 2⁵³. With ``is_partial`` groups below τ stay, so that the results for disjoint sets
+of users can be added up.
+
+An engine that builds expressions itself takes the parts: ``record_units`` for one record, ``clipped`` for the sum of a
+user in a group, and ``lots.lot_sql`` for the order.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from gsh.events.dialects import Dialect, dialect_named
+from gsh.events.kinds import Kind, family
+from gsh.events.lots import lot_sql
+from gsh.events.plan import COUNT, Plan, Sum
+
+__all__ = ["bounding_query", "clipped", "per_user_query", "ranked_query", "record_units", "table_name"]
+
+_LIMIT = 2**52
+_LINE = 100
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+
+
+def bounding_query(
+    plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str, *, is_partial: bool = False
+) -> str:
+    """The aggregates of the plan. ``source`` is a table, or a subquery in parentheses, in the dialect."""
+    sql = dialect_named(dialect)
+    keys, sums = _inner(plan)
+    parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
+    steps = _ranked(plan, kinds, sql, source)
+    steps["_kept"] = _select(["_user", *keys, *sums], "_ranked", f"WHERE _place <= {plan.c_u}")
+    if any(column.groups is not None for column in plan.sums):
+        steps |= _capped(plan, sql, parts, sums)
+    named = [f"{key} AS {sql.identifier(name)}" for key, name in zip(keys, plan.by, strict=True)]
+    named.append(f"COUNT(*) AS {sql.identifier(COUNT)}")
+    named += [
+        f"SUM({sql.widened.format(value)}) AS {sql.identifier(column.name)}"
+        for value, column in zip(sums, plan.sums, strict=True)
+    ]
+    having = [] if is_partial or plan.tau <= 1 else [f"HAVING COUNT(*) >= {plan.tau}"]
+    result = _select(named, list(steps)[-1], f"GROUP BY {', '.join(keys)}", *having)
+    return _with(sql, steps, result)
+
+
+def ranked_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
+    """One row per user and group, with ``_place``: from which C_u on the user counts in the group."""
+    sql = dialect_named(dialect)
+    return _with(sql, _ranked(plan, kinds, sql, source), _select([*_inner(plan)[0], "_place"], "_ranked"))
+
+
+def _inner(plan: Plan) -> tuple[list[str], list[str]]:
+    """The names of the key columns and of the sums inside the query."""
+    return [f"_key{j}" for j in range(1, len(plan.by) + 1)], [f"_sum{j}" for j in range(1, len(plan.sums) + 1)]
+
+
+def _ranked(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> dict[str, str]:
+    keys, sums = _inner(plan)
+    parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
+    place = f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {lot_sql(sql, plan.salt, parts)}) AS _place"
+    return {
+        "_per_user": per_user_query(plan, kinds, sql.name, source),
+        "_ranked": _select(["_user", *keys, *sums, place], "_per_user"),
+    }
+
+
+def per_user_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
+    """One record per user and group: ``_user``, ``_key1`` …, and the clipped sums ``_sum1`` … in units."""
+    sql = dialect_named(dialect)
+    user = f"_events.{sql.identifier(plan.user)}"
+    keys = [f"_events.{sql.identifier(name)}" for name in plan.by]
+    chosen = [f"{user} AS _user", *(f"{key} AS _key{j}" for j, key in enumerate(keys, 1))]
+    for j, column in enumerate(plan.sums, 1):
+        units = record_units(sql, column, kinds[column.name], f"_events.{sql.identifier(column.name)}")
+        chosen.append(f"{clipped(sql, column, f'SUM({sql.added.format(units)})')} AS _sum{j}")
+    clauses = f"WHERE {user} IS NOT NULL", f"GROUP BY {', '.join([user, *keys])}"
+    return _select(chosen, f"{source} AS _events", *clauses)
+
+
+def record_units(sql: Dialect, column: Sum, kind: Kind, value: str) -> str:
+    """What one record adds: ⌊x/unit + 1/2⌋, limited to ±2⁵²; 0 if it is missing or NaN."""
+    if family(kind) == "boolean":
+        number = f"CASE WHEN {value} THEN 1 ELSE 0 END"
+        if column.scale == 1:
+            return number
+        value, kind = f"({number})", "integer"
+    if family(kind) == "integer":
+        whole = f"LEAST(GREATEST(COALESCE({value}, 0), -{_LIMIT}), {_LIMIT})"
+        if column.scale == 1:
+            return whole
+        # As doubles these are exact: the limit comes first. So no digit is lost.
+        return _floored(sql, column, f"CAST({whole} AS {sql.double})")
+    double = sql.as_double(value)
+    missing = f"{value} IS NULL"
+    if family(kind) == "double" or sql.name == "postgres":  # its decimals have NaN too
+        missing += f" OR {sql.is_nan.format(value)}"
+    if column.scale > 1:  # then these count 0, and some engines refuse quotients that underflow
+        missing += f" OR ABS({value}) < 1"
+    return f"CASE WHEN {missing} THEN 0 ELSE {_floored(sql, column, double)} END"
+
+
+def _floored(sql: Dialect, column: Sum, double: str) -> str:
+    """⌊x/unit + 1/2⌋. Multiplying by a power of two is exact, so that all engines get the same integer.
+
+    The limit comes first, because some engines refuse products that overflow.
+    """
+    least, most = (f"CAST({sign * _LIMIT * column.scale!r} AS {sql.double})" for sign in (-1, 1))
+    scaled = f"LEAST(GREATEST({double}, {least}), {most})"
+    if column.scale < 1:
+        scaled += f" * CAST({int(1 / column.scale)} AS {sql.double})"
+    elif column.scale > 1:
+        scaled += f" / CAST({int(column.scale)} AS {sql.double})"
+    return f"CAST(FLOOR({scaled} + CAST(0.5 AS {sql.double})) AS {sql.integer})"
+
+
+def clipped(sql: Dialect, column: Sum, total: str) -> str:
+    """A user's sum in a group, between the bounds."""
+    return f"CAST(LEAST(GREATEST({total}, {column.least}), {column.most}) AS {sql.integer})"
+
+
+def table_name(dialect: str, name: str) -> str:
+    """The name of a table. Plain names stay as they are, because engines fold their letters in different ways."""
+    if _PLAIN.fullmatch(name):
+        return name
+    return dialect_named(dialect).identifier(name)
+
+
+def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[str]) -> dict[str, str]:
+    """In a column with a cap, only the values with the smallest lots stay, and values of 0 do not use the cap up."""
+    keys = [name for name, _ in parts[1:]]
+    ranks, values = [], []
+    for j, (column, value) in enumerate(zip(plan.sums, sums, strict=True), 1):
+        if column.groups is None:
+            values.append(value)
+            continue
+        order = f"CASE WHEN {value} = 0 THEN 1 ELSE 0 END, {lot_sql(sql, plan.salt, parts, column.name)}"
+        ranks.append(f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {order}) AS _rank{j}")
+        values.append(f"CASE WHEN _rank{j} <= {column.groups} THEN {value} ELSE 0 END AS {value}")
+    return {
+        "_by_column": _select([*keys, *sums, *ranks], "_kept"),
+        "_capped": _select([*keys, *values], "_by_column"),
+    }
+
+
+def _with(sql: Dialect, steps: Mapping[str, str], result: str) -> str:
+    return f"WITH {', '.join(_step(sql, *step) for step in steps.items())}\n{result}"
+
+
+def _step(sql: Dialect, name: str, query: str) -> str:
+    indented = "\n".join(f"    {line}" for line in query.splitlines())
+    return f"{name} AS {sql.inlined}(\n{indented}\n)"
+
+
+def _select(columns: Sequence[str], source: str, *clauses: str) -> str:
+    return "\n".join((f"SELECT {_listed(columns)}", f"FROM {source}", *clauses))
+
+
+def _listed(columns: Sequence[str]) -> str:
+    """On one line if it is short."""
+    line = ", ".join(columns)
+    return line if len(line) <= _LINE else ",\n       ".join(columns)

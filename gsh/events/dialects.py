@@ -1,0 +1,206 @@
+"""SQL dialects: how each spells the few things that the lots and the bounds need.
+
+DuckDB and PostgreSQL are executed in tests against the reference. Spark, Snowflake and BigQuery are only parsed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.events.kinds import Kind, digits, family
+
+__all__ = ["DIALECTS", "Dialect", "dialect_named"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The spelling of one dialect. In texts, ``{0}`` is the argument."""
+
+    name: str
+    is_executed: bool
+    """Whether our tests run the queries on the engine itself."""
+    quote: str
+    """The mark around names."""
+    escapes: bool
+    """Whether a backslash in a string escapes the next character."""
+    string: str
+    """The type of texts."""
+    double: str
+    integer: str
+    """The type of 64-bit integers."""
+    added: str
+    """How the integer of a record becomes a number that can be added up without overflow."""
+    widened: str
+    """The same for a number of the type ``integer``."""
+    inlined: str
+    """What keeps a common table expression from being stored before it is read."""
+    md5: str
+    is_nan: str
+    texts: Mapping[str, str]
+    """The canonical text of a value, by the family of its kind; else a cast."""
+
+    def identifier(self, name: str) -> str:
+        """The name of a column, quoted."""
+        if self.escapes and self.quote == "`" and self.name == "bigquery":
+            escaped = name.replace("\\", "\\\\").replace("`", "\\`")
+        else:
+            escaped = name.replace(self.quote, 2 * self.quote)
+        return f"{self.quote}{escaped}{self.quote}"
+
+    def literal(self, text: str) -> str:
+        """A string."""
+        if self.escapes:
+            escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+        else:
+            escaped = text.replace("'", "''")
+        return f"'{escaped}'"
+
+    def text(self, kind: Kind, value: str) -> str:
+        """The canonical text of a value that is not missing.
+
+        strings                    themselves
+        integers, decimals         all digits, without zeros at the end after the point: -12, 1.5
+        Booleans                   true, false
+        dates                      days since 1970-01-01
+        timestamps                 microseconds since 1970-01-01, of the instant or of the local time
+        UUIDs                      lower case, with hyphens
+        """
+        spelled = self.texts.get(family(kind))
+        if spelled is None:
+            return f"CAST({value} AS {self.string})"
+        if spelled == _NONE:
+            raise InvalidParameter("types", f"must be of a kind that {self.name} has: not {family(kind)}")
+        scale = digits(kind)[1] if family(kind) == "decimal" else 0
+        return spelled.format(value, scale, self.string)
+
+    def as_double(self, value: str) -> str:
+        """The nearest double of a number."""
+        return f"CAST({value} AS {self.double})"
+
+
+_NONE: Final = "none"
+_TRIMMED = "rtrim(rtrim(CAST({0} AS {2}), '0'), '.')"
+
+_DUCKDB = Dialect(
+    name="duckdb",
+    is_executed=True,
+    quote='"',
+    escapes=False,
+    string="VARCHAR",
+    double="DOUBLE",
+    integer="BIGINT",
+    added="CAST({0} AS BIGINT)",  # SUM adds them up in 128 bits
+    widened="{0}",
+    inlined="NOT MATERIALIZED ",
+    md5="md5({0})",
+    is_nan="isnan({0})",
+    texts={
+        "decimal": _TRIMMED,
+        "date": "CAST({0} - DATE '1970-01-01' AS {2})",
+        "timestamp": "CAST(epoch_us({0}) AS {2})",
+        "timestamp_ns": "CAST(epoch_ns({0}) AS {2})",
+        "timestamptz": "CAST(epoch_us({0}) AS {2})",
+    },
+)
+_POSTGRES = Dialect(
+    name="postgres",
+    is_executed=True,
+    quote='"',
+    escapes=False,
+    string="TEXT",
+    double="DOUBLE PRECISION",
+    integer="BIGINT",
+    added="CAST({0} AS BIGINT)",  # SUM adds them up in NUMERIC
+    widened="{0}",
+    inlined="NOT MATERIALIZED ",
+    md5='md5({0}) COLLATE "C"',
+    is_nan="{0} = 'NaN'",
+    texts={
+        "decimal": "CAST(trim_scale({0}) AS {2})",
+        "date": "CAST({0} - DATE '1970-01-01' AS {2})",
+        "timestamp": "CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})",
+        "timestamp_ns": _NONE,
+        "timestamptz": "CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})",
+    },
+)
+_SPARK = Dialect(
+    name="spark",
+    is_executed=False,
+    quote="`",
+    escapes=True,
+    string="STRING",
+    double="DOUBLE",
+    integer="BIGINT",
+    added="CAST({0} AS DECIMAL(20, 0))",  # SUM of BIGINT would overflow; of this it is DECIMAL(30, 0)
+    widened="CAST({0} AS DECIMAL(20, 0))",
+    inlined="",
+    md5="md5({0})",
+    is_nan="isnan({0})",
+    texts={
+        # A cast writes small decimals with an exponent, unless ANSI mode is on.
+        "decimal": "TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM format_string('%.{1}f', {0})))",
+        "date": "CAST(unix_date({0}) AS {2})",
+        # The difference of two local times does not depend on the time zone of the session.
+        "timestamp": "CAST(CAST(CAST(CAST({0} - TIMESTAMP_NTZ'1970-01-01 00:00:00' AS INTERVAL SECOND) "
+        "AS DECIMAL(19, 6)) * 1000000 AS DECIMAL(20, 0)) AS {2})",
+        "timestamp_ns": _NONE,
+        "timestamptz": "CAST(unix_micros({0}) AS {2})",
+        "uuid": _NONE,
+    },
+)
+_SNOWFLAKE = Dialect(
+    name="snowflake",
+    is_executed=False,
+    quote='"',
+    escapes=True,
+    string="VARCHAR",
+    double="FLOAT",
+    integer="NUMBER(38, 0)",
+    added="CAST({0} AS NUMBER(38, 0))",
+    widened="{0}",
+    inlined="",
+    md5="MD5({0})",
+    is_nan="{0} = 'NaN'",
+    texts={
+        "decimal": _TRIMMED,
+        "date": "CAST(DATEDIFF(day, DATE '1970-01-01', {0}) AS {2})",
+        "timestamp": "CAST(DATE_PART(epoch_microsecond, {0}) AS {2})",
+        "timestamp_ns": "CAST(DATE_PART(epoch_nanosecond, {0}) AS {2})",
+        "timestamptz": "CAST(DATE_PART(epoch_microsecond, {0}) AS {2})",
+        "uuid": _NONE,
+    },
+)
+_BIGQUERY = Dialect(
+    name="bigquery",
+    is_executed=False,
+    quote="`",
+    escapes=True,
+    string="STRING",
+    double="FLOAT64",
+    integer="INT64",
+    added="CAST({0} AS NUMERIC)",  # SUM of INT64 would overflow
+    widened="CAST({0} AS NUMERIC)",
+    inlined="",
+    md5="TO_HEX(MD5({0}))",
+    is_nan="IS_NAN({0})",
+    texts={
+        "decimal": "CAST({0} AS {2})",  # it writes no zeros at the end
+        "date": "CAST(UNIX_DATE({0}) AS {2})",
+        "timestamp": "CAST(DATETIME_DIFF({0}, DATETIME '1970-01-01 00:00:00', MICROSECOND) AS {2})",
+        "timestamp_ns": _NONE,
+        "timestamptz": "CAST(UNIX_MICROS({0}) AS {2})",
+        "uuid": _NONE,
+    },
+)
+
+DIALECTS: Final[Mapping[str, Dialect]] = {
+    dialect.name: dialect for dialect in (_DUCKDB, _POSTGRES, _SPARK, _SNOWFLAKE, _BIGQUERY)
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of a name."""
+    if name not in DIALECTS:
+        raise InvalidParameter("dialect", f"must be one of {', '.join(DIALECTS)}")
+    return DIALECTS[name]

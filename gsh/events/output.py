@@ -1,0 +1,114 @@
+"""Where a private table goes: a file that appears whole or not at all, with the certificate in it or beside it.
+
+private.parquet                     the rows; Parquet and Arrow have the certificate in their metadata
+private.parquet.plan.json           the plan, whose digest is in the certificate
+private.csv.certificate.json        the certificate, for CSV only
+"""
+
+import io
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.events.plan import COUNT, Plan
+from gsh.histogram.conversion import convert
+from gsh.histogram.formats import ANY_SIZE as _ANY_SIZE
+from gsh.histogram.formats import CERTIFICATE, Format, read_table, write_table
+from gsh.histogram.tables import Roles
+
+__all__ = ["Output", "rows_with", "written"]
+
+_FORMATS: Mapping[str, Format] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".arrow": "arrow_file",
+    ".feather": "arrow_file",
+    ".ipc": "arrow_file",
+    ".arrows": "arrow",
+}
+
+
+class Output:
+    """A file to write, checked before anything is read."""
+
+    def __init__(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        self.path = Path(path)
+        found = _FORMATS.get(self.path.suffix.lower())
+        if found is None:
+            raise InvalidParameter("to", f"must be a name that ends with one of {', '.join(_FORMATS)}")
+        self.format: Format = found
+        self.plan_path = self.path.with_name(f"{self.path.name}.plan.json")
+        self.certificate_path = self.path.with_name(f"{self.path.name}.certificate.json") if found == "csv" else None
+        self._overwrite = overwrite
+        if not self.path.parent.is_dir():
+            raise InvalidParameter("to", "must be in a folder that exists")
+
+    def check(self) -> None:
+        """Refuse to replace what exists."""
+        for path in filter(None, (self.path, self.plan_path, self.certificate_path)):
+            if not self._overwrite and os.path.lexists(path):
+                raise InvalidParameter("to", f"must not exist, nor may {path.name}: publish replaces nothing")
+
+    def holds(self, once: str, plan: Plan) -> pa.Table | None:
+        """The table, if this release was written here before: the same name, by the same plan."""
+        if not self.path.is_file() or self.format == "csv":
+            return None
+        with self.path.open("rb") as file:
+            _, table = read_table(pa.py_buffer(file.read()), _ANY_SIZE)
+        try:
+            said = json.loads((table.schema.metadata or {}).get(CERTIFICATE.encode(), b"{}"))
+            is_it = said["idempotency_key"] == once and said["bounds"]["plan_digest"] == plan.digest
+        except (ValueError, KeyError, TypeError):
+            return None
+        return table if is_it else None
+
+    def write(self, table: pa.Table, plan: Plan, certificate: Mapping[str, Any]) -> None:
+        """All files, or none of them: the table gets its name last."""
+        self.check()
+        roles = Roles(plan.by, COUNT, tuple(column.name for column in plan.sums))
+        with ExitStack() as files:
+            sink = files.enter_context(written(self.path))
+            if self.certificate_path is not None:
+                beside = files.enter_context(written(self.certificate_path))
+                beside.write(_json(certificate))
+            files.enter_context(written(self.plan_path)).write(_json(plan.to_json()))
+            _write_rows(table, self.format, certificate, sink, roles)
+
+
+def rows_with(table: pa.Table, certificate: Mapping[str, Any]) -> pa.Table:
+    """The table with the certificate in its metadata."""
+    return table.replace_schema_metadata({CERTIFICATE: json.dumps(certificate, ensure_ascii=False)})
+
+
+def _write_rows(table: pa.Table, into: Format, certificate: Mapping[str, Any], sink: IO[bytes], roles: Roles) -> None:
+    stream = sink if into == "arrow" else io.BytesIO()
+    write_table("arrow", table.to_reader(), json.dumps(certificate, ensure_ascii=False), stream)
+    if isinstance(stream, io.BytesIO):
+        convert(pa.py_buffer(stream.getbuffer()), "arrow", into, sink, roles)
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+@contextmanager
+def written(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write. It gets its name when the block ends without an error; otherwise nothing is left."""
+    target = Path(os.path.realpath(path))
+    partial = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.partial")
+    try:
+        with partial.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

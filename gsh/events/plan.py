@@ -1,0 +1,286 @@
+"""A plan: which events become which groups, and the bounds that hold for each user. The same for every engine.
+
+An engine must do this with the events, and nothing else (tests/reference/bounding.py is the judge):
+
+1. Drop records without a user.
+2. Make one record per user and group. A missing part of a group key is a value of its own. Each sum column is an
+   integer number of units: each record's value x counts ⌊x/unit + 1/2⌋ (missing and NaN count 0; a decimal is taken
+   as the nearest double; |x/unit| is limited to 2⁵²), these integers are added, and the sum is clipped to [lower,
+   upper] in units. Rounding comes before adding, so that a sum of doubles does not depend on the order of records.
+3. Of each user's groups keep the C_u with the smallest lots (lots.py). In a column with a cap n, the user's values
+   stay in at most n of the kept groups: those with the smallest lots of this column, among those where the value is
+   not 0. In the other kept groups the value becomes 0; the user still counts there.
+4. Per group: COUNT of users, and the sums. Groups with fewer than τ users go. A sum beyond 2⁵³ units is an error.
+
+What a user keeps depends on the records of that user and on the salt, never on other users.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.events.kinds import KEY_KINDS, SUM_KINDS, Kind, checked_kind, family
+from gsh.library.arguments import Integer, Real, integer, real, texts
+
+__all__ = ["COUNT", "Plan", "Sum", "make_plan"]
+
+COUNT = "count"
+"""The column of the result with the numbers of users."""
+
+_MOST_UNITS = 2**52
+_UNIT_EXPONENTS = 60
+_MOST_NAME = 255
+_SALT = re.compile(r"[0-9a-f]{32}")
+_ENDINGS = ("low", "estimate", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A sum column: what one user adds to one group, in units, and in how many groups."""
+
+    name: str
+    lower: float
+    upper: float
+    unit: float | None = None
+    """A power of two. None: 1, and then the column must be of whole numbers."""
+    groups: int | None = None
+    """The cap: the most groups of one user with a value other than 0. None: C_u."""
+
+    @property
+    def scale(self) -> float:
+        """The unit, also if it is the default."""
+        return 1.0 if self.unit is None else self.unit
+
+    @property
+    def least(self) -> int:
+        """The lower bound in units, rounded inwards."""
+        return math.ceil(self.lower / self.scale)
+
+    @property
+    def most(self) -> int:
+        """The upper bound in units, rounded inwards."""
+        return math.floor(self.upper / self.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A checked plan. ``make_plan`` and ``Plan.from_json`` make it."""
+
+    user: str
+    by: tuple[str, ...]
+    sums: tuple[Sum, ...]
+    c_u: int
+    tau: int
+    salt: str
+    """32 hexadecimal digits. It is public, and new for each release."""
+    types: tuple[tuple[str, Kind], ...] = ()
+    """The kinds of columns that the caller declares, by name; of the others the schema of the events says it."""
+    partitions: int | None = None
+    """The number of partitions by group key, for an engine whose noise depends on it."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the events that the plan needs."""
+        return (self.user, *self.by, *(column.name for column in self.sums))
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON object."""
+        return {
+            "version": 1,
+            "user": self.user,
+            "by": list(self.by),
+            "sums": [
+                {
+                    "name": column.name,
+                    "lower": column.lower,
+                    "upper": column.upper,
+                    "unit": column.unit,
+                    "groups": column.groups,
+                }
+                for column in self.sums
+            ],
+            "c_u": self.c_u,
+            "tau": self.tau,
+            "salt": self.salt,
+            "types": dict(self.types),
+            "partitions": self.partitions,
+        }
+
+    @staticmethod
+    def from_json(given: object) -> "Plan":
+        """The plan of a JSON object, with every check made again."""
+        fields = {"version", "user", "by", "sums", "c_u", "tau", "salt", "types", "partitions"}
+        found = _object("plan", given, fields)
+        if found["version"] != 1:
+            raise InvalidParameter("plan/version", "must be 1")
+        if not isinstance(found["sums"], Sequence) or isinstance(found["sums"], str):
+            raise InvalidParameter("plan/sums", "must be a list")
+        sums = [_object("plan/sums", item, {"name", "lower", "upper", "unit", "groups"}) for item in found["sums"]]
+        names = texts("plan/sums", [item["name"] for item in sums])
+        if len(set(names)) != len(names):
+            raise InvalidParameter("plan/sums", "must have unique names")
+        return make_plan(
+            user=found["user"],
+            by=found["by"],
+            sums={item["name"]: (item["lower"], item["upper"]) for item in sums} or None,
+            units={item["name"]: item["unit"] for item in sums if item["unit"] is not None} or None,
+            caps={item["name"]: item["groups"] for item in sums if item["groups"] is not None} or None,
+            c_u=found["c_u"],
+            tau=found["tau"],
+            salt=found["salt"],
+            types=found["types"],
+            partitions=found["partitions"],
+        )
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the canonical JSON: sorted names, no spaces, ASCII only, every bound as a double."""
+        written = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return hashlib.sha256(written.encode("ascii")).hexdigest()
+
+    def kinds_in(self, schema: Mapping[str, Kind | None]) -> dict[str, Kind]:
+        """The kind of each column of the plan. An engine gives the schema of the events; None: no kind of ours.
+
+        Declared types win: an engine casts the column to them, or reads the file so.
+        """
+        declared = dict(self.types)
+        kinds: dict[str, Kind] = {}
+        named = [("user", self.user, KEY_KINDS)]
+        named += [(f"by/{place}", name, KEY_KINDS) for place, name in enumerate(self.by)]
+        named += [(f"sums/{column.name}", column.name, SUM_KINDS) for column in self.sums]
+        for pointer, name, allowed in named:
+            if name not in schema:
+                raise InvalidParameter(pointer, "must name a column of the events")
+            kind = declared.get(name) or schema[name]
+            if kind is None or family(kind) not in allowed:
+                raise InvalidParameter(pointer, f"must be a column of one of these types: {', '.join(allowed)}")
+            kinds[name] = kind
+        for column in self.sums:
+            if column.unit is None and family(kinds[column.name]) not in ("integer", "boolean"):
+                detail = "must be given for a column that is not of whole numbers: a power of two, such as 2**-10"
+                raise InvalidParameter(f"units/{column.name}", detail)
+        return kinds
+
+
+def make_plan(
+    *,
+    user: str,
+    by: Sequence[str],
+    sums: Mapping[str, tuple[Real, Real]] | None = None,
+    units: Mapping[str, Real] | None = None,
+    c_u: Integer,
+    caps: Mapping[str, Integer] | None = None,
+    tau: Integer = 1,
+    salt: str,
+    types: Mapping[str, Kind] | None = None,
+    partitions: Integer | None = None,
+) -> Plan:
+    """The plan of the arguments of ``publish``. Every mistake is an error that names the argument."""
+    keys = texts("by", [by] if isinstance(by, str) else by)
+    if not keys:
+        raise InvalidParameter("by", "must name at least one column")
+    _check_name("user", user)
+    ranges = _mapping("sums", sums)
+    for pointer, name in [*((f"by/{j}", key) for j, key in enumerate(keys)), *((f"sums/{key}", key) for key in ranges)]:
+        _check_name(pointer, name)
+    for pointer, given in (("units", units), ("caps", caps)):
+        if set(_mapping(pointer, given)) - set(ranges):
+            raise InvalidParameter(pointer, "must name only columns of sums")
+    _check_clashes(user, keys, tuple(ranges))
+    most_groups = integer("c_u", c_u)
+    if not 1 <= most_groups <= 10**18:
+        raise InvalidParameter("c_u", "must be from 1 to 10^18")
+    least_users = integer("tau", tau)
+    if not 0 <= least_users <= 2**53:
+        raise InvalidParameter("tau", "must be from 0 to 2^53")
+    if not (isinstance(salt, str) and _SALT.fullmatch(salt)):
+        raise InvalidParameter("salt", "must be 32 hexadecimal digits")
+    if partitions is not None and integer("partitions", partitions) < 1:
+        raise InvalidParameter("partitions", "must be at least 1")
+    return Plan(
+        user=user,
+        by=keys,
+        sums=tuple(
+            _sum(name, bounds, _mapping("units", units).get(name), _mapping("caps", caps).get(name), most_groups)
+            for name, bounds in ranges.items()
+        ),
+        c_u=most_groups,
+        tau=least_users,
+        salt=salt,
+        types=_types(types, {user, *keys, *ranges}),
+        partitions=None if partitions is None else integer("partitions", partitions),
+    )
+
+
+def _sum(name: str, bounds: object, unit: object, cap: object, c_u: int) -> Sum:
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+        raise InvalidParameter(f"sums/{name}", "must be a pair: lower, upper")
+    lower, upper = (real(f"sums/{name}", bound) + 0.0 for bound in bounds)
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise InvalidParameter(f"sums/{name}", "must have finite bounds")
+    if lower > upper:
+        raise InvalidParameter(f"sums/{name}", "must have a lower bound that is at most the upper bound")
+    scale = None if unit is None else real(f"units/{name}", unit)
+    if scale is not None:
+        fraction, exponent = math.frexp(scale)
+        if fraction != 0.5 or abs(exponent - 1) > _UNIT_EXPONENTS:
+            raise InvalidParameter(f"units/{name}", "must be a power of two from 2^-60 to 2^60, such as 2**-10")
+    cap = None if cap is None else integer(f"caps/{name}", cap)
+    if cap is not None and not 1 <= cap <= c_u:
+        raise InvalidParameter(f"caps/{name}", "must be from 1 to c_u")
+    made = Sum(name, lower, upper, scale, cap)
+    if max(abs(lower), abs(upper)) / made.scale > _MOST_UNITS:
+        raise InvalidParameter(f"sums/{name}", "must stay within 2^52 units: sums could leave 2^53; take a larger unit")
+    if made.least > made.most:
+        raise InvalidParameter(f"sums/{name}", "must have a whole number of units between the bounds")
+    if made.least == made.most == 0:
+        raise InvalidParameter(f"sums/{name}", "must have a bound of at least one unit other than 0")
+    return made
+
+
+def _check_name(pointer: str, name: object) -> None:
+    if not isinstance(name, str) or not 1 <= len(name) <= _MOST_NAME or "\0" in name:
+        raise InvalidParameter(pointer, f"must be the name of a column, of 1 to {_MOST_NAME} characters")
+
+
+def _check_clashes(user: str, keys: tuple[str, ...], sums: tuple[str, ...]) -> None:
+    """SQL engines ignore the case of names, so that two names must differ in more than that."""
+    if user.lower() in {name.lower() for name in keys}:
+        raise InvalidParameter("by", "must not have the user column: its values would be published")
+    if user.lower() in {name.lower() for name in sums}:
+        raise InvalidParameter("sums", "must not have the user column")
+    taken: set[str] = {COUNT}
+    for pointer, names in (("by", keys), ("sums", sums)):
+        for name in names:
+            if name.lower() in taken:
+                raise InvalidParameter(pointer, f"must have unique names, other than {COUNT}")
+            taken.add(name.lower())
+    # The result may get columns with intervals.
+    if any(f"{number.lower()}_{ending}" in taken for number in (COUNT, *sums) for ending in _ENDINGS):
+        raise InvalidParameter("by", "must have no name of a number with _low, _estimate or _high; nor must sums")
+
+
+def _types(given: object, columns: set[str]) -> tuple[tuple[str, Kind], ...]:
+    declared = _mapping("types", given)
+    if set(declared) - columns:
+        raise InvalidParameter("types", "must name only columns of user, by and sums")
+    return tuple(sorted((name, checked_kind(f"types/{name}", kind)) for name, kind in declared.items()))
+
+
+def _mapping(pointer: str, given: object) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise InvalidParameter(pointer, "must be a mapping from names of columns")
+    return given
+
+
+def _object(pointer: str, given: object, fields: set[str]) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping) or set(given) != fields:
+        raise InvalidParameter(pointer, f"must be a JSON object with the fields {', '.join(sorted(fields))}")
+    return given

@@ -1,0 +1,63 @@
+"""What publishing gives: the private table or its place, the certificate and the plan. And what it says meanwhile."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from gsh.events.plan import Plan
+
+__all__ = ["OnProgress", "Progress", "Published"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A stage of publishing, and how much of it is done. It tells how many events there are: for the owner's eyes."""
+
+    stage: str
+    done: int = 0
+    total: int | None = None
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Published:
+    """A private table, its certificate and the plan that bounded it."""
+
+    table: pa.Table | None
+    """The rows, sorted by group key; None if an engine has written them itself."""
+    path: Path | str | None
+    """Where they were written."""
+    certificate: Mapping[str, Any]
+    plan: Plan
+    groups: int
+    """How many groups were published."""
+    certificate_at: str
+    """Where the certificate is, in words."""
+    is_replayed: bool = False
+    """Whether this release was made before under the same ``once``."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """For whatever reads Arrow tables: pandas, polars, DuckDB."""
+        if self.table is None:
+            raise TypeError("the rows are in the files at path")
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return self.groups
+
+    def __repr__(self) -> str:
+        return f"<Published: {self.summary()}>"
+
+    def summary(self) -> str:
+        """One line: how many groups, the privacy that they cost, and where the certificate is."""
+        said = self.certificate
+        point = "" if said["epsilon"] is None else f", (ε, δ) = ({said['epsilon']:g}, {said['delta']:.3g})"
+        paid = said["budget"]
+        payer = "nothing keeps count of it" if paid is None else f"paid by the budget {paid['id']}"
+        place = "" if self.path is None else f" in {self.path}"
+        return f"{self.groups} groups published{place}{point}; {payer}; certificate {self.certificate_at}"

@@ -1,0 +1,84 @@
+"""The mechanism of a plan: calibrated to a target, or given and checked against the bounds of the plan."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.sensitivity import Box
+from gsh.events.plan import Plan
+from gsh.library.arguments import Real, real
+from gsh.library.parameters import Mechanism, core_of
+from gsh.library.targets import calibrate
+
+__all__ = ["Target", "mechanism_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The mechanism, and the point of its privacy curve that the certificate states."""
+
+    mechanism: Mechanism
+    stated: Mapping[str, float]
+    """``epsilon`` or ``delta``, or nothing."""
+
+
+def mechanism_for(
+    plan: Plan,
+    *,
+    epsilon: Real | None = None,
+    delta: Real | None = None,
+    mechanism: Mechanism | None = None,
+    weights: Mapping[str, Real] | None = None,
+) -> Target:
+    """The smallest noise for the target (ε, δ), or a complete mechanism.
+
+    With a complete mechanism, ``epsilon`` or ``delta`` is only the point that the certificate states.
+    """
+    if mechanism is not None:
+        if epsilon is not None and delta is not None:
+            raise InvalidParameter("epsilon", "must not be given with both delta and a complete mechanism")
+        if weights is not None:
+            raise InvalidParameter("weights", "must be omitted with a complete mechanism")
+        _check(plan, mechanism)
+        given = {"epsilon": epsilon, "delta": delta}
+        return Target(mechanism, {name: real(name, value) for name, value in given.items() if value is not None})
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if value is None:
+            raise InvalidParameter(name, "must be given, with the other of epsilon and delta, or a complete mechanism")
+    assert epsilon is not None
+    assert delta is not None
+    found = calibrate(
+        epsilon=epsilon,
+        delta=delta,
+        c_u=plan.c_u,
+        tau=plan.tau,
+        sums={column.name: (column.least * column.scale, column.most * column.scale) for column in plan.sums} or None,
+        caps={column.name: column.groups for column in plan.sums if column.groups is not None} or None,
+        weights=weights,
+    )
+    return Target(found.mechanism, {"epsilon": real("epsilon", epsilon)})
+
+
+def _check(plan: Plan, mechanism: Mechanism) -> None:
+    """The bounds that the mechanism promises are at least as wide as those that the plan enforces."""
+    core_of(mechanism)
+    for name, promised, enforced in (("c_u", mechanism.c_u, plan.c_u), ("tau", mechanism.tau, plan.tau)):
+        if promised != enforced:
+            raise InvalidParameter(f"mechanism/{name}", f"must be the {name} of the call")
+    names = tuple(column.name for column in plan.sums)
+    columns = mechanism.aggregates
+    if columns is None:
+        if names or mechanism.mu_0 or mechanism.capped:
+            raise InvalidParameter("mechanism/aggregates", "must have the columns of sums, in their order")
+        return
+    if columns.names != names:
+        raise InvalidParameter("mechanism/aggregates/names", "must be the columns of sums, in their order")
+    box = columns.sensitivity
+    if not isinstance(box, Box):
+        raise InvalidParameter("mechanism/aggregates/sensitivity", "must be a box: publish clips each column")
+    caps = box.groups or (None,) * len(names)
+    for column, lower, upper, cap in zip(plan.sums, box.lower, box.upper, caps, strict=True):
+        if lower > column.least * column.scale or upper < column.most * column.scale:
+            raise InvalidParameter(f"sums/{column.name}", "must stay within the box of the mechanism")
+        if cap is not None and cap < (column.groups or plan.c_u):
+            raise InvalidParameter(f"caps/{column.name}", "must be at most the cap of the mechanism")

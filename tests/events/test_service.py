@@ -1,0 +1,86 @@
+"""Publishing with a service: charged once under its name, also if the job starts again."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import gsh
+from gsh.duckdb.aggregates import aggregated
+from gsh.duckdb.sources import open_source
+from gsh.duckdb.workspace import workspace
+from gsh.events.lots import salt_of_release
+from gsh.library.mechanism_json import mechanism_from_json
+from tests.events.test_duckdb import EVENTS
+from tests.events.test_publish import TARGET
+
+
+def test_a_release_is_charged_once_and_comes_back_before_an_event_is_read(
+    service: gsh.Client, budget: str, tmp_path: Path
+) -> None:
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
+    first = gsh.publish(EVENTS, **TARGET, **paid, unprotected=["c_u by a preview"], to=tmp_path / "private.parquet")
+    again = gsh.publish("missing.parquet", **TARGET, **paid)
+    into_another = gsh.publish("missing.parquet", **TARGET, **paid, to=tmp_path / "private.csv")
+    into_the_same = gsh.publish("missing.parquet", **TARGET, **paid, to=tmp_path / "private.parquet")
+
+    assert service.budgets[budget].spent.releases == 1
+    assert not first.is_replayed
+    for each in (again, into_another, into_the_same):
+        assert each.is_replayed
+        assert each.table.to_pylist() == first.table.to_pylist()
+        assert each.plan == first.plan
+    said = first.certificate
+    assert said["budget"]["id"] == budget
+    assert said["unprotected"] == ["c_u by a preview"]
+    assert said["bounds"]["enforced_by"] == "gsh.duckdb"
+    assert said["bounds"]["plan_digest"] == first.plan.digest
+    assert f"paid by the budget {budget}" in first.summary()
+
+
+def test_the_same_events_make_the_same_request_again(service: gsh.Client, budget: str) -> None:
+    """In another order, and in buckets: if two runs of a job meet, the service recognises the second one."""
+    paid = {"budget": budget, "once": f"{budget}-1"}
+    first = gsh.publish(EVENTS, **TARGET, service=service, **paid)
+    shuffled = EVENTS.take(pa.array(sorted(range(300), key=lambda row: row * 7 % 300)))
+    with workspace() as space:
+        source = open_source(space, shuffled, first.plan)
+        table = aggregated(space, source, first.plan, lambda _progress: None, 3)
+    provenance = {"enforced_by": "gsh.duckdb", "plan_digest": first.plan.digest, "plan": first.plan.to_json()}
+    mechanism = mechanism_from_json(first.certificate["mechanism"])
+
+    again = service.release(
+        table, mechanism, users="count", keys=first.plan.by, epsilon=1, provenance=provenance, unprotected=[], **paid
+    )
+
+    assert again.is_replayed
+    assert again.table.to_pylist() == first.table.to_pylist()
+    assert first.plan.salt == salt_of_release(budget, f"{budget}-1")
+
+
+@pytest.mark.parametrize("change", [{"c_u": 5}, {"tau": 2}, {"by": ["url"]}])
+def test_another_plan_under_the_same_name_stops_before_it_reads(
+    change: dict[str, object], service: gsh.Client, budget: str
+) -> None:
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
+    gsh.publish(EVENTS, **TARGET, **paid)
+
+    with pytest.raises(gsh.InvalidParameter, match="once"):
+        gsh.publish("missing.parquet", **{**TARGET, **change}, **paid)
+
+
+def test_an_existing_file_of_another_release_is_not_replaced(service: gsh.Client, budget: str, tmp_path: Path) -> None:
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
+    gsh.publish(EVENTS, **TARGET, to=tmp_path / "private.parquet")
+
+    with pytest.raises(gsh.InvalidParameter, match="to"):
+        gsh.publish(EVENTS, **TARGET, **paid, to=tmp_path / "private.parquet")
+
+    assert service.budgets[budget].spent.releases == 0
+
+
+def test_a_budget_that_cannot_pay_refuses(service: gsh.Client, budget: str) -> None:
+    service.budgets.put(budget, epsilon=0.01, delta=1e-9, reason="test")
+
+    with pytest.raises(gsh.client.errors.BudgetExceeded):
+        gsh.publish(EVENTS, **TARGET, service=service, budget=budget, once=f"{budget}-1")

@@ -1,0 +1,93 @@
+"""What a plan means, record by record: steps 1 to 4 of publishing, in plain Python. It shares no code with the library.
+
+Events are dictionaries, values are Python's own: str, int, bool, float, Decimal, date, datetime, UUID, None.
+"""
+
+import datetime
+import decimal
+import hashlib
+import math
+import uuid
+from collections import defaultdict
+from fractions import Fraction
+from typing import Any
+
+Aggregates = dict[tuple[Any, ...], tuple[int, ...]]
+
+_LIMIT = 2**52
+
+
+def bounded(events: list[dict[str, Any]], plan: dict[str, Any]) -> Aggregates:
+    """The number of users and the sums in units of each group with at least τ users. ``plan`` is a plan as JSON."""
+    added: dict[Any, dict[tuple[Any, ...], list[int]]] = defaultdict(dict)
+    for event in events:
+        user = event[plan["user"]]
+        if user is None:
+            continue
+        key = tuple(event[name] for name in plan["by"])
+        totals = added[user].setdefault(key, [0] * len(plan["sums"]))
+        for j, column in enumerate(plan["sums"]):
+            totals[j] += _units(event[column["name"]], column["unit"] or 1.0)
+
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for user, totals_of in added.items():
+        kept = sorted(totals_of, key=lambda key: _lot(plan["salt"], user, key, ""))[: plan["c_u"]]
+        values = {key: [_clipped(total, column) for total, column in zip(totals_of[key], plan["sums"], strict=True)]
+                  for key in kept}  # fmt: skip
+        for j, column in enumerate(plan["sums"]):
+            if column["groups"] is not None:
+                changed = sorted(
+                    (key for key in kept if values[key][j] != 0),
+                    key=lambda key: _lot(plan["salt"], user, key, column["name"]),
+                )
+                for key in changed[column["groups"] :]:
+                    values[key][j] = 0
+        for key in kept:
+            row = groups.setdefault(key, [0] * (1 + len(plan["sums"])))
+            for place, number in enumerate([1, *values[key]]):
+                row[place] += number
+    return {key: tuple(row) for key, row in groups.items() if row[0] >= plan["tau"]}
+
+
+def _units(value: Any, unit: float) -> int:
+    if value is None or math.isnan(value):
+        return 0
+    if isinstance(value, int):
+        value = max(-_LIMIT, min(_LIMIT, int(value)))
+    scaled = max(-float(_LIMIT), min(float(_LIMIT), float(value) / unit))
+    return math.floor(scaled + 0.5)
+
+
+def _clipped(total: int, column: dict[str, Any]) -> int:
+    unit = Fraction(column["unit"] or 1.0)
+    least, most = math.ceil(Fraction(column["lower"]) / unit), math.floor(Fraction(column["upper"]) / unit)
+    return max(least, min(most, total))
+
+
+def _lot(salt: str, user: Any, key: tuple[Any, ...], column: str) -> str:
+    text = f"{salt};{_part(user)}{''.join(map(_part, key))}{len(column)}:{column}"
+    return hashlib.md5(text.encode()).hexdigest()
+
+
+def _part(value: Any) -> str:
+    if value is None:
+        return "-"
+    text = _text(value)
+    return f"{len(text)}:{text}"
+
+
+def _text(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str() | int() | uuid.UUID():
+            return str(value)
+        case decimal.Decimal():
+            text = format(value, "f")
+            return text.rstrip("0").rstrip(".") if "." in text else text
+        case datetime.datetime():
+            start = datetime.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else datetime.UTC)
+            return str((value - start) // datetime.timedelta(microseconds=1))
+        case datetime.date():
+            return str((value - datetime.date(1970, 1, 1)).days)
+    raise TypeError(type(value))
