@@ -262,6 +262,30 @@ def test_balanced_noise_that_cannot_be_is_refused(client: Client, draft: Json, p
     assert f"/mechanism/{pointer}" in problem_errors(response, 422, "invalid-request")
 
 
+@pytest.mark.parametrize(
+    ("columns", "pointer"),
+    [
+        (BALANCED | {"sensitivity": BOX | {"groups": [None, 0]}}, "sensitivity/groups/1"),
+        (BALANCED | {"sensitivity": BOX | {"groups": ["few", 1.5]}}, "sensitivity/groups/0"),
+        (BALANCED | {"sensitivity": BOX | {"lower": ["low", 0]}}, "sensitivity/lower/0"),
+        (BALANCED | {"sensitivity": BOX | {"kind": "ball"}}, "sensitivity/kind"),
+        (BALANCED | {"sensitivity": BOX | {"box": 1}}, "sensitivity/box"),
+        (COLUMNS | {"sensitivity": BOX | {"groups": [None, 0]}}, "sensitivity/groups/1"),
+        (COLUMNS | {"sensitivity": BOX | {"groups": [None, 101]}}, "sensitivity/groups/1"),
+        (
+            COLUMNS | {"sensitivity": BOX | {"groups": [None, 101]}, "covariance": [[1, 0], [0, 1]]},
+            "sensitivity/groups/1",
+        ),
+    ],
+)
+def test_a_fault_in_a_draft_is_named_by_its_place(client: Client, columns: Json, pointer: str) -> None:
+    """With balanced noise as with a covariance. A cap above C_u comes before noise that is too small."""
+    for path in ("/calibrate", "/compare"):
+        draft = {"c_u": 100, "tau": 1, "aggregates": columns}
+        response = client.post(path, {"mechanism": draft, "epsilon": 1, "delta": 1e-6})
+        assert f"/mechanism/aggregates/{pointer}" in problem_errors(response, 422, "invalid-request")
+
+
 def test_many_caps_near_epsilon_zero_do_not_hold_up_other_requests(client: Client) -> None:
     """They are evaluated by a worker. The answer is that of the core."""
     capped = [{"groups": 10 * (k + 1), "mu_0": 0.01} for k in range(40)]
