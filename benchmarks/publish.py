@@ -1,8 +1,8 @@
 """``python -m benchmarks.publish [--large]``: publishing with DuckDB against a query by hand, and how it grows.
 
-The query by hand has the same bounds and lots (MD5 of salt, user and key without lengths), and no noise. They take turns
-on the same events. Growth is measured in processes of their own, with a memory limit of 4 GB: 10⁶ and 10⁷ events, and
-10⁸ with ``--large``, which needs 20 GB of disk where TMPDIR says.
+The query by hand has the same bounds and lots (MD5 of salt, user and key without lengths), and no noise. They take
+turns on the same events. Growth is measured in processes of their own, with a memory limit of 4 GB: 10⁶ and 10⁷ events,
+and 10⁸ with ``--large``, which needs room on the disk where TMPDIR says.
 """
 
 import json
@@ -31,7 +31,8 @@ WITH per_user AS NOT MATERIALIZED (
     SELECT user_id, url, country, LEAST(GREATEST(SUM(COALESCE(likes, 0)), 0), 1) AS likes
     FROM '{}' WHERE user_id IS NOT NULL GROUP BY user_id, url, country
 ), ranked AS NOT MATERIALIZED (
-    SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY md5(concat_ws('|', 'salt', user_id, url, country))) AS place
+    SELECT *, ROW_NUMBER() OVER (
+        PARTITION BY user_id ORDER BY md5(concat_ws('|', 'salt', user_id, url, country))) AS place
     FROM per_user
 )
 SELECT url, country, COUNT(*) AS users, SUM(likes) AS likes FROM ranked WHERE place <= 16 GROUP BY url, country
@@ -70,7 +71,8 @@ def _print_growth(small: Path, events: int, factors: tuple[int, ...]) -> None:
         linear = measured["seconds"] / (first * factor)
         memory = f"{measured['bytes'] / 2**30:.2f} GiB"
         rows.append((str(events * factor), duration(measured["seconds"]), f"{linear:.2f}", memory))
-        path.unlink()
+        if factor > 1:
+            path.unlink()
     print(f"\nMemory limit {_LIMIT}\n")
     print(table(("events", "time", "ratio to linear growth", "largest memory of the process"), rows))
 

@@ -96,11 +96,12 @@ def _unknown_field(location: list[str | int], has_groups: bool) -> tuple[str, st
 
 
 def _pointer(location: Sequence[str | int]) -> str:
-    """The JSON Pointer of a location, without the tags of unions."""
+    """The JSON Pointer of a location, without the tags of unions. The sensitivity of balanced columns is no union."""
     parts: list[str] = []
     previous: str | int | None = None
+    has_kinds = "<balanced>" not in location
     for part in location:
-        if part not in _SHAPES and not (previous == "sensitivity" and part != "kind"):
+        if part not in _SHAPES and not (has_kinds and previous == "sensitivity" and part != "kind"):
             parts.append(pointer_part(str(part)))
         previous = part
     return "".join(f"/{part}" for part in parts)

@@ -9,6 +9,8 @@ The unit is about a millisecond of one core. The estimates follow what the parts
 
     an error quantile           n/250                         n sizes of groups: some ten evaluations of a distribution
 
+    caps on columns             c/30 an evaluation            c different caps; a search of σ or τ* takes about 100
+
 If Σ scales with σ, each σ that is tried has a Σ of its own.
 """
 
@@ -22,6 +24,7 @@ __all__ = [
     "columns_work",
     "comparison_work",
     "frontier_work",
+    "points_work",
     "remaining_work",
     "theorem_work",
     "utility_work",
@@ -30,6 +33,7 @@ __all__ = [
 _LEAST_COLUMNS_WORK = 0.3
 _MOST_TIES = 1000
 # How many Σ are tried, at most or nearly so, if Σ scales with σ.
+_PER_CAP, _EVALUATIONS, _FOR_COMPARED_CAPS = 1 / 30, 100, 1200
 _FOR_SIGMA, _FOR_ANOTHER, _PER_FRONTIER_POINT, _FOR_COMPARISON, _FOR_REMAINDER = 40, 10, 8, 16, 250
 
 
@@ -41,26 +45,31 @@ def columns_work(columns: int, points: int | None) -> float:
     return _LEAST_COLUMNS_WORK + columns**3 / 1600 + screening + min(points, _MOST_TIES) * columns**2 / 1000
 
 
-def calibration_work(columns: float, *, is_relative: bool, solves_sigma: bool) -> float:
+def points_work(caps: int, points: int) -> float:
+    """For points of a curve of a mechanism with caps on columns: by δ, or at ε near 0, each takes a search."""
+    return _EVALUATIONS * _PER_CAP * caps * points
+
+
+def calibration_work(columns: float, caps: int, *, is_relative: bool, solves_sigma: bool) -> float:
     """For a calibration and its comparison; ``columns`` is the work for one μ₀."""
     trials = _FOR_SIGMA if solves_sigma else _FOR_ANOTHER
-    return 10 + columns * (trials if is_relative else 1)
+    return 10 + columns * (trials if is_relative else 1) + points_work(caps, 2)
 
 
-def frontier_work(columns: float, sigmas: int, *, is_relative: bool) -> float:
-    return 1.5 * sigmas + columns * (_PER_FRONTIER_POINT * sigmas if is_relative else 1)
+def frontier_work(columns: float, caps: int, sigmas: int, *, is_relative: bool) -> float:
+    return 1.5 * sigmas + columns * (_PER_FRONTIER_POINT * sigmas if is_relative else 1) + points_work(caps, sigmas) / 8
 
 
-def comparison_work(columns: float, *, is_relative: bool) -> float:
-    return 20 + columns * (_FOR_COMPARISON if is_relative else 1)
+def comparison_work(columns: float, caps: int, *, is_relative: bool) -> float:
+    return 20 + columns * (_FOR_COMPARISON if is_relative else 1) + _FOR_COMPARED_CAPS * _PER_CAP * caps
 
 
-def remaining_work(columns: float, *, is_relative: bool) -> float:
-    return 50 + columns * (_FOR_REMAINDER if is_relative else 1)
+def remaining_work(columns: float, caps: int, *, is_relative: bool) -> float:
+    return 50 + columns * (_FOR_REMAINDER if is_relative else 1) + points_work(caps, 4)
 
 
-def theorem_work(c_u: int, points: int) -> float:
-    return points * (5 + c_u / 10_000)
+def theorem_work(c_u: int, points: int, caps: int) -> float:
+    return points * (5 + c_u * (1 + caps / 50) / 10_000)
 
 
 def utility_work(sizes: int, quantiles: int) -> float:

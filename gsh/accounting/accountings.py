@@ -152,10 +152,10 @@ def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Poin
         return points[epsilon].delta <= delta
 
     def root() -> arb:
-        room = accounting.room(arb(delta), lambda: delta_infinite(mechanism))
-        return epsilon_guess(mechanism, room) if accounting is EXACT else gaussian.epsilon_at(mechanism.mu, room)
+        return gaussian.epsilon_at(mechanism.mu, accounting.room(arb(delta), lambda: delta_infinite(mechanism)))
 
-    epsilon = smallest_double(meets, approximate(root), lowest=0.0)
+    guess = epsilon_guess(mechanism, delta) if accounting is EXACT and mechanism.caps else approximate(root)
+    epsilon = smallest_double(meets, guess, lowest=0.0)
     if epsilon is None:
         raise InvalidParameter("sigma", "must be large enough that ε is a finite double")
     return points[epsilon]._replace(delta=delta)

@@ -10,28 +10,32 @@ Below that a₌, branch and bound encloses the maximum. The derivative along a p
 
     T′ = e^(−D) q,   q = −ln p Φ(a) − B φ(a)/(2√S),   a = (ε + D)/√S − √S/2,   B the slope of S(a₊)
 
-Where the sign of q is certain, the ends of an interval are enough. Otherwise T ≤ T(middle) + max |T′| · half width.
+Where the sign of q is certain, or where the lemma's condition (h + a)(h + b) > 1 holds, the ends of an interval are
+enough. Otherwise T ≤ T(middle) + max |T′| · half width.
 """
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from flint import arb
 
 from gsh.accounting import gaussian
 from gsh.accounting.mechanism import Mechanism
-from gsh.accounting.numerics.balls import at_precision
+from gsh.accounting.numerics.balls import approximate, at_precision, upper_double
 
-__all__ = ["Splits", "at_split", "epsilon_guess", "hazard_guess", "splits_of"]
+__all__ = ["ENOUGH_EPSILON", "Splits", "at_split", "epsilon_guess", "hazard_guess", "splits_of"]
 
-_ENOUGH_EPSILON = 0.105
+ENOUGH_EPSILON = 0.105
+"""From this ε on the lemma holds for every S: a point takes one evaluation for each cap."""
 _BITS = 192
 # An interval is given up if no a₌ in it can exceed the best one by more than this share: far less than half an ulp.
 _SHARE = 2.0**-60
-# Searches visit a few hundred places. This limit ensures that every search ends.
-_MOST_PLACES = 5000
+# Searches visit a few hundred places. After these, the bounds of the intervals that are left decide.
+_MOST_PLACES = 2000
 _HALVINGS = 45
+_REFINEMENTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +62,28 @@ def at_split(mechanism: Mechanism, log_p: arb, epsilon: float, a_equal: int) -> 
     return gaussian.delta_with_accident(mu, -a_equal * log_p, epsilon)
 
 
-def epsilon_guess(mechanism: Mechanism, delta: arb) -> arb:
-    """About the ε at which the largest T over the corners is δ."""
+def epsilon_guess(mechanism: Mechanism, delta: float) -> arb:
+    """About the ε at which the largest T is δ."""
+    guess = approximate(lambda: _epsilon_at_splits(mechanism, delta, _corners(mechanism)))
+    # Near ε = 0 the worst split may be between the corners, and there again at the ε that it leads to.
+    for _ in range(_REFINEMENTS):
+        near = max(float(guess), 0.0)
+        if not mechanism.caps or near >= ENOUGH_EPSILON:
+            break
+        worst = splits_of(mechanism, near).a_equal
+        guess = approximate(partial(_epsilon_at_splits, mechanism, delta, worst))
+    return guess
+
+
+def _epsilon_at_splits(mechanism: Mechanism, delta: float, splits: tuple[int, ...]) -> arb:
+    """About the ε at which the largest T over some splits, or the noise alone, is δ."""
     log_p = mechanism.log_p
-    guess = gaussian.epsilon_at(mechanism.mu, delta)
-    for a_equal in _corners(mechanism):
+    guess = gaussian.epsilon_at(mechanism.mu, arb(delta))
+    for a_equal in splits:
         mu = mechanism.mu_squared_in(mechanism.c_u - a_equal).sqrt()
-        guess = guess.max(gaussian.epsilon_with_accident(mu, -a_equal * log_p, delta))
+        found = gaussian.epsilon_with_accident(mu, -a_equal * log_p, delta)
+        if found.is_finite():
+            guess = guess.max(found) if guess.is_finite() else found
     return guess
 
 
@@ -87,7 +106,7 @@ def hazard_guess(mechanism: Mechanism, epsilon: float, delta: arb) -> arb:
 def splits_of(mechanism: Mechanism, epsilon: float) -> Splits:
     """The splits among which the worst is, without a₌ = 0 and a₌ = C_u. Without caps below C_u there are none."""
     corners = _corners(mechanism)
-    if not corners or epsilon >= _ENOUGH_EPSILON:
+    if not corners or epsilon >= ENOUGH_EPSILON:
         return Splits(corners)
     # f cancels at a small μ, and μ ≥ 1/σ.
     bits = _BITS + max(0, math.frexp(mechanism.sigma)[1])
@@ -103,6 +122,8 @@ class _Place:
     """What is known at one a₌."""
 
     a_equal: int
+    epsilon: arb
+    """ε + D"""
     root: arb
     """√S"""
     a: arb
@@ -135,20 +156,19 @@ class _Search:
         pieces = [(left, right) for left, right in pairwise(ends) if left < right]
         bounds = []
         while pieces:
-            if len(self._places) > _MOST_PLACES:
-                return Splits((0, c_u), share=1.0)  # δ ≤ δ_infinite + δ_gaussian, at most twice the larger one
             left, right = (self._place(end) for end in pieces.pop())
-            if right.a_equal - left.a_equal < 2 or left.has_lemma or self._is_monotone(left, right):
+            if right.a_equal - left.a_equal < 2 or self._ends_are_enough(left, right):
                 continue
             middle = self._place((left.a_equal + right.a_equal) // 2)
             best = best.max(middle.delta)
             bound = self._bound(left, middle, right)
-            if bound <= best * (1 + arb(_SHARE)):
+            if bound <= best * (1 + arb(_SHARE)) or len(self._places) > _MOST_PLACES:
                 bounds.append(bound)
             else:
                 pieces += [(left.a_equal, middle.a_equal), (middle.a_equal, right.a_equal)]
         largest = {a_equal for a_equal, place in self._places.items() if not place.delta < best}
-        share = 0.0 if all(bound <= best for bound in bounds) else _SHARE
+        beyond = [bound for bound in bounds if not bound <= best]
+        share = max((max(upper_double(bound / best - 1), _SHARE) for bound in beyond), default=0.0)
         return Splits(tuple(sorted(largest | set(corners))), share)
 
     def _place(self, a_equal: int) -> _Place:
@@ -160,12 +180,13 @@ class _Search:
             a = epsilon / root - root / 2
             self._places[a_equal] = _Place(
                 a_equal,
+                epsilon,
                 root,
                 a,
                 below=gaussian.tail(-a),
                 density=(-a * a / 2).exp() / self._norm,
                 delta=gaussian.delta_with_accident(root, hazard, self._epsilon),
-                has_lemma=bool(epsilon >= _ENOUGH_EPSILON) or bool(a >= 0.5),
+                has_lemma=bool(epsilon >= ENOUGH_EPSILON) or bool(a >= 0.5),
             )
         return self._places[a_equal]
 
@@ -181,9 +202,18 @@ class _Search:
             -self._log_p * right.below - slope * least / (2 * left.root),
         )
 
-    def _is_monotone(self, left: _Place, right: _Place) -> bool:
+    def _ends_are_enough(self, left: _Place, right: _Place) -> bool:
+        """Whether T has no maximum inside, because it is monotone or because of the lemma."""
         least, largest = self._slopes(left, right)
-        return bool(least > 0) or bool(largest < 0)
+        return bool(least > 0) or bool(largest < 0) or self._lemma_holds(left, right)
+
+    def _lemma_holds(self, left: _Place, right: _Place) -> bool:
+        """Whether (h + a)(h + √(a² + 2e)) > 1 between two places: h + a and e grow, and h falls.  [Lemma 2]"""
+        if left.has_lemma:
+            return True
+        nearest = (left.a * left.a).min(right.a * right.a) if left.a > 0 or right.a < 0 else arb(0)
+        first, last = left.density / left.below, right.density / right.below
+        return bool((first + left.a) * (last + (nearest + 2 * left.epsilon).sqrt()) > 1)
 
     def _bound(self, left: _Place, middle: _Place, right: _Place) -> arb:
         """An upper bound on T from ``left`` to ``right``."""

@@ -31,6 +31,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import delta_infinite
+from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import round_up
 from gsh.accounting.splits import at_split
@@ -42,6 +43,7 @@ Doubles = NDArray[np.float64]
 _CHUNK = 1 << 15
 # Wider than any error of the screening between the two log-odds below. Tests check this.
 _WINDOW = 1e-8
+_MOST_CANDIDATES = 5000
 _LOG_LEAST_DOUBLE, _LOG_ODDS_OF_ONE = -745.0, 40.0
 _FAR_OUT = 50.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -134,7 +136,11 @@ def _candidates(mechanism: Mechanism, epsilon: float, screen: Screen) -> list[in
         kept.append((a_equal[close], odds[close]))
     if not _LOG_LEAST_DOUBLE < best < _LOG_ODDS_OF_ONE:
         return [where]
-    return [int(a) for a_equal, odds in kept for a in a_equal[odds >= best - _WINDOW]]
+    contenders = [a_equal[odds >= best - _WINDOW] for a_equal, odds in kept]
+    if sum(map(len, contenders)) > _MOST_CANDIDATES:
+        detail = f"needs fewer than {_MOST_CANDIDATES} splits that agree to eight digits: balls decide among them"
+        raise InvalidParameter("/theorem", detail)
+    return [int(a) for chosen in contenders for a in chosen]
 
 
 def _mu(mechanism: Mechanism, a_plus: NDArray[np.int64]) -> Doubles:

@@ -2,16 +2,19 @@
 
 It says nothing about dropped groups: their numbers are not in the table. Counts have two methods.
 
-Fewer than 30 groups, ``exact``: given the differences between the published counts, their sum is a normal variable of
-variance k σ² that is seen only above a threshold k (least y − τ*) below itself. So the ends are those of a single count
-with t = √k (least y − τ*)/σ, and the coverage is exact.
+Fewer than 30 groups, ``exact``: the coverage is proven. One group has its own interval. Several have what two intervals
+share, of which one fails with probability 0.9 α at most, and the other with 0.1 α at most:
+
+- Given the differences between the published counts, their sum is a normal variable of variance k σ² that is seen only
+  above a threshold k (least y − τ*) below itself. So its ends are those of a single count with t = √k (least y − τ*)/σ.
+- The sums of the ends of the single intervals, each at level 1 − 0.1 α/k.
 
 30 groups or more, ``normal``: E[y] − C = σ E[b] for a function b of t = (y − τ*)/σ, by Stein's identity
 
-    h(s) = E[g'(t)] + E[(1 − g(t)) (s + t)],   s = (τ* − C)/σ,   g(t) = min(t/ε, 1),   ε = (max(z, 2)²/3k)^⅓.
+    b = g'(t) + (1 − g(t)) (s + t),   s = (τ* − C)/σ,   g(t) = min(t/width, 1),   width = (max(z, 2)²/3k)^⅓.
 
 Only the second term needs s. Its largest value gives a lower end, and its least value that matters gives an upper end.
-The variance of y/σ − b is at most 1 + E[b] + E[b²], and a sum of many is nearly normal.
+The variance of y/σ − b is E[g² + g'²] ≤ E[1 + g' + g'²], whatever s is, and a sum of many is nearly normal.
 """
 
 import math
@@ -19,24 +22,23 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.special import ndtr
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import Mechanism
-from gsh.accuracy.intervals import deviation_of, half_steps, z_of
+from gsh.accuracy.intervals import count_intervals, deviation_of, half_steps, z_of
 from gsh.accuracy.levels import log_tails
 from gsh.accuracy.truncation import Doubles, distances
 
-__all__ = ["MANY", "Method", "Total", "count_total", "value_total"]
+__all__ = ["LEAST_S", "MANY", "Method", "Total", "count_total", "value_total"]
 
 Method: TypeAlias = Literal["exact", "normal"]
 
 MANY = 30
 """From so many groups on, the sum of b is nearly normal, and shorter intervals are possible than the exact one."""
-_ONE_SIGMA = float(2 * ndtr(1.0) - 1)
-# Below this s, what the second term lacks is less than 0.0013 ε: such groups are hardly ever near τ*.
-_LEAST_S = -2.5
+LEAST_S = -2.5
+"""Groups of a smaller s are hardly ever near τ*. For them E[b] is too large here by less than 0.0024 width."""
+_SHARE_OF_SINGLES = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Total:
 
     estimate: float
     standard_error: float
-    """For an exact interval: half the length of the interval at level 0.6827. Otherwise of the normal approximation."""
+    """Of the normal approximation, for both methods."""
     low: float
     high: float
     method: Method
@@ -55,7 +57,9 @@ def count_total(mechanism: Mechanism, counts: Doubles, level: float, pointer: st
     """The total of the true counts of published groups. ``check_counts`` has checked their noisy ones."""
     if not len(counts):
         return Total(0.0, 0.0, 0.0, 0.0, "exact")
-    total = _exact(mechanism, counts, level) if len(counts) < MANY else _normal(mechanism, counts, level)
+    total = _normal(mechanism, counts, level)
+    if len(counts) < MANY:
+        total = _exact(mechanism, counts, level, total)
     if not math.isfinite(total.high):
         raise InvalidParameter(pointer, "must have a total in the range of doubles")
     return total
@@ -64,7 +68,7 @@ def count_total(mechanism: Mechanism, counts: Doubles, level: float, pointer: st
 def value_total(mechanism: Mechanism, place: int, values: Doubles, level: float, pointer: str) -> Total:
     """The total of one of the other columns: their noise is independent of which groups were published."""
     error = deviation_of(mechanism, place) * math.sqrt(len(values))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         estimate = float(values.sum()) + 0.0
         reach = z_of(level) * error + float(half_steps(value_grids(mechanism)[place], values).sum())
     if not math.isfinite(abs(estimate) + reach):
@@ -72,41 +76,54 @@ def value_total(mechanism: Mechanism, place: int, values: Doubles, level: float,
     return Total(estimate, error, estimate - reach, estimate + reach, "exact")
 
 
-def _exact(mechanism: Mechanism, counts: Doubles, level: float) -> Total:
-    root = math.sqrt(len(counts))
+def _exact(mechanism: Mechanism, counts: Doubles, level: float, normal: Total) -> Total:
+    """The estimate of the normal method, brought into an interval of proven coverage."""
+    if len(counts) == 1:
+        alone = count_intervals(mechanism, counts, level)
+        low, estimate, high = (float(column[0]) for column in (alone.low, alone.estimate, alone.high))
+        return Total(estimate, normal.standard_error, low, high, "exact")
+    alpha = 1 - level
+    singles = count_intervals(mechanism, counts, 1 - _SHARE_OF_SINGLES * alpha / len(counts))
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = float(singles.low.sum()), float(singles.high.sum())
+    conditional_low, conditional_high = _conditional(mechanism, counts, 1 - (1 - _SHARE_OF_SINGLES) * alpha)
+    if conditional_low <= high and low <= conditional_high:
+        low, high = max(low, conditional_low), min(high, conditional_high)
+    return Total(min(max(normal.estimate, low), high), normal.standard_error, low, high, "exact")
+
+
+def _conditional(mechanism: Mechanism, counts: Doubles, level: float) -> tuple[float, float]:
+    """The interval of the sum, given the differences between the counts."""
+    deviation = mechanism.sigma * math.sqrt(len(counts))
     half = half_steps(count_grid(mechanism), counts)
-    beyond = float(counts.min()) - mechanism.tau_star
-    reach, shift = float(half.sum()), float(half.max())
+    beyond, shift = float(counts.min()) - mechanism.tau_star, float(half.max())
     least = float(mechanism.effective_tau) * len(counts)
 
     def end(sign: int, log_q: float) -> float:
-        t = np.array([root * (beyond + sign * shift) / mechanism.sigma])
-        with np.errstate(over="ignore"):
-            found = counts.sum() + sign * reach - mechanism.sigma * root * distances(t, log_q)[0]
+        t = np.array([len(counts) * (beyond + sign * shift) / deviation])
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = counts.sum() + sign * half.sum() - deviation * distances(t, log_q)[0]
         return max(float(found), least)
 
-    low, estimate, high = (end(sign, log_q) for sign, log_q in zip((-1, 0, 1), log_tails(level), strict=True))
-    below, _, above = log_tails(_ONE_SIGMA)
-    return Total(estimate, (end(1, above) - end(-1, below)) / 2, low, high, "exact")
+    below, _, above = log_tails(level)
+    return end(-1, below), end(1, above)
 
 
 def _normal(mechanism: Mechanism, counts: Doubles, level: float) -> Total:
     groups, sigma, z = len(counts), mechanism.sigma, z_of(level)
     most_s = (mechanism.tau_star - mechanism.effective_tau) / sigma
     width = (max(z, 2.0) ** 2 / (3 * groups)) ** (1 / 3)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         t = np.maximum((counts - mechanism.tau_star) / sigma, 0.0)
         total = float(counts.sum())
     near = t[t < width]
-    reach = float(half_steps(count_grid(mechanism), counts).sum())
+    error = sigma * math.sqrt(groups + len(near) * (1 / width + 1 / width**2))
+    reach = z * error + float(half_steps(count_grid(mechanism), counts).sum())
     least = float(mechanism.effective_tau) * groups
 
-    def corrected(s: float) -> tuple[float, float]:
-        """The sum less σ Σ b, and its standard error, if (1 − g)(s + t) is taken at this s."""
-        bias = 1 / width + (1 - near / width) * (s + near)
-        return total - sigma * float(bias.sum()), sigma * math.sqrt(groups + np.abs(bias).sum() + (bias**2).sum())
+    def corrected(s: float) -> float:
+        """The sum less σ Σ b, if all groups have this s."""
+        return total - sigma * float((1 / width + (1 - near / width) * (s + near)).sum())
 
-    (lower, lower_error), (upper, upper_error) = corrected(most_s), corrected(_LEAST_S)
-    estimate, error = corrected(0.0)
-    low, high = lower - z * lower_error - reach, upper + z * upper_error + reach
+    low, estimate, high = corrected(most_s) - reach, corrected(0.0), corrected(LEAST_S) + reach
     return Total(max(estimate, least), error, max(low, least), max(high, least), "normal")

@@ -1,8 +1,8 @@
 """A normal variable that is seen only above a threshold: its mean, by the probability of what was seen.
 
-    Φ̄(D) / Φ̄(D − t) = q,   t = (y − τ*)/σ,   D = (y − C)/σ                          [docs/accuracy.md, section 4]
+    Φ̄(x) / Φ̄(x − t) = q,   t = (y − τ*)/σ,   x = (y − C)/σ                          [docs/accuracy.md, section 4]
 
-For each q, D is a function of t alone. It falls from ∞ at t = 0 to Φ̄⁻¹(q) at t = ∞. It is solved once at some thousand
+For each q, x is a function of t alone. It falls from ∞ at t = 0 to Φ̄⁻¹(q) at t = ∞. It is solved once at some thousand
 points, and from there on it is a table of polynomials: a million counts need no logarithm.
 
 The last digit does not depend on the machine: numpy's logarithms, its cosines and its linear algebra do, so they are
@@ -28,7 +28,7 @@ _PIECE_BITS = 3
 _PLACE_BITS = 52 - _PIECE_BITS
 _PLACE = np.int64((1 << _PLACE_BITS) - 1)
 _ONE = np.float64(1).view(np.int64)
-# From here on Φ̄(D − t) is 1 to the last bit, for all q of interest.
+# From here on Φ̄(x − t) is 1 to the last bit, for all q of interest.
 _LAST_OCTAVE = 4
 # Below L/2²⁰ two terms of a series are exact to 10⁻¹⁸.
 _FIRST_OCTAVES = 20
@@ -43,7 +43,7 @@ def hazard(x: Doubles) -> Doubles:
 
 
 def distances(t: Doubles, log_q: float) -> Doubles:
-    """D for each t; ∞ where t ≤ 0. ``log_q`` is ln q, between about −15 and −4 · 10⁻⁷."""
+    """x for each t; ∞ where t ≤ 0. ``log_q`` is ln q, between about −21 and −10⁻⁹."""
     found = np.empty_like(t)
     pieces = _pieces(-log_q)
     with np.errstate(divide="ignore", over="ignore"):
@@ -54,7 +54,7 @@ def distances(t: Doubles, log_q: float) -> Doubles:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """t (D − t) as polynomials of t. The product is finite at 0 and smooth on a scale of ratios."""
+    """t (x − t) as polynomials of t. The product is finite at 0 and smooth on a scale of ratios."""
 
     cost: float
     """L = −ln q."""
@@ -83,7 +83,7 @@ class _Pieces:
         return found
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=128)
 def _pieces(cost: float) -> _Pieces:
     """The table for one L = −ln q."""
     quantile = -float(ndtri(math.exp(-cost))) if cost > 0.5 else float(ndtri(-math.expm1(-cost)))
@@ -135,10 +135,10 @@ def _legendre() -> list[tuple[float, float]]:
 
 
 def _solved(t: Doubles, cost: float, quantile: float) -> Doubles:
-    """s = D − t: the root of ln Φ̄(s) − ln Φ̄(s + t) = L.
+    """s = x − t: the root of ln Φ̄(s) − ln Φ̄(s + t) = L.
 
     The left side is log-concave in s, because the hazard is. So Newton's method for its logarithm goes up to the root
-    from a lower bound. There are two: Φ̄(D) ≤ q; and L/t ≤ hazard at D ≤ (D + √(D² + 4))/2.
+    from a lower bound. There are two: Φ̄(x) ≤ q; and L/t ≤ hazard at x ≤ (x + √(x² + 4))/2.
     """
     ratio = cost / t
     s = np.maximum(quantile, ratio - 1 / ratio) - t

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from gsh.cli.options import Caps, Sums, Tau
+from gsh.cli.output import AsJson, show
 from gsh.cli.planning import By, ColumnTypes, Units, User, planned
 
 __all__ = ["commands"]
@@ -32,6 +33,7 @@ def bound(
         str | None,
         typer.Option("--salt", metavar="HEX", help="32 hexadecimal digits: the same salt keeps the same groups."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print the query that bounds each user and counts the groups: send its result to gsh release.
 
@@ -43,4 +45,8 @@ def bound(
 
     chosen = 1 if tau is None else tau
     plan = make_plan(**planned(user, by, sums, units, caps, types), c_u=c_u, tau=chosen, salt=salt or new_salt())
-    sys.stdout.write(commented_query(plan, dialect, source))
+    query = commented_query(plan, dialect, source)
+    if as_json:
+        show({"dialect": dialect, "query": query, "plan": plan.to_json(), "plan_digest": plan.digest}, as_json=True)
+    else:
+        sys.stdout.write(query)

@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import PIPE
@@ -24,6 +24,7 @@ __all__ = ["FormatName", "certificate_in", "format_named", "read_table_file", "w
 FormatName: TypeAlias = Literal["csv", "parquet", "arrow", "arrows"]
 """``arrow`` is an Arrow IPC file, and ``arrows`` an Arrow IPC stream."""
 
+_PIECE = 1 << 20
 _FORMATS: "dict[str, Format]" = {"csv": "csv", "parquet": "parquet", "arrow": "arrow_file", "arrows": "arrow"}
 _EXTENSIONS = {
     ".csv": "csv",
@@ -84,7 +85,7 @@ def certificate_in(table: "pa.Table") -> Any:
 def _piped() -> "pa.Buffer":
     import pyarrow as pa  # noqa: PLC0415
 
-    return pa.py_buffer(sys.stdin.buffer.read())
+    return pa.py_buffer(_read(cast("io.BufferedReader", sys.stdin.buffer)))
 
 
 def _mapped(path: str) -> "pa.Buffer":
@@ -93,5 +94,10 @@ def _mapped(path: str) -> "pa.Buffer":
     with open(path, "rb") as file:  # the errors of Python have the name, and those of Arrow more than that
         found = os.fstat(file.fileno())
         if found.st_size == 0 or not stat.S_ISREG(found.st_mode):  # an empty file and a named pipe have no map
-            return pa.py_buffer(file.read())
+            return pa.py_buffer(_read(file))
     return pa.memory_map(path).read_buffer()
+
+
+def _read(pipe: "io.BufferedReader | io.BytesIO") -> bytes:
+    """All of a pipe, piece by piece: between two pieces Python sees a signal, which one long read would miss."""
+    return b"".join(iter(lambda: pipe.read1(_PIECE), b""))

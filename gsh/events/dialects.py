@@ -1,6 +1,6 @@
 """SQL dialects: how each spells the few things that the lots and the bounds need.
 
-DuckDB, PostgreSQL and Spark are executed in tests against the reference. Snowflake and BigQuery are only parsed.
+DuckDB and PostgreSQL are executed in tests against the reference. Spark, Snowflake and BigQuery are only parsed.
 """
 
 from collections.abc import Mapping
@@ -126,7 +126,7 @@ _POSTGRES = Dialect(
 )
 _SPARK = Dialect(
     name="spark",
-    is_executed=True,
+    is_executed=False,
     quote="`",
     escapes=True,
     string="STRING",

@@ -108,7 +108,7 @@ def total(
     >>> round(found.estimate, 1), round(found.standard_error, 1)
     (880.0, 34.6)
     >>> round(found.low, 1), round(found.high, 1)
-    (812.1, 947.9)
+    (810.5, 949.4)
     """
     bare, chosen = core_of(mechanism), level_of(level)
     published, others = published_numbers(bare, counts, values)

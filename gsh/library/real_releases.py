@@ -104,7 +104,7 @@ _WIKIMEDIA = RealRelease(
             "τ = 1: nothing is dropped before noise.",
         ),
         differs=(
-            "Their keys come from a list of pages with more than 150 views in the world, which the release counts among "
+            "Their keys are pages with more than 150 views in the world. The release counts this choice among "
             "its unprotected quantities. So their threshold only removes noise.",
             "This mechanism lists no keys. It sees only pages that were viewed, and its threshold hides a device that "
             "is alone on a page.",

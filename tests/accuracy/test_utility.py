@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -19,6 +19,7 @@ from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import L2Norm
 from gsh.accuracy.utility import Utility, _Mixture, utility
 from gsh.library.parameters import mechanism_of
+from tests.accounting.draws import examples
 from tests.reference import mp
 from tests.reference.utility import Published
 
@@ -182,7 +183,7 @@ def test_if_no_group_can_be_published_there_is_no_error() -> None:
 SIZES = st.dictionaries(st.integers(1, 500), st.integers(1, 10**6), min_size=1, max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SIZES, st.integers(0, 60), st.floats(1, 200), st.floats(0.5, 100), st.floats(1, 50))
 def test_numbers_move_in_the_right_direction(
     times: dict[int, int], tau: int, gap: float, sigma: float, more: float
@@ -204,7 +205,7 @@ def test_numbers_move_in_the_right_direction(
     assert found.relative_errors[0] > 0
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(SIZES, st.integers(2, 50))
 def test_how_sizes_are_given_does_not_matter(times: dict[int, int], copies: int) -> None:
     """Each size once or several times, in any order; and more groups of the same sizes change no share."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gsh.accounting.accountings import EXACT, at_epsilon
+from gsh.accounting.column_costs import Capped
 from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
@@ -206,6 +207,17 @@ def test_a_budget_is_charged_for_the_whole_of_s(bank: Bank) -> None:
     assert 0 < capped < bank.budget(query)["more"]
 
 
+def test_a_certificate_without_its_caps_does_not_verify(bank: Bank) -> None:
+    body = {"mechanism": MECHANISM, "budget": "web", "groups": {"keys": [], "counts": [], "values": {}}}
+    body["groups"]["values"] = {"seconds": [], "shares": []}  # type: ignore[index]
+    headers = {"idempotency-key": "week"}
+    certificate = bank.request("POST", "/release", json=body, headers=headers).json()["certificate"]
+    without = {name: value for name, value in certificate.items() if name != "capped"}
+
+    assert bank.answer("/releases/verify", certificate)["made_here"] is True
+    assert bank.answer("/releases/verify", without)["differences"] == ["capped"]
+
+
 def test_a_query_with_a_wrong_cap_is_refused(bank: Bank) -> None:
     for text in ("5", "5:", ":1", "0:1", "101:1", "1.5:1", "5:-1", "5:1e999", "5:nan", "5:1\n"):
         response = bank.get("/budgets/web", params={"c_u": 100, "sigma": 200, "capped": text})
@@ -248,3 +260,56 @@ def test_balanced_noise_that_cannot_be_is_refused(client: Client, draft: Json, p
     response = client.post("/calibrate", {"mechanism": draft, "epsilon": 1, "delta": 1e-6})
 
     assert f"/mechanism/{pointer}" in problem_errors(response, 422, "invalid-request")
+
+
+@pytest.mark.parametrize(
+    ("columns", "pointer"),
+    [
+        (BALANCED | {"sensitivity": BOX | {"groups": [None, 0]}}, "sensitivity/groups/1"),
+        (BALANCED | {"sensitivity": BOX | {"groups": ["few", 1.5]}}, "sensitivity/groups/0"),
+        (BALANCED | {"sensitivity": BOX | {"lower": ["low", 0]}}, "sensitivity/lower/0"),
+        (BALANCED | {"sensitivity": BOX | {"kind": "ball"}}, "sensitivity/kind"),
+        (BALANCED | {"sensitivity": BOX | {"box": 1}}, "sensitivity/box"),
+        (COLUMNS | {"sensitivity": BOX | {"groups": [None, 0]}}, "sensitivity/groups/1"),
+        (COLUMNS | {"sensitivity": BOX | {"groups": [None, 101]}}, "sensitivity/groups/1"),
+        (
+            COLUMNS | {"sensitivity": BOX | {"groups": [None, 101]}, "covariance": [[1, 0], [0, 1]]},
+            "sensitivity/groups/1",
+        ),
+    ],
+)
+def test_a_fault_in_a_draft_is_named_by_its_place(client: Client, columns: Json, pointer: str) -> None:
+    """With balanced noise as with a covariance. A cap above C_u comes before noise that is too small."""
+    for path in ("/calibrate", "/compare"):
+        draft = {"c_u": 100, "tau": 1, "aggregates": columns}
+        response = client.post(path, {"mechanism": draft, "epsilon": 1, "delta": 1e-6})
+        assert f"/mechanism/aggregates/{pointer}" in problem_errors(response, 422, "invalid-request")
+
+
+def test_many_caps_near_epsilon_zero_do_not_hold_up_other_requests(client: Client) -> None:
+    """They are evaluated by a worker. The answer is that of the core."""
+    capped = [{"groups": 10 * (k + 1), "mu_0": 0.01} for k in range(40)]
+    mechanism = {"c_u": 1000, "tau": 1, "tau_star": 700, "sigma": 200, "aggregates": {"mu_0": 0, "capped": capped}}
+    core = Mechanism(1000, 1, 700.0, 200.0, capped=tuple(Capped(part["groups"], 0.01) for part in capped))
+    answer = client.answer("/account/exact", {"mechanism": mechanism, "epsilon": [0, 0.01, 1]})
+
+    assert [point["delta"] for point in answer["points"]] == [
+        at_epsilon(EXACT, core, e).delta for e in (0.0, 0.01, 1.0)
+    ]
+
+
+def test_more_points_with_caps_than_a_worker_can_do_are_refused(client: Client) -> None:
+    capped = [{"groups": k + 1, "mu_0": 0.01} for k in range(100)]
+    mechanism = {"c_u": 1000, "tau": 1, "tau_star": 700, "sigma": 200, "aggregates": {"mu_0": 0, "capped": capped}}
+    response = client.post("/account/exact", {"mechanism": mechanism, "delta": [0.3 + k * 1e-6 for k in range(1000)]})
+
+    assert set(problem_errors(response, 422, "limit-exceeded")) == {"/delta"}
+
+
+def test_splits_that_tie_are_too_many_for_the_theorem(client: Client) -> None:
+    """σ is so large that S does not depend on the split: ten million balls would be evaluated."""
+    capped = {"mu_0": 0, "capped": [{"groups": 1, "mu_0": 1.0}]}
+    mechanism = {"c_u": 10**6, "tau": 1, "tau_star": 1e250, "sigma": 1e200, "aggregates": capped}
+    response = client.post("/account/exact", {"mechanism": mechanism, "epsilon": 1, "theorem": True})
+
+    assert set(problem_errors(response, 422, "invalid-request")) == {"/theorem"}

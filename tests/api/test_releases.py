@@ -345,6 +345,8 @@ def test_a_certificate_is_complete_and_verifies(platform: Platform) -> None:
         }
     forged = platform.post("/releases/verify", certificate | {"delta": 1e-9, "period": None}).json()
     assert (forged["made_here"], set(forged["differences"])) == (False, {"delta", "period"})
+    added = platform.post("/releases/verify", certificate | {"capped": [{"groups": 1, "mu_0": 99.0}]}).json()
+    assert (added["made_here"], added["differences"]) == (False, ["capped"])
     unknown = platform.post("/releases/verify", embedded | {"release_id": "another"}).json()
     assert unknown == {"made_here": False, "differences": []}
     problem_errors(platform.post("/releases/verify", {"schema": "another"}), 422, "invalid-request")

@@ -29,13 +29,15 @@ def faults(visit: Visit) -> list[str]:
 
 @pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
 def test_axe_finds_no_fault_in_the_explorer(visit: Visit) -> None:
-    """With every panel in use: a column, group sizes, an error."""
-    visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&sigma=50&column=likes~0~1~1&code=sql")
+    """With every panel in use: columns, one with a cap, group sizes, errors."""
+    visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~~1&column=seconds~0~600~~&code=sql")
     visit.page.get_by_role("button", name="Use an example").click()
     assert faults(visit) == []
 
     visit.page.locator("#epsilon").fill("-1")
+    visit.page.locator("#column-0-groups").fill("0")
     expect(visit.page.locator("#epsilon-error")).to_have_text("must be at least 0")
+    expect(visit.page.locator("#column-0-groups-error")).to_have_text("must be at least 1")
     assert faults(visit) == []
     visit.complaints.clear()  # the browser logs the 422 in its console
 

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.visits import Visit
 
 COLUMNS = "/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1&column=it%27s~-2~5~0.5"
+CAPPED = "/?epsilon=1&delta=1e-6&c_u=10&tau=1&column=likes~0~1~~3&column=seconds~0~600~~"
 GIVEN = "/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=2228&tau_star=13948"
 # 6000 users of page a, 4000 of page b, one of page c; user 0 alone sees 30 more.
 VIEWS = """
@@ -31,7 +32,7 @@ def copied(visit: Visit, tab: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("path", ["/", COLUMNS, GIVEN], ids=["counts", "columns", "given"])
+@pytest.mark.parametrize("path", ["/", COLUMNS, CAPPED, GIVEN], ids=["counts", "columns", "capped", "given"])
 def test_the_copied_commands_run_and_agree_with_the_page(visit: Visit, path: str) -> None:
     visit.open(path)
     shown = visit.page.locator("#sigma-exactly").inner_text().split()[0]
@@ -70,6 +71,18 @@ def test_the_query_runs_and_has_the_bounds_of_the_page(visit: Visit) -> None:
 
 def test_the_query_has_the_c_u_of_the_page(visit: Visit) -> None:
     assert "_place <= 51914" in query(visit, "/")
+
+
+def test_no_user_changes_a_sum_in_more_groups_than_its_cap(visit: Visit) -> None:
+    """Each user is in 10 groups and likes them all. Three of the likes count."""
+    database = duckdb.connect()
+    database.execute(
+        "CREATE TABLE views AS SELECT 'u' || u AS user_id, 'p' || p AS url, 'US' AS country, "
+        "1 AS likes, 1 AS seconds FROM range(200) t(u), range(10) s(p)"
+    )
+    rows = database.execute(query(visit, CAPPED)).fetchall()
+
+    assert [sum(row[k] for row in rows) for k in (2, 3, 4)] == [10 * 200, 3 * 200, 10 * 200]
 
 
 def test_a_bound_that_is_not_whole_has_a_unit(visit: Visit) -> None:

@@ -128,14 +128,15 @@ def test_presets_are_one_click_and_one_step_back(visit: Visit, preset: str, sigm
 
 
 def test_a_link_restores_everything(visit: Visit) -> None:
-    """Inputs, a fixed σ, a column, an axis and the code shown."""
-    visit.open("/?epsilon=1&delta=1e-7&c_u=40&tau=5&sigma=50&column=likes~0~1~2&axes=keep-x&code=sql")
+    """Inputs, a fixed σ, a column with its noise and its cap, an axis and the code shown."""
+    visit.open("/?epsilon=1&delta=1e-7&c_u=40&tau=5&sigma=50&column=likes~0~1~50~2&axes=keep-x&code=sql")
 
     values = {
         field: visit.page.locator(f"#{field}").input_value() for field in ("epsilon", "delta", "c_u", "tau", "sigma")
     }
     assert values == {"epsilon": "1", "delta": "1e-7", "c_u": "40", "tau": "5", "sigma": "50"}
-    expect(visit.page.get_by_label("Noise, in σ")).to_have_value("2")
+    expect(visit.page.get_by_label("Noise", exact=True)).to_have_value("50")
+    expect(visit.page.get_by_label("Groups, at most")).to_have_value("2")
     expect(visit.page.get_by_role("tab", name="SQL")).to_have_attribute("aria-selected", "true")
     expect(visit.page.locator("[data-axis=keep-x]")).to_have_attribute("aria-pressed", "true")
     assert visit.page.evaluate("document.getElementById('plot-keep').layout.xaxis.type") == "log"
@@ -222,7 +223,7 @@ def test_a_column_can_be_added_and_taken_away(visit: Visit) -> None:
     visit.wait_for_plots(before)
 
     visit.expect_answer("3151.55", "19729.35")
-    assert visit.query["column"] == ["likes~0~1~1"]
+    assert visit.query["column"] == ["likes~0~1~~"]
     before = visit.drawn()
     visit.page.get_by_role("button", name="Remove column likes").click()
     visit.wait_for_plots(before)

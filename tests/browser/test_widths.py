@@ -52,7 +52,7 @@ def open_everything(visit: Visit) -> None:
 
 def explorer(visit: Visit) -> None:
     """All panels in use, a long name among the columns and among the groups."""
-    columns = f"column={'W' * 60}~0~1~1&column=likes~0~1~1"
+    columns = f"column={'W' * 60}~0~1~~1&column=likes~0~1000000~~"
     visit.open(f"/?epsilon=1&delta=1e-6&c_u=3&tau=2&sigma=50&{columns}&code=sql")
     page = visit.page
     page.get_by_role("button", name="Use an example").click()
@@ -76,7 +76,8 @@ def explorer_of_a_real_release(visit: Visit) -> None:
 
 
 def explorer_with_errors(visit: Visit) -> None:
-    visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1")
+    visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~~")
+    visit.page.locator("#column-0-groups").fill("9" * 30)
     visit.page.locator("#epsilon").fill("-" + "1" * 60)
     expect(visit.page.locator("#epsilon-error")).to_have_text("must be at least 0")
     visit.page.locator("#groups").fill("W" * 80)

@@ -23,11 +23,16 @@ from app.api.schemas.aggregates import CappedIn
 from app.api.schemas.mechanism import MechanismOut
 from app.api.workload import in_pool, in_slices
 from app.service.errors import LimitExceeded
-from app.service.work_bounds import check_work, theorem_work
-from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_epsilon
+from app.service.work_bounds import check_work, points_work, theorem_work
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_delta, at_epsilon
+from gsh.accounting.curve_cache import Variable
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.splits import ENOUGH_EPSILON
 
 __all__ = ["router"]
+
+_CAPS_AT_ONCE = 10
+_EVALUATE = {"epsilon": at_epsilon, "delta": at_delta}
 
 router = APIRouter(prefix="/account", tags=["account"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=JsonRoute)
 
@@ -80,16 +85,33 @@ async def _points(
     variable, values = body.query()
     if len(values) > services.settings.max_curve_points:
         raise LimitExceeded(f"/{variable}", f"must have at most {services.settings.max_curve_points} items")
+    if mechanism.caps and (variable == "delta" or min(values) < ENOUGH_EPSILON or len(mechanism.caps) > _CAPS_AT_ONCE):
+        work = points_work(len(mechanism.caps), len(values))
+        check_work(services.settings.max_work, f"/{variable}", work, "give fewer points, or fewer caps")
+        return await in_pool(
+            request, services.accounting, _capped_points, accounting is EXACT, mechanism, variable, values
+        )
     point = services.cache.point
     series = (point(accounting, mechanism, variable, value) for value in values)
     return await in_slices(request, series, services.settings.heavy_seconds)
+
+
+def _capped_points(is_exact: bool, mechanism: Mechanism, variable: Variable, values: list[float]) -> list[Point]:
+    """Points that may take a search each: too long for the event loop."""
+    accounting = EXACT if is_exact else ADD_DELTAS
+    return [_EVALUATE[variable](accounting, mechanism, value) for value in values]
 
 
 def _check_evaluations(services: Services, body: AccountRequest) -> None:
     most, c_u, points = services.settings.max_theorem_evaluations, body.mechanism.c_u, len(body.query()[1])
     if c_u * points > most:
         raise LimitExceeded("/theorem", f"needs c_u times the number of points to be at most {most}")
-    check_work(services.settings.max_work, "/theorem", theorem_work(c_u, points), "give fewer points, or a smaller c_u")
+    check_work(
+        services.settings.max_work,
+        "/theorem",
+        theorem_work(c_u, points, body.mechanism.caps),
+        "give fewer points, or a smaller c_u",
+    )
 
 
 def _with_theorem(mechanism: Mechanism, points: list[Point]) -> list[PointOut]:

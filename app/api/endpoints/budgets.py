@@ -123,7 +123,7 @@ def _queried(
     mu_0: float,
     capped: list[str],
 ) -> tuple[Release, Cost] | None:
-    if c_u is None and sigma is None and tau is None and tau_star is None:
+    if c_u is None and sigma is None and tau is None and tau_star is None and not capped:
         return None
     if c_u is None:
         raise InvalidQuery(("c_u", "is required with another parameter of a mechanism"))

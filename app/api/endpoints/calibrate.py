@@ -63,10 +63,10 @@ async def calibrate_mechanism(
         return await _remaining(request, services, body, body.budget)
     if isinstance(schema.sigma, list):
         return await _frontier(request, services, body, schema.sigma)  # type: ignore[return-value]
-    _check(services, calibration_work(schema.work, **_kind(schema)))
+    _check(services, calibration_work(schema.work, schema.caps, **_kind(schema)))
     draft = await services.to_domain(request, schema, services.accounting)
     # The search for σ may take a hundred evaluations, each with a Σ of its own.
-    if schema.work > AT_ONCE or schema.is_relative or _solves_sigma(schema):
+    if schema.work > AT_ONCE or schema.is_relative or schema.caps or _solves_sigma(schema):
         return await in_pool(request, services.accounting, _solve, body, draft, body.target)
     return _solve(body, draft, body.target)
 
@@ -99,7 +99,7 @@ async def _remaining(request: Request, services: Services, body: CalibrateReques
     schema = body.mechanism
     if isinstance(schema.sigma, list):
         raise InvalidParameter("sigma", "may not be a list if a budget is given")
-    _check(services, remaining_work(schema.work, is_relative=schema.is_relative))
+    _check(services, remaining_work(schema.work, schema.caps, is_relative=schema.is_relative))
     draft = await services.to_domain(request, schema, services.accounting)
     budget = await services.ledger_pool.read(lambda ledger: ledger.standing(name))
     pool = services.accounting
@@ -123,7 +123,7 @@ async def _frontier(request: Request, services: Services, body: CalibrateRequest
         raise InvalidParameter("sigma", "may be a list only if tau_star, and nothing else, is omitted")
     if len(sigmas) > most:
         raise LimitExceeded("/mechanism/sigma", f"must have at most {most} items")
-    work = frontier_work(schema.work, len(sigmas), is_relative=schema.is_relative)
+    work = frontier_work(schema.work, schema.caps, len(sigmas), is_relative=schema.is_relative)
     advice = "give fewer σ; with a relative covariance, also fewer columns or vectors"
     check_work(services.settings.max_work, "/mechanism/sigma", work, advice)
     return await in_pool(request, services.accounting, _encoded_frontier, body, sigmas, body.target)

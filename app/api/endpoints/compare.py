@@ -48,7 +48,7 @@ async def compare_accountings(
     of their own, so is the answer of exact accounting. Then the answer also says how much noise the caps save.
     """
     services, draft = services_of(request), body.mechanism.draft
-    work = comparison_work(draft.work, is_relative=draft.is_relative)
+    work = comparison_work(draft.work, draft.caps, is_relative=draft.is_relative)
     check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
     return await in_pool(request, services.accounting, _compared, body, Target(body.epsilon, body.delta))
 
@@ -64,7 +64,7 @@ def _compared(body: CompareRequest, target: Target) -> CompareAnswer:
     ]
     exact = prices["exact"]
     assert exact is not None  # compare raises if exact accounting cannot meet the target
-    without = _without_caps(body, target, exact.mechanism) if draft.has_caps else None
+    without = _without_caps(body, target, exact.mechanism) if draft.caps else None
     return CompareAnswer(epsilon=body.epsilon, delta=body.delta, accountings=priced, without_caps=without)
 
 

@@ -175,7 +175,8 @@ async def verify_certificate(
     recorded, given = _certificate_of(release).model_dump(mode="json"), body.model_dump(mode="json")
     if given["record"] is None:
         recorded["record"] = None
-    differences = [name for name, value in recorded.items() if given[name] != value]
+    # Optional fields are absent if they have no value, so each side may have names that the other lacks.
+    differences = [name for name in recorded | given if recorded.get(name) != given.get(name)]
     return VerifiedOut(
         made_here=not differences,
         key=release.key,

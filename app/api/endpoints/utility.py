@@ -74,7 +74,7 @@ def _check(services: Services, body: UtilityRequest) -> None:
         if isinstance(draft.sigma, list):
             raise InvalidRequest("/target/mechanism/sigma", "must be one number")
         solves_sigma = draft.sigma is None and draft.tau_star is not None
-        work = calibration_work(draft.work, is_relative=draft.is_relative, solves_sigma=solves_sigma)
+        work = calibration_work(draft.work, draft.caps, is_relative=draft.is_relative, solves_sigma=solves_sigma)
         check_work(settings.max_work, "/target/mechanism/aggregates", work, FEWER_COLUMNS)
 
 

@@ -52,10 +52,10 @@ LEVEL: dict[str, Any] = {
 _INTERVAL = {"low": [45806.238], "estimate": [50173.984], "high": [54541.731]}
 INTERVALS_EXAMPLE: dict[str, Any] = {"level": 0.95, "counts": _INTERVAL, "values": {}}
 _TOTAL = {
-    "estimate": 68564.51,
-    "standard_error": 3188.807,
-    "low": 62060.908,
-    "high": 74750.866,
+    "estimate": 68573.984,
+    "standard_error": 3151.55,
+    "low": 61899.509,
+    "high": 74891.716,
     "method": "exact",
 }
 
@@ -124,14 +124,14 @@ class TotalOut(Strict):
     estimate: float = Field(title="Estimate", description="The estimated total.", examples=[_TOTAL["estimate"]])
     standard_error: float = Field(
         title="Standard error",
-        description="Its standard error; for method exact, half the length of the interval at level 0.6827.",
+        description="Its standard error, by the normal approximation.",
         examples=[_TOTAL["standard_error"]],
     )
     low: float = Field(title="Low", description="The lower end.", examples=[_TOTAL["low"]])
     high: float = Field(title="High", description="The upper end.", examples=[_TOTAL["high"]])
     method: TotalMethod = Field(
         title="Method",
-        description="Whether the coverage is exact, or that of a normal approximation for many groups.",
+        description="Whether the coverage is proven, or that of a normal approximation for many groups.",
         examples=["exact"],
     )
 

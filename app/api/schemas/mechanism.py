@@ -79,6 +79,18 @@ _MuZero = Annotated[MuZeroIn, Tag("<mu_0>")]
 _DraftColumns = Annotated[_Columns | _RelativeColumns | _BalancedColumns | _MuZero, Discriminator(_draft_shape)]
 
 
+def _caps(aggregates: object) -> int:
+    match aggregates:
+        case NamedColumns(sensitivity=BoxIn(groups=list() as groups)):
+            return len(set(groups) - {None})
+        case BalancedColumnsIn(sensitivity=BoxIn(groups=list() as groups)):
+            return len(set(groups) - {None})
+        case MuZeroIn(capped=list() as capped):
+            return len(capped)
+        case _:
+            return 0
+
+
 def _work(aggregates: object) -> float:
     return aggregates.work if isinstance(aggregates, NamedColumns | BalancedColumnsIn) else 0.0
 
@@ -119,6 +131,11 @@ class MechanismIn(Strict):
         """About how many milliseconds its columns take."""
         return _work(self.aggregates)
 
+    @property
+    def caps(self) -> int:
+        """How many caps its columns have."""
+        return _caps(self.aggregates)
+
     def bare(self) -> "MechanismIn":
         return _bare(self)
 
@@ -139,6 +156,11 @@ class GaussianIn(Strict):
     def work(self) -> float:
         """About how many milliseconds its columns take."""
         return _work(self.aggregates)
+
+    @property
+    def caps(self) -> int:
+        """How many caps its columns have."""
+        return _caps(self.aggregates)
 
     def bare(self) -> "GaussianIn":
         return _bare(self)
@@ -172,6 +194,11 @@ class DraftIn(Strict):
         """About how many milliseconds its columns take."""
         return _work(self.aggregates)
 
+    @property
+    def caps(self) -> int:
+        """How many caps its columns have."""
+        return _caps(self.aggregates)
+
     def to_domain(self) -> Draft:
         columns: Aggregates | RelativeAggregates | float = 0.0
         capped: tuple[Capped, ...] = ()
@@ -190,17 +217,6 @@ class DraftIn(Strict):
     @property
     def is_relative(self) -> bool:
         return isinstance(self.aggregates, RelativeColumnsIn | BalancedColumnsIn)
-
-    @property
-    def has_caps(self) -> bool:
-        """Whether some column has a cap of its own."""
-        match self.aggregates:
-            case NamedColumns(sensitivity=BoxIn(groups=groups)) | BalancedColumnsIn(sensitivity=BoxIn(groups=groups)):
-                return any(cap is not None for cap in groups or ())
-            case MuZeroIn(capped=capped):
-                return bool(capped)
-            case _:
-                return False
 
     def without_caps(self) -> "DraftIn":
         """The same, if one user could change every column in all groups."""

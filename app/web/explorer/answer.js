@@ -1,10 +1,12 @@
 // The answer: the noise, the threshold, and the certified privacy.
 
 import { byId, element } from "../shared/dom.js";
-import { digits, shown, shownDown, shownUp } from "../shared/number-format.js";
+import { digits, fewTimes, shown, shownDown, shownUp } from "../shared/number-format.js";
 
-/** Show the mechanism from /calibrate or /account/exact, and whether it meets the typed δ. */
-export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma }, typedDelta) {
+const FEW = 1.05; // less is not worth a sentence
+
+/** Show the mechanism from /calibrate or /account/exact, whether it meets the typed δ, and what caps of columns save. */
+export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma }, typedDelta, withoutCaps) {
   const { sigma, tau_star } = mechanism;
   const origin = (name) => (solved.includes(name) ? "computed" : "as given");
   byId("answer").classList.remove("stale");
@@ -15,6 +17,7 @@ export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma },
   byId("lead").textContent =
     `Add Gaussian noise with σ = ${shownUp(sigma)} to every count. Then publish only the groups whose noisy count ` +
     `reaches ${shownUp(tau_star)}. In 19 of 20 cases, noise changes a count by less than ${shownUp(1.96 * sigma)}.`;
+  byId("column-noise").replaceChildren(...columnLines(mechanism, solved.includes("sigma") ? withoutCaps : undefined));
   byId("plan").href = planLink(mechanism);
   const meets = delta <= Number(typedDelta);
   byId("certificate").replaceChildren(
@@ -25,6 +28,30 @@ export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma },
     ` the target δ = ${typedDelta}.`,
     largest_sigma ? ` At this threshold, σ can be at most ${shownDown(largest_sigma)}.` : "",
   );
+}
+
+/** The noise on each further column, in its own unit. If σ is computed, also what the caps save. */
+function columnLines({ aggregates }, withoutCaps) {
+  const names = aggregates?.names ?? [];
+  const caps = aggregates?.sensitivity.groups?.filter((cap) => cap !== null).length === 1 ? "the cap" : "the caps";
+  const saved = names.map((_, j) => {
+    const ratio = withoutCaps?.columns[j].ratio ?? 1;
+    return ratio >= FEW ? `, ${fewTimes(ratio)} times less noise than without ${caps}` : "";
+  });
+  const lines = names.map((name, j) => {
+    const most = shownUp(1.96 * Math.sqrt(aggregates.covariance[j][j]));
+    return element("li", {}, element("strong", {}, `${name} ± ${most}`), ` in 19 of 20 cases${saved[j]}`);
+  });
+  const rest = saved.every((text) => text === "") ? savedElsewhere(withoutCaps, caps) : "";
+  return rest === "" ? lines : [...lines, element("li", {}, rest)];
+}
+
+/** What caps save if the noise of the columns is given: a smaller σ, or that there is a σ at all. */
+function savedElsewhere(withoutCaps, caps) {
+  if (withoutCaps === undefined) return "";
+  const { price } = withoutCaps;
+  if (price === null) return `Without ${caps}, no σ would meet the target.`;
+  return price.sigma_ratio >= FEW ? `Without ${caps}, σ would be ${fewTimes(price.sigma_ratio)} times as large.` : "";
 }
 
 /** The budgets page with this mechanism as the plan. The link cannot carry more columns. */

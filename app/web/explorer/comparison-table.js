@@ -2,7 +2,6 @@
 
 import { byId, element } from "../shared/dom.js";
 import { excess, shown } from "../shared/number-format.js";
-import { post } from "../shared/service.js";
 
 /** The names of the accountings, and of a mechanism that the user has given. */
 export const ACCOUNTINGS = {
@@ -13,13 +12,7 @@ export const ACCOUNTINGS = {
   given: "As given",
 };
 
-/** Ask /compare: each accounting with the mechanism that it needs, exact first. `price` is null if it cannot meet the target. */
-export async function compare(body, signal) {
-  const { accountings } = await post("compare", body, signal);
-  return accountings;
-}
-
-/** Fill in the table. */
+/** Fill in the table with the accountings of /compare. `price` is null if an accounting cannot meet the target. */
 export function showComparison(compared) {
   const most = Math.max(
     0.01,

@@ -5,7 +5,8 @@ import { encode, get, post } from "../shared/service.js";
 import { onThemeChange } from "../shared/theme-switch.js";
 import { showAnswer, showNoAnswer } from "./answer.js";
 import { wireCode } from "./code-panel.js";
-import { compare, showComparison } from "./comparison-table.js";
+import { mixedNoise } from "./column-noise.js";
+import { showComparison } from "./comparison-table.js";
 import { searchOf, stateOf } from "./page-state.js";
 import { errorBand, frontier, keepCurves, privacyCurves } from "./plot-points.js";
 import { showNoPlots, wirePlots } from "./plots.js";
@@ -59,11 +60,14 @@ async function ask() {
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
-  const asked = question(state);
   showWaiting();
+  const mixed = mixedNoise(state.columns);
+  if (mixed !== null) return showFailures([mixed]);
+  const columns = structuredClone(state.columns); // the form may change before the answers come
+  const asked = { ...question(state), draft: outline(state), target: target(state), columns };
   const [first, compared] = await Promise.allSettled([
     post(asked.path, asked.body, signal),
-    compare({ mechanism: outline(state), ...target(state) }, signal),
+    post("compare", { mechanism: asked.draft, ...asked.target }, signal),
   ]);
   if (signal.aborted) return;
   const failures = [first, compared].filter(({ status }) => status === "rejected").map(({ reason }) => reason);
@@ -87,23 +91,24 @@ function showFailures(failures) {
 }
 
 /** Show the answer first. It stays if the plots fail. */
-async function show(asked, first, compared, signal) {
+async function show(asked, first, { accountings: compared, without_caps }, signal) {
   const answer = asked.path === "calibrate" ? first : accounted(first, asked.body.mechanism);
-  const { c_u, tau } = asked.body.mechanism; // as typed: a JavaScript number can lose digits
+  const { c_u, tau, aggregates } = asked.body.mechanism; // as typed: a JavaScript number can lose digits
   Object.assign(answer.mechanism, { c_u }, tau === undefined ? {} : { tau });
+  if (aggregates) answer.mechanism.aggregates.sensitivity = aggregates.sensitivity;
   const mechanisms = mechanismsOf(compared, answer);
   showFormErrors([]);
-  showAnswer(answer, state.delta);
+  showAnswer(answer, asked.target.delta, without_caps);
   showGap(answer);
   showComparison(compared);
-  showCode({ ...asked, answer, state });
+  showCode({ ...asked, answer });
   showSizes(mechanisms);
   offerRelease(answer);
   byId("copy").disabled = false;
   byId("results").classList.remove("stale");
   byId("results").setAttribute("aria-busy", "false");
   try {
-    await showPlots(await plotPoints(answer, compared, mechanisms, signal));
+    await showPlots(await plotPoints(asked, answer, compared, mechanisms, signal));
   } catch (error) {
     if (!signal.aborted) showNoPlots(error);
   }
@@ -122,11 +127,11 @@ function mechanismsOf(compared, { mechanism, solved }) {
   return Object.fromEntries([...needed, ...(isGiven ? [["given", mechanism]] : [])]);
 }
 
-async function plotPoints(answer, compared, mechanisms, signal) {
+async function plotPoints(asked, answer, compared, mechanisms, signal) {
   const least = compared[0].price.mechanism.sigma;
   const [curve, edge] = await Promise.all([
     privacyCurves(answer.mechanism, answer.epsilon, signal),
-    frontier(outline(state), target(state), least, mechanisms.given?.sigma ?? least, signal),
+    frontier(asked.draft, asked.target, least, mechanisms.given?.sigma ?? least, signal),
   ]);
   return { curve, frontier: edge, mechanisms, keep: keepCurves(mechanisms), error: errorBand(answer.mechanism) };
 }

@@ -1,5 +1,7 @@
 // Group sizes in a pasted text: read them, and count how often each occurs.
 
+import { whole } from "../shared/number-format.js";
+
 const WHOLE = /^\s*\d+\s*$/;
 const GROUPED = /^\d{1,3}([ ,]\d{3})+$/; // 1,234: one number with a separator, or two numbers
 const GROUPED_TAIL = /[ ,;]\d{1,3}([ ,]\d{3})+$/;
@@ -60,9 +62,4 @@ export function summary(text) {
   const skipped = ignored > 0 ? `, ${whole(ignored)} ${ignored === 1 ? "line" : "lines"} ignored` : "";
   const span = sizes.length > 0 ? `, smallest ${whole(smallest)}, largest ${whole(largest)}` : "";
   return { times, ignored, sentence: `${whole(sizes.length)} sizes read${skipped}${span}; nothing was sent.` };
-}
-
-/** A whole number, in groups of three digits. */
-export function whole(number) {
-  return number < 1e15 ? number.toLocaleString("en-US").replaceAll(",", "\u202f") : String(number);
 }

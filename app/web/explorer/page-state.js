@@ -1,6 +1,7 @@
 // The explorer's state: the form's texts and the choices on the page. The URL's query holds the same state.
 
 import { OUTLINE, TARGET } from "../shared/case-study.js";
+import { inSigmas } from "./column-noise.js";
 
 export const FIELDS = ["epsilon", "delta", "c_u", "tau", "sigma", "tau_star"];
 
@@ -27,8 +28,8 @@ export function stateOf(search) {
 export function searchOf(state) {
   const query = new URLSearchParams();
   for (const name of FIELDS) if (state[name].trim() !== "" || name === "epsilon") query.set(name, state[name].trim());
-  for (const { name, lower, upper, noise } of state.columns)
-    query.append("column", [name, lower, upper, noise].map(escaped).join("~"));
+  for (const { name, lower, upper, noise, groups } of state.columns)
+    query.append("column", [name, lower, upper, noise, groups].map(escaped).join("~"));
   if (state.axes.size > 0) query.set("axes", [...state.axes].sort().join(","));
   if (state.code !== "curl") query.set("code", state.code);
   return `?${query}`;
@@ -45,7 +46,9 @@ export function presetOf(state, presets) {
 const escaped = (text) => text.replaceAll("%", "%25").replaceAll("~", "%7E");
 const unescaped = (text) => text.replaceAll(/%(25|7E)/gi, (_, code) => (code === "25" ? "%" : "~"));
 
+/** A column of a link. Links of earlier versions have four parts, the last one a multiple of σ. */
 function columnOf(text) {
-  const [name = "", lower = "", upper = "", noise = ""] = text.split("~").map(unescaped);
-  return { name, lower, upper, noise };
+  const parts = text.split("~").map(unescaped);
+  const [name = "", lower = "", upper = "", noise = "", groups = ""] = parts;
+  return { name, lower, upper, noise: parts.length === 4 ? inSigmas(noise) : noise, groups };
 }

@@ -5,8 +5,14 @@ import { makeField, showErrors } from "../shared/forms.js";
 import { FIELDS, PRESETS, presetOf } from "./page-state.js";
 import { loadRealReleases, showRealRelease } from "./real-releases.js";
 
-const COLUMN = { name: "Name", lower: "Minimum", upper: "Maximum", noise: "Noise, in σ" };
-const NEW_COLUMN = { lower: "0", upper: "1", noise: "1" };
+const COLUMN = {
+  name: { label: "Name" },
+  lower: { label: "Minimum" },
+  upper: { label: "Maximum" },
+  groups: { label: "Groups, at most", placeholder: "all" },
+  noise: { label: "Noise", placeholder: "balanced" },
+};
+const NEW_COLUMN = { lower: "0", upper: "1", groups: "", noise: "" };
 const NEW_NAMES = ["likes", "shares", "seconds"];
 
 /** Connect the form to the state. `changed(isStep)` is called on every change. The browser's Back button undoes steps. */
@@ -57,13 +63,13 @@ export function wireForm(state, changed) {
   }
 
   function columnRow(column, index) {
-    const fields = Object.entries(COLUMN).map(([key, label]) => {
+    const fields = Object.entries(COLUMN).map(([key, field]) => {
       const id = `column-${index}-${key}`;
       const oninput = (event) => {
         column[key] = event.target.value;
         changed(false);
       };
-      return makeField({ id, name: id, label, value: column[key], oninput });
+      return makeField({ id, name: id, ...field, value: column[key], oninput });
     });
     const remove = () => {
       state.columns.splice(index, 1);
@@ -105,8 +111,8 @@ function fieldOf(pointer) {
   const [first, second, ...rest] = pointer.split("/").slice(1);
   const name = first === "mechanism" ? second : first;
   if (name !== "aggregates") return name;
-  const key = { names: "name", lower: "lower", upper: "upper", covariance: "noise", relative_covariance: "noise" };
+  const keys = { names: "name", covariance: "noise", relative_covariance: "noise" };
   const [part, index] = rest[0] === "sensitivity" ? rest.slice(1) : rest;
-  const field = `column-${index}-${key[part]}`;
+  const field = `column-${index}-${keys[part] ?? part}`;
   return byId(`${field}-error`) ? field : "columns";
 }

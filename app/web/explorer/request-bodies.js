@@ -1,6 +1,7 @@
 // The bodies of the explorer's requests, made from its state.
 
-import { Digits, typed } from "../shared/service.js";
+import { typed } from "../shared/service.js";
+import { noiseOf } from "./column-noise.js";
 
 /** The mechanism without noise and threshold. */
 export function outline(state) {
@@ -22,24 +23,18 @@ export function question(state) {
   return { path: "account/exact", body: { mechanism, epsilon: typed(state.epsilon) } };
 }
 
-/** Columns clipped to a range, with independent noise. The noise is a multiple of σ; absolute if σ is given. */
-function aggregates(state, sigma) {
-  const columns = state.columns;
+/** Columns clipped to a range, with caps and independent noise. `sigma` is that of a complete mechanism. */
+function aggregates({ columns, c_u }, sigma) {
   if (columns.length === 0) return undefined;
-  const spreads = columns.map(({ noise }) => variance(noise, sigma));
-  const diagonal = spreads.map((spread, row) => columns.map((_, column) => (row === column ? spread : 0)));
+  const caps = columns.map(({ groups }) => typed(groups) ?? null);
   return {
     names: columns.map(({ name }) => name),
-    [sigma === undefined ? "relative_covariance" : "covariance"]: diagonal,
+    ...noiseOf(columns, c_u, sigma),
     sensitivity: {
       kind: "box",
       lower: columns.map(({ lower }) => typed(lower) ?? ""),
       upper: columns.map(({ upper }) => typed(upper) ?? ""),
+      groups: caps.some((cap) => cap !== null) ? caps : undefined,
     },
   };
-}
-
-function variance(noise, sigma = 1) {
-  const given = typed(noise) ?? "";
-  return given instanceof Digits && Number.isFinite(sigma) ? (Number(given.text) * sigma) ** 2 : String(noise);
 }

@@ -1,9 +1,9 @@
 // The user's own group sizes: what a mechanism would publish of them. The browser computes it and sends nothing.
 
 import { byId, element } from "../shared/dom.js";
-import { percent, shown } from "../shared/number-format.js";
+import { percent, shown, whole } from "../shared/number-format.js";
 import { ACCOUNTINGS } from "./comparison-table.js";
-import { summary, whole } from "./group-sizes.js";
+import { summary } from "./group-sizes.js";
 import { published, publishedErrors } from "./utility.js";
 
 const PAUSE_MS = 150;

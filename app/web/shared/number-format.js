@@ -63,6 +63,16 @@ export function excess(ratio) {
   return more < 1000 ? `${more.toFixed(1)} %` : `× ${shown(ratio)}`;
 }
 
+/** A factor in two digits, or as a whole number: "1.6", "23", "519". */
+export function fewTimes(ratio) {
+  return ratio < 100 ? String(Number(ratio.toPrecision(2))) : whole(Math.round(ratio));
+}
+
+/** A whole number, in groups of three digits. */
+export function whole(number) {
+  return number < 1e15 ? number.toLocaleString("en-US").replaceAll(",", "\u202f") : String(number);
+}
+
 /** The shortest decimal that is exactly this double: 9.999999999999999e-6. */
 export function digits(value) {
   return value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : String(value);

@@ -108,7 +108,7 @@ class Draft:
             mu_0=self.columns if isinstance(self.columns, float | int) else 0.0,
             capped=self.capped,
         )
-        if self.c_u is not None and isinstance(self.columns, RelativeAggregates):
+        if self.c_u is not None and isinstance(self.columns, Aggregates | RelativeAggregates):
             check_caps(self.columns.sensitivity, self.c_u)
 
     @property
