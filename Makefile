@@ -20,17 +20,17 @@ PYTEST := $(MEMORY) $(BIN)/python -m pytest --dist=worksteal --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test spark-test java quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
+.PHONY: run test spark-test spark-bench java quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
 # All tests.
-test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp node_modules/stamp chromium postgres curl java
+test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp node_modules/stamp chromium postgres curl
 	$(PYTEST) --numprocesses=$(PROCESSES)
 
-# All tests on Spark, also those that kill drivers and executors: about ten minutes. `make test` has a selection.
+# The tests on Spark, also those that kill drivers and executors: about ten minutes. `make test` does not run them.
 spark-test: $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp java
 	for environment in $(SPARK_ENV) $(SPARK35_ENV); do \
 		$(MEMORY) $$environment/bin/python -m pytest -o filterwarnings=default --durations=25 tests/spark || exit 1; \
@@ -47,8 +47,10 @@ check: $(VENV)/test.stamp node_modules/stamp
 	$(BIN)/hadolint Dockerfile
 	$(NODE) node_modules/.bin/biome check --error-on-warnings
 
-bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp $(SPARK_ENV)/stamp java
+bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
 	$(BIN)/python -m benchmarks
+
+spark-bench: $(SPARK_ENV)/stamp java
 	$(SPARK_ENV)/bin/python -m benchmarks.publish_spark
 
 case-study: $(VENV)/bench.stamp

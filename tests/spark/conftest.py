@@ -1,6 +1,6 @@
 """Tests inside an environment that has Spark: ``build/spark-env`` and ``build/spark35-env``. One session for all.
 
-In other environments they are not collected; ``tests/test_spark.py`` runs them in theirs.
+In other environments they are not collected; ``make spark-test`` runs them in theirs.
 """
 
 import importlib.util
@@ -22,7 +22,8 @@ elif TYPE_CHECKING:
 from tests.api.process import ROOT, Service
 
 # Executors run this Python, and import functions of the tests.
-os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
+if importlib.util.find_spec("pyspark") is not None:
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
