@@ -11,8 +11,8 @@ SERVICE_ENV := build/service-env
 SPARK_ENV := build/spark-env
 SPARK35_ENV := build/spark35-env
 
-# One process more than there are cores, up to eight, because tests also wait. Tests marked `alone` take turns.
-PROCESSES := $(shell n=$$(nproc 2> /dev/null || echo 2); echo $$((n < 8 ? n + 1 : 8)))
+# Two processes more than there are cores, up to eight, because tests also wait. Tests marked `alone` take turns.
+PROCESSES := $(shell n=$$(nproc 2> /dev/null || echo 2); echo $$((n < 7 ? n + 2 : 8)))
 # Ledgers and databases of tests wait for the disk at every commit. If there is a large one in memory, they are there.
 MEMORY := $(shell test "$$(df --output=avail /dev/shm 2> /dev/null | tail -n 1)" -gt 8000000 2> /dev/null && echo TMPDIR=/dev/shm)
 PYTEST := $(MEMORY) $(BIN)/python -m pytest --dist=worksteal --durations=25
