@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from app.ledger.access_keys import SCOPES, AccessKey, new_key
 from app.ledger.clock import after, now, written
@@ -113,6 +113,8 @@ def _state(key: AccessKey, at: str) -> str:
 
 def _revoke(ledger: Ledger, asked: argparse.Namespace) -> int:
     if ledger.keys.revoke(asked.id, now()):
+        if asked.json:
+            _write_json({"id": asked.id, "revoked": True})
         return 0
     sys.stderr.write("No active access key has this id.\n")
     return 1
@@ -124,8 +126,15 @@ def _seal(ledger: Ledger, asked: argparse.Namespace) -> int:
     return _list(ledger, asked)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that reports an error in one line, without the usage of the command."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (hint: {self.prog} --help)\n")
+
+
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description="Access keys for releases and budgets.")
+    parser = _Parser(prog=program, description="Access keys for releases and budgets.")
     commands = parser.add_subparsers(required=True)
     create = commands.add_parser("create", help="create an access key, and print it once")
     create.add_argument("--scope", action="append", choices=SCOPES, required=True, help="what it may do; repeatable")

@@ -27,6 +27,7 @@ class Code(IntEnum):
     ACCESS = 5
     UNREACHABLE = 6
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 INTERRUPTED = Code.INTERRUPTED
@@ -39,6 +40,7 @@ MEANINGS = {
     Code.ACCESS: "no access key, or one that does not allow it",
     Code.UNREACHABLE: "the service cannot be reached, or is busy: try again later",
     Code.INTERRUPTED: "Ctrl-C; nothing is half written",
+    Code.TERMINATED: "SIGTERM; nothing is half written",
 }
 
 _OPTIONS = {

@@ -18,7 +18,6 @@ from gsh.cli.errors import Code, Refusal
 __all__ = ["PIPE", "Pipes", "read_json", "terminated", "written"]
 
 PIPE = "-"
-_TERMINATED = 128 + signal.SIGTERM
 
 
 class Pipes:
@@ -95,7 +94,7 @@ def terminated() -> Iterator[None]:
     """SIGTERM as an exception, so that the partial file goes."""
 
     def end(_signal: int, _frame: object) -> None:
-        raise SystemExit(_TERMINATED)
+        raise SystemExit(Code.TERMINATED)
 
     before = signal.signal(signal.SIGTERM, end)
     try:

@@ -96,9 +96,9 @@ def rotate(
 
 
 @keys.command(epilog="Example:  gsh keys revoke 4f1c2a9b")
-def revoke(key_id: KeyId) -> int:
+def revoke(key_id: KeyId, as_json: AsJson = False) -> int:
     """End an access key, within a second."""
-    return _run("keys", "revoke", "--", key_id)
+    return _run("keys", "revoke", *_json(as_json), "--", key_id)
 
 
 @keys.command(epilog="Example:  gsh keys seal")
