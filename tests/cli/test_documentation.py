@@ -105,7 +105,7 @@ def test_help_is_written_for_every_command(name: str) -> None:
 
     assert answer.code == 0
     assert "Example:" in answer.text
-    assert "--json" in answer.text or name in {"gsh serve", "gsh openapi", "gsh keys revoke"}
+    assert "--json" in answer.text or name in {"gsh serve", "gsh openapi"}
 
 
 @pytest.mark.slow

@@ -35,7 +35,9 @@ def test_an_access_key_lives_through_all_commands() -> None:
 def test_keys_in_json_have_a_secret_only_when_they_are_made() -> None:
     made = run("keys create --scope release --note weekly --expires 2900-01-31 --json").document
     rotated = run(f"keys rotate {made['id']} --json").document
-    run(f"keys revoke {made['id']}")
+    assert run(f"keys revoke {made['id']} --json").document == {"id": made["id"], "revoked": True}
+    wrong = run("keys create --scope account --expires soon")
+    assert (wrong.code, wrong.errors.count("\n")) == (2, 1)
     listed = {each["id"]: each for each in run("keys list --json").document}  # in one second, in any order
     first, second = listed[made["id"]], listed[rotated["id"]]
 
