@@ -70,7 +70,7 @@ def test_programs_of_the_service_keep_their_exit_codes() -> None:
     assert run("keys revoke nobody").code == 1
     wrong = run("keys create --scope release --expires yesterday")
     assert (wrong.code, wrong.output) == (2, b"")
-    assert wrong.errors.splitlines()[-1].startswith("gsh keys create: error: argument --expires: must be a date")
+    assert wrong.errors.splitlines()[-1].startswith("gsh keys create: argument --expires: must be a date")
 
 
 def test_scopes_are_those_of_the_service() -> None:
