@@ -19,6 +19,8 @@ from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian
 from gsh.accounting.sensitivity import Box
 from tests.accounting.draws import assert_refused, examples, log_uniform
 
+pytestmark = pytest.mark.slow
+
 
 @examples(60)
 @given(

@@ -23,6 +23,8 @@ from tests import reference
 from tests.accounting.draws import allowed, capped_cases, examples, log_uniform, mechanism_of
 from tests.reference import Case
 
+pytestmark = pytest.mark.slow
+
 LEMMA = log_uniform(0.105, 30)
 NEAR_ZERO = st.just(0.0) | log_uniform(1e-6, 0.105)
 
@@ -44,7 +46,6 @@ INSIDE = (
 LIKES_AND_SHARES = Aggregates(("likes", "shares"), ((4e6, 0.0), (0.0, 400.0)), Box((0.0, 0.0), (1.0, 1.0), (None, 100)))
 
 
-@pytest.mark.slow
 @examples(150)
 @given(capped_cases(40, LEMMA | NEAR_ZERO))
 def test_delta_is_that_of_the_literal_scan_rounded_up(case: Case) -> None:

@@ -21,6 +21,8 @@ from tests.accuracy.draws import Doubles, fewest_covered, most_covered, publishe
 from tests.reference.precision import mp
 from tests.reference.truncation import ends
 
+pytestmark = pytest.mark.slow
+
 ACCURACY = Path(__file__).parents[2] / "docs" / "accuracy.md"
 SIGMA, TAU_STAR = 84.5, 495.0
 MECHANISM = Mechanism(10, 1, TAU_STAR, SIGMA)

@@ -18,6 +18,8 @@ from gsh.accuracy.truncation import Doubles
 from tests.accounting.draws import examples
 from tests.accuracy.draws import fewest_covered, published
 
+pytestmark = pytest.mark.slow
+
 SIGMA, TAU_STAR = 84.5, 495.0
 MECHANISM = Mechanism(10, 1, TAU_STAR, SIGMA)
 COLUMNS = Aggregates(("a", "b"), ((4.0, 1.0), (1.0, 9.0)), Box((0.0, 0.0), (1.0, 1.0)))

@@ -23,6 +23,8 @@ from tests.accounting.draws import examples
 from tests.reference import mp
 from tests.reference.utility import Published
 
+pytestmark = pytest.mark.slow
+
 QUANTILES = (0.001, 0.05, 0.5, 0.9, 0.95, 0.999)
 LONG_TAIL = {max(1, round(280_000 / k)): 1 + k // 7 for k in range(1, 60)}
 CASES: dict[str, tuple[Mechanism, Mapping[int, int]]] = {

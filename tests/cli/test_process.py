@@ -18,6 +18,8 @@ from tests.api.process import Service
 from tests.cli.recording import in_terminal
 from tests.cli.running import PROGRAM, environment, groups_file, run_process
 
+pytestmark = pytest.mark.slow
+
 MECHANISM = ["--c-u", "3", "--tau-star", "120", "--sigma", "20"]
 ROLES = ["--users", "users", "--keys", "url,country"]
 HEAVY = {"numpy", "scipy", "pyarrow", "httpx", "flint", "app", "pandas"}

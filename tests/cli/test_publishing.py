@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.running import run
 
+pytestmark = pytest.mark.slow
+
 PLAN = "--user user_id --by url,country --sum likes=0:1"
 
 

@@ -32,6 +32,8 @@ from gsh.client import (
 )
 from tests.api.process import ROOT, Service, environment
 
+pytestmark = pytest.mark.slow
+
 MECHANISM = gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=4)
 TABLE = pa.table({"url": ["b.org", "a.org"], "users": [812, 440]})
 

@@ -19,6 +19,8 @@ from gsh.client.problems import error_of
 from tests.api.process import Service
 from tests.client.conftest import AT_ONCE
 
+pytestmark = pytest.mark.slow
+
 WEAK = gsh.Mechanism(c_u=10**6, tau=1, tau_star=2, sigma=0.01)
 MECHANISM = gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=4)
 TABLE = pa.table({"url": ["secret.org", "a.org"], "users": [777001, 777002]})

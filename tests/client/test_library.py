@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import gsh
 from tests.api.process import Service
 
+pytestmark = pytest.mark.slow
+
 MECHANISM = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
 SENSITIVITIES = [
     gsh.box(lower=[0, -1], upper=[1, 5]),

@@ -26,6 +26,8 @@ from tests.api.process import Service
 from tests.client.conftest import AT_ONCE
 from tests.client.modes import MODES, Mode, outcome
 
+pytestmark = pytest.mark.slow
+
 ROWS = 3000
 COLUMNS = gsh.Aggregates(names=["likes"], covariance=[[4]], sensitivity=gsh.box(lower=[0], upper=[1]))
 MECHANISM = gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=4, aggregates=COLUMNS)

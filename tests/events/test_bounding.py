@@ -13,6 +13,8 @@ from gsh.events.plan import Plan, make_plan
 from tests.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.reference.bounding import Aggregates, bounded
 
+pytestmark = pytest.mark.slow
+
 NASTY_KINDS = {
     "user_id": "string",
     "text": "string",

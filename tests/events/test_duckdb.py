@@ -22,6 +22,8 @@ from tests.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.events.test_bounding import rows_of
 from tests.reference.bounding import Aggregates, bounded
 
+pytestmark = pytest.mark.slow
+
 SALT = "0" * 32
 EVENTS = pa.table(
     {

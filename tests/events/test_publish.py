@@ -21,6 +21,8 @@ from tests.events.tables import as_events
 from tests.events.test_duckdb import EVENTS, PLAN
 from tests.reference.bounding import bounded
 
+pytestmark = pytest.mark.slow
+
 # So little noise that every published number shows the true one.
 CLEAR = gsh.Mechanism(
     c_u=6,

@@ -14,6 +14,8 @@ from gsh.library.mechanism_json import mechanism_from_json
 from tests.events.test_duckdb import EVENTS
 from tests.events.test_publish import TARGET
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_release_is_charged_once_and_comes_back_before_an_event_is_read(
     service: gsh.Client, budget: str, tmp_path: Path
