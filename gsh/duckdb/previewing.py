@@ -55,7 +55,7 @@ def preview(
 ) -> tuple[Kept, ...]:
     """Groups and volume at each C_u. Sums take a share of the noise, so they count here too.
 
-    Whoever chooses C_u from it must say so in ``unprotected``: no ε covers the choice.
+    If you choose C_u from it, say so in ``unprotected``: no ε covers the choice.
     """
     choices = sorted({integer("c_u", each) for each in c_u})
     if not choices:
