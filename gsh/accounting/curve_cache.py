@@ -6,7 +6,7 @@ from typing import Literal
 from gsh.accounting.accountings import Accounting, Point, at_delta, at_epsilon
 from gsh.accounting.mechanism import Mechanism
 
-__all__ = ["CurveCache", "Variable"]
+__all__ = ["CurveCache", "Variable", "evaluate"]
 
 Variable = Literal["epsilon", "delta"]
 
@@ -15,7 +15,7 @@ class CurveCache:
     """Gives the points of ``at_epsilon`` and ``at_delta``, and keeps the last ``size``. Threads may share it."""
 
     def __init__(self, size: int) -> None:
-        self._evaluate = functools.lru_cache(maxsize=size)(_evaluate)
+        self._evaluate = functools.lru_cache(maxsize=size)(evaluate)
 
     def point(self, accounting: Accounting, mechanism: Mechanism, variable: Variable, value: float) -> Point:
         """The point of the curve at a value of ε or of δ, as ``variable`` says."""
@@ -30,6 +30,7 @@ class CurveCache:
         return self._evaluate.cache_info().misses
 
 
-def _evaluate(accounting: Accounting, mechanism: Mechanism, variable: Variable, value: float) -> Point:
-    evaluate = at_epsilon if variable == "epsilon" else at_delta
-    return evaluate(accounting, mechanism, value)
+def evaluate(accounting: Accounting, mechanism: Mechanism, variable: Variable, value: float) -> Point:
+    """The point of the curve at a value of ε or of δ, as ``variable`` says, without a cache."""
+    at = at_epsilon if variable == "epsilon" else at_delta
+    return at(accounting, mechanism, value)

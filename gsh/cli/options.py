@@ -27,10 +27,13 @@ __all__ = [
     "Keys",
     "MechanismFile",
     "Mu0",
+    "Once",
+    "PaidBy",
     "Sigma",
     "Sums",
     "Tau",
     "TauStar",
+    "Unprotected",
     "Users",
     "Weights",
     "columns_of",
@@ -113,6 +116,16 @@ CsvTypes: TypeAlias = Annotated[
         help="The type of a CSV column: string, int64, float64, boolean, date, timestamp or decimal. Keys are strings, "
         "counts int64 and other numbers float64 if it is not said. Repeatable.",
     ),
+]
+Unprotected: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--unprotected", metavar="TEXT", help="What you chose by looking at the data. Repeatable."),
+]
+PaidBy: TypeAlias = Annotated[
+    str | None, typer.Option("--budget", metavar="ID", help="The budget of the service that pays for it.")
+]
+Once: TypeAlias = Annotated[
+    str | None, typer.Option("--once", metavar="NAME", help="A name for the release: it is made and charged once.")
 ]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")]
 

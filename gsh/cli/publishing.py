@@ -11,7 +11,19 @@ import gsh
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import read_json, terminated
-from gsh.cli.options import Caps, Force, MechanismFile, Sums, Tau, Weights, columns_of, mechanism_in
+from gsh.cli.options import (
+    Caps,
+    Force,
+    MechanismFile,
+    Once,
+    PaidBy,
+    Sums,
+    Tau,
+    Unprotected,
+    Weights,
+    columns_of,
+    mechanism_in,
+)
 from gsh.cli.output import AsJson, Sheet, colours, number, show
 from gsh.cli.planning import By, ColumnTypes, EventsPath, Memory, Units, User, planned
 
@@ -47,17 +59,9 @@ def publish(
     unit: Annotated[
         str | None, typer.Option("--unit", metavar="TEXT", help="The privacy unit; user if not given.")
     ] = None,
-    unprotected: Annotated[
-        list[str] | None,
-        typer.Option("--unprotected", metavar="TEXT", help="What you chose by looking at the data. Repeatable."),
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", metavar="ID", help="The budget of the service that pays for it.")
-    ] = None,
-    once: Annotated[
-        str | None,
-        typer.Option("--once", metavar="NAME", help="A name for the release: it is made and charged once."),
-    ] = None,
+    unprotected: Unprotected = None,
+    budget: PaidBy = None,
+    once: Once = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = 6,

@@ -20,9 +20,12 @@ from gsh.cli.options import (
     Into,
     Keys,
     MechanismFile,
+    Once,
+    PaidBy,
     Sigma,
     Tau,
     TauStar,
+    Unprotected,
     Users,
     csv_types,
     mechanism_of,
@@ -61,17 +64,9 @@ def release(
     delta: Annotated[
         float | None, typer.Option("--delta", metavar="X", help="δ at which the certificate states ε.")
     ] = None,
-    unprotected: Annotated[
-        list[str] | None,
-        typer.Option("--unprotected", metavar="TEXT", help="What you chose by looking at the data. Repeatable."),
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", metavar="ID", help="The budget of the service that pays for it.")
-    ] = None,
-    once: Annotated[
-        str | None,
-        typer.Option("--once", metavar="NAME", help="A name for the release: it is made and charged once."),
-    ] = None,
+    unprotected: Unprotected = None,
+    budget: PaidBy = None,
+    once: Once = None,
     description: Annotated[
         str | None, typer.Option("--description", metavar="TEXT", help="A text for the ledger of the service.")
     ] = None,

@@ -24,15 +24,14 @@ from app.api.schemas.mechanism import MechanismOut
 from app.api.workload import in_pool, in_slices
 from app.service.errors import LimitExceeded
 from app.service.work_bounds import check_work, points_work, theorem_work
-from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_delta, at_epsilon
-from gsh.accounting.curve_cache import Variable
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_epsilon
+from gsh.accounting.curve_cache import Variable, evaluate
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.splits import ENOUGH_EPSILON
 
 __all__ = ["router"]
 
 _CAPS_AT_ONCE = 10
-_EVALUATE = {"epsilon": at_epsilon, "delta": at_delta}
 
 router = APIRouter(prefix="/account", tags=["account"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=JsonRoute)
 
@@ -99,7 +98,7 @@ async def _points(
 def _capped_points(is_exact: bool, mechanism: Mechanism, variable: Variable, values: list[float]) -> list[Point]:
     """Points that may take a search each: too long for the event loop."""
     accounting = EXACT if is_exact else ADD_DELTAS
-    return [_EVALUATE[variable](accounting, mechanism, value) for value in values]
+    return [evaluate(accounting, mechanism, variable, value) for value in values]
 
 
 def _check_evaluations(services: Services, body: AccountRequest) -> None:
