@@ -1,4 +1,4 @@
-"""Where a private table goes: a file that appears whole or not at all, with the certificate in it or beside it.
+"""Where a private table goes: a file that appears whole or not at all, with the certificate inside or next to it.
 
 private.parquet                     the rows; Parquet and Arrow have the certificate in their metadata
 private.parquet.plan.json           the plan, whose digest is in the certificate

@@ -1,4 +1,4 @@
-"""Where a release goes: a folder that appears whole, from a staging folder beside it.
+"""Where a release goes: a folder that appears whole, from a staging folder next to it.
 
     private/part-00000-000.parquet …      the rows, sorted by group key inside each file
     private/_certificate.json, _plan.json
@@ -167,7 +167,7 @@ class Place:
         self.write(f"{made.attempt}/{_CERTIFICATE_FILE}", certificate)
 
     def move(self, made: Finished) -> None:
-        """Move an attempt into its place, and remove what is left beside it."""
+        """Move an attempt into its place, and remove the other attempts."""
         self._move(made)
         self.remove(self.staging)
 
