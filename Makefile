@@ -26,11 +26,11 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
-# All tests.
-test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp node_modules/stamp chromium postgres curl
+# All tests, but for those that kill clusters of Spark.
+test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp $(SPARK_ENV)/stamp node_modules/stamp chromium postgres curl java
 	$(PYTEST) --numprocesses=$(PROCESSES)
 
-# The tests on Spark, also those that kill drivers and executors: about ten minutes. `make test` does not run them.
+# The tests on Spark 4 and 3.5, also those that kill drivers and executors: about half an hour.
 spark-test: $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp java
 	for environment in $(SPARK_ENV) $(SPARK35_ENV); do \
 		$(MEMORY) $$environment/bin/python -m pytest -o filterwarnings=default --durations=25 tests/spark || exit 1; \
