@@ -49,8 +49,9 @@ check: $(VENV)/test.stamp node_modules/stamp
 
 bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
 	$(BIN)/python -m benchmarks
+	$(MAKE) spark-bench
 
-spark-bench: $(SPARK_ENV)/stamp java
+spark-bench: $(SPARK_ENV)/stamp build/pipelinedp-env/stamp build/tumult-env/stamp java
 	$(SPARK_ENV)/bin/python -m benchmarks.publish_spark
 
 case-study: $(VENV)/bench.stamp
@@ -104,6 +105,15 @@ java:
 # Node.js comes with the Python packages for tests. No lock file: package.json has exact versions.
 node_modules/stamp: package.json $(VENV)/test.stamp
 	$(NODE) npm install --no-package-lock --no-audit --no-fund --silent
+	touch $@
+
+# Other libraries that publish on Spark, for comparison.
+build/pipelinedp-env/stamp: LIBRARIES := pipeline-dp==0.3.1 pyspark==3.5.9
+build/tumult-env/stamp: LIBRARIES := tmlt.analytics==0.21.0
+build/pipelinedp-env/stamp build/tumult-env/stamp:
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(LIBRARIES)
 	touch $@
 
 clean:
