@@ -32,6 +32,13 @@ UNUSED = (
     # plotly's Python: the pages need one script of package_data.
     "plotly/[!_p]*",
     "plotly/package_data/widgetbundle.js",
+    # SciPy without scipy.special, and what that may need.
+    "scipy/io",
+    "scipy/ndimage",
+    "scipy/optimize",
+    "scipy/signal",
+    "scipy/spatial",
+    "scipy/stats",
     # uvicorn's watcher of changed files, for developers.
     "watchfiles",
     # The installer.

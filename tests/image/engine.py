@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import threading
+import tomllib
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,12 +22,14 @@ from typing import Any, Self
 import httpx
 import pytest
 
-__all__ = ["IMAGE", "PATIENCE", "ROOT", "Container", "called", "checked", "engine_or_skip", "inspected", "volume"]
+__all__ = ["IMAGE", "PATIENCE", "ROOT", "VERSION", "Container", "called", "checked", "engine_or_skip", "extra"]
+__all__ += ["inspected", "volume"]
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 180
 """Seconds after which an engine that says nothing is given up."""
 IMAGE = "gaussian-sparse-histogram"
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 _LISTENS = "Uvicorn running on"
 
 

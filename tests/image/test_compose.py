@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.image.engine import PATIENCE, ROOT, called, engine_or_skip
+from tests.image.walk import UnderWay, walk
 
 pytestmark = pytest.mark.image
 if engine_or_skip() != "docker" or called("compose", "version").returncode:
@@ -22,17 +23,20 @@ CHARGE = {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 500, "sigma": 50}}
 CHARGES = 40
 
 
+COMMAND = ["docker", "compose", f"--file={ROOT / 'compose.yaml'}", "--project-name=gsh-image-test"]
+VARIABLES = os.environ | SECRETS | {"PORT": "0"}
+
+
 def compose(*arguments: str) -> str:
-    command = ["docker", "compose", f"--file={ROOT / 'compose.yaml'}", "--project-name=gsh-image-test", *arguments]
-    variables = os.environ | SECRETS | {"PORT": "0"}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    command = [*COMMAND, *arguments]
+    done = subprocess.run(command, env=VARIABLES, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 @pytest.fixture
 def running() -> Iterator[None]:
-    """`up --wait` returns when both are healthy. The image is there from the other tests, or it is built."""
+    """`up --wait` returns when both are healthy."""
     try:
         compose("up", "--detach", "--wait")
         yield
@@ -66,9 +70,21 @@ def test_it_starts_at_once_charges_exactly_once_and_keeps_the_ledger(running: No
     with client() as service:
         after = service.get("/budgets/web").raise_for_status().json()
     assert after == before
-    assert before["charges"] == CHARGES
+    assert before["entries"] == 1 + CHARGES  # the first one is its limit
 
-    compose("stop")
+    assert KEY not in compose("logs")
+
+
+def test_it_answers_everything_and_ends_normally_with_a_request_under_way(running: None) -> None:
+    logs = subprocess.Popen([*COMMAND, "logs", "--follow", "service"], env=VARIABLES, stdout=subprocess.PIPE, text=True)
+    assert logs.stdout is not None
+    with client() as service, ThreadPoolExecutor(1) as pool, logs.stdout as lines:
+        walk(service)
+        with UnderWay(service) as request:
+            stop = pool.submit(compose, "stop")
+            assert any("Shutting down" in line for line in lines)
+            assert b"200 OK" in request.finished()
+        stop.result(PATIENCE)
+    logs.wait(PATIENCE)
     states = [json.loads(line) for line in compose("ps", "--all", "--format=json").splitlines()]
     assert {state["Service"]: state["ExitCode"] for state in states} == {"service": 0, "postgres": 0}
-    assert KEY not in log
