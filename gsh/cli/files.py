@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import stat
 import sys
 import tempfile
@@ -13,9 +12,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from gsh.cli.errors import Code, Refusal
+from gsh.library.signals import ended_by_signals
 from gsh.library.whole_files import whole_file
 
-__all__ = ["PIPE", "Pipes", "read_json", "terminated", "written"]
+__all__ = ["PIPE", "Pipes", "read_json", "written"]
 
 PIPE = "-"
 
@@ -50,7 +50,7 @@ def written(path: str, *, force: bool = False) -> Iterator[IO[bytes]]:
         return
     if not force and os.path.lexists(path):
         raise Refusal(Code.INVALID, f"{path}: exists already", "choose another name, or add --force")
-    with terminated():
+    with ended_by_signals():
         try:
             with whole_file(path) as file:
                 yield file
@@ -80,17 +80,3 @@ def _pour(content: IO[bytes], path: str) -> None:
         return
     with open(path, "wb") as stream:
         shutil.copyfileobj(content, stream)
-
-
-@contextmanager
-def terminated() -> Iterator[None]:
-    """SIGTERM as an exception, so that the partial file goes."""
-
-    def end(_signal: int, _frame: object) -> None:
-        raise SystemExit(Code.TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import terminated, written
+from gsh.cli.files import written
 from gsh.cli.options import Caps, Delta, Epsilon, Force, Sums, Tau
 from gsh.cli.output import AsJson, Sheet, note, number, show, working
 from gsh.cli.planning import By, ColumnTypes, EventsPath, Memory, Units, User, planned
@@ -63,7 +63,7 @@ def preview(
     except ValueError:
         raise Refusal(Code.INVALID, "--c-u: must be integers with commas between them", "such as 1,2,4,8") from None
     arguments = planned(user, by, sums, units, caps, types) | {"tau": 1 if tau is None else tau}
-    with terminated(), working("Counting"):
+    with working("Counting"):
         kept = measured(events, c_u=choices, epsilon=epsilon, delta=delta, memory_limit=memory, **arguments)
     if output is not None:
         said = {"events": events, "user": user, "groups": by, "ε": f"{epsilon:g}", "δ": f"{delta:g}"}

@@ -10,7 +10,7 @@ import typer
 import gsh
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import read_json, terminated
+from gsh.cli.files import read_json
 from gsh.cli.options import (
     Caps,
     Force,
@@ -26,6 +26,7 @@ from gsh.cli.options import (
 )
 from gsh.cli.output import AsJson, colours, show
 from gsh.cli.planning import By, ColumnTypes, EventsPath, Memory, Units, User, planned
+from gsh.library.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from gsh.events.published import OnProgress, Progress, Published
@@ -88,7 +89,7 @@ def publish(
         arguments["mechanism"] = mechanism_in(read_json(mechanism, "--mechanism"))
     arguments |= {"privacy_unit": unit, "unprotected": unprotected or (), "to": output, "overwrite": force}
     with ExitStack() as stack:
-        stack.enter_context(terminated())
+        stack.enter_context(ended_by_signals())
         if budget is not None or service is not None:
             paid = {
                 "service": stack.enter_context(connected(service, key_file, retries)),

@@ -14,8 +14,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from gsh.duckdb.sources import Source, restored, stored, types_of
-from gsh.duckdb.workspace import Workspace, literal, reading
+from gsh.duckdb.sources import Source, restored, stored
+from gsh.duckdb.workspace import Workspace, literal, literal_path, reading
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import Plan
 from gsh.events.published import OnProgress, Progress
@@ -30,7 +30,6 @@ _AT_ONCE = 1_000_000
 _IN_BUCKET = 500_000
 """Events of a bucket, for each GiB of the memory limit, on average."""
 _MOST_BUCKETS = 256
-_DEFAULT_BUCKETS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +54,15 @@ def answered(
             with _told(space, progress, "bounding"):
                 return space.connection.sql(query.whole(source.sql)).to_arrow_table()
         except duckdb.OutOfMemoryException:
-            if not source.is_repeatable:
-                raise
+            pass  # it may fit in buckets
     return _in_buckets(space, source, plan, query, progress, buckets or _buckets(space, source))
 
 
 def _is_small(space: Workspace, source: Source) -> bool:
-    return source.rows is not None and source.rows <= _AT_ONCE * space.memory / 2**30
+    return source.rows <= _AT_ONCE * space.memory / 2**30
 
 
 def _buckets(space: Workspace, source: Source) -> int:
-    if source.rows is None:
-        return _DEFAULT_BUCKETS
     return min(max(2, 1 + int(source.rows / (_IN_BUCKET * space.memory / 2**30))), _MOST_BUCKETS)
 
 
@@ -74,7 +70,7 @@ def _in_buckets(
     space: Workspace, source: Source, plan: Plan, query: Query, progress: OnProgress, buckets: int
 ) -> pa.Table:
     folder = space.folder / "events"
-    types = types_of(space, source.sql)
+    types = dict(space.described(source.sql))
     with _told(space, progress, "spooling"):
         _spool(space, source, plan, types, folder, buckets)
     run = space.connection.execute
@@ -84,7 +80,7 @@ def _in_buckets(
         files = folder / f"_bucket={bucket}"
         if not files.is_dir():
             continue
-        read = f"read_parquet({literal(files / '*.parquet')}, hive_partitioning = false)"
+        read = f"read_parquet({literal(f'{literal_path(files)}/*.parquet')}, hive_partitioning = false)"
         partial = query.partial(f"(SELECT {restored(types)} FROM {read})")
         run(f"{f'INSERT INTO {PARTIAL}' if is_made else f'CREATE TABLE {PARTIAL} AS'} {partial}")
         is_made = True

@@ -18,7 +18,7 @@ from gsh.events.payer import Payer, check_plan, payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import OnProgress, Progress, Published
 from gsh.events.target import Target, mechanism_for
-from gsh.library.arguments import Integer, Real
+from gsh.library.arguments import Integer, Real, flag, path, text, texts
 from gsh.library.certificates import certificate as certificate_of
 from gsh.library.groups import release
 from gsh.library.mechanism_json import mechanism_from_json
@@ -78,14 +78,19 @@ def publish(
         gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
                     epsilon=1, delta=1e-6, to="private.parquet")
     """
-    tell = progress or (lambda _progress: None)
+    tell = _teller(progress)
+    unprotected = texts("unprotected", unprotected)
     payer = payer_of(service, budget, once, description, privacy_unit)
     salt = _salt or (new_salt() if payer is None else salt_of_release(payer.budget, payer.once))
     plan = make_plan(user=user, by=by, sums=sums, units=units, c_u=c_u, caps=caps, tau=tau, salt=salt, types=types)
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     target = mechanism_for(plan, **aim, weights=weights, payer=payer)
-    output = None if to is None else Output(to, overwrite=overwrite)
-    local = None if payer is not None else _local_certificate(target, plan, privacy_unit or "user", unprotected)
+    output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
+    local = (
+        None
+        if payer is not None
+        else _local_certificate(target, plan, text("privacy_unit", privacy_unit or "user"), unprotected)
+    )
     if payer is not None:
         earlier = _released(payer, plan, target, unprotected, output)
         if earlier is not None:
@@ -107,6 +112,12 @@ def publish(
     options |= {"unprotected": list(unprotected)}
     made = payer.service.release(table, target.mechanism, users=COUNT, keys=plan.by, description=description, **options)
     return _of_service(made, plan, output, tell, is_replayed=made.is_replayed)
+
+
+def _teller(progress: OnProgress | None) -> OnProgress:
+    if progress is not None and not callable(progress):
+        raise InvalidParameter("progress", f"must be a function, not {type(progress).__name__}")
+    return progress or (lambda _progress: None)
 
 
 def _local_certificate(target: Target, plan: Plan, privacy_unit: str, unprotected: Sequence[str]) -> dict[str, Any]:

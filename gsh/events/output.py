@@ -51,13 +51,20 @@ class Output:
         if not self.path.parent.is_dir():
             raise InvalidParameter("to", "must be in a folder that exists")
 
-    def check(self, plan: Plan) -> None:
-        """Refuse to replace what exists, but for what a run of this plan left when it was killed: all but the table."""
+    def check(self, plan: Plan) -> list[Path]:
+        """Refuse to replace what exists, but for what a run of this plan left when it was killed: all but the table.
+
+        What may be replaced is returned.
+        """
         paths = [self.path, self.plan_path, *filter(None, [self.certificate_path])]
         there = [path for path in paths if os.path.lexists(path)]
         is_rest = self.path not in there and _plan_digest(self.plan_path) == plan.digest
         if there and not (self._overwrite or is_rest):
-            raise InvalidParameter("to", f"must not exist, nor may {there[-1].name}: publish replaces nothing")
+            raise self._exists(there[-1])
+        return there
+
+    def _exists(self, path: Path) -> InvalidParameter:
+        return InvalidParameter("to", f"must not exist, nor may {path.name}: publish replaces nothing")
 
     def holds(self, once: str, plan: Plan) -> bool:
         """Whether this release was written here before: the same name, by the same plan."""
@@ -73,15 +80,21 @@ class Output:
 
     def write(self, table: pa.Table, plan: Plan, certificate: Mapping[str, Any]) -> None:
         """All files, or none of them: the table gets its name last."""
-        self.check(plan)
+        replaced = self.check(plan)
         roles = Roles(plan.by, COUNT, tuple(column.name for column in plan.sums))
         beside = {self.plan_path: plan.to_json()}
         if self.certificate_path is not None:
             beside[self.certificate_path] = dict(certificate)
-        with whole_files([*beside, self.path]) as (*files, sink):
-            for file, document in zip(files, beside.values(), strict=True):
-                file.write(_json(document))
-            _write_rows(table, self.format, certificate, sink, roles)
+        try:
+            with whole_files([*beside, self.path], replaced) as (*files, sink):
+                for file, document in zip(files, beside.values(), strict=True):
+                    file.write(_json(document))
+                _write_rows(table, self.format, certificate, sink, roles)
+        except FileExistsError:
+            taken = self.path  # by another program, in the meantime
+        else:
+            return
+        raise self._exists(taken)
 
     def _certificate(self) -> Any:
         """That of the file, if it can be read."""

@@ -154,10 +154,11 @@ class Plan:
         written = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(written.encode("ascii")).hexdigest()
 
-    def kinds_in(self, schema: Mapping[str, Kind | None]) -> dict[str, Kind]:
+    def kinds_in(self, schema: Mapping[str, Kind | None], *, may_list: bool = True) -> dict[str, Kind]:
         """The kind of each column of the plan. An engine gives the schema of the events; None: no kind of ours.
 
-        Declared types win: an engine casts the column to them, or reads the file so.
+        Declared types win: an engine casts the column to them, or reads the file so. ``may_list`` says whether an error
+        may list the names of the schema: names that were read from the data could be data.
         """
         declared = dict(self.types)
         kinds: dict[str, Kind] = {}
@@ -166,8 +167,8 @@ class Plan:
         named += [(f"sums/{column.name}", column.name, SUM_KINDS) for column in self.sums]
         for pointer, name, allowed in named:
             if name not in schema:
-                there = ", ".join(list(schema)[:_MOST_LISTED]) + (", …" if len(schema) > _MOST_LISTED else "")
-                raise InvalidParameter(pointer, f"must name a column of the events; {name} is none of {there}")
+                there = f" of {', '.join(list(schema)[:_MOST_LISTED])}" if may_list else ""
+                raise InvalidParameter(pointer, f"must name a column of the events: {name} is none{there}")
             kind = declared.get(name) or schema[name]
             if kind is None or family(kind) not in allowed:
                 is_of = "another type" if kind is None else f"type {kind}"
@@ -234,7 +235,7 @@ def make_plan(
 
 
 def _sum(name: str, bounds: object, unit: object, cap: object, c_u: int) -> Sum:
-    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str | bytes) or len(bounds) != 2:
         raise InvalidParameter(f"sums/{name}", "must be a pair: lower, upper")
     lower, upper = (real(f"sums/{name}", bound) + 0.0 for bound in bounds)
     if not (math.isfinite(lower) and math.isfinite(upper)):
