@@ -1,6 +1,7 @@
 """Documentation without another host: Swagger UI executes every operation, the reference shows all of them."""
 
 import io
+import json
 import re
 from collections.abc import Iterator
 
@@ -75,6 +76,59 @@ def test_execute_answers_in_swagger(swagger: Visit, name: str) -> None:
     expect(block.locator(".live-responses-table .response-col_status").last).to_contain_text("20")
     block.locator(".opblock-summary-control").click()  # a page with many open is slow
     swagger.check()
+
+
+def test_swagger_shows_for_each_status_an_example_of_that_status(swagger: Visit) -> None:
+    """Its own would be the same 422 everywhere. While no access key is made, nothing has a padlock."""
+    page = swagger.page
+    block = page.locator(".opblock-post:has([data-path='/calibrate'])")
+    block.locator(".opblock-summary-control").click()
+    block.locator("tr.response[data-code='503']").wait_for()
+    shown = {
+        row.get_attribute("data-code"): json.loads(row.locator("pre").first.inner_text())
+        for row in block.locator(".responses-wrapper tr.response").all()
+        if row.get_attribute("data-code")
+    }
+    assert {code: each["status"] for code, each in shown.items() if code >= "400"} == {
+        code: int(code) for code in OPERATIONS["calibrate"][2]["responses"] if code >= "400"
+    }
+    expect(page.locator(".authorization__btn, .btn.authorize")).to_have_count(0)
+
+    block.get_by_role("button", name="Execute").click()
+    with page.expect_download() as downloaded:
+        block.locator(".live-responses-table .download-contents").first.click()
+    assert downloaded.value.suggested_filename == "calibrate.json"
+    block.locator(".opblock-summary-control").click()
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type", "headers", "name"),
+    [
+        ("/budgets/web?c_u=1", "application/json", {}, "budgets-web.json"),
+        ("/releases/web%3A46", "application/problem+json", {}, "releases-web-46.json"),
+        ("/metrics", "text/plain; version=1.0.0; charset=utf-8", {}, "metrics.txt"),
+        ("/", "application/json", {}, "answer.json"),
+        (
+            "/any",
+            "application/yaml",
+            {"content-disposition": 'inline; filename="46.registry.yaml"'},
+            "46.registry.yaml",
+        ),
+    ],
+)
+def test_a_download_of_swagger_is_named_by_the_service_or_by_its_path(
+    swagger: Visit, path: str, media_type: str, headers: dict[str, str], name: str
+) -> None:
+    """Without the path prefix of the service."""
+    made = swagger.page.evaluate(
+        """async ([url, mediaType, headers]) => {
+          const { downloadName } = await import("/web/swagger/download-names.js");
+          return downloadName(`https://platform.test/tools${url}`, mediaType, headers, "https://platform.test/tools/docs");
+        }""",
+        [path, media_type, headers],
+    )
+
+    assert made == name
 
 
 def test_swagger_follows_the_theme(visit: Visit) -> None:
