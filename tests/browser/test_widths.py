@@ -171,6 +171,12 @@ def swagger(visit: Visit) -> None:
     page.locator(".live-responses-table").first.wait_for()
 
 
+def meaning(visit: Visit) -> None:
+    visit.page.goto(f"{visit.url}/what-epsilon-means")
+    visit.page.locator("#theme[aria-label]").wait_for()
+    open_everything(visit)
+
+
 def problems(visit: Visit) -> None:
     visit.page.goto(f"{visit.url}/problems")
     visit.page.locator("#theme[aria-label]").wait_for()
@@ -196,6 +202,7 @@ STATES: dict[str, Callable[[Visit], None]] = {
         locked_budgets,
         reference,
         swagger,
+        meaning,
         problems,
         one_problem,
     )

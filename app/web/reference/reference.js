@@ -66,7 +66,9 @@ function requestOf({ summary, requestBody }) {
   return Object.entries(requestBody?.content ?? {}).flatMap(([mediaType, { schema, example, examples }]) => [
     element("h4", {}, `Request, ${mediaType}`),
     tableOf(schema, `${summary}: request`),
-    ...Object.values(examples ?? { only: { summary: "Example", value: example } }).map(exampleOf),
+    ...Object.values(examples ?? { only: { summary: "Example", value: example } }).map((each) =>
+      exampleOf(summary, each),
+    ),
   ]);
 }
 
@@ -76,7 +78,9 @@ function responsesOf({ summary, responses }) {
     Object.entries(content).flatMap(([mediaType, { schema, example }]) => [
       element("h4", {}, `Response ${status}, ${mediaType}`),
       tableOf(schema, `${summary}: response ${status}`),
-      ...(example === undefined ? [] : [exampleOf({ summary: "An answer", value: example })]),
+      ...(example === undefined
+        ? []
+        : [exampleOf(`${summary}, ${mediaType}`, { summary: "An answer", value: example })]),
     ]),
   );
 }
@@ -125,14 +129,18 @@ function table(heads, rows, label) {
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, made);
 }
 
-function exampleOf({ summary, description, value }) {
+function exampleOf(operation, { summary, description, value }) {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
   return element(
     "details",
     { class: "example" },
     element("summary", {}, summary),
     ...(description ? [element("p", { class: "help" }, ...plain(description).flatMap(withSymbols))] : []),
-    element("pre", { tabindex: "0", role: "region", "aria-label": summary }, element("code", {}, text)),
+    element(
+      "pre",
+      { tabindex: "0", role: "region", "aria-label": `${operation}: ${summary}` },
+      element("code", {}, text),
+    ),
   );
 }
 
