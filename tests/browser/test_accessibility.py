@@ -2,15 +2,14 @@
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
+from tests.browser.letters import set_letters
 from tests.browser.visits import Visit
 
-LOOKS = {
-    "light": {"color_scheme": "light"},
-    "dark": {"color_scheme": "dark"},
-    "phone": {"viewport": {"width": 375, "height": 812}},
-}
+LOOKS = {"light": {"color_scheme": "light"}, "dark": {"color_scheme": "dark"}}
+"""Parametrise a visit with these. Each has a narrow window, too: ``faults`` looks at both."""
+NARROW = {"light": 320, "dark": 375}
 
 
 # The focused element, and whether its outline is visible. A file button has the outline around its label.
@@ -23,7 +22,22 @@ FOCUS = """() => {
 
 
 def faults(visit: Visit) -> list[str]:
-    found = Axe().run(visit.page).response["violations"]
+    """What axe finds in the page as it is, then in a narrow window; on the smallest phone with wide letters."""
+    page = visit.page
+    look = "dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
+    found = faults_now(page)
+    size = page.viewport_size
+    assert size is not None
+    page.set_viewport_size({"width": NARROW[look], "height": 640})
+    set_letters(page, wide=look == "light")
+    found += [f"{NARROW[look]} px: {fault}" for fault in faults_now(page)]
+    set_letters(page, wide=False)
+    page.set_viewport_size(size)
+    return found
+
+
+def faults_now(page: Page) -> list[str]:
+    found = Axe().run(page).response["violations"]
     return [f"{each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
 
 
