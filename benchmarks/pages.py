@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from app.web.pages import PAGES
 from benchmarks.markdown import table
 from gsh.accounting.case_study import WHOLE
-from tests.api.process import Service
+from tests.api.process import PATIENCE, Service
 from tests.browser.chromium import launch
 
 __all__ = ["main"]
@@ -94,6 +94,7 @@ def report(browser: Browser, url: str) -> str:
 def visited(browser: Browser, address: str, name: str, width: int, height: int) -> Cost:
     """A first visit: a new context has an empty cache."""
     page = browser.new_context(viewport={"width": width, "height": height}).new_page()
+    page.set_default_timeout(1000 * PATIENCE)  # a busy machine makes a page slow
     page.add_init_script(WATCH)
     page.goto(address)
     page.locator(COMPLETE.get(name, "body")).first.wait_for()
