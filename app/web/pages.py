@@ -55,6 +55,16 @@ PAGES = (
         ),
     ),
     Page(
+        name="meaning",
+        path="what-epsilon-means",
+        link="What ε means",
+        title="What ε and δ promise · Gaussian sparse histogram",
+        description="What a private table promises to people, in a bet and two pictures, to read and to print.",
+        main="meaning",
+        styles=(*_PANELS, "web/meaning/meaning.css"),
+        has_script=False,
+    ),
+    Page(
         name="reference",
         path="reference",
         link="Reference",

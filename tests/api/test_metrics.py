@@ -31,6 +31,7 @@ ROUTES = {
     "/version",
     "/metrics",
     "/",
+    "/what-epsilon-means",
     "/reference",
     "/docs",
     "/openapi.json",
