@@ -33,7 +33,7 @@ def sent(visit: Visit, path: str) -> dict[str, Any]:
 
 
 def exactly(visit: Visit, name: str) -> float:
-    return float(visit.page.locator(f"#{name}-exactly").inner_text().split()[0])
+    return float(visit.page.locator(f"#{name}-exactly").text_content() or "nan")
 
 
 def stated(visit: Visit) -> dict[str, float]:

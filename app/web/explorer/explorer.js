@@ -1,5 +1,6 @@
 // The explorer: the form changes the state, the state becomes requests, the answers appear in the panels.
 
+import { offerCopyOf } from "../shared/copy-button.js";
 import { byId } from "../shared/dom.js";
 import { encode, get, post } from "../shared/service.js";
 import { onThemeChange } from "../shared/theme-switch.js";
@@ -46,6 +47,10 @@ addEventListener("popstate", () => {
   void ask();
 });
 onThemeChange(() => showPlots().catch(showNoPlots));
+offerCopyOf(byId("copy-link"), () => new URL(searchOf(state), document.baseURI).href);
+new ResizeObserver(([{ target }]) => {
+  document.documentElement.style.setProperty("--bar", `${target.offsetHeight}px`); // what sticks below the header
+}).observe(document.querySelector(".bar"));
 remember();
 void ask();
 get("version").then(
@@ -85,7 +90,7 @@ function showWaiting() {
 
 /** Keep the last answer visible, but mark it: it does not belong to the current form. */
 function showFailures(failures) {
-  showNoAnswer(showFormErrors(failures));
+  showNoAnswer(showFormErrors(failures), failures, state);
   byId("results").classList.add("stale");
   byId("results").setAttribute("aria-busy", "false");
 }
@@ -98,7 +103,7 @@ async function show(asked, first, { accountings: compared, without_caps }, signa
   if (aggregates) answer.mechanism.aggregates.sensitivity = aggregates.sensitivity;
   const mechanisms = mechanismsOf(compared, answer);
   showFormErrors([]);
-  showAnswer(answer, asked.target.delta, without_caps);
+  showAnswer(answer, asked, { best: compared[0].price.mechanism, without_caps, balance });
   showGap(answer);
   showComparison(compared);
   showCode({ ...asked, answer });
@@ -112,6 +117,13 @@ async function show(asked, first, { accountings: compared, without_caps }, signa
   } catch (error) {
     if (!signal.aborted) showNoPlots(error);
   }
+}
+
+function balance() {
+  for (const column of state.columns) column.noise = "";
+  showState();
+  history.pushState(null, "", searchOf(state));
+  void ask();
 }
 
 /** The answer of /account/exact in the form of a calibration: the mechanism as it was sent, and its one point. */

@@ -5,17 +5,28 @@ import { inSigmas } from "./column-noise.js";
 
 export const FIELDS = ["epsilon", "delta", "c_u", "tau", "sigma", "tau_star"];
 
+/** The page's own examples: texts by field, and what the card says. */
 export const PRESETS = {
-  "URL case study": { ...TARGET, ...OUTLINE },
-  "Small app": { epsilon: "1", delta: "1e-6", c_u: "1", tau: "1" },
-  "Weekly top pages": { epsilon: "1", delta: "1e-7", c_u: "40", tau: "5" },
+  "URL case study": {
+    fields: { ...TARGET, ...OUTLINE },
+    about: "Users per URL: the case study of the paper.",
+    source: { title: "Karrer, Kifer, Wilkins, Zhang, 2022", address: "https://arxiv.org/abs/2202.01100" },
+  },
+  "Small app": {
+    fields: { epsilon: "1", delta: "1e-6", c_u: "1", tau: "1" },
+    about: "Users per country. Each user is in one group.",
+  },
+  "Weekly top pages": {
+    fields: { epsilon: "1", delta: "1e-7", c_u: "40", tau: "5" },
+    about: "Users per page in one week, at most 40 pages each.",
+  },
 };
 
 /** The state from a query: texts by field, columns, axes that are not drawn in their default way, and the code tab. */
 export function stateOf(search) {
   const query = new URLSearchParams(search);
   const isGiven = FIELDS.some((name) => query.has(name));
-  const defaults = isGiven ? {} : PRESETS["URL case study"];
+  const defaults = isGiven ? {} : PRESETS["URL case study"].fields;
   return {
     ...Object.fromEntries(FIELDS.map((name) => [name, query.get(name) ?? defaults[name] ?? ""])),
     columns: query.getAll("column").map(columnOf),
@@ -29,7 +40,7 @@ export function searchOf(state) {
   const query = new URLSearchParams();
   for (const name of FIELDS) if (state[name].trim() !== "" || name === "epsilon") query.set(name, state[name].trim());
   for (const { name, lower, upper, noise, groups } of state.columns)
-    query.append("column", [name, lower, upper, noise, groups].map(escaped).join("~"));
+    query.append("column", columnText([name, lower, upper, noise, groups]));
   if (state.axes.size > 0) query.set("axes", [...state.axes].sort().join(","));
   if (state.code !== "curl") query.set("code", state.code);
   return `?${query}`;
@@ -37,10 +48,13 @@ export function searchOf(state) {
 
 /** The name of the preset that equals the state, if any. */
 export function presetOf(state, presets) {
-  const same = ([, preset]) =>
-    state.columns.length === 0 && FIELDS.every((name) => state[name].trim() === (preset[name] ?? ""));
+  const same = ([, { fields }]) =>
+    state.columns.length === 0 && FIELDS.every((name) => state[name].trim() === (fields[name] ?? ""));
   return Object.entries(presets).find(same)?.[0];
 }
+
+/** A column in a link: its name, minimum, maximum, noise and cap. */
+export const columnText = (parts) => parts.map(escaped).join("~");
 
 // A ~ separates the parts of a column in the link.
 const escaped = (text) => text.replaceAll("%", "%25").replaceAll("~", "%7E");

@@ -7,10 +7,14 @@ import { FIELDS } from "./page-state.js";
 
 const releases = new Map();
 
-/** The real releases as presets, `{ name: { field: text } }`. */
+/** The real releases as examples, in the form of PRESETS. */
 export async function loadRealReleases() {
   for (const each of (await get("real-releases")).releases) releases.set(each.name, each);
-  return Object.fromEntries([...releases].map(([name, { translation }]) => [name, fieldsOf(translation)]));
+  return Object.fromEntries([...releases].map(([name, release]) => [name, exampleOf(release)]));
+}
+
+function exampleOf({ organisation, year, publishes, known, translation }) {
+  return { fields: fieldsOf(translation), about: `${organisation}, ${year}. ${publishes}`, source: known[0].source };
 }
 
 function fieldsOf(translation) {
