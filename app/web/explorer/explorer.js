@@ -85,7 +85,7 @@ async function ask() {
 /** Until there is an answer, nobody can copy or release with the last one. */
 function showWaiting() {
   byId("results").setAttribute("aria-busy", "true");
-  byId("copy").disabled = true;
+  showCode(null);
   showGap(null);
   offerRelease(null);
 }
@@ -112,7 +112,6 @@ async function show(asked, first, { accountings: compared, without_caps }, signa
   showSizes(mechanisms);
   explainPublished(answer);
   offerRelease(answer);
-  byId("copy").disabled = false;
   byId("results").classList.remove("stale");
   byId("results").setAttribute("aria-busy", "false");
   try {

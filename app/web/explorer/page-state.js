@@ -32,6 +32,7 @@ export function stateOf(search) {
     columns: query.getAll("column").map(columnOf),
     axes: new Set((query.get("axes") ?? "").split(",").filter(Boolean)),
     code: query.get("code") ?? "curl",
+    dialect: query.get("dialect") ?? "duckdb",
   };
 }
 
@@ -43,6 +44,7 @@ export function searchOf(state) {
     query.append("column", columnText([name, lower, upper, noise, groups]));
   if (state.axes.size > 0) query.set("axes", [...state.axes].sort().join(","));
   if (state.code !== "curl") query.set("code", state.code);
+  if (state.dialect !== "duckdb") query.set("dialect", state.dialect);
   return `?${query}`;
 }
 
