@@ -2,8 +2,8 @@
 
 import { byId, element } from "../shared/dom.js";
 import { bound, digits, shownDown, shownUp } from "../shared/number-format.js";
+import { planQuery } from "../shared/plan-link.js";
 import { columnLines, greedyColumn } from "./column-lines.js";
-import { columnText } from "./page-state.js";
 import { usable } from "./usable-numbers.js";
 
 const SYMBOLS = { sigma: "σ", tau_star: "τ*", epsilon: "ε", delta: "δ", c_u: "C_u" };
@@ -39,7 +39,7 @@ export function showAnswer(
     ...columnLines(mechanism, isSolved ? without_caps : undefined),
     ...(isSolved && isTyped ? greedyColumn(mechanism, balance) : []),
   );
-  byId("plan").href = planLink(mechanism);
+  byId("plan").href = `ledger?${planQuery(mechanism)}`;
   byId("certificate").replaceChildren(
     "Certified: ",
     element("strong", {}, `ε = ${epsilon}, δ ≤ ${bound(delta, target)}`),
@@ -63,17 +63,6 @@ function miss(epsilon, delta, target, best) {
     `This misses the target: at ε = ${epsilon}, its δ is ${bound(delta, target)}, more than ${target}. ` +
     `σ = ${sigma} with τ* = ${tau_star} would meet it.`
   );
-}
-
-/** The budgets page with this mechanism as the plan, and its columns as in the links of this page. */
-function planLink({ c_u, tau, tau_star, sigma, aggregates }) {
-  const query = new URLSearchParams({ c_u, tau, tau_star, sigma });
-  const { lower, upper, groups } = aggregates?.sensitivity ?? {};
-  for (const [j, name] of (aggregates?.names ?? []).entries()) {
-    const noise = String(Math.sqrt(aggregates.covariance[j][j]));
-    query.append("column", columnText([name, `${lower[j]}`, `${upper[j]}`, noise, `${groups?.[j] ?? ""}`]));
-  }
-  return `ledger?${query}`;
 }
 
 /** Cross out the last answer. Say which given number misses the target, else where the error is. */

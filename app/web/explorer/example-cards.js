@@ -2,7 +2,7 @@
 
 import { byId, element } from "../shared/dom.js";
 import { FIELDS, PRESETS, presetOf } from "./page-state.js";
-import { loadRealReleases, showRealRelease } from "./real-releases.js";
+import { loadRealReleases, showRealRelease, sourceAt } from "./real-releases.js";
 
 /** Make the cards. `chosen()` is called after one has filled in the state. Returns a function that marks the current one. */
 export function wireExamples(state, chosen) {
@@ -38,11 +38,10 @@ export function wireExamples(state, chosen) {
   return mark;
 }
 
-function card(name, { fields: { epsilon, delta, c_u }, about, source }, onclick) {
+function card(name, { fields: { epsilon, delta, c_u }, about, paper, source = paper && sourceAt(paper) }, onclick) {
   const numbers = `ε = ${epsilon}, δ = ${delta}, Cᵤ = ${c_u}`;
-  const link = source
-    ? element("a", { href: source.address, rel: "noreferrer" }, source.title)
-    : "made up for this page";
+  const written = paper ? `arXiv ${paper}` : "made up for this page";
+  const link = source ? element("a", { href: source.address, rel: "noreferrer" }, source.title) : written;
   return element(
     "li",
     { class: "card" },

@@ -5,12 +5,12 @@ import { inSigmas } from "./column-noise.js";
 
 export const FIELDS = ["epsilon", "delta", "c_u", "tau", "sigma", "tau_star"];
 
-/** The page's own examples: texts by field, and what the card says. */
+/** The page's own examples: texts by field, and what the card says. `paper` is a number of arXiv. */
 export const PRESETS = {
   "URL case study": {
     fields: { ...TARGET, ...OUTLINE },
     about: "Users per URL: the case study of the paper.",
-    source: { title: "Karrer, Kifer, Wilkins, Zhang, 2022", address: "https://arxiv.org/abs/2202.01100" },
+    paper: "2202.01100",
   },
   "Small app": {
     fields: { epsilon: "1", delta: "1e-6", c_u: "1", tau: "1" },
@@ -41,7 +41,7 @@ export function searchOf(state) {
   const query = new URLSearchParams();
   for (const name of FIELDS) if (state[name].trim() !== "" || name === "epsilon") query.set(name, state[name].trim());
   for (const { name, lower, upper, noise, groups } of state.columns)
-    query.append("column", columnText([name, lower, upper, noise, groups]));
+    query.append("column", [name, lower, upper, noise, groups].map(escaped).join("~"));
   if (state.axes.size > 0) query.set("axes", [...state.axes].sort().join(","));
   if (state.code !== "curl") query.set("code", state.code);
   if (state.dialect !== "duckdb") query.set("dialect", state.dialect);
@@ -54,9 +54,6 @@ export function presetOf(state, presets) {
     state.columns.length === 0 && FIELDS.every((name) => state[name].trim() === (fields[name] ?? ""));
   return Object.entries(presets).find(same)?.[0];
 }
-
-/** A column in a link: its name, minimum, maximum, noise and cap. */
-export const columnText = (parts) => parts.map(escaped).join("~");
 
 // A ~ separates the parts of a column in the link.
 const escaped = (text) => text.replaceAll("%", "%25").replaceAll("~", "%7E");

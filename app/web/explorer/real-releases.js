@@ -13,6 +13,12 @@ export async function loadRealReleases() {
   return Object.fromEntries([...releases].map(([name, release]) => [name, exampleOf(release)]));
 }
 
+/** A source of a real release by the end of its address. No file of the pages names another host. */
+export function sourceAt(end) {
+  const known = [...releases.values()].flatMap((release) => release.known);
+  return known.map(({ source }) => source).find(({ address }) => address.endsWith(end));
+}
+
 function exampleOf({ organisation, year, publishes, known, translation }) {
   return { fields: fieldsOf(translation), about: `${organisation}, ${year}. ${publishes}`, source: known[0].source };
 }
