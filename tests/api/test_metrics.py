@@ -14,6 +14,7 @@ LABELS = re.compile(r'(\w+)="([^"]*)"')
 ROUTES = {
     "/account/exact",
     "/account/add-deltas",
+    "/bound",
     "/calibrate",
     "/compare",
     "/intervals",

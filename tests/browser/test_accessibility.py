@@ -43,9 +43,12 @@ def faults_now(page: Page) -> list[str]:
 
 @pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
 def test_axe_finds_no_fault_in_the_explorer(visit: Visit) -> None:
-    """With every panel in use: columns, one with a cap, group sizes, errors."""
+    """With every panel in use: columns, one with a cap, group sizes, published counts, all digits, errors."""
     visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~~1&column=seconds~0~600~~&code=sql")
     visit.page.get_by_role("button", name="Use an example").click()
+    visit.page.get_by_role("button", name="Use example counts").click()
+    expect(visit.page.locator("#published-result tbody tr").first).to_be_visible()
+    visit.page.locator("#digits summary, .others summary").evaluate_all("all => all.forEach((each) => each.click())")
     assert faults(visit) == []
 
     visit.page.locator("#epsilon").fill("-1")
@@ -88,7 +91,7 @@ def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
     """The focused element always has an outline."""
     visit.open()
     reached: list[str] = []
-    for _ in range(70):
+    for _ in range(100):
         visit.page.keyboard.press("Tab")
         name, outlined = visit.page.evaluate(FOCUS)
         reached.append(name)
@@ -104,20 +107,21 @@ def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
         "tau",
         "sizes",
         "sizes-file",
+        "published",
         "tab-curl",
     ]
-    wanted += ["copy", "groups", "release"]
+    wanted += ["copy-link", "copy", "groups", "release"]
     assert [name for name in wanted if name not in reached] == []
 
 
 def test_a_question_is_asked_and_answered_by_keys_alone(visit: Visit) -> None:
     visit.open()
     page = visit.page
-    page.locator("#plan").focus()
+    page.get_by_role("button", name="URL case study").focus()
     before = visit.drawn()
+    page.keyboard.press("Tab")  # the source of the first example
     page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")  # the second preset
+    page.keyboard.press("Enter")  # the second example
     visit.wait_for_plots(before)
     expect(page.locator("#sigma-answer")).to_have_text("4.225")
 
@@ -126,7 +130,7 @@ def test_a_question_is_asked_and_answered_by_keys_alone(visit: Visit) -> None:
     page.keyboard.press("Control+A")
     page.keyboard.type("2")
     visit.wait_for_plots(before)
-    expect(page.locator("#certificate")).to_contain_text("(ε, δ) = (2, ")
+    expect(page.locator("#certificate")).to_contain_text("ε = 2, δ ≤ 1e-6")
 
 
 def test_results_are_announced(case_study: Visit) -> None:

@@ -36,7 +36,7 @@ def test_the_explorer_stays_within_its_prefix(behind_a_proxy: Visit) -> None:
     """Copied code has the public address."""
     behind_a_proxy.open("/")
 
-    behind_a_proxy.expect_answer("2228.48", "13951.05")
+    behind_a_proxy.expect_answer("2228.49", "13951.10")
     expect(behind_a_proxy.page.locator("#code")).to_contain_text(f"{PREFIX}/calibrate")
 
 
