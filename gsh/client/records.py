@@ -119,6 +119,8 @@ class Preview:
     after: Cost
     used: float
     remaining: Remaining | None
+    more: int | None = None
+    """How many more releases like the first one of the plan fit."""
     shortage: Shortage | None = None
     """What is short; None if the plan fits."""
 

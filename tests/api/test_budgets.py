@@ -125,6 +125,8 @@ def test_a_mechanism_in_the_query_gets_the_number_of_further_releases(bank: Bank
     gaussian = PlainGaussian(1, 100.0, 0.01)
     more = SETTLED.how_many_fit(after(1), gaussian, cost_of(gaussian))
     assert bank.budget("?c_u=1&sigma=100&mu_0=0.01")["more"] == more
+    planned = {"c_u": 1, "sigma": 100, "aggregates": {"mu_0": 0.01}}
+    assert bank.answer("/budgets/web/preview", {"mechanism": [planned, CASE_STUDY]})["more"] == more
 
 
 def test_budgets_and_previews_have_the_used_share(bank: Bank) -> None:

@@ -148,6 +148,7 @@ def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
     return PreviewOut(
         fits=all_fit,
         fitting=fitting,
+        more=budget.limit.how_many_fit(budget.spent, *plan[0]),
         asked=CostOut.of(alone, limit),
         after=CostOut.of(after, limit),
         used=limit.used(after),

@@ -64,6 +64,11 @@ class PreviewOut(Strict):
 
     fits: bool = Field(title="Fits", description="Whether the whole plan fits the remaining budget.", examples=[True])
     fitting: int = Field(title="Fitting", description="How many of the releases fit, in order.", examples=[1])
+    more: int = Field(
+        title="More",
+        description="How many more releases like the first one of the plan fit, at most 10¹⁸.",
+        examples=[6],
+    )
     asked: CostOut = Field(
         title="Asked",
         description="What the plan would cost by itself.",
