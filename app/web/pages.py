@@ -49,6 +49,7 @@ PAGES = (
         styles=(
             *_PANELS,
             "web/certificate/certificate.css",
+            "web/certificate/dialog.css",
             "web/budgets/gauge.css",
             "web/budgets/budgets.css",
             "web/budgets/releases.css",

@@ -2,6 +2,7 @@
 
 import { byId, element } from "../shared/dom.js";
 import { digits, fewTimes, shown, shownDown, shownUp } from "../shared/number-format.js";
+import { planQuery } from "../shared/plan-link.js";
 
 const FEW = 1.05; // less is not worth a sentence
 
@@ -18,7 +19,7 @@ export function showAnswer({ mechanism, epsilon, delta, solved, largest_sigma },
     `Add Gaussian noise with σ = ${shownUp(sigma)} to every count. Then publish only the groups whose noisy count ` +
     `reaches ${shownUp(tau_star)}. In 19 of 20 cases, noise changes a count by less than ${shownUp(1.96 * sigma)}.`;
   byId("column-noise").replaceChildren(...columnLines(mechanism, solved.includes("sigma") ? withoutCaps : undefined));
-  byId("plan").href = planLink(mechanism);
+  byId("plan").href = `ledger?${planQuery(mechanism)}`;
   const meets = delta <= Number(typedDelta);
   byId("certificate").replaceChildren(
     "Certified: ",
@@ -52,11 +53,6 @@ function savedElsewhere(withoutCaps, caps) {
   const { price } = withoutCaps;
   if (price === null) return `Without ${caps}, no σ would meet the target.`;
   return price.sigma_ratio >= FEW ? `Without ${caps}, σ would be ${fewTimes(price.sigma_ratio)} times as large.` : "";
-}
-
-/** The budgets page with this mechanism as the plan. The link cannot carry more columns. */
-function planLink({ c_u, tau, tau_star, sigma, aggregates }) {
-  return aggregates ? "ledger" : `ledger?${new URLSearchParams({ c_u, tau, tau_star, sigma })}`;
 }
 
 /** Cross out the last answer and say where the error is: at a field, at the columns, or below the form. */
