@@ -1,8 +1,9 @@
 // A planned release: its texts as typed, the link that holds them, and the mechanism that they mean.
 
+import { mixedNoise } from "../explorer/column-noise.js";
 import { FIELDS, searchOf, stateOf } from "../explorer/page-state.js";
 import { aggregates } from "../explorer/request-bodies.js";
-import { post, typed } from "../shared/service.js";
+import { Problem, post, typed } from "../shared/service.js";
 
 export const WAYS = {
   given: "noise and threshold that I have",
@@ -50,6 +51,8 @@ export function givenMechanism(plan) {
 
 /** The complete mechanism: as given, or with the smallest noise for the ε and δ of the plan or for a budget's remainder. */
 export async function solved(plan, budget, signal) {
+  const incomplete = withoutRange(plan) ?? mixedNoise(plan.columns);
+  if (incomplete !== null) throw incomplete;
   if (plan.way === "given") return givenMechanism(plan);
   const draft = draftOf(plan);
   const target =
@@ -63,6 +66,16 @@ export async function solved(plan, budget, signal) {
 /** Whether a group must reach a threshold. Without one, the release is Gaussian noise on public groups. */
 export function hasThreshold({ way, tau, tau_star }) {
   return way !== "given" || tau.trim() !== "" || tau_star.trim() !== "";
+}
+
+/** A problem at each end of a range that is missing; null if there is none. */
+function withoutRange({ columns }) {
+  const errors = columns.flatMap((column, j) =>
+    ["lower", "upper"]
+      .filter((end) => column[end].trim() === "")
+      .map((end) => ({ pointer: `/aggregates/sensitivity/${end}/${j}`, detail: "is needed" })),
+  );
+  return errors.length > 0 ? new Problem({ errors }) : null;
 }
 
 function columnsOf(plan, sigma) {

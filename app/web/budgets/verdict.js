@@ -48,7 +48,7 @@ function consequence(one, together, { limit }) {
   }
   if (fits) {
     const these = releases === 1 ? "this release" : `these ${releases}`;
-    const bounds = `ε = ${after.epsilon === null ? "∞" : shownUp(after.epsilon)} and δ = ${digits(after.delta)}`;
+    const bounds = `ε = ${after.epsilon === null ? "∞" : shownUp(after.epsilon)} and δ = ${shownUp(after.delta)}`;
     lines.push(`After ${these} the budget would be at ${bounds}, ${usedPercent(used)} used.`);
   }
   const missed =
