@@ -1,7 +1,7 @@
 // What the service says about a plan, in sentences.
 
 import { element } from "../shared/dom.js";
-import { errorsOf } from "../shared/forms.js";
+import { asSentence, errorsOf } from "../shared/forms.js";
 import { digits, shownUp } from "../shared/number-format.js";
 import { planQuery } from "../shared/plan-link.js";
 import { usedPercent } from "./gauge.js";
@@ -58,7 +58,7 @@ function consequence(one, together, { limit }) {
 
 /** Which of ε and δ is used up, and a limit that would fit. */
 function short({ shortage }, raise) {
-  const sentence = `${shortage.detail.charAt(0).toUpperCase()}${shortage.detail.slice(1)}. `;
+  const sentence = `${asSentence(shortage.detail)} `;
   const onclick = () => raise(shortage);
   const button = element("button", { class: "quiet", type: "button", id: "raise", onclick }, "Raise the limit");
   return element("p", { id: "shortage" }, sentence, ...(shortage.delta === null ? [] : [button]));

@@ -2,7 +2,7 @@
 
 import { gauge, usedPercent } from "../budgets/gauge.js";
 import { byId, element } from "../shared/dom.js";
-import { errorsOf, makeFields, showErrors } from "../shared/forms.js";
+import { asSentence, errorsOf, makeFields, showErrors } from "../shared/forms.js";
 import { shownUp } from "../shared/number-format.js";
 import { problemWith } from "../shared/service.js";
 
@@ -83,7 +83,7 @@ export function showCost(budget, preview) {
   const { fits, used, asked, after, shortage } = preview;
   const bounds = ({ epsilon, delta }) => `ε = ${epsilon === null ? "∞" : shownUp(epsilon)} and δ = ${shownUp(delta)}`;
   if (!fits) {
-    const sentence = `${shortage.detail.charAt(0).toUpperCase()}${shortage.detail.slice(1)}.`;
+    const sentence = asSentence(shortage.detail);
     place.replaceChildren(
       gauge(budget.id, budget.used),
       element("p", { class: "missed" }, `This release does not fit ${budget.id}.`),

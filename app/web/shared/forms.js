@@ -70,6 +70,11 @@ export function errorsOf(failure) {
   return failure instanceof Problem ? failure.errors : [{ pointer: "", detail: "The service cannot be reached." }];
 }
 
+/** A detail as a sentence of its own. A symbol at its beginning stays as it is: Δ is not δ. */
+export function asSentence(detail) {
+  return `${detail.replace(/^[a-z]/, (letter) => letter.toUpperCase())}.`;
+}
+
 /** The last part of a pointer that names a field of the form. */
 function lastNamed(form, pointer) {
   return pointer.split("/").findLast((part) => form.querySelector(`[name="${CSS.escape(part)}"]`));
