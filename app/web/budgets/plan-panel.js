@@ -8,7 +8,7 @@ import { makeFields, showErrors } from "../shared/forms.js";
 import { deviation } from "../shared/plan-link.js";
 import { hasAccessKey, post, problemWith, typed } from "../shared/service.js";
 import { fieldAt, showColumns } from "./column-fields.js";
-import { draftOf, hasThreshold, planOf, solved, WAYS } from "./planned-release.js";
+import { columnProblem, draftOf, hasThreshold, planOf, solved, WAYS } from "./planned-release.js";
 import { verdict } from "./verdict.js";
 
 const FIELDS = {
@@ -94,7 +94,7 @@ export function wirePlan(plan, changed, planned) {
     const { signal } = asking;
     byId("verdict").setAttribute("aria-busy", "true");
     const times = Math.min(Math.max(Math.floor(Number(plan.times)) || 1, 1), MOST_TIMES + 1);
-    const wantsLeast = plan.way !== "all" && hasThreshold(plan);
+    const wantsLeast = plan.way !== "all" && hasThreshold(plan) && columnProblem(plan) === null;
     const [found, least] = await Promise.allSettled([
       previews(times, signal),
       wantsLeast ? post("calibrate", { mechanism: draftOf(plan), ...share(times) }, signal) : null,

@@ -51,8 +51,8 @@ export function givenMechanism(plan) {
 
 /** The complete mechanism: as given, or with the smallest noise for the ε and δ of the plan or for a budget's remainder. */
 export async function solved(plan, budget, signal) {
-  const incomplete = withoutRange(plan) ?? mixedNoise(plan.columns);
-  if (incomplete !== null) throw incomplete;
+  const problem = columnProblem(plan);
+  if (problem !== null) throw problem;
   if (plan.way === "given") return givenMechanism(plan);
   const draft = draftOf(plan);
   const target =
@@ -68,7 +68,11 @@ export function hasThreshold({ way, tau, tau_star }) {
   return way !== "given" || tau.trim() !== "" || tau_star.trim() !== "";
 }
 
-/** A problem at each end of a range that is missing; null if there is none. */
+/** What is wrong with the columns before any request: ranges that are missing, or noise of two kinds. Null if nothing is. */
+export function columnProblem(plan) {
+  return withoutRange(plan) ?? mixedNoise(plan.columns);
+}
+
 function withoutRange({ columns }) {
   const errors = columns.flatMap((column, j) =>
     ["lower", "upper"]
