@@ -26,11 +26,11 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
-# All tests.
-test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp node_modules/stamp chromium postgres curl
+# All tests, but for those that kill clusters of Spark.
+test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp $(SPARK_ENV)/stamp node_modules/stamp chromium postgres curl java
 	$(PYTEST) --numprocesses=$(PROCESSES)
 
-# The tests on Spark, also those that kill drivers and executors: about ten minutes. `make test` does not run them.
+# The tests on Spark 4 and 3.5, also those that kill drivers and executors: about half an hour.
 spark-test: $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp java
 	for environment in $(SPARK_ENV) $(SPARK35_ENV); do \
 		$(MEMORY) $$environment/bin/python -m pytest -o filterwarnings=default --durations=25 tests/spark || exit 1; \
@@ -49,8 +49,9 @@ check: $(VENV)/test.stamp node_modules/stamp
 
 bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
 	$(BIN)/python -m benchmarks
+	$(MAKE) spark-bench
 
-spark-bench: $(SPARK_ENV)/stamp java
+spark-bench: $(SPARK_ENV)/stamp build/pipelinedp-env/stamp build/tumult-env/stamp java
 	$(SPARK_ENV)/bin/python -m benchmarks.publish_spark
 
 case-study: $(VENV)/bench.stamp
@@ -104,6 +105,15 @@ java:
 # Node.js comes with the Python packages for tests. No lock file: package.json has exact versions.
 node_modules/stamp: package.json $(VENV)/test.stamp
 	$(NODE) npm install --no-package-lock --no-audit --no-fund --silent
+	touch $@
+
+# Other libraries that publish on Spark, for comparison.
+build/pipelinedp-env/stamp: LIBRARIES := pipeline-dp==0.3.1 pyspark==3.5.9
+build/tumult-env/stamp: LIBRARIES := tmlt.analytics==0.21.0
+build/pipelinedp-env/stamp build/tumult-env/stamp:
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(LIBRARIES)
 	touch $@
 
 clean:

@@ -1,7 +1,7 @@
 """Publishing on Spark: against the same query by hand without noise, its growth, and other libraries on Spark.
 
-``python -m benchmarks.publish_spark`` runs in build/spark-env. PipelineDP and Tumult Analytics run in environments of
-their own, if these exist: build/pipelinedp-env (pipeline-dp 0.3.1) and build/tumult-env (tmlt.analytics 0.21).
+``make spark-bench`` makes the environments: build/spark-env, build/pipelinedp-env (pipeline-dp 0.3.1) and
+build/tumult-env (tmlt.analytics 0.21).
 """
 
 import json
@@ -40,8 +40,8 @@ def main() -> None:
         os.execv(python, [str(python), "-m", "benchmarks.publish_spark", *sys.argv[1:]])
     most = int(float(sys.argv[1])) if len(sys.argv) > 1 else SIZES[-1]
     with tempfile.TemporaryDirectory(prefix="gsh-bench-") as folder:
-        _own(Path(folder), [size for size in SIZES if size <= most])
-        _peers(Path(folder))
+        times = _own(Path(folder), [size for size in SIZES if size <= most])
+        _peers(Path(folder), times)
 
 
 def made_up(path: Path, rows: int) -> None:
@@ -67,7 +67,8 @@ _TYPES = [(name, pa.int64()) for name in ("user_id", "url", "country", "likes", 
 _TYPES[1:3] = [(name, pa.string()) for name in ("url", "country")]
 
 
-def _own(folder: Path, sizes: list[int]) -> None:
+def _own(folder: Path, sizes: list[int]) -> dict[int, float]:
+    """The seconds of ``gsh.spark.publish`` for each number of events."""
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     import gsh  # noqa: PLC0415
@@ -113,6 +114,7 @@ def _own(folder: Path, sizes: list[int]) -> None:
         print(f"| {size:.0e} | {theirs:.1f} s | {ours:.1f} s | {ours / theirs:.2f} | {growth:.2f} |", flush=True)
     print(f"\n{sizes[-1] / times[sizes[-1]] / cores:,.0f} events per second and core at {sizes[-1]:.0e} events")
     spark.stop()
+    return times
 
 
 _BY_HAND = f"""
@@ -136,21 +138,24 @@ def _alternating(one: Callable[[], None], other: Callable[[], None], rounds: int
     return statistics.median(times[True]), statistics.median(times[False])
 
 
-def _peers(folder: Path) -> None:
+def _peers(folder: Path, times: dict[int, float]) -> None:
+    """Other libraries, on the same events. Each in an environment of its own: they need older versions of Spark."""
     events = folder / f"events-{COMPARED}.parquet"
-    if not events.exists():
-        return
+    print(f"\n{COMPARED:.0e} events, two sums, ({EPSILON:g}, {DELTA:g})\n")
+    print(table(["library", "time", "relative to gsh.spark.publish", "published groups"], []))
     for name, environment in PEERS.items():
         python = ROOT / environment / "bin" / "python"
         if not python.exists():
-            print(f"\n{name}: not measured, {environment} does not exist")
+            print(f"| {name} | {environment} does not exist | | |")
             continue
         program = ROOT / "benchmarks" / "publish_peers.py"
-        done = subprocess.run([python, program, name, events], capture_output=True, text=True, check=False)
+        done = subprocess.run([python, "-P", program, name, events], capture_output=True, text=True, check=False)
         if done.returncode:
-            print(f"\n{name}: failed: {done.stderr[-300:]}")
-        else:
-            print(f"\n{name}: {json.loads(done.stdout.splitlines()[-1]):.1f} s for {COMPARED:.0e} events")
+            print(f"| {name} | failed: {done.stderr.splitlines()[-1]} | | |")
+            continue
+        said = json.loads(done.stdout.splitlines()[-1])
+        ratio = said["seconds"] / times[COMPARED]
+        print(f"| {name} | {said['seconds']:.1f} s | {ratio:.1f} | {said['groups']} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if any(name.endswith("postgres") for name in getattr(item, "fixturenames", ())):
             item.add_marker("postgres")
     # The longest tests first: a parallel run that ends with them leaves cores idle.
-    items.sort(key=lambda item: item.get_closest_marker("browser") is None and item.get_closest_marker("crash") is None)
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("spark", "browser", "crash"))))
 
 
 @pytest.hookimpl(wrapper=True)

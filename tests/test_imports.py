@@ -38,7 +38,7 @@ ALLOWED = {
     "gsh/histogram": {"gsh.accounting", "gsh.histogram", "gsh.errors", "gsh.pointers"},
     "gsh/accuracy": {"gsh.accounting", "gsh.accuracy"},
     "gsh/library": {"gsh.accounting", "gsh.accuracy", "gsh.histogram", "gsh.library", "gsh.pointers"},
-    "gsh/events": {"gsh.accounting", "gsh.errors", "gsh.events", "gsh.histogram", "gsh.library"},
+    "gsh/events": {"gsh.accounting", "gsh.client", "gsh.errors", "gsh.events", "gsh.histogram", "gsh.library"},
     "gsh/spark": {"gsh.accounting", "gsh.client", "gsh.events", "gsh.histogram", "gsh.library", "gsh.spark"},
     "gsh/client": {"gsh.accounting", "gsh.accuracy", "gsh.histogram", "gsh.library", "gsh.client", "gsh.errors"},
     "gsh/duckdb": {"gsh.accounting", "gsh.client", "gsh.duckdb", "gsh.events", "gsh.library"},

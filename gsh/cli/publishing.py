@@ -49,6 +49,14 @@ def publish(
     ],
     epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="X", help="ε of the target.")] = None,
     delta: Annotated[float | None, typer.Option("--delta", metavar="X", help="δ of the target.")] = None,
+    releases: Annotated[
+        int | None,
+        typer.Option(
+            "--releases",
+            metavar="N",
+            help="Instead of a target: the smallest noise with which N equal releases fit the rest of the budget.",
+        ),
+    ] = None,
     sums: Sums = None,
     units: Units = None,
     caps: Caps = None,
@@ -74,7 +82,8 @@ def publish(
     In this process with DuckDB. With --budget and --once a service adds the noise and charges it exactly once.
     """
     arguments = planned(user, by, sums, units, caps, types) | {"c_u": c_u, "tau": 1 if tau is None else tau}
-    arguments |= {"weights": columns_of(sums, caps, weights)["weights"], "epsilon": epsilon, "delta": delta}
+    arguments |= {"weights": columns_of(sums, caps, weights)["weights"]}
+    arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases}
     if mechanism is not None:
         arguments["mechanism"] = mechanism_in(read_json(mechanism, "--mechanism"))
     arguments |= {"privacy_unit": unit, "unprotected": unprotected or (), "to": output, "overwrite": force}

@@ -9,12 +9,13 @@ import duckdb
 import numpy as np
 
 from gsh.accounting.errors import InvalidParameter
-from gsh.duckdb.sources import Events, open_source
-from gsh.duckdb.workspace import reading, workspace
+from gsh.duckdb.buckets import PARTIAL, Query, answered
+from gsh.duckdb.sources import Events, Source, open_source
+from gsh.duckdb.workspace import workspace
 from gsh.events.bounding import ranked_query
 from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt
-from gsh.events.plan import make_plan
+from gsh.events.plan import Plan, make_plan
 from gsh.events.target import mechanism_for
 from gsh.library.arguments import Integer, Real, integer
 
@@ -52,6 +53,7 @@ def preview(
     connection: duckdb.DuckDBPyConnection | None = None,
     memory_limit: str | None = None,
     temporary: str | os.PathLike[str] | None = None,
+    _buckets: int | None = None,
 ) -> tuple[Kept, ...]:
     """Groups and volume at each C_u. Sums take a share of the noise, so they count here too.
 
@@ -65,11 +67,7 @@ def preview(
     targets = [mechanism_for(plan, epsilon=epsilon, delta=delta).mechanism for plan in plans]
     with workspace(memory_limit, None, temporary) as space:
         source = open_source(space, events, plans[0], connection)
-        ranked = ranked_query(plans[0], source.kinds, "duckdb", source.sql)
-        keys = ", ".join(f"_key{j}" for j in range(1, len(plans[0].by) + 1))
-        counted = ", ".join(f"COUNT(*) FILTER (_place <= {each}) AS c{each}" for each in choices)
-        query = f"SELECT COUNT(*) AS c0, {counted} FROM ({ranked}) AS _pairs GROUP BY {keys}"
-        table = reading(lambda: space.connection.sql(query).to_arrow_table())()
+        table = answered(space, source, plans[0], _counts(plans[0], source, choices), lambda _progress: None, _buckets)
     every = max(int(table["c0"].to_numpy().sum()), 1)
     kept = []
     for plan, mechanism in zip(plans, targets, strict=True):
@@ -77,13 +75,28 @@ def preview(
         counts = counts[counts >= max(plan.tau, 1)].astype(np.float64)
         chance = _chance(counts, mechanism.tau_star, mechanism.sigma)
         all_pairs = table[f"c{plan.c_u}"].to_numpy().sum()
-        published = float((counts * chance).sum()) / every
+        published = math.fsum(counts * chance) / every
         kept.append(
-            Kept(
-                plan.c_u, mechanism.sigma, mechanism.tau_star, float(chance.sum()), float(all_pairs) / every, published
-            )
+            Kept(plan.c_u, mechanism.sigma, mechanism.tau_star, math.fsum(chance), float(all_pairs) / every, published)
         )
     return tuple(kept)
+
+
+def _counts(plan: Plan, source: Source, choices: Sequence[int]) -> Query:
+    """A row per group, with the number of its users: in all (``c0``), and with each C_u."""
+    keys = ", ".join(f"_key{j}" for j in range(1, len(plan.by) + 1))
+    counted = ", ".join(f"COUNT(*) FILTER (_place <= {each}) AS c{each}" for each in choices)
+    added = ", ".join(f"SUM(c{each})::BIGINT AS c{each}" for each in (0, *choices))
+
+    def counts(scan: str) -> str:
+        ranked = ranked_query(plan, source.kinds, "duckdb", scan)
+        return f"SELECT {keys}, COUNT(*) AS c0, {counted} FROM ({ranked}) AS _pairs GROUP BY {keys}"
+
+    def numbers(query: str) -> str:
+        return f"SELECT {', '.join(f'c{each}' for each in (0, *choices))} FROM ({query}) AS _groups"
+
+    total = f"SELECT {added} FROM {PARTIAL} GROUP BY {keys}"
+    return Query(whole=lambda scan: numbers(counts(scan)), partial=counts, total=total)
 
 
 def _within(caps: Mapping[str, Integer] | None, c_u: int) -> dict[str, int] | None:

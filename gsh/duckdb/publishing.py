@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 import pyarrow as pa
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.sources import Events, open_source
 from gsh.duckdb.workspace import workspace
 from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.output import Output, rows_with
+from gsh.events.payer import Payer, check_plan, payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import OnProgress, Progress, Published
 from gsh.events.target import Target, mechanism_for
@@ -44,6 +44,7 @@ def publish(
     epsilon: Real | None = None,
     delta: Real | None = None,
     mechanism: Mechanism | None = None,
+    releases: Integer | None = None,
     service: "Client | None" = None,
     budget: str | None = None,
     once: str | None = None,
@@ -69,20 +70,22 @@ def publish(
     they are counted, ``caps`` to the number of groups that one user changes.
 
     The noise meets (``epsilon``, ``delta``), or is that of a complete ``mechanism``. With ``service``, ``budget`` and
-    ``once`` it is charged exactly once; without, nothing keeps count of it. The result goes to ``to`` and is returned.
+    ``once`` it is charged exactly once; without, nothing keeps count of it. With ``releases`` it is the smallest with
+    which so many equal releases fit what remains of the budget. The result goes to ``to`` and is returned.
 
         gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
                     epsilon=1, delta=1e-6, to="private.parquet")
     """
     tell = progress or (lambda _progress: None)
-    _check_service(service, budget, once, description, privacy_unit)
-    salt = _salt or (new_salt() if once is None else salt_of_release(budget, once))
+    payer = payer_of(service, budget, once, description, privacy_unit)
+    salt = _salt or (new_salt() if payer is None else salt_of_release(payer.budget, payer.once))
     plan = make_plan(user=user, by=by, sums=sums, units=units, c_u=c_u, caps=caps, tau=tau, salt=salt, types=types)
-    target = mechanism_for(plan, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights)
+    aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
+    target = mechanism_for(plan, **aim, weights=weights, payer=payer)
     output = None if to is None else Output(to, overwrite=overwrite)
-    local = None if service is not None else _local_certificate(target, plan, privacy_unit or "user", unprotected)
-    if service is not None and once is not None:
-        earlier = _released(service, once, plan, output)
+    local = None if payer is not None else _local_certificate(target, plan, privacy_unit or "user", unprotected)
+    if payer is not None:
+        earlier = _released(payer, plan, output)
         if earlier is not None:
             return earlier
     if output is not None:
@@ -93,30 +96,15 @@ def publish(
         source = open_source(space, events, plan, connection, tell)
         table = aggregated(space, source, plan, tell, _buckets)
     tell(Progress("noise"))
-    if service is None:
+    if payer is None:
         assert local is not None
         private = release(target.mechanism, table, key_columns=plan.by, count_column=COUNT)
         return _result(rows_with(private, local), local, plan, output, tell)
     provenance = {"enforced_by": _ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()}
-    options: dict[str, Any] = {**target.stated, "budget": budget, "once": once, "provenance": provenance}
+    options: dict[str, Any] = {**target.stated, "budget": payer.budget, "once": payer.once, "provenance": provenance}
     options |= {"unprotected": list(unprotected)}
-    made = service.release(table, target.mechanism, users=COUNT, keys=plan.by, description=description, **options)
+    made = payer.service.release(table, target.mechanism, users=COUNT, keys=plan.by, description=description, **options)
     return _of_service(made, plan, output, tell, is_replayed=made.is_replayed)
-
-
-def _check_service(
-    service: "Client | None", budget: str | None, once: str | None, description: str, privacy_unit: str | None
-) -> None:
-    if service is None:
-        for name, value in (("budget", budget), ("once", once), ("description", description or None)):
-            if value is not None:
-                raise InvalidParameter(name, "must be omitted without a service: nothing else keeps count")
-        return
-    for name, value in (("budget", budget), ("once", once)):
-        if value is None:
-            raise InvalidParameter(name, "must be given with a service: a release is charged once, under its name")
-    if privacy_unit is not None:
-        raise InvalidParameter("privacy_unit", "must be omitted with a service: the budget has it")
 
 
 def _local_certificate(target: Target, plan: Plan, privacy_unit: str, unprotected: Sequence[str]) -> dict[str, Any]:
@@ -132,18 +120,14 @@ def _local_certificate(target: Target, plan: Plan, privacy_unit: str, unprotecte
     )
 
 
-def _released(service: "Client", once: str, plan: Plan, output: Output | None) -> Published | None:
+def _released(payer: Payer, plan: Plan, output: Output | None) -> Published | None:
     """The release of this name, if it was made before. No event is read for it."""
-    from gsh.client.errors import UnknownRelease  # noqa: PLC0415 - only with a service
-
-    try:
-        record = service.releases.get(once)
-    except UnknownRelease:
+    record = payer.earlier()
+    if record is None:
         return None
     certificate = record.certificate
-    if record.state != "made" or certificate.bounds.plan_digest != plan.digest:
-        raise InvalidParameter("once", "must be a new name: a release by another plan has it already")
-    written = None if output is None else output.holds(once, plan)
+    check_plan(certificate.bounds.plan_digest if record.state == "made" else None, plan)
+    written = None if output is None else output.holds(payer.once, plan)
     if written is not None:
         return _published(written, certificate.to_dict(), plan, output, is_replayed=True)
     return _of_service(record.load(), plan, output, lambda _progress: None, is_replayed=True)

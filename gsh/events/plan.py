@@ -88,6 +88,16 @@ class Plan:
         """The columns of the events that the plan needs."""
         return (self.user, *self.by, *(column.name for column in self.sums))
 
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]] | None:
+        """What one user adds to one group at least and at most, by column: the ``sums`` of a calibration."""
+        return {each.name: (each.least * each.scale, each.most * each.scale) for each in self.sums} or None
+
+    @property
+    def caps(self) -> dict[str, int] | None:
+        """In how many groups one user changes a column at most, if in fewer than C_u: the ``caps`` of a calibration."""
+        return {each.name: each.groups for each in self.sums if each.groups is not None} or None
+
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""
         return {

@@ -1,12 +1,13 @@
-"""The mechanism of a plan: calibrated to a target, or given and checked against the bounds of the plan."""
+"""The mechanism of a plan: calibrated to a target or to a share of a budget, or given and checked against the plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.sensitivity import Box
+from gsh.events.payer import Payer
 from gsh.events.plan import Plan
-from gsh.library.arguments import Real, real
+from gsh.library.arguments import Integer, Real, real
 from gsh.library.parameters import Mechanism, core_of
 from gsh.library.targets import calibrate
 
@@ -29,11 +30,22 @@ def mechanism_for(
     delta: Real | None = None,
     mechanism: Mechanism | None = None,
     weights: Mapping[str, Real] | None = None,
+    releases: Integer | None = None,
+    payer: Payer | None = None,
 ) -> Target:
-    """The smallest noise for the target (ε, δ), or a complete mechanism.
+    """The smallest noise for the target (ε, δ), or for one of ``releases`` from what a budget has; or a mechanism.
 
     With a complete mechanism, ``epsilon`` or ``delta`` is only the point that the certificate states.
     """
+    if releases is not None:
+        for name, other in (("epsilon", epsilon), ("delta", delta), ("mechanism", mechanism)):
+            if other is not None:
+                raise InvalidParameter(name, "must be omitted with releases: what remains of the budget is the target")
+        if payer is None:
+            raise InvalidParameter("releases", "must be omitted without a service: only a budget can be shared")
+        found, stated = payer.share(plan, releases, weights)
+        _check(plan, found)
+        return Target(found, stated)
     if mechanism is not None:
         if epsilon is not None and delta is not None:
             raise InvalidParameter("epsilon", "must not be given with both delta and a complete mechanism")
@@ -47,16 +59,16 @@ def mechanism_for(
             raise InvalidParameter(name, "must be given, with the other of epsilon and delta, or a complete mechanism")
     assert epsilon is not None
     assert delta is not None
-    found = calibrate(
+    solved = calibrate(
         epsilon=epsilon,
         delta=delta,
         c_u=plan.c_u,
         tau=plan.tau,
-        sums={column.name: (column.least * column.scale, column.most * column.scale) for column in plan.sums} or None,
-        caps={column.name: column.groups for column in plan.sums if column.groups is not None} or None,
+        sums=plan.ranges,
+        caps=plan.caps,
         weights=weights,
     )
-    return Target(found.mechanism, {"epsilon": real("epsilon", epsilon)})
+    return Target(solved.mechanism, {"epsilon": real("epsilon", epsilon)})
 
 
 def _check(plan: Plan, mechanism: Mechanism) -> None:

@@ -7,19 +7,17 @@ import base64
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.events.lots import new_salt
+from gsh.events.payer import Payer, check_plan
 from gsh.events.plan import Plan
 from gsh.events.streams import SEED_BYTES
 from gsh.events.target import Target
 from gsh.library.certificate_words import NOISE_FROM_A_SEED
 from gsh.library.certificates import certificate
 from gsh.spark.places import Finished, Place
-
-if TYPE_CHECKING:
-    from gsh.client import Client
 
 __all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening"]
 
@@ -50,10 +48,8 @@ class Keeper(Protocol):
 class ByService:
     """The service charges the budget once, and erases the seed with the commit."""
 
-    def __init__(
-        self, service: "Client", budget: str, once: str, description: str = "", unprotected: Sequence[str] = ()
-    ) -> None:
-        self._service, self._budget, self._once = service, budget, once
+    def __init__(self, payer: Payer, description: str = "", unprotected: Sequence[str] = ()) -> None:
+        self._service, self._budget, self._once = payer.service, payer.budget, payer.once
         self._description, self._unprotected = description, list(unprotected)
 
     def open(self, plan: Plan, target: Target) -> Opening:
@@ -67,8 +63,7 @@ class ByService:
             epsilon=target.stated.get("epsilon"),
             delta=target.stated.get("delta"),
         )
-        if opened.certificate.bounds.plan_digest != plan.digest:
-            raise InvalidParameter("once", "must be a new name: a release by another plan has it already")
+        check_plan(opened.certificate.bounds.plan_digest, plan)
         record = opened.certificate.record
         return Opening(opened.seed, None if record is None else record.committed_digest)
 

@@ -12,13 +12,14 @@ and on the groups (gsh/events/streams.py). After the commit it only does what is
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.events.lots import salt_of_release
+from gsh.events.payer import payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import Published
 from gsh.events.target import Target, mechanism_for
@@ -51,6 +52,7 @@ def publish(
     epsilon: Real | None = None,
     delta: Real | None = None,
     mechanism: Mechanism | None = None,
+    releases: Integer | None = None,
     service: "Client | None" = None,
     budget: str | None = None,
     once: str | None = None,
@@ -72,27 +74,21 @@ def publish(
     With a service the release is made and charged exactly once, however often the job runs. Without one, a file beside
     the output keeps the seed until the release is complete, and nothing keeps count.
     """
+    payer = payer_of(service, budget, once, description, privacy_unit)
     keeper: Keeper
-    if service is None:
-        for name, value in (("budget", budget), ("once", once), ("description", description or None)):
-            if value is not None:
-                raise InvalidParameter(name, "must be omitted without a service: nothing else keeps count")
+    if payer is None:
         place = Place(to)
         keeper = local = ByFile(place, privacy_unit or "user", unprotected)
         salt = local.salt()
     else:
-        if budget is None or once is None:
-            missing = "budget" if budget is None else "once"
-            raise InvalidParameter(missing, "must be given with a service: a release is charged once, under its name")
-        if privacy_unit is not None:
-            raise InvalidParameter("privacy_unit", "must be omitted with a service: the budget has it")
-        salt = salt_of_release(budget, once)
+        salt = salt_of_release(payer.budget, payer.once)
         place = Place(to, f".{salt[:16]}")
-        keeper = ByService(service, budget, once, description, unprotected)
+        keeper = ByService(payer, description, unprotected)
     plan = make_plan(
         user=user, by=by, sums=sums, units=units, c_u=c_u, caps=caps, tau=tau, salt=salt, partitions=partitions
     )
-    target = mechanism_for(plan, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights)
+    aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
+    target = mechanism_for(plan, **aim, weights=weights, payer=payer)
     plan.kinds_in(kinds_of(events.schema))
     earlier = _released(place, plan, target)
     if earlier is not None:

@@ -1,6 +1,7 @@
 """gsh demo, publish, preview and bound."""
 
 import json
+import re
 from pathlib import Path
 
 import duckdb
@@ -8,10 +9,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.running import run
+from tests.documents import README
 
 pytestmark = pytest.mark.slow
 
 PLAN = "--user user_id --by url,country --sum likes=0:1"
+
+
+def test_the_story_of_the_readme_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```sh\n(.*?)```", README.read_text(), re.DOTALL)
+    install, *commands = (line.partition("#")[0].strip() for line in block.splitlines())
+
+    assert install == "pip install '.[duckdb]'"
+    for command in commands:
+        ran = run(command.removeprefix("gsh ").replace("--users 200000", "--users 2000"))
+        assert ran.code == 0, ran.errors
+    assert pq.read_table("private.parquet").column_names == ["url", "country", "count", "likes"]
 
 
 @pytest.fixture(scope="module")

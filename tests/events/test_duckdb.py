@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 
 import gsh
+from gsh.duckdb import buckets as duckdb_buckets
+from gsh.duckdb import previewing
 from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.sources import open_source
 from gsh.duckdb.workspace import workspace
@@ -229,3 +231,29 @@ def test_the_private_folder_is_private_and_goes(tmp_path: Path) -> None:
 def test_a_memory_limit_must_be_one() -> None:
     with pytest.raises(gsh.InvalidParameter, match="memory_limit"), workspace(memory_limit="much"):
         raise AssertionError
+
+
+def test_a_preview_in_buckets_is_the_same() -> None:
+    asked = {"user": "user_id", "by": ["url", "day"], "c_u": [1, 3, 9], "epsilon": 5, "delta": 0.1}
+    with pytest.MonkeyPatch.context() as patch:  # the salt is new for each preview
+        patch.setattr(previewing, "new_salt", lambda: SALT)
+        at_once, in_buckets = (previewing.preview(EVENTS, **asked, _buckets=buckets) for buckets in (None, 4))
+
+    assert in_buckets == at_once
+    assert 0 < at_once[0].bounded < at_once[1].bounded < at_once[2].bounded
+
+
+def test_events_that_do_not_fit_the_memory_at_once_go_to_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is so low that DuckDB stops the query over all events."""
+    monkeypatch.setattr(duckdb_buckets, "_AT_ONCE", 10**12)
+    rows, stages = 400_000, []
+    plan = make_plan(user="u", by="g", c_u=3, salt=SALT)
+    with duckdb.connect() as connection, workspace("25MB", 1) as space:
+        events = connection.sql(
+            f"SELECT md5((range % 20000)::VARCHAR) AS u, md5(range::VARCHAR) AS g FROM range({rows})"
+        )
+        source = open_source(space, events, plan)
+        table = aggregated(space, source, plan, lambda progress: stages.append(progress.stage))
+
+    assert "spooling" in stages
+    assert len(table) == 60_000

@@ -10,6 +10,8 @@ from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.sources import open_source
 from gsh.duckdb.workspace import workspace
 from gsh.events.lots import salt_of_release
+from gsh.events.payer import Payer
+from gsh.events.plan import make_plan
 from gsh.library.mechanism_json import mechanism_from_json
 from tests.events.test_duckdb import EVENTS
 from tests.events.test_publish import TARGET
@@ -86,3 +88,57 @@ def test_a_budget_that_cannot_pay_refuses(service: gsh.Client, budget: str) -> N
 
     with pytest.raises(gsh.client.errors.BudgetExceeded):
         gsh.publish(EVENTS, **TARGET, service=service, budget=budget, once=f"{budget}-1")
+
+
+def test_a_share_of_a_budget_is_the_target_also_for_a_restarted_job(service: gsh.Client, budget: str) -> None:
+    """Three equal releases use the budget up. The restart of one does not calibrate to what remains after it."""
+    plan = {name: value for name, value in TARGET.items() if name not in ("epsilon", "delta")}
+    made = []
+    for week in (3, 2, 1):
+        paid = {"service": service, "budget": budget, "once": f"{budget}-{week}", "releases": week}
+        made.append(gsh.publish(EVENTS, **plan, **paid))
+        again = gsh.publish("missing.parquet", **plan, **paid)
+
+        assert again.is_replayed
+        assert again.certificate["mechanism"] == made[-1].certificate["mechanism"]
+    paying = service.budgets[budget]
+
+    assert paying.spent.releases == 3
+    assert paying.used > 0.999
+    assert [each.certificate["mechanism"]["sigma"] for each in made] == pytest.approx(
+        [made[0].certificate["mechanism"]["sigma"]] * 3, rel=1e-3
+    )
+    with pytest.raises(gsh.InvalidParameter, match=r"^once: "):
+        gsh.publish("missing.parquet", **{**plan, "by": ["url"]}, **paid)
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"epsilon": 1}, "epsilon"),
+        ({"delta": 1e-6}, "delta"),
+        ({"service": None, "budget": None, "once": None}, "releases"),
+    ],
+)
+def test_a_share_of_a_budget_goes_with_no_other_target(
+    change: dict[str, object], pointer: str, service: gsh.Client, budget: str
+) -> None:
+    plan = {name: value for name, value in TARGET.items() if name not in ("epsilon", "delta")}
+    paid = {"service": service, "budget": budget, "once": "never", "releases": 2}
+
+    with pytest.raises(gsh.InvalidParameter) as error:
+        gsh.publish("missing.parquet", **{**plan, **paid, **change})
+
+    assert error.value.pointer == pointer
+
+
+def test_the_share_of_an_open_release_stays_the_same(service: gsh.Client, budget: str) -> None:
+    """A driver of Spark died after it had opened the release, which used some of the budget."""
+    plan = make_plan(user="u", by=["k"], sums={"x": (0, 4)}, caps={"x": 2}, c_u=3, salt="0" * 32)
+    payer = Payer(service, budget, f"{budget}-1")
+    mechanism, stated = payer.share(plan, 2, None)
+    provenance = {"enforced_by": "gsh.spark", "plan_digest": plan.digest, "plan": plan.to_json()}
+    service.releases.open(mechanism, budget=budget, once=payer.once, provenance=provenance, **stated)
+
+    assert payer.share(plan, 2, None) == (mechanism, stated)
+    assert Payer(service, budget, f"{budget}-2").share(plan, 2, None)[0].sigma > mechanism.sigma

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import gsh
+from gsh.events.bounding import bounding_query
 from gsh.events.plan import Plan, make_plan
 from gsh.spark import aggregates as spark_aggregates
-from gsh.spark.aggregates import aggregates
+from gsh.spark.aggregates import aggregates, kinds_of
 from gsh.spark.publishing import noised
 from tests.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.reference.bounding import Aggregates, bounded
@@ -47,7 +48,13 @@ def rows_of(frame: "DataFrame", plan: Plan) -> Aggregates:
 
 
 def on_spark(read: Read, table: pa.Table, plan: Plan) -> Aggregates:
-    return rows_of(aggregates(read(table), dataclasses.replace(plan, partitions=2)), plan)
+    """The aggregates of the DataFrame, and of the query that ``gsh bound`` prints. They are the same."""
+    events, fixed = read(table), dataclasses.replace(plan, partitions=2)
+    found = rows_of(aggregates(events, fixed), plan)
+    events.createOrReplaceTempView("views")
+    query = bounding_query(plan, plan.kinds_in(kinds_of(events.schema)), "spark", "views")
+    assert rows_of(events.sparkSession.sql(query), plan) == found
+    return found
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
@@ -84,13 +91,16 @@ LARGE = make_plan(user="u", by="g", sums={"x": (-(2**52), 2**52)}, c_u=1, salt="
 
 
 def test_sums_are_exact_up_to_the_limit_and_beyond_it(read: Read) -> None:
-    """A user's records overflow 64 bits and are clipped; the sums of users are exact, and too large ones stay large."""
+    """A user's records overflow 64 bits and are clipped; the sums of users are exact, and too large ones stay large.
+
+    The query adds up decimals, so that its sums are exact beyond the limit too.
+    """
     events = [("a", "few", 2**52 - 1), ("b", "few", 2**52), ("c", "few", -1)]
     events += [(user, "many", 2**52) for user in map(str, range(3000)) for _ in range(1)]
     events += [("d", "records", -(2**62))] * 5000
     table = pa.table({name: [event[j] for event in events] for j, name in enumerate("ugx")})
 
-    found = on_spark(read, table, LARGE)
+    found = rows_of(aggregates(read(table), dataclasses.replace(LARGE, partitions=2)), LARGE)
 
     assert found["few",] == (3, 2**53 - 2)
     assert found["records",] == (1, -(2**52))
@@ -131,8 +141,9 @@ def test_planted_bugs_are_caught(monkeypatch: pytest.MonkeyPatch, read: Read, na
     plan = make_plan(**PARAMETERS, salt="0" * 32)
     expected = bounded(as_events(views()), plan.to_json())
     run = plan if name is None else PLANTED[name](monkeypatch, plan)
+    found = rows_of(aggregates(read(views()), dataclasses.replace(run, partitions=2)), plan)
 
-    assert (on_spark(read, views(), run) == expected) == (name is None)
+    assert (found == expected) == (name is None)
 
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])
@@ -167,14 +178,15 @@ def test_there_are_two_shuffles_and_the_partitions_of_the_plan(
     assert {(row.url, row.country): row.part for row in expected.collect()} == placed
 
 
-def test_a_user_and_a_group_that_are_large_are_bounded(spark: "SparkSession") -> None:
-    """One user with 60 000 groups, and one group with 60 000 users."""
+@pytest.mark.parametrize("size", [60_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_a_user_and_a_group_that_are_large_are_bounded(spark: "SparkSession", size: int) -> None:
+    """One user with a million groups, and one group with a million users: in a driver with 1 GB."""
     events = spark.sql(
-        "SELECT 0L AS u, id AS g FROM range(60000) UNION ALL SELECT id + 1 AS u, -1L AS g FROM range(60000)"
+        f"SELECT 0L AS u, id AS g FROM range({size}) UNION ALL SELECT id + 1 AS u, -1L AS g FROM range({size})"
     )
     plan = make_plan(user="u", by="g", c_u=7, salt="0" * 32, partitions=2)
 
     found = {row.g: row["count"] for row in aggregates(events, plan).collect()}
 
-    assert found.pop(-1) == 60000
+    assert found.pop(-1) == size
     assert list(found.values()) == [1] * 7

@@ -1,0 +1,102 @@
+"""Queries over events on DuckDB, within the memory limit.
+
+A window over all users does not fit the memory for long. So many events are first spooled to the private folder, in
+buckets by a hash of the user. Each bucket has all events of its users, so it can be answered by itself, and the partial
+answers add up to the answer. Few events are answered at once. Both ways give the same.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from gsh.duckdb.sources import Source, restored, stored, types_of
+from gsh.duckdb.workspace import Workspace, literal, reading
+from gsh.events.dialects import DIALECTS
+from gsh.events.plan import Plan
+from gsh.events.published import OnProgress, Progress
+
+__all__ = ["PARTIAL", "Query", "answered"]
+
+PARTIAL = "_gsh_partial"
+"""The table with the answers of all buckets."""
+
+_AT_ONCE = 1_000_000
+"""Events that are answered at once, for each GiB of the memory limit."""
+_IN_BUCKET = 500_000
+"""Events of a bucket, for each GiB of the memory limit, on average."""
+_MOST_BUCKETS = 256
+_DEFAULT_BUCKETS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query that can be answered for disjoint sets of users, each by itself."""
+
+    whole: Callable[[str], str]
+    """Over all events; the argument is the scan that reads them."""
+    partial: Callable[[str], str]
+    """Over the events of some users."""
+    total: str
+    """It makes the answer of the rows in ``PARTIAL``."""
+
+
+@reading
+def answered(
+    space: Workspace, source: Source, plan: Plan, query: Query, progress: OnProgress, buckets: int | None = None
+) -> pa.Table:
+    """The answer, at once or in buckets. ``buckets`` is for tests."""
+    if buckets is None and _is_small(space, source):
+        try:
+            progress(Progress("bounding", 0, 1))
+            return space.connection.sql(query.whole(source.sql)).to_arrow_table()
+        except duckdb.OutOfMemoryException:
+            if not source.is_repeatable:
+                raise
+    return _in_buckets(space, source, plan, query, progress, buckets or _buckets(space, source))
+
+
+def _is_small(space: Workspace, source: Source) -> bool:
+    return source.rows is not None and source.rows <= _AT_ONCE * space.memory / 2**30
+
+
+def _buckets(space: Workspace, source: Source) -> int:
+    if source.rows is None:
+        return _DEFAULT_BUCKETS
+    return min(max(2, 1 + int(source.rows / (_IN_BUCKET * space.memory / 2**30))), _MOST_BUCKETS)
+
+
+def _in_buckets(
+    space: Workspace, source: Source, plan: Plan, query: Query, progress: OnProgress, buckets: int
+) -> pa.Table:
+    folder = space.folder / "events"
+    progress(Progress("spooling", 0, source.rows))
+    types = types_of(space, source.sql)
+    _spool(space, source, plan, types, folder, buckets)
+    run = space.connection.execute
+    is_made = False
+    for bucket in range(buckets):
+        progress(Progress("bounding", bucket, buckets))
+        files = folder / f"_bucket={bucket}"
+        if not files.is_dir():
+            continue
+        read = f"read_parquet({literal(files / '*.parquet')}, hive_partitioning = false)"
+        partial = query.partial(f"(SELECT {restored(types)} FROM {read})")
+        run(f"{f'INSERT INTO {PARTIAL}' if is_made else f'CREATE TABLE {PARTIAL} AS'} {partial}")
+        is_made = True
+        shutil.rmtree(files)
+    if not is_made:  # no event has a user
+        return space.connection.sql(query.whole(f"(SELECT * FROM {source.sql} LIMIT 0)")).to_arrow_table()
+    progress(Progress("adding up"))
+    return space.connection.sql(query.total).to_arrow_table()
+
+
+def _spool(space: Workspace, source: Source, plan: Plan, types: Mapping[str, str], folder: Path, buckets: int) -> None:
+    user = DIALECTS["duckdb"].identifier(plan.user)
+    query = f"SELECT {stored(types)}, hash({user}) % {buckets} AS _bucket FROM {source.sql} WHERE {user} IS NOT NULL"
+    options = "FORMAT parquet, COMPRESSION lz4, PARTITION_BY (_bucket), ROW_GROUP_SIZE 122880"
+    folder.mkdir(mode=0o700)
+    space.connection.execute(f"COPY ({query}) TO {literal(folder)} ({options}, OVERWRITE_OR_IGNORE)")
