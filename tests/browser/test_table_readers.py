@@ -149,6 +149,10 @@ def test_separated_values_are_read_as_python_reads_them(
     [
         ("url,users\na,1\nb\n", "Line 3: has 1 cells, and the header line has 2."),
         ('url,users\n"a\nb",1\n\n"c",2,3\n', "Line 5: has 3 cells, and the header line has 2."),
+        (
+            "url,users\na,12\ngrape,1,200\n",
+            "Line 3: has 3 cells, and the header line has 2. Write numbers without separators between thousands.",
+        ),
         ('url,users\n"a,1\n', "Line 2: a quote is not closed."),
         ('url,users\n"a"b,1\n', "Line 2: after a closing quote, the cell must end."),
         ("a.example,4812\nb.example,73\n", "Line 1: must have the names of the columns."),

@@ -1,4 +1,4 @@
-"""GET /, /ledger, /reference, /docs and /openapi.json. The pages load from this service alone; headers enforce it.
+"""The pages, and GET /openapi.json. The pages load from this service alone; headers enforce it.
 
 Every URL in them is relative, so that they work behind a path prefix and a TLS proxy. Plotly and Swagger UI come from
 installed packages.

@@ -2,13 +2,14 @@
 
 import { element } from "../shared/dom.js";
 import { makeFields, showErrors } from "../shared/forms.js";
+import { MEANING } from "../shared/meaning-link.js";
 import { problemWith, put, typed } from "../shared/service.js";
 import { isListed } from "./budget-list.js";
 import { typicalFields, wireTypical } from "./typical-release.js";
 
 const NAME = { budget: { label: "Name", help: "Letters, digits, dots, dashes and underscores." } };
 const LIMIT = {
-  epsilon: { symbol: "ε", label: "Limit of ε", help: "The limit for all releases together." },
+  epsilon: { symbol: "ε", label: "Limit of ε", help: "The limit for all releases together.", link: MEANING },
   delta: { symbol: "δ", label: "Limit of δ", help: "At that ε. Keep it far below 1 / number of users." },
   description: { label: "Description", help: "Which data, which users." },
 };

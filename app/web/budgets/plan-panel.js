@@ -5,6 +5,7 @@ import { offerCopy } from "../shared/copy-button.js";
 import { curlCommand } from "../shared/curl-command.js";
 import { byId, element } from "../shared/dom.js";
 import { makeFields, showErrors } from "../shared/forms.js";
+import { MEANING } from "../shared/meaning-link.js";
 import { deviation } from "../shared/plan-link.js";
 import { hasAccessKey, post, problemWith, typed } from "../shared/service.js";
 import { fieldAt, showColumns } from "./column-fields.js";
@@ -17,8 +18,8 @@ const FIELDS = {
   tau: { symbol: "τ", label: "Minimum group size" },
   sigma: { symbol: "σ", label: "Noise, in users" },
   tau_star: { symbol: "τ*", label: "Threshold, in users" },
-  epsilon: { symbol: "ε", label: "Of each release" },
-  delta: { symbol: "δ", label: "Of each release" },
+  epsilon: { symbol: "ε", label: "Of each release", help: "Smaller is more private.", link: MEANING },
+  delta: { symbol: "δ", label: "Of each release", help: "Far below 1 / number of users." },
   mu_0: { symbol: "μ₀", label: "Additional columns" },
   times: { symbol: "k", label: "Times" },
 };

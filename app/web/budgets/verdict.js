@@ -41,9 +41,11 @@ function consequence(one, together, { limit }) {
   const { releases } = together.asked;
   const lines = [];
   if (releases > 1) {
-    const [alone, all] = [one.asked, together.asked].map(({ epsilon }) => (epsilon === null ? "∞" : shownUp(epsilon)));
+    const [alone, all] = [one.asked, together.asked].map(({ epsilon }) =>
+      epsilon === null ? "no finite ε" : `ε = ${shownUp(epsilon)}`,
+    );
     lines.push(
-      `One release alone has ε = ${alone}, and all ${releases} together have ε = ${all}, at δ = ${digits(limit.delta)}.`,
+      `One release alone has ${alone}, and all ${releases} together have ${all}, at δ = ${digits(limit.delta)}.`,
     );
   }
   if (fits) {

@@ -41,7 +41,13 @@ export function readRows(text) {
   const width = rows[0]?.cells.length;
   for (const row of rows) {
     const number = row.cells.length;
-    if (number !== width) throw new TableFault(`has ${number} cells, and the header line has ${width}.`, row.line);
+    const isThousands = row.cells.some(
+      ({ text }, k) => /\d$/.test(text) && /^\d{3}$/.test(row.cells[k + 1]?.text ?? ""),
+    );
+    const hint = number > width && isThousands ? " Write numbers without separators between thousands." : "";
+    if (number !== width) {
+      throw new TableFault(`has ${number} cells, and the header line has ${width}.${hint}`, row.line);
+    }
   }
   return rows;
 }

@@ -4,13 +4,14 @@ import { fieldAt, showColumns } from "../budgets/column-fields.js";
 import { WAYS } from "../budgets/planned-release.js";
 import { byId, element } from "../shared/dom.js";
 import { makeFields, showErrors } from "../shared/forms.js";
+import { MEANING } from "../shared/meaning-link.js";
 import { shownUp } from "../shared/number-format.js";
 
 const FIELDS = {
   way: { label: "From", options: { ...WAYS, each: "ε and δ of this release" } },
   c_u: { symbol: "Cᵤ", label: "Groups per user", help: "The most groups that one user is in. Your query enforces it." },
   tau: { symbol: "τ", label: "Minimum group size", help: "Groups with fewer users are dropped before noise is added." },
-  epsilon: { symbol: "ε", label: "Privacy loss", help: "Smaller is more private." },
+  epsilon: { symbol: "ε", label: "Privacy loss", help: "Smaller is more private.", link: MEANING },
   delta: { symbol: "δ", label: "Failure probability", help: "Far below 1 / number of users." },
   times: { symbol: "k", label: "Releases", help: "This release gets one of so many equal shares." },
   sigma: { symbol: "σ", label: "Noise, in users" },
