@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 import pyarrow as pa
 
+from gsh.accounting.errors import InvalidParameter
 from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.sources import Events, open_source
 from gsh.duckdb.workspace import workspace
@@ -20,6 +21,7 @@ from gsh.events.target import Target, mechanism_for
 from gsh.library.arguments import Integer, Real
 from gsh.library.certificates import certificate as certificate_of
 from gsh.library.groups import release
+from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Mechanism
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ def publish(
     output = None if to is None else Output(to, overwrite=overwrite)
     local = None if payer is not None else _local_certificate(target, plan, privacy_unit or "user", unprotected)
     if payer is not None:
-        earlier = _released(payer, plan, output)
+        earlier = _released(payer, plan, target, unprotected, output)
         if earlier is not None:
             return earlier
     if output is not None:
@@ -120,16 +122,25 @@ def _local_certificate(target: Target, plan: Plan, privacy_unit: str, unprotecte
     )
 
 
-def _released(payer: Payer, plan: Plan, output: Output | None) -> Published | None:
+def _released(
+    payer: Payer, plan: Plan, target: Target, unprotected: Sequence[str], output: Output | None
+) -> Published | None:
     """The release of this name, if it was made before. No event is read for it."""
     record = payer.earlier()
     if record is None:
         return None
     certificate = record.certificate
     check_plan(certificate.bounds.plan_digest if record.state == "made" else None, plan)
-    written = None if output is None else output.holds(payer.once, plan)
-    if written is not None:
-        return _published(written, certificate.to_dict(), plan, output, is_replayed=True)
+    said = certificate.to_dict()
+    for name, is_same in (
+        ("mechanism", mechanism_from_json(said["mechanism"]) == target.mechanism),
+        ("unprotected", said["unprotected"] == list(unprotected)),
+    ):
+        if not is_same:
+            raise InvalidParameter("once", f"must be a new name: the release that has it was made with another {name}")
+    if output is not None and output.holds(payer.once, plan):
+        table = output.table()
+        return _published(record.load().table if table is None else table, said, plan, output, is_replayed=True)
     return _of_service(record.load(), plan, output, lambda _progress: None, is_replayed=True)
 
 

@@ -8,22 +8,22 @@ private.csv.certificate.json        the certificate, for CSV only
 import io
 import json
 import os
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
 from gsh.accounting.errors import InvalidParameter
+from gsh.errors import Error
 from gsh.events.plan import COUNT, Plan
 from gsh.histogram.conversion import convert
 from gsh.histogram.formats import ANY_SIZE as _ANY_SIZE
 from gsh.histogram.formats import CERTIFICATE, Format, read_table, write_table
 from gsh.histogram.tables import Roles
+from gsh.library.whole_files import whole_files
 
-__all__ = ["Output", "rows_with", "written"]
+__all__ = ["Output", "rows_with"]
 
 _FORMATS: Mapping[str, Format] = {
     ".parquet": "parquet",
@@ -57,30 +57,42 @@ class Output:
             if not self._overwrite and os.path.lexists(path):
                 raise InvalidParameter("to", f"must not exist, nor may {path.name}: publish replaces nothing")
 
-    def holds(self, once: str, plan: Plan) -> pa.Table | None:
-        """The table, if this release was written here before: the same name, by the same plan."""
-        if not self.path.is_file() or self.format == "csv":
-            return None
-        with self.path.open("rb") as file:
-            _, table = read_table(pa.py_buffer(file.read()), _ANY_SIZE)
+    def holds(self, once: str, plan: Plan) -> bool:
+        """Whether this release was written here before: the same name, by the same plan."""
+        said = self._certificate()
         try:
-            said = json.loads((table.schema.metadata or {}).get(CERTIFICATE.encode(), b"{}"))
-            is_it = said["idempotency_key"] == once and said["bounds"]["plan_digest"] == plan.digest
-        except (ValueError, KeyError, TypeError):
-            return None
-        return table if is_it else None
+            return bool(said["idempotency_key"] == once and said["bounds"]["plan_digest"] == plan.digest)
+        except (KeyError, TypeError):
+            return False
+
+    def table(self) -> pa.Table | None:
+        """The rows of the file, with their types; None for CSV, which has none."""
+        return None if self.format == "csv" else self._read()
 
     def write(self, table: pa.Table, plan: Plan, certificate: Mapping[str, Any]) -> None:
         """All files, or none of them: the table gets its name last."""
         self.check()
         roles = Roles(plan.by, COUNT, tuple(column.name for column in plan.sums))
-        with ExitStack() as files:
-            sink = files.enter_context(written(self.path))
-            if self.certificate_path is not None:
-                beside = files.enter_context(written(self.certificate_path))
-                beside.write(_json(certificate))
-            files.enter_context(written(self.plan_path)).write(_json(plan.to_json()))
+        beside = {self.plan_path: plan.to_json()}
+        if self.certificate_path is not None:
+            beside[self.certificate_path] = dict(certificate)
+        with whole_files([*beside, self.path]) as (*files, sink):
+            for file, document in zip(files, beside.values(), strict=True):
+                file.write(_json(document))
             _write_rows(table, self.format, certificate, sink, roles)
+
+    def _certificate(self) -> Any:
+        """That of the file, if it can be read."""
+        try:
+            if self.certificate_path is not None:
+                return json.loads(self.certificate_path.read_bytes()) if self.path.is_file() else None
+            return json.loads((self._read().schema.metadata or {}).get(CERTIFICATE.encode(), b"{}"))
+        except (OSError, ValueError, Error):
+            return None
+
+    def _read(self) -> pa.Table:
+        with self.path.open("rb") as file:
+            return read_table(pa.py_buffer(file.read()), _ANY_SIZE)[1]
 
 
 def rows_with(table: pa.Table, certificate: Mapping[str, Any]) -> pa.Table:
@@ -97,18 +109,3 @@ def _write_rows(table: pa.Table, into: Format, certificate: Mapping[str, Any], s
 
 def _json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
-
-
-@contextmanager
-def written(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write. It gets its name when the block ends without an error; otherwise nothing is left."""
-    target = Path(os.path.realpath(path))
-    partial = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.partial")
-    try:
-        with partial.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)

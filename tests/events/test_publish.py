@@ -166,6 +166,32 @@ def test_nothing_that_exists_is_replaced(there: str, tmp_path: Path) -> None:
     assert (tmp_path / there).read_text() != "mine"
 
 
+@pytest.mark.parametrize("name", ["private.parquet", "private.arrow", "private.csv"])
+def test_a_target_that_is_damaged_is_refused_or_replaced(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"PAR1 and then nothing")
+
+    with pytest.raises(gsh.InvalidParameter, match=r"^to: "):
+        gsh.publish("missing.parquet", **TARGET, to=tmp_path / name)
+    assert len(gsh.publish(EVENTS, **TARGET, to=tmp_path / name, overwrite=True).table.schema) == 5
+
+
+def test_an_error_between_two_names_takes_the_first_one_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    replace, calls = Path.replace, []
+
+    def second_fails(partial: Path, target: Path) -> object:
+        calls.append(target)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return replace(partial, target)
+
+    monkeypatch.setattr(Path, "replace", second_fails)
+    with pytest.raises(KeyboardInterrupt):
+        gsh.publish(EVENTS, **TARGET, to=tmp_path / "private.csv")
+
+    assert len(calls) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_events_without_users_publish_nothing() -> None:
     empty = EVENTS.set_column(0, "user_id", pa.nulls(300, pa.string()))
 
@@ -182,7 +208,7 @@ connection.execute(f"CREATE VIEW events AS SELECT 'u' || range % 1000 AS user_id
 def tell(progress):
     if progress.stage == stage:
         print(stage, flush=True)
-        if stage == "bounding":
+        if stage != "reading":
             sys.stdin.read()
 try:
     gsh.publish("events", connection=connection, user="user_id", by=["url"], c_u=2, epsilon=1, delta=1e-6,
@@ -192,7 +218,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("stage", "rows"), [("reading", 10**12), ("bounding", 10**4)])
+@pytest.mark.parametrize(("stage", "rows"), [("reading", 10**12), ("bounding", 10**4), ("writing", 10**4)])
 def test_ctrl_c_leaves_nothing(stage: str, rows: int, tmp_path: Path) -> None:
     """Neither half of an output nor raw data: while DuckDB reads events that never end, and with events on the disk."""
     with subprocess.Popen(
