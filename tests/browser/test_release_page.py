@@ -201,8 +201,12 @@ def test_files_are_opened_and_a_used_name_is_explained(visit: Visit, platform: P
         expect(page.locator("#table-known")).to_be_empty()
     assert platform.spent("files") == 1
 
+    page.get_by_label("Name of the release").fill("Woche 47 – ü")
     page.get_by_label("Paste it, or drop a file").fill("url,users\nhome,7000\n")
     page.get_by_role("button", name="Dry run with my table").click()
+    page.get_by_role("button", name="Make it count: spend").click()
+    expect(page.locator("#pay-name-error")).to_contain_text("must have 1 to 255 letters")
+    page.get_by_label("Name of the release").fill("files-1")
     page.get_by_role("button", name="Make it count: spend").click()
     expect(page.locator("#pay-name-error")).to_contain_text("Choose another name.")
     visit.complaints.clear()  # the browser logs the 422 in its console

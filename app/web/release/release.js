@@ -19,6 +19,8 @@ const CONFLICT = 409;
 const LEVEL = 0.95;
 const PAUSE_MS = 200;
 const MOST_SHOWN_BYTES = 4e6; // a larger answer is not shown, only downloaded
+const KEY = /^[\w.~:-]{1,255}$/; // other characters cannot be in a header
+const BAD_NAME = problemWith("name", "must have 1 to 255 letters, digits and . _ ~ : - only");
 const NO_BUDGET = problemWith("way", "Choose a budget in step 3 first.");
 const START = { way: "each", tau: "1", epsilon: "1", delta: "1e-6" };
 
@@ -177,6 +179,7 @@ async function dryRun() {
 
 async function makeItCount() {
   const key = payment.name.trim();
+  if (!KEY.test(key)) throw BAD_NAME;
   const budget = payment.budget;
   byId("act-said").textContent = "Releasing… If the connection breaks, press the button again: it is charged once.";
   const response = await send({ ...request(), description: payment.description.trim() || undefined }, key);
