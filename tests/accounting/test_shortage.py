@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gsh.accounting.budget_limits import Limit
@@ -11,6 +11,7 @@ from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.shortage import shortage_of
 
 
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     epsilon=st.sampled_from([0.1, 0.5, 1.0, 2.0, 8.0]),
     delta=st.sampled_from([1e-9, 1e-6, 1e-4]),

@@ -157,8 +157,9 @@ def locked_budgets(visit: Visit) -> None:
 def release_page(visit: Visit) -> None:
     """A long name, wide numbers, a table with long names, and a result."""
     page = visit.page
-    httpx.put(f"{visit.url}/budgets/{LONG_NAME}", json={"epsilon": 3, "delta": 1e-5}).raise_for_status()
-    page.goto(f"{visit.url}/release-table?budget={LONG_NAME}&epsilon=1&delta=1e-6&c_u=3&tau=1&way=each")
+    name = "V" * 64
+    httpx.put(f"{visit.url}/budgets/{name}", json={"epsilon": 3, "delta": 1e-5}).raise_for_status()
+    page.goto(f"{visit.url}/release-table?budget={name}&epsilon=1&delta=1e-6&c_u=3&tau=1&way=each")
     page.locator("#table-text").fill(f"{'W' * 60},country,users,{'M' * 60}\n{'V' * 80},US,1000000000,12\n")
     page.locator("#noise-columns-0-upper").fill("123456789")
     page.get_by_role("button", name="Try with made-up data").click()

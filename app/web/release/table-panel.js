@@ -47,9 +47,10 @@ export function wireTable(changed) {
     return open(file, file.name);
   }
 
+  const openText = () => open(area.value.trim() === "" ? null : new Blob([area.value]));
   area.addEventListener("input", () => {
     clearTimeout(pause);
-    pause = setTimeout(() => open(area.value.trim() === "" ? null : new Blob([area.value])), PAUSE_MS);
+    pause = setTimeout(openText, PAUSE_MS);
   });
   area.addEventListener("dragover", (event) => {
     event.preventDefault();
@@ -73,5 +74,6 @@ export function wireTable(changed) {
     void open(null);
     area.focus();
   });
+  if (area.value !== "") void openText(); // pasted before this script came, or kept by the browser
   return state;
 }
