@@ -6,7 +6,8 @@ answers add up to the answer. Few events are answered at once. Both ways give th
 """
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,8 +52,8 @@ def answered(
     """The answer, at once or in buckets. ``buckets`` is for tests."""
     if buckets is None and _is_small(space, source):
         try:
-            progress(Progress("bounding", 0, 1))
-            return space.connection.sql(query.whole(source.sql)).to_arrow_table()
+            with _told(space, progress, "bounding"):
+                return space.connection.sql(query.whole(source.sql)).to_arrow_table()
         except duckdb.OutOfMemoryException:
             if not source.is_repeatable:
                 raise
@@ -73,9 +74,9 @@ def _in_buckets(
     space: Workspace, source: Source, plan: Plan, query: Query, progress: OnProgress, buckets: int
 ) -> pa.Table:
     folder = space.folder / "events"
-    progress(Progress("spooling", 0, source.rows))
     types = types_of(space, source.sql)
-    _spool(space, source, plan, types, folder, buckets)
+    with _told(space, progress, "spooling"):
+        _spool(space, source, plan, types, folder, buckets)
     run = space.connection.execute
     is_made = False
     for bucket in range(buckets):
@@ -90,8 +91,16 @@ def _in_buckets(
         shutil.rmtree(files)
     if not is_made:  # no event has a user
         return space.connection.sql(query.whole(f"(SELECT * FROM {source.sql} LIMIT 0)")).to_arrow_table()
-    progress(Progress("adding up"))
-    return space.connection.sql(query.total).to_arrow_table()
+    with _told(space, progress, "adding up"):
+        return space.connection.sql(query.total).to_arrow_table()
+
+
+@contextmanager
+def _told(space: Workspace, progress: OnProgress, stage: str) -> Iterator[None]:
+    """A stage that is one query, in percent."""
+    progress(Progress(stage, 0, 100))
+    with space.watched(lambda share: progress(Progress(stage, int(100 * share), 100))):
+        yield
 
 
 def _spool(space: Workspace, source: Source, plan: Plan, types: Mapping[str, str], folder: Path, buckets: int) -> None:

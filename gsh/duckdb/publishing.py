@@ -91,7 +91,7 @@ def publish(
         if earlier is not None:
             return earlier
     if output is not None:
-        output.check()
+        output.check(plan)
 
     tell(Progress("opening"))
     with workspace(memory_limit, threads, temporary) as space:

@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gsh.accounting.errors import InvalidParameter
-from gsh.duckdb.workspace import INTERRUPTED, Workspace, literal, reading
+from gsh.duckdb.workspace import FRACTION, INTERRUPTED, Workspace, literal, reading
 from gsh.events.dialects import DIALECTS
 from gsh.events.errors import EventsError
 from gsh.events.kinds import Kind
 from gsh.events.plan import Plan
 from gsh.events.published import OnProgress, Progress
+from gsh.events.query_text import default_kinds
 from gsh.library.groups import ArrowTable
 
 __all__ = ["Events", "Source", "open_source", "restored", "stored", "types_of"]
@@ -117,21 +118,28 @@ def _from_files(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan:
         schema = _schema(space, scan)
         rows = _number(space, f"SELECT SUM(num_rows) FROM parquet_file_metadata({listed})")
         return _source(scan, plan, schema, rows, is_repeatable=True)
-    declared = _untyped(plan)
+    declared = default_kinds(plan)
     if reader == "csv":
         scan = f"read_csv({listed}, header = true, all_varchar = true)"
     else:
         every = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in plan.columns)
         scan = f"read_json({listed}, format = 'newline_delimited', columns = {{{every}}})"
-    seen = scan if reader == "csv" else f"read_json({listed}, format = 'newline_delimited')"
-    schema = {name: declared.get(name) for name in _schema(space, seen)}
+    names_of = scan if reader == "csv" else f"read_json({listed}, format = 'newline_delimited')"
+    found = _schema(space, names_of)
+    if reader == "json" and not set(plan.columns) <= set(found):  # a column may begin late in a file
+        found = _schema(space, names_of.replace("format", "sample_size = -1, format", 1))
+    schema = {name: declared.get(name) for name in found}
     rows = _number(space, f"SELECT SUM(size) FROM read_blob({listed})") // _BYTES_OF_A_LINE
     return _source(scan, plan, schema, rows, is_repeatable=True, declared=declared)
 
 
 def _found(path: str) -> str:
     """A folder stands for all Parquet files in it."""
-    return str(Path(path) / "**" / "*.parquet") if os.path.isdir(path) else path
+    if os.path.isdir(path):
+        return str(Path(path) / "**" / "*.parquet")
+    if "://" not in path and not any(mark in path for mark in "*?[") and not os.path.exists(path):
+        raise InvalidParameter("events", f"must be files that exist: there is no {path}")
+    return path
 
 
 def _reader(path: str) -> str:
@@ -142,12 +150,6 @@ def _reader(path: str) -> str:
     if found is None:
         raise InvalidParameter("events", f"must be files whose names end with one of {', '.join(_READERS)}")
     return found
-
-
-def _untyped(plan: Plan) -> dict[str, Kind]:
-    kinds: dict[str, Kind] = dict.fromkeys((plan.user, *plan.by), "string")
-    kinds |= {column.name: "integer" if column.unit is None else "double" for column in plan.sums}
-    return kinds | dict(plan.types)
 
 
 def _table(connection: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyRelation:
@@ -246,9 +248,17 @@ def _source(
     kinds = plan.kinds_in(schema)
     casts = dict(plan.types) if declared is None else declared
     columns = [
-        f"CAST({_IDENTIFIER(name)} AS {_TYPES.get(casts[name], casts[name])}) AS {_IDENTIFIER(name)}"
-        if name in casts
-        else _IDENTIFIER(name)
+        f"{_cast(name, casts[name])} AS {_IDENTIFIER(name)}" if name in casts else _IDENTIFIER(name)
         for name in plan.columns
     ]
     return Source(f"(SELECT {', '.join(columns)} FROM {scan})", kinds, rows, is_repeatable)
+
+
+def _cast(name: str, kind: Kind) -> str:
+    """The column as a kind. A number with a fraction is no integer: DuckDB would round it, and not as a plan does."""
+    value = _IDENTIFIER(name)
+    cast = f"CAST({value} AS {_TYPES.get(kind, kind)})"
+    if kind != "integer":
+        return cast
+    is_whole = f"regexp_full_match(trim(CAST({value} AS VARCHAR)), '[+-]?[0-9]+([.]0*)?')"
+    return f"CASE WHEN {value} IS NULL OR {is_whole} THEN {cast} ELSE error({literal(FRACTION + name)}) END"

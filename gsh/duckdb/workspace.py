@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,14 +16,18 @@ import duckdb
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.events.errors import EventsError
+from gsh.library.arguments import integer
 
-__all__ = ["INTERRUPTED", "Workspace", "literal", "reading", "workspace"]
+__all__ = ["FRACTION", "INTERRUPTED", "Workspace", "literal", "reading", "workspace"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 INTERRUPTED = "Query interrupted"
 """What DuckDB makes of Ctrl-C."""
+FRACTION = "not a whole number in the column "
+"""What a query says if a column of integers has a fraction, before the name of the column."""
+_GLANCE = 0.2
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
@@ -40,6 +45,23 @@ class Workspace:
         number, unit = str(limit).split()
         return int(float(number) * _UNITS[unit])
 
+    @contextmanager
+    def watched(self, tell: Callable[[float], None]) -> Iterator[None]:
+        """Tell the share of the query in this block that is done, a few times a second and from another thread."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(_GLANCE):
+                tell(max(self.connection.query_progress(), 0.0) / 100)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
 
 @contextmanager
 def workspace(
@@ -48,6 +70,10 @@ def workspace(
     """``folder`` is where the private folder is made: where TMPDIR says, if it is None."""
     if memory_limit is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", memory_limit):
         raise InvalidParameter("memory_limit", "must be a number with a unit, such as 4GB")
+    if threads is not None and integer("threads", threads) < 1:
+        raise InvalidParameter("threads", "must be at least 1")
+    if folder is not None and not os.path.isdir(folder):
+        raise InvalidParameter("temporary", "must be a folder that exists")
     private = Path(tempfile.mkdtemp(prefix="gsh-publish-", dir=folder))  # mode 0700
     try:
         settings: dict[str, str | bool | int | float | list[str]] = {
@@ -57,7 +83,9 @@ def workspace(
         settings |= {} if memory_limit is None else {"memory_limit": memory_limit}
         settings |= {} if threads is None else {"threads": threads}
         with duckdb.connect(":memory:", config=settings) as connection:
-            connection.execute("SET TimeZone = 'UTC'")
+            # With a progress bar that is not printed, a query knows how far it is.
+            for setting in ("TimeZone = 'UTC'", "enable_progress_bar = true", "enable_progress_bar_print = false"):
+                connection.execute(f"SET {setting}")
             yield Workspace(connection, private)
     finally:
         shutil.rmtree(private, ignore_errors=True)
@@ -80,9 +108,13 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
         except duckdb.OutOfMemoryException:
             fault = EventsError("memory_limit", "is too small for these events: give more, or fewer threads")
         except duckdb.IOException:
-            fault = EventsError("events", "must be files that exist and can be read, with room to spill on the disk")
+            fault = EventsError("events", "must be files that can be read, with room to spill on the disk")
         except duckdb.Error as error:
-            fault = EventsError("events", f"must be readable to their end: DuckDB raised {type(error).__name__}")
+            _, is_fraction, name = str(error).partition(FRACTION)
+            detail = f"must be readable to their end: DuckDB raised {type(error).__name__}"
+            if is_fraction:
+                detail = f"must have whole numbers in {name}: a number with a fraction needs another type, or a unit"
+            fault = EventsError("events", detail)
         raise fault
 
     return guarded

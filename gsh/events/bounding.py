@@ -27,6 +27,13 @@ __all__ = ["bounding_query", "clipped", "per_user_query", "ranked_query", "recor
 
 _LIMIT = 2**52
 _LINE = 100
+_RESERVED = re.compile(
+    "all|and|any|as|asc|between|by|case|cast|check|column|create|cross|default|desc|distinct|else|end|except|exists|"
+    "false|fetch|for|from|full|group|having|in|inner|insert|intersect|into|is|join|left|like|limit|natural|not|null|"
+    "offset|on|or|order|outer|primary|references|right|rows|select|set|some|table|then|to|true|union|unique|update|"
+    "user|using|values|when|where|window|with",
+    re.IGNORECASE,
+)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
@@ -128,10 +135,14 @@ def clipped(sql: Dialect, column: Sum, total: str) -> str:
 
 
 def table_name(dialect: str, name: str) -> str:
-    """The name of a table. Plain names stay as they are, because engines fold their letters in different ways."""
-    if _PLAIN.fullmatch(name):
-        return name
-    return dialect_named(dialect).identifier(name)
+    """The name of a table, or of a schema and a table with a dot between them.
+
+    Plain names stay as they are, because engines fold their letters in different ways. Words of SQL are quoted.
+    """
+    quoted = dialect_named(dialect).identifier
+    if not _PLAIN.fullmatch(name):
+        return quoted(name)
+    return ".".join(quoted(part) if _RESERVED.fullmatch(part) else part for part in name.split("."))
 
 
 def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[str]) -> dict[str, str]:

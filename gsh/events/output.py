@@ -51,11 +51,13 @@ class Output:
         if not self.path.parent.is_dir():
             raise InvalidParameter("to", "must be in a folder that exists")
 
-    def check(self) -> None:
-        """Refuse to replace what exists."""
-        for path in filter(None, (self.path, self.plan_path, self.certificate_path)):
-            if not self._overwrite and os.path.lexists(path):
-                raise InvalidParameter("to", f"must not exist, nor may {path.name}: publish replaces nothing")
+    def check(self, plan: Plan) -> None:
+        """Refuse to replace what exists, but for what a run of this plan left when it was killed: all but the table."""
+        paths = [self.path, self.plan_path, *filter(None, [self.certificate_path])]
+        there = [path for path in paths if os.path.lexists(path)]
+        is_rest = self.path not in there and _plan_digest(self.plan_path) == plan.digest
+        if there and not (self._overwrite or is_rest):
+            raise InvalidParameter("to", f"must not exist, nor may {there[-1].name}: publish replaces nothing")
 
     def holds(self, once: str, plan: Plan) -> bool:
         """Whether this release was written here before: the same name, by the same plan."""
@@ -71,7 +73,7 @@ class Output:
 
     def write(self, table: pa.Table, plan: Plan, certificate: Mapping[str, Any]) -> None:
         """All files, or none of them: the table gets its name last."""
-        self.check()
+        self.check(plan)
         roles = Roles(plan.by, COUNT, tuple(column.name for column in plan.sums))
         beside = {self.plan_path: plan.to_json()}
         if self.certificate_path is not None:
@@ -93,6 +95,14 @@ class Output:
     def _read(self) -> pa.Table:
         with self.path.open("rb") as file:
             return read_table(pa.py_buffer(file.read()), _ANY_SIZE)[1]
+
+
+def _plan_digest(path: Path) -> str | None:
+    """The digest of the plan in a file, if there is one."""
+    try:
+        return Plan.from_json(json.loads(path.read_bytes())).digest
+    except (OSError, ValueError, Error):
+        return None
 
 
 def rows_with(table: pa.Table, certificate: Mapping[str, Any]) -> pa.Table:

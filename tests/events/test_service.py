@@ -142,3 +142,22 @@ def test_the_share_of_an_open_release_stays_the_same(service: gsh.Client, budget
 
     assert payer.share(plan, 2, None) == (mechanism, stated)
     assert Payer(service, budget, f"{budget}-2").share(plan, 2, None)[0].sigma > mechanism.sigma
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_run_that_was_killed_between_two_names_can_be_repeated(
+    ending: str, service: gsh.Client, budget: str, tmp_path: Path
+) -> None:
+    """SIGKILL leaves the plan, and the certificate of a CSV file, without the table."""
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
+    target = tmp_path / f"private.{ending}"
+    first = gsh.publish(EVENTS, **TARGET, **paid, to=target)
+    target.unlink()
+
+    again = gsh.publish("missing.parquet", **TARGET, **paid, to=target)
+
+    assert again.table == first.table
+    assert target.exists()
+    target.unlink()
+    with pytest.raises(gsh.InvalidParameter, match=r"^to: "):
+        gsh.publish(EVENTS, **TARGET, to=target)  # another plan: its salt is new
