@@ -49,9 +49,25 @@ PAGES = (
         styles=(
             *_PANELS,
             "web/certificate/certificate.css",
+            "web/certificate/dialog.css",
             "web/budgets/gauge.css",
             "web/budgets/budgets.css",
             "web/budgets/releases.css",
+        ),
+    ),
+    Page(
+        name="release",
+        path="release-table",
+        link="Release",
+        title="Release a table · Gaussian sparse histogram",
+        description="From a table of true counts to a private table, its intervals and its certificate.",
+        main="steps",
+        styles=(
+            *_PANELS,
+            "web/certificate/certificate.css",
+            "web/certificate/dialog.css",
+            "web/budgets/gauge.css",
+            "web/release/release.css",
         ),
     ),
     Page(

@@ -62,6 +62,16 @@ def test_links_between_the_pages_stay_within_their_prefix(behind_a_proxy: Visit)
     page.locator("#plots[data-drawn]").wait_for()
 
 
+def test_the_release_page_stays_within_its_prefix(behind_a_proxy: Visit) -> None:
+    page: Page = behind_a_proxy.page
+    page.goto(f"{PREFIX}/release-table")
+    expect(page.locator("#pay-note")).to_contain_text("There is no budget yet.")
+    page.get_by_role("link", name="Create one on the budgets page").click()
+
+    expect(page.locator("#budgets")).to_have_text("No budget yet.")
+    assert page.url.startswith(f"{PREFIX}/ledger")
+
+
 def test_the_problems_stay_within_their_prefix(behind_a_proxy: Visit) -> None:
     """The page of one problem is a level deeper than the other pages."""
     page: Page = behind_a_proxy.page

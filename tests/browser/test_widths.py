@@ -147,6 +147,21 @@ def locked_budgets(visit: Visit) -> None:
     visit.complaints.clear()  # the browser logs the 401 in its console
 
 
+def release_page(visit: Visit) -> None:
+    """A long name, wide numbers, a table with long names, and a result."""
+    page = visit.page
+    name = "V" * 64
+    httpx.put(f"{visit.url}/budgets/{name}", json={"epsilon": 3, "delta": 1e-5}).raise_for_status()
+    page.goto(f"{visit.url}/release-table?budget={name}&epsilon=1&delta=1e-6&c_u=3&tau=1&way=each")
+    page.locator("#table-text").fill(f"{'W' * 60},country,users,{'M' * 60}\n{'V' * 80},US,1000000000,12\n")
+    page.locator("#noise-columns-0-upper").fill("123456789")
+    page.get_by_role("button", name="Try with made-up data").click()
+    expect(page.locator("#result-title")).to_have_text("Made-up data")
+    page.locator("#noise-columns-0-noise").fill("-1")
+    expect(page.locator("#noise .error:not(:empty)").first).to_be_visible()
+    visit.complaints.clear()  # the browser logs the 422 in its console
+
+
 def reference(visit: Visit) -> None:
     visit.page.goto(f"{visit.url}/reference")
     visit.page.locator("section.operation").last.wait_for()
@@ -193,6 +208,7 @@ STATES: dict[str, Callable[[Visit], None]] = {
         certificate_in_a_dialog,
         budgets_with_errors,
         locked_budgets,
+        release_page,
         reference,
         swagger,
         meaning,
