@@ -12,8 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import ndtr
-from scipy.stats import kstwo
 
 import gsh
 from gsh.events.plan import Plan, make_plan
@@ -24,6 +22,7 @@ from gsh.library.parameters import core_of
 from gsh.spark import noise as partition
 from gsh.spark.noise import noise_function
 from tests.histogram.ideal import Judge
+from tests.normality import UNLIKELY, kolmogorov_smirnov
 
 SEED = bytes(range(32))
 PLAN = make_plan(
@@ -130,11 +129,8 @@ def test_streams_of_many_partitions_have_the_distribution_of_the_noise() -> None
         noise.add(np.full(50, 10), np.empty((50, 0)), stream_of(SEED, PLAN.digest, number.to_bytes(4, "big"))).counts
         for number in range(4000)
     ]
-    ordered = ndtr(np.sort(np.concatenate(draws) - 10))
-    steps = np.arange(len(ordered) + 1) / len(ordered)
-    distance = max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max())
 
-    assert kstwo.sf(distance, len(ordered)) > 1e-6
+    assert kolmogorov_smirnov(np.concatenate(draws) - 10) > UNLIKELY
 
 
 def test_a_stream_never_repeats_itself_and_depends_on_every_part_of_its_name() -> None:

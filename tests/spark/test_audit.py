@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
-from scipy.stats import beta, kstwo
+from scipy.special import log_ndtr
+from scipy.stats import beta
 
 import gsh
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.events.plan import Plan, make_plan
 from gsh.library.parameters import core_of
 from gsh.spark.publishing import noised
+from tests.normality import UNLIKELY, kolmogorov_smirnov
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,8 +111,5 @@ def test_the_output_has_the_distribution_of_the_noise(spark: "SparkSession") -> 
 
     assert len(rows) == 20_000
     for sample in ((rows["count"] - 20) / 1.5, (rows["x"] - truth) / 2.0):
-        ordered = ndtr(np.sort(sample.to_numpy()))
-        steps = np.arange(len(ordered) + 1) / len(ordered)
-        distance = max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max())
-        assert kstwo.sf(distance, len(ordered)) > 1e-6
+        assert kolmogorov_smirnov(sample.to_numpy()) > UNLIKELY
     assert abs(np.corrcoef(rows["count"], rows["x"] - truth)[0, 1]) < 0.05
