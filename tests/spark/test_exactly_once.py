@@ -21,8 +21,9 @@ from gsh.spark.keepers import ByFile, ByService, Opening
 from gsh.spark.places import Place
 from gsh.spark.publishing import noised
 from tests.api.process import Service
+from tests.spark.faults import failing_once
 from tests.spark.leaks import leaks, shown_by
-from tests.spark.views import RELEASE, entries, failing_once, files_in, views
+from tests.spark.views import RELEASE, entries, files_in, views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -277,6 +278,80 @@ def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
         gsh.spark.publish(events, to=to, **(RELEASE | {"epsilon": 7}))
     (seed,) = set(seeds)
     assert not leaks(seed, [logs, tmp_path], shown_by(spark))
+
+
+@pytest.mark.parametrize("until", ["open", "commit", "end"])
+def test_two_drivers_at_once_without_a_service_make_one_release(
+    read: Read, seeds: list[bytes], tmp_path: Path, until: str
+) -> None:
+    """The second starts when the first has seen that no seed is there, and goes on until a step, or to its end."""
+    to = tmp_path / "published"
+    original = Place.write_secret
+    found: list[Any] = []
+
+    def other_driver(place: Place, path: str, document: Any) -> None:
+        patch.undo()
+        if until == "end":
+            found.append(gsh.spark.publish(read(views(order=1)), to=to, **RELEASE))
+        else:
+            step = {"open": (publishing, "_staged"), "commit": (ByFile, "commit")}[until]
+            with stopped_at(*step), pytest.raises(Stopped):
+                gsh.spark.publish(read(views(order=1)), to=to, **RELEASE)
+        original(place, path, document)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Place, "write_secret", other_driver)
+        made = gsh.spark.publish(read(views()), to=to, **RELEASE)
+
+    assert made.certificate == json.loads((to / "_certificate.json").read_text())
+    assert made.certificate["bounds"]["plan_digest"] == made.plan.digest
+    assert made.plan.to_json() == json.loads((to / "_plan.json").read_text())
+    assert made.groups == Place(to).rows(str(to)) > 5
+    assert made.is_replayed == (until == "end")
+    assert len(set(seeds)) == 1
+    assert [other.plan for other in found] == [made.plan] * len(found)
+    assert not list(tmp_path.glob(".published*"))
+
+
+def test_a_driver_that_is_slower_gives_the_release_of_the_other(read: Read, tmp_path: Path) -> None:
+    """When its rows are written, the other one has placed its release and removed the folder of this attempt."""
+    to = tmp_path / "published"
+    found: list[Any] = []
+
+    def other_driver(place: Place, attempt: str) -> Any:
+        patch.undo()
+        found.append(gsh.spark.publish(read(views(order=1)), to=to, **RELEASE))
+        return publishing._finished(place, attempt)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publishing, "_finished", other_driver)
+        made = gsh.spark.publish(read(views()), to=to, **RELEASE)
+
+    assert made.is_replayed
+    assert [(other.plan, other.certificate, other.groups) for other in found] == [
+        (made.plan, made.certificate, made.groups)
+    ]
+    assert not list(tmp_path.glob(".published*"))
+
+
+def test_a_sum_beyond_doubles_is_an_error_that_names_the_column(
+    read: Read, service: Service, budget: dict[str, Any], tmp_path: Path
+) -> None:
+    """It is known after the charge only. Nothing is published, and the error has nothing of the data."""
+    users = ["a", "b", "c"]
+    events = read(pa.table({"u": users, "g": ["secret"] * 3, "x": [0] * 3, "y z": [2**52 - 7] * 3}))
+    sums = {"x": (0, 1), "y z": (0, 2**52)}
+    given = {"user": "u", "by": "g", "sums": sums, "c_u": 1, "epsilon": 1, "delta": 1e-2, "partitions": 2}
+
+    with pytest.raises(gsh.EventsError) as error:
+        gsh.spark.publish(events, to=tmp_path / "published", **given, **budget)
+
+    assert str(error.value) == "sums/y z: must stay within 2^53 units in every group: take a larger unit"
+    assert error.value.__context__ is None
+    assert error.value.__cause__ is None
+    assert not (tmp_path / "published").exists()
+    assert not list(tmp_path.glob(".published*/*/*"))
+    assert entries(service, budget["budget"], budget["once"]) == {"charge": 1}
 
 
 @pytest.mark.parametrize(
