@@ -131,6 +131,7 @@ class Soak:
                 self._note(note)
                 if note.is_timed:
                     taken.append(note.seconds)
+        usage.append((self._server.memory(), descriptors_of(self._server)))
         # The median of the minute: at any moment there may be tables in memory.
         memory, descriptors = (int(statistics.median(column)) for column in zip(*usage, strict=True))
         self._usage.append((memory, descriptors))
