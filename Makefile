@@ -110,11 +110,9 @@ curl:
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes curl > /dev/null; } \
 		|| { echo "The tests run the pages' commands with curl: apt-get install curl"; exit 1; }
 
-# Spark needs Java. Debian has version 17 or a newer one.
+# Spark needs Java 17 or newer.
 java:
-	@command -v java > /dev/null \
-		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes default-jre-headless > /dev/null; } \
-		|| { echo "The tests on Spark need Java 17 or newer: apt-get install default-jre-headless"; exit 1; }
+	@sh tests/spark/java.sh
 
 # Node.js comes with the Python packages for tests. No lock file: package.json has exact versions.
 node_modules/stamp: package.json $(VENV)/test.stamp

@@ -8,6 +8,12 @@ buckets.py      queries at once, or bucket by bucket within the memory limit
 workspace.py    a connection and a private folder that nothing outlives
 """
 
+try:
+    import duckdb  # noqa: F401
+except ModuleNotFoundError:
+    detail = "gsh.publish needs DuckDB: pip install 'gaussian-sparse-histogram[duckdb]'"
+    raise ModuleNotFoundError(detail, name="duckdb") from None
+
 from gsh.duckdb.publishing import publish
 
 __all__ = ["publish"]

@@ -9,6 +9,7 @@
 Spark and other readers of such folders skip names that begin with an underscore or a dot.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -83,8 +84,11 @@ class Place:
         """A JSON document, if it is there."""
         if not self.exists(path):
             return None
-        with self._files.open_input_stream(path) as file:
-            document: dict[str, Any] = json.loads(file.readall())
+        try:
+            with self._files.open_input_stream(path) as file:
+                document: dict[str, Any] = json.loads(file.readall())
+        except FileNotFoundError:
+            return None  # another driver was faster
         return document
 
     def write(self, path: str, document: Mapping[str, Any]) -> None:
@@ -95,20 +99,23 @@ class Place:
         self._files.move(partial, path)
 
     def write_secret(self, path: str, document: Mapping[str, Any]) -> None:
-        """A JSON document that only its owner can read, on a local file system."""
+        """A JSON document that only its owner can read, on a local file system. Of two drivers, one is first."""
         os.makedirs(self.staging, mode=0o700, exist_ok=True)
         partial = f"{path}.{secrets.token_hex(4)}.partial"
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             json.dump(document, file)
         try:
-            os.link(partial, path)  # of two drivers at once, one is first
+            os.link(partial, path)
+        except FileExistsError:
+            pass  # that of the other driver stays
         finally:
             os.unlink(partial)
 
     def remove(self, path: str) -> None:
         if self.exists(path):
             is_folder = self._files.get_file_info(path).type == fs.FileType.Directory
-            (self._files.delete_dir if is_folder else self._files.delete_file)(path)
+            with contextlib.suppress(FileNotFoundError):  # another driver was faster
+                (self._files.delete_dir if is_folder else self._files.delete_file)(path)
 
     def new_attempt(self) -> str:
         """The folder of a new attempt. Others stay until the release is complete: their drivers may be alive."""
@@ -166,21 +173,28 @@ class Place:
         self.write(f"{made.attempt}/{_PLAN_FILE}", plan)
         self.write(f"{made.attempt}/{_CERTIFICATE_FILE}", certificate)
 
-    def move(self, made: Finished) -> None:
-        """Move an attempt into its place, and remove the other attempts."""
-        self._move(made)
-        self.remove(self.staging)
+    def move(self, made: Finished) -> bool:
+        """Move an attempt into its place, and remove the other attempts. False: another driver was faster."""
+        is_first = self._move(made)
+        with contextlib.suppress(OSError):  # another driver may be writing there: it removes the folder when it ends
+            self.remove(self.staging)
+        return is_first
 
-    def _move(self, made: Finished) -> None:
+    def _move(self, made: Finished) -> bool:
         if self.is_local:
-            if not self.exists(self.folder):  # else another driver of this release was faster
+            try:
                 os.rename(made.attempt, self.folder)
-            return
+            except OSError:
+                if not self.exists(self.folder):
+                    raise
+                return False
+            return True
         # An object store moves file by file. The certificate comes last: with it the release is whole.
         found = [each.path for each in self._files.get_file_info(fs.FileSelector(made.attempt))]
         self._files.create_dir(self.folder)
         for path in sorted(found, key=lambda path: (path.endswith(_CERTIFICATE_FILE), path)):
             self._files.move(path, f"{self.folder}/{path.rpartition('/')[2]}")
+        return True
 
 
 def _content(table: pa.Table) -> bytes:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
 
 from gsh.accounting.errors import InvalidParameter
+from gsh.events.errors import sum_too_large
 from gsh.events.lots import salt_of_release
 from gsh.events.payer import payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
@@ -94,15 +95,18 @@ def publish(
     if earlier is not None:
         return earlier
     opening = keeper.open(plan, target)
-    if opening.seed is None:
-        made, is_replayed = _committed(place, opening), True
-    else:
-        attempt = _staged(place, noised(events, plan, target.mechanism, opening.seed))
-        made, is_replayed = _finished(place, attempt), False
-        keeper.commit(made)
-    place.certify(made, plan.to_json(), keeper.certificate())
-    place.move(made)
-    return _published(place, plan, keeper.certificate(), made.rows, is_replayed=is_replayed)
+    try:
+        made = _made(events, place, keeper, opening, target)
+    except Exception:
+        # Another driver of this release may have been faster. Then it has removed the folder of this attempt.
+        if place.certificate(place.folder) is None:
+            raise
+        made = None
+    if made is None or not place.move(made):
+        earlier = _released(place, opening.plan, target)
+        assert earlier is not None
+        return earlier
+    return _published(place, opening.plan, keeper.certificate(), made.rows, is_replayed=opening.seed is None)
 
 
 def noised(events: DataFrame, plan: Plan, mechanism: Mechanism, seed: bytes) -> DataFrame:
@@ -113,6 +117,21 @@ def noised(events: DataFrame, plan: Plan, mechanism: Mechanism, seed: bytes) -> 
     numbers = [T.StructField(name, T.LongType() if grid == 1 else T.DoubleType(), False) for name, grid in grids]
     schema = T.StructType([*groups.schema.fields[: len(plan.by)], *numbers])
     return groups.mapInArrow(noise_function(plan, mechanism, seed), schema)
+
+
+def _made(events: DataFrame, place: Place, keeper: Keeper, opening: Opening, target: Target) -> Finished | None:
+    """The committed attempt, with its certificate. None: another driver was faster, and the release is in its place."""
+    plan = opening.plan
+    if opening.seed is not None:
+        attempt = _staged(place, noised(events, plan, target.mechanism, opening.seed), plan)
+        made = _finished(place, attempt)
+        keeper.commit(made)
+    elif place.certificate(place.folder) is not None:
+        return None
+    else:
+        made = _committed(place, opening)
+    place.certify(made, plan.to_json(), keeper.certificate())
+    return made
 
 
 def _released(place: Place, plan: Plan, target: Target) -> Published | None:
@@ -129,9 +148,19 @@ def _released(place: Place, plan: Plan, target: Target) -> Published | None:
     return _published(place, plan, certificate, place.rows(place.folder), is_replayed=True)
 
 
-def _staged(place: Place, rows: DataFrame) -> str:
-    attempt = place.new_attempt()
-    rows.write.mode("error").parquet(place.uri(attempt))
+def _staged(place: Place, rows: DataFrame, plan: Plan) -> str:
+    """The folder of a new attempt, with its files. An error of the noise comes as the text of an error of Spark."""
+    attempt, fault = place.new_attempt(), None
+    try:
+        rows.write.mode("error").parquet(place.uri(attempt))
+    except Exception as error:
+        faults = (sum_too_large(column.name) for column in plan.sums)
+        fault = next((each for each in faults if f"{type(each).__name__}: {each}" in str(error)), None)
+        if fault is None:
+            raise
+    if fault is not None:  # outside the handler: Spark's error would stay as the context of this one
+        place.remove(attempt)
+        raise fault
     return attempt
 
 

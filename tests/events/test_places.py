@@ -66,8 +66,7 @@ def test_a_secret_is_for_its_owner_and_the_first_one_stays(tmp_path: Path) -> No
     place = Place(tmp_path / "private")
     path = Path(place.staging) / "seed.json"
     place.write_secret(str(path), {"seed": "1"})
-    with pytest.raises(FileExistsError):
-        place.write_secret(str(path), {"seed": "2"})
+    place.write_secret(str(path), {"seed": "2"})
 
     assert json.loads(path.read_text()) == {"seed": "1"}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -89,6 +88,18 @@ def test_paths_are_local_unless_they_have_a_scheme(to: str, folder: str, uri: st
     assert place.folder == folder
     assert place.uri(place.folder) == uri
     assert place.is_local == (not to.startswith("mock"))
+
+
+def test_of_two_drivers_one_places_its_rows(tmp_path: Path) -> None:
+    place = Place(tmp_path / "private")
+    first, second = (place.finish(staged(place, table)) for table in (ROWS, ROWS.slice(1)))
+    for made in (first, second):
+        place.certify(made, {}, {"schema": "1"})
+
+    assert place.move(second)
+    assert not Path(place.staging).exists()
+    assert not place.move(first)
+    assert place.digest(place.folder)[0] == second.digest
 
 
 def test_the_root_is_no_place() -> None:
