@@ -20,7 +20,7 @@ PYTEST := $(MEMORY) $(BIN)/python -m pytest --dist=worksteal --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test spark-test spark-bench java quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
+.PHONY: run test spark-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
@@ -53,6 +53,15 @@ bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
 
 spark-bench: $(SPARK_ENV)/stamp build/pipelinedp-env/stamp build/tumult-env/stamp java
 	$(SPARK_ENV)/bin/python -m benchmarks.publish_spark
+
+# Three instances behind nginx on one PostgreSQL, restarted under load; and what one instance takes.
+cluster-bench: $(VENV)/bench.stamp postgres nginx
+	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.sizing
+
+# Ten minutes of mixed load with faults: make soak SECONDS=60 to try it.
+soak: $(VENV)/bench.stamp postgres
+	$(MEMORY) SECONDS=$(SECONDS) $(BIN)/python -m benchmarks.soak
 
 case-study: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks.case_study
@@ -89,6 +98,11 @@ postgres:
 	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes postgresql > /dev/null; } \
 		|| { echo "The tests need PostgreSQL's server programs: apt-get install postgresql"; exit 1; }
+
+nginx:
+	@command -v nginx > /dev/null || test -x /usr/sbin/nginx \
+		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes nginx > /dev/null; } \
+		|| { echo "The benchmark of a cluster needs nginx: apt-get install nginx"; exit 1; }
 
 # The tests run the commands that the pages show.
 curl:
