@@ -182,3 +182,12 @@ def test_every_version_is_constrained() -> None:
     exact = re.findall(r"^([\w.-]+)==\S+$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
 
     assert wanted <= {name.lower().replace("_", "-") for name in exact}
+
+
+@pytest.mark.parametrize("package", ["duckdb", "events", "spark"])
+def test_a_package_that_lists_its_modules_lists_all(package: str) -> None:
+    folder = ROOT / "gsh" / package
+    said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    listed = re.findall(r"^(\w+\.py) +\S", said, re.MULTILINE)
+
+    assert sorted(listed) == sorted(path.name for path in folder.glob("*.py") if path.name != "__init__.py")

@@ -24,6 +24,8 @@ class Dialect:
     """The mark around names."""
     escapes: bool
     """Whether a backslash in a string escapes the next character."""
+    escapes_names: bool
+    """Whether it does so in a name. Elsewhere a mark in a name is doubled."""
     string: str
     """The type of texts."""
     double: str
@@ -42,8 +44,8 @@ class Dialect:
 
     def identifier(self, name: str) -> str:
         """The name of a column, quoted."""
-        if self.escapes and self.quote == "`" and self.name == "bigquery":
-            escaped = name.replace("\\", "\\\\").replace("`", "\\`")
+        if self.escapes_names:
+            escaped = name.replace("\\", "\\\\").replace(self.quote, f"\\{self.quote}")
         else:
             escaped = name.replace(self.quote, 2 * self.quote)
         return f"{self.quote}{escaped}{self.quote}"
@@ -94,6 +96,7 @@ _DUCKDB = Dialect(
     is_executed=True,
     quote='"',
     escapes=False,
+    escapes_names=False,
     string="VARCHAR",
     double="DOUBLE",
     integer="BIGINT",
@@ -115,6 +118,7 @@ _POSTGRES = Dialect(
     is_executed=True,
     quote='"',
     escapes=False,
+    escapes_names=False,
     string="TEXT",
     double="DOUBLE PRECISION",
     integer="BIGINT",
@@ -136,6 +140,7 @@ _SPARK = Dialect(
     is_executed=True,
     quote="`",
     escapes=True,
+    escapes_names=False,
     string="STRING",
     double="DOUBLE",
     integer="BIGINT",
@@ -161,6 +166,7 @@ _SNOWFLAKE = Dialect(
     is_executed=False,
     quote='"',
     escapes=True,
+    escapes_names=False,
     string="VARCHAR",
     double="FLOAT",
     integer="NUMBER(38, 0)",
@@ -183,6 +189,7 @@ _BIGQUERY = Dialect(
     is_executed=False,
     quote="`",
     escapes=True,
+    escapes_names=True,
     string="STRING",
     double="FLOAT64",
     integer="INT64",

@@ -36,6 +36,7 @@ _MOST_UNITS = 2**52
 _UNIT_EXPONENTS = 60
 _MOST_NAME = 255
 _MOST_LISTED = 30
+_MOST_PARTITIONS = 10**6
 _SALT = re.compile(r"[0-9a-f]{32}")
 _ENDINGS = ("low", "estimate", "high")
 
@@ -217,8 +218,8 @@ def make_plan(
         raise InvalidParameter("tau", "must be from 0 to 2^53")
     if not (isinstance(salt, str) and _SALT.fullmatch(salt)):
         raise InvalidParameter("salt", "must be 32 hexadecimal digits")
-    if partitions is not None and integer("partitions", partitions) < 1:
-        raise InvalidParameter("partitions", "must be at least 1")
+    if partitions is not None and not 1 <= integer("partitions", partitions) <= _MOST_PARTITIONS:
+        raise InvalidParameter("partitions", "must be from 1 to 10^6")
     return Plan(
         user=user,
         by=keys,
