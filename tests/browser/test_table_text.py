@@ -107,9 +107,7 @@ WHICH = "must say which column is the count, {}: name it count, and remove the o
         ),
     ],
 )
-def test_a_column_of_numbers_is_no_part_of_the_key(
-    case_study: Visit, text: str, detail: str, has_keys: bool
-) -> None:
+def test_a_column_of_numbers_is_no_part_of_the_key(case_study: Visit, text: str, detail: str, has_keys: bool) -> None:
     """Which one is the count is not guessed, and the others would be read or released as names."""
     found = groups(case_study, text, hasKeys=has_keys)
 
@@ -118,7 +116,9 @@ def test_a_column_of_numbers_is_no_part_of_the_key(
 
 def test_the_columns_of_intervals_are_no_part_of_the_key(case_study: Visit) -> None:
     """The service's own table, pasted as it is. A column that only looks like one stays."""
-    text = "page,count,count_low,count_estimate,count_high,likes,likes_low,likes_estimate,likes_high\na,9,1,8,11,4,1,4,9"
+    text = (
+        "page,count,count_low,count_estimate,count_high,likes,likes_low,likes_estimate,likes_high\na,9,1,8,11,4,1,4,9"
+    )
     found = groups(case_study, text, names=["likes"], isWhole=False)
 
     assert (found["keys"], found["counts"], found["values"]) == ([["a"]], [9], [[4]])
