@@ -83,6 +83,7 @@ def _serve(connection: Connection, name: str, memory: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the service, which ends its workers
     _bound_memory(memory)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    gc.disable()  # while a task runs: to look at the keys of a large body again and again takes longer than to read it
     while True:
         try:
             _serve_one(connection)
