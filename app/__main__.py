@@ -13,6 +13,7 @@ from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_ledger
 from app.logs import log_config
 from app.loopback import is_loopback
+from app.prefork import load_everything
 from app.settings import Settings, settings_or_exit
 
 # A worker that does not answer for so long is replaced. On a busy machine the usual 5 s would end requests.
@@ -32,6 +33,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gsh-metrics-") if settings.workers > 1 else nullcontext() as shared:
         if shared is not None:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
+        load_everything()
         uvicorn.run(
             "app.main:create_app",
             factory=True,
