@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from app.api import openapi, problems
+from app.api.application import Application
 from app.api.auth import Authorizer
 from app.api.bodies import BodyQuotas
 from app.api.dependencies import Services
@@ -124,7 +125,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await notes.stop()
         ledger_pool.close()
 
-    app = FastAPI(
+    app = Application(
         title=openapi.TITLE,
         summary=openapi.SUMMARY,
         description=openapi.DESCRIPTION,
