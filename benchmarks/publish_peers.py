@@ -27,6 +27,7 @@ def main() -> None:
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.driver.memory", "6g")
     for option in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         builder = builder.config(option, "false")
+    builder = builder.config("spark.sql.warehouse.dir", f"{os.path.dirname(os.path.abspath(path))}/warehouse")
     spark = builder.config("spark.sql.shuffle.partitions", "32").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     run = {"PipelineDP": pipeline_dp_rows, "Tumult Analytics": tumult_rows}[name]

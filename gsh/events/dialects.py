@@ -24,6 +24,8 @@ class Dialect:
     """The mark around names."""
     escapes: bool
     """Whether a backslash in a string escapes the next character."""
+    escapes_names: bool
+    """Whether it does so in a name. Elsewhere a mark in a name is doubled."""
     string: str
     """The type of texts."""
     double: str
@@ -42,8 +44,8 @@ class Dialect:
 
     def identifier(self, name: str) -> str:
         """The name of a column, quoted."""
-        if self.escapes and self.quote == "`" and self.name == "bigquery":
-            escaped = name.replace("\\", "\\\\").replace("`", "\\`")
+        if self.escapes_names:
+            escaped = name.replace("\\", "\\\\").replace(self.quote, f"\\{self.quote}")
         else:
             escaped = name.replace(self.quote, 2 * self.quote)
         return f"{self.quote}{escaped}{self.quote}"
@@ -64,6 +66,7 @@ class Dialect:
         Booleans                   true, false
         dates                      days since 1970-01-01
         timestamps                 microseconds since 1970-01-01, of the instant or of the local time
+        infinite ones of both      infinity, -infinity
         UUIDs                      lower case, with hyphens
         """
         spelled = self.texts.get(family(kind))
@@ -82,11 +85,18 @@ class Dialect:
 _NONE: Final = "none"
 _TRIMMED = "rtrim(rtrim(CAST({0} AS {2}), '0'), '.')"
 
+
+def _or_infinite(finite: str) -> str:
+    """The text of a date or a timestamp that may be infinite: then ``infinity`` or ``-infinity``."""
+    return f"CASE WHEN isfinite({{0}}) THEN {finite} ELSE CAST({{0}} AS {{2}}) END"
+
+
 _DUCKDB = Dialect(
     name="duckdb",
     is_executed=True,
     quote='"',
     escapes=False,
+    escapes_names=False,
     string="VARCHAR",
     double="DOUBLE",
     integer="BIGINT",
@@ -97,10 +107,10 @@ _DUCKDB = Dialect(
     is_nan="isnan({0})",
     texts={
         "decimal": _TRIMMED,
-        "date": "CAST({0} - DATE '1970-01-01' AS {2})",
-        "timestamp": "CAST(epoch_us({0}) AS {2})",
-        "timestamp_ns": "CAST(epoch_ns({0}) AS {2})",
-        "timestamptz": "CAST(epoch_us({0}) AS {2})",
+        "date": _or_infinite("CAST({0} - DATE '1970-01-01' AS {2})"),
+        "timestamp": _or_infinite("CAST(epoch_us({0}) AS {2})"),
+        "timestamp_ns": _or_infinite("CAST(epoch_ns({0}) AS {2})"),
+        "timestamptz": _or_infinite("CAST(epoch_us({0}) AS {2})"),
     },
 )
 _POSTGRES = Dialect(
@@ -108,6 +118,7 @@ _POSTGRES = Dialect(
     is_executed=True,
     quote='"',
     escapes=False,
+    escapes_names=False,
     string="TEXT",
     double="DOUBLE PRECISION",
     integer="BIGINT",
@@ -118,10 +129,10 @@ _POSTGRES = Dialect(
     is_nan="{0} = 'NaN'",
     texts={
         "decimal": "CAST(trim_scale({0}) AS {2})",
-        "date": "CAST({0} - DATE '1970-01-01' AS {2})",
-        "timestamp": "CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})",
+        "date": _or_infinite("CAST({0} - DATE '1970-01-01' AS {2})"),
+        "timestamp": _or_infinite("CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})"),
         "timestamp_ns": _NONE,
-        "timestamptz": "CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})",
+        "timestamptz": _or_infinite("CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})"),
     },
 )
 _SPARK = Dialect(
@@ -129,6 +140,7 @@ _SPARK = Dialect(
     is_executed=True,
     quote="`",
     escapes=True,
+    escapes_names=False,
     string="STRING",
     double="DOUBLE",
     integer="BIGINT",
@@ -154,6 +166,7 @@ _SNOWFLAKE = Dialect(
     is_executed=False,
     quote='"',
     escapes=True,
+    escapes_names=False,
     string="VARCHAR",
     double="FLOAT",
     integer="NUMBER(38, 0)",
@@ -176,6 +189,7 @@ _BIGQUERY = Dialect(
     is_executed=False,
     quote="`",
     escapes=True,
+    escapes_names=True,
     string="STRING",
     double="FLOAT64",
     integer="INT64",

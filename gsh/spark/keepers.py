@@ -4,6 +4,7 @@ The seed is the same whenever a job runs again, until the commit. Then it is gon
 """
 
 import base64
+import dataclasses
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ from gsh.events.streams import SEED_BYTES
 from gsh.events.target import Target
 from gsh.library.certificate_words import NOISE_FROM_A_SEED
 from gsh.library.certificates import certificate
-from gsh.spark.places import Finished, Place
+from gsh.library.mechanism_json import mechanism_to_json
+from gsh.spark.places import SEED_FILE, Finished, Place
 
 __all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening"]
 
@@ -28,6 +30,8 @@ ENGINE: Final = "gsh.spark"
 class Opening:
     """An open release with its seed, or a committed one with the digest of its rows."""
 
+    plan: Plan
+    """As given; but without a service the salt is that of the driver which was first."""
     seed: bytes | None = field(repr=False)
     committed: str | None = None
 
@@ -65,7 +69,7 @@ class ByService:
         )
         check_plan(opened.certificate.bounds.plan_digest, plan)
         record = opened.certificate.record
-        return Opening(opened.seed, None if record is None else record.committed_digest)
+        return Opening(plan, opened.seed, None if record is None else record.committed_digest)
 
     def commit(self, made: Finished) -> None:
         from gsh.client.errors import AlreadyCommitted  # noqa: PLC0415 - only with a service
@@ -89,37 +93,38 @@ class ByFile:
     def __init__(self, place: Place, privacy_unit: str = "user", unprotected: Sequence[str] = ()) -> None:
         if not place.is_local:
             raise InvalidParameter("service", "must be given, or else the output must be on a local file system")
-        self._place, self._file = place, f"{place.staging}/seed.json"
+        self._place, self._file = place, f"{place.staging}/{SEED_FILE}"
         self._words: dict[str, Any] = {"privacy_unit": privacy_unit, "unprotected": unprotected}
         self._certificate: dict[str, Any] = {}
         self._plan: dict[str, Any] = {}
 
     def salt(self) -> str:
         """That of the release which was begun here before, or a new one."""
-        begun = self._place.read(self._file)
-        made = self._place.finished()
-        plan = begun["plan"] if begun else self._place.plan(made.attempt if made else self._place.folder)
-        return str(plan["salt"]) if plan else new_salt()
+        return self._known_salt() or new_salt()
 
     def open(self, plan: Plan, target: Target) -> Opening:
+        if self._known_salt() is None:
+            seed = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
+            stated = {"digest": plan.digest, "mechanism": mechanism_to_json(target.mechanism)}
+            self._place.write_secret(self._file, {"seed": seed, "plan": plan.to_json(), **stated})
+        # Another driver may have been first, and may even have committed meanwhile. Then its salt counts.
+        plan = dataclasses.replace(plan, salt=self._known_salt() or plan.salt)
         self._plan = plan.to_json()
         words = {**self._words, **target.stated, "enforced_by": ENGINE, "plan_digest": plan.digest}
         self._certificate = certificate(target.mechanism, **words) | {"noise": NOISE_FROM_A_SEED}
-        made = self._place.finished()
+        begun, made = self._place.read(self._file), self._place.finished()
         known = None if made is None else self._place.certificate(made.attempt)
+        if self._place.certificate(self._place.folder) is not None:
+            return Opening(plan, None)
         if made is not None and known is not None:
             self._check(known["bounds"]["plan_digest"], known["mechanism"])
             self._certificate = known
             self._place.remove(self._file)
-            return Opening(None, made.digest)
-        begun = self._place.read(self._file)
+            return Opening(plan, None, made.digest)
         if begun is None:
-            seed = secrets.token_bytes(SEED_BYTES)
-            begun = {"seed": base64.b64encode(seed).decode(), "plan": self._plan, "digest": plan.digest}
-            begun["mechanism"] = self._certificate["mechanism"]
-            self._place.write_secret(self._file, begun)
+            raise InvalidParameter("to", f"must be left alone while a run works: {self._place.staging} is gone")
         self._check(begun["digest"], begun["mechanism"])
-        return Opening(base64.b64decode(begun["seed"]))
+        return Opening(plan, base64.b64decode(begun["seed"]))
 
     def commit(self, made: Finished) -> None:
         self._place.certify(made, self._plan, self._certificate)
@@ -127,6 +132,14 @@ class ByFile:
 
     def certificate(self) -> Mapping[str, Any]:
         return self._certificate
+
+    def _known_salt(self) -> str | None:
+        """Read in the order in which a release moves: so none of another driver is missed."""
+        self._place.check_secrets()
+        begun, made = self._place.read(self._file), self._place.finished()
+        staged = None if made is None else self._place.plan(made.attempt)
+        plan = self._place.plan(self._place.folder) or staged or (begun and begun["plan"])
+        return None if plan is None else str(plan["salt"])
 
     def _check(self, digest: str, mechanism: object) -> None:
         if (digest, mechanism) != (self._certificate["bounds"]["plan_digest"], self._certificate["mechanism"]):

@@ -9,9 +9,12 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from gsh.events.errors import sum_too_large
 from gsh.events.plan import COUNT, Plan
 from gsh.events.streams import stream_of
+from gsh.histogram.apply import MOST_COUNT
 from gsh.histogram.keys.columns import plain
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_values
@@ -45,6 +48,9 @@ def add_noise(
         return
     table = pa.Table.from_batches(filled)
     for name, scale in zip(roles.values, scales, strict=True):
+        extremes = pc.min_max(table[name]).as_py()
+        if max(-extremes["min"], extremes["max"]) > MOST_COUNT:
+            raise sum_too_large(name)
         units = checked_values(plain(table[name]), 1.0, f"sums/{name}")
         table = table.set_column(table.column_names.index(name), name, pa.array(units * scale))
     checked = check_table(noise_of(mechanism), table, roles)

@@ -9,11 +9,13 @@
 Spark and other readers of such folders skip names that begin with an underscore or a dot.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import secrets
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +28,14 @@ from pyarrow import fs
 from gsh.accounting.errors import InvalidParameter
 from gsh.histogram.content import Column, digest_of
 from gsh.histogram.keys.columns import key_of
+from gsh.library.arguments import path as path_of
 
-__all__ = ["Finished", "Place"]
+__all__ = ["SEED_FILE", "Finished", "Place"]
 
+SEED_FILE = "seed.json"
 _CERTIFICATE_FILE, _PLAN_FILE, _FINISHED_FILE = "_certificate.json", "_plan.json", "finished.json"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_HALF_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)")
 _WRITTEN = re.compile(r"part-(\d+)-.*?c(\d+)\.(?:.*\.)?parquet")
 _PLACED = re.compile(r"part-(\d+)-(\d+)\.parquet")
 _VERSION = b"gsh output 1"
@@ -49,7 +54,9 @@ class Place:
     """The folder of a release. A name without a scheme is on the local, or a mounted, file system."""
 
     def __init__(self, to: str | os.PathLike[str], staging: str = "") -> None:
-        given = os.fspath(to)
+        given = path_of("to", to)
+        if _HALF_URI.match(given):
+            raise InvalidParameter("to", "must be a path, or a URI with two slashes after its scheme, such as s3://")
         if _URI.match(given) and not given.startswith("file://"):
             self._files, path = fs.FileSystem.from_uri(given)
             self._prefix, self.is_local = given.partition("?")[0].rstrip("/").removesuffix(path.rstrip("/")), False
@@ -83,8 +90,17 @@ class Place:
         """A JSON document, if it is there."""
         if not self.exists(path):
             return None
-        with self._files.open_input_stream(path) as file:
-            document: dict[str, Any] = json.loads(file.readall())
+        try:
+            with self._files.open_input_stream(path) as file:
+                content = file.readall()
+        except FileNotFoundError:
+            return None  # another driver was faster
+        try:
+            document = json.loads(content)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise InvalidParameter("to", f"must be left alone while a run works: {path} is damaged")
         return document
 
     def write(self, path: str, document: Mapping[str, Any]) -> None:
@@ -95,20 +111,39 @@ class Place:
         self._files.move(partial, path)
 
     def write_secret(self, path: str, document: Mapping[str, Any]) -> None:
-        """A JSON document that only its owner can read, on a local file system."""
-        os.makedirs(self.staging, mode=0o700, exist_ok=True)
+        """A JSON document that only its owner can read, on a local file system. Of two drivers, one is first."""
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self.staging, 0o700)
+        self.check_secrets()
         partial = f"{path}.{secrets.token_hex(4)}.partial"
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             json.dump(document, file)
         try:
-            os.link(partial, path)  # of two drivers at once, one is first
+            os.link(partial, path)
+        except FileExistsError:
+            pass  # that of the other driver stays
         finally:
             os.unlink(partial)
+
+    def check_secrets(self) -> None:
+        """On a local file system: nobody else can write to the staging folder, or has put files into it.
+
+        Who can plant a seed can remove the noise that is made of it.
+        """
+        for path in (self.staging, f"{self.staging}/{SEED_FILE}"):
+            try:
+                found = os.lstat(path)
+            except FileNotFoundError:
+                continue
+            is_expected = (stat.S_ISDIR if path == self.staging else stat.S_ISREG)(found.st_mode)
+            if not is_expected or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+                raise InvalidParameter("to", f"must have a staging folder of your own: {path} belongs to others")
 
     def remove(self, path: str) -> None:
         if self.exists(path):
             is_folder = self._files.get_file_info(path).type == fs.FileType.Directory
-            (self._files.delete_dir if is_folder else self._files.delete_file)(path)
+            with contextlib.suppress(FileNotFoundError):  # another driver was faster
+                (self._files.delete_dir if is_folder else self._files.delete_file)(path)
 
     def new_attempt(self) -> str:
         """The folder of a new attempt. Others stay until the release is complete: their drivers may be alive."""
@@ -140,14 +175,11 @@ class Place:
     def digest(self, folder: str) -> tuple[str, int]:
         """The SHA-256 of the rows of a folder, in the order of its files, and their number."""
         content, rows = hashlib.sha256(_VERSION), 0
-        for found in sorted(self._files.get_file_info(fs.FileSelector(folder)), key=lambda each: each.base_name):
-            name = _PLACED.fullmatch(found.base_name)
-            if name is None:
-                continue
-            with self._files.open_input_file(found.path) as file:
+        for path, partition in self.parts(folder):
+            with self._files.open_input_file(path) as file:
                 table = pq.read_table(file, coerce_int96_timestamp_unit="us")
             if len(table):
-                content.update(int(name[1]).to_bytes(8, "little") + len(table).to_bytes(8, "little"))
+                content.update(partition.to_bytes(8, "little") + len(table).to_bytes(8, "little"))
                 content.update(_content(table))
                 rows += len(table)
         return content.hexdigest(), rows
@@ -155,32 +187,44 @@ class Place:
     def rows(self, folder: str) -> int:
         """The number of rows of a folder."""
         rows = 0
-        for found in self._files.get_file_info(fs.FileSelector(folder)):
-            if _PLACED.fullmatch(found.base_name):
-                with self._files.open_input_file(found.path) as file:
-                    rows += pq.read_metadata(file).num_rows
+        for path, _ in self.parts(folder):
+            with self._files.open_input_file(path) as file:
+                rows += pq.read_metadata(file).num_rows
         return rows
+
+    def parts(self, folder: str) -> list[tuple[str, int]]:
+        """The files with rows in their order, each with its partition."""
+        found = sorted(self._files.get_file_info(fs.FileSelector(folder)), key=lambda each: each.base_name)
+        named = ((each.path, _PLACED.fullmatch(each.base_name)) for each in found)
+        return [(path, int(name[1])) for path, name in named if name is not None]
 
     def certify(self, made: Finished, plan: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
         """Put the plan and the certificate to the rows of an attempt. The certificate comes last."""
         self.write(f"{made.attempt}/{_PLAN_FILE}", plan)
         self.write(f"{made.attempt}/{_CERTIFICATE_FILE}", certificate)
 
-    def move(self, made: Finished) -> None:
-        """Move an attempt into its place, and remove the other attempts."""
-        self._move(made)
-        self.remove(self.staging)
+    def move(self, made: Finished) -> bool:
+        """Move an attempt into its place, and remove the other attempts. False: another driver was faster."""
+        is_first = self._move(made)
+        with contextlib.suppress(OSError):  # another driver may be writing there: it removes the folder when it ends
+            self.remove(self.staging)
+        return is_first
 
-    def _move(self, made: Finished) -> None:
+    def _move(self, made: Finished) -> bool:
         if self.is_local:
-            if not self.exists(self.folder):  # else another driver of this release was faster
+            try:
                 os.rename(made.attempt, self.folder)
-            return
+            except OSError:
+                if not self.exists(self.folder):
+                    raise
+                return False
+            return True
         # An object store moves file by file. The certificate comes last: with it the release is whole.
         found = [each.path for each in self._files.get_file_info(fs.FileSelector(made.attempt))]
         self._files.create_dir(self.folder)
         for path in sorted(found, key=lambda path: (path.endswith(_CERTIFICATE_FILE), path)):
             self._files.move(path, f"{self.folder}/{path.rpartition('/')[2]}")
+        return True
 
 
 def _content(table: pa.Table) -> bytes:

@@ -18,13 +18,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
 
 from gsh.accounting.errors import InvalidParameter
+from gsh.events.errors import sum_too_large
 from gsh.events.lots import salt_of_release
 from gsh.events.payer import payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import Published
 from gsh.events.target import Target, mechanism_for
 from gsh.histogram.noise import Noise
-from gsh.library.arguments import Integer, Real
+from gsh.library.arguments import Integer, Real, text, texts
 from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Mechanism, core_of
 from gsh.spark.aggregates import aggregates, kinds_of
@@ -74,11 +75,15 @@ def publish(
     With a service the release is made and charged exactly once, however often the job runs. Without one, a file beside
     the output keeps the seed until the release is complete, and nothing keeps count.
     """
+    if not hasattr(events, "schema"):
+        raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(events).__name__}")
+    unprotected = texts("unprotected", unprotected)
     payer = payer_of(service, budget, once, description, privacy_unit)
     keeper: Keeper
     if payer is None:
         place = Place(to)
-        keeper = local = ByFile(place, privacy_unit or "user", unprotected)
+        unit = text("privacy_unit", "user" if privacy_unit is None else privacy_unit)
+        keeper = local = ByFile(place, unit, unprotected)
         salt = local.salt()
     else:
         salt = salt_of_release(payer.budget, payer.once)
@@ -89,20 +94,33 @@ def publish(
     )
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     target = mechanism_for(plan, **aim, weights=weights, payer=payer)
-    plan.kinds_in(kinds_of(events.schema))
+    _check_events(events, plan)
     earlier = _released(place, plan, target)
     if earlier is not None:
         return earlier
     opening = keeper.open(plan, target)
-    if opening.seed is None:
-        made, is_replayed = _committed(place, opening), True
-    else:
-        attempt = _staged(place, noised(events, plan, target.mechanism, opening.seed))
-        made, is_replayed = _finished(place, attempt), False
-        keeper.commit(made)
-    place.certify(made, plan.to_json(), keeper.certificate())
-    place.move(made)
-    return _published(place, plan, keeper.certificate(), made.rows, is_replayed=is_replayed)
+    try:
+        made = _made(events, place, keeper, opening, target)
+    except Exception:
+        # Another driver of this release may have been faster. Then it has removed the folder of this attempt.
+        if place.certificate(place.folder) is None:
+            raise
+        made = None
+    if made is None or not place.move(made):
+        earlier = _released(place, opening.plan, target)
+        assert earlier is not None
+        return earlier
+    return _published(place, opening.plan, keeper.certificate(), made.rows, is_replayed=opening.seed is None)
+
+
+def _check_events(events: DataFrame, plan: Plan) -> None:
+    """Whatever Spark can say about the query without running it, it says before anything is charged."""
+    plan.kinds_in(kinds_of(events.schema))
+    names = [name.lower() for name in events.columns]
+    for name in plan.columns:
+        if names.count(name.lower()) > 1:
+            raise InvalidParameter("events", f"must have only one column {name}: Spark ignores the case of names")
+    aggregates(events, plan).schema  # noqa: B018 - Spark analyses the whole query for it
 
 
 def noised(events: DataFrame, plan: Plan, mechanism: Mechanism, seed: bytes) -> DataFrame:
@@ -113,6 +131,21 @@ def noised(events: DataFrame, plan: Plan, mechanism: Mechanism, seed: bytes) -> 
     numbers = [T.StructField(name, T.LongType() if grid == 1 else T.DoubleType(), False) for name, grid in grids]
     schema = T.StructType([*groups.schema.fields[: len(plan.by)], *numbers])
     return groups.mapInArrow(noise_function(plan, mechanism, seed), schema)
+
+
+def _made(events: DataFrame, place: Place, keeper: Keeper, opening: Opening, target: Target) -> Finished | None:
+    """The committed attempt, with its certificate. None: another driver was faster, and the release is in its place."""
+    plan = opening.plan
+    if opening.seed is not None:
+        attempt = _staged(place, noised(events, plan, target.mechanism, opening.seed), plan)
+        made = _finished(place, attempt)
+        keeper.commit(made)
+    elif place.certificate(place.folder) is not None:
+        return None
+    else:
+        made = _committed(place, opening)
+    place.certify(made, plan.to_json(), keeper.certificate())
+    return made
 
 
 def _released(place: Place, plan: Plan, target: Target) -> Published | None:
@@ -129,15 +162,27 @@ def _released(place: Place, plan: Plan, target: Target) -> Published | None:
     return _published(place, plan, certificate, place.rows(place.folder), is_replayed=True)
 
 
-def _staged(place: Place, rows: DataFrame) -> str:
-    attempt = place.new_attempt()
-    rows.write.mode("error").parquet(place.uri(attempt))
+def _staged(place: Place, rows: DataFrame, plan: Plan) -> str:
+    """The folder of a new attempt, with its files. An error of the noise comes as the text of an error of Spark."""
+    attempt, fault = place.new_attempt(), None
+    try:
+        rows.write.mode("error").parquet(place.uri(attempt))
+    except Exception as error:
+        faults = (sum_too_large(column.name) for column in plan.sums)
+        fault = next((each for each in faults if f"{type(each).__name__}: {each}" in str(error)), None)
+        if fault is None:
+            raise
+    if fault is not None:  # outside the handler: Spark's error would stay as the context of this one
+        place.remove(attempt)
+        raise fault
     return attempt
 
 
 def _finished(place: Place, attempt: str) -> Finished:
     """The complete attempt. An earlier run has drawn the same rows, or else it had other events."""
     made, before = place.finish(attempt), place.finished()
+    if not place.parts(attempt):  # Spark writes one even for no rows
+        raise InvalidParameter("to", "must be a folder that the driver and all executors see: it got no file")
     if before is not None and before.digest != made.digest:
         place.remove(attempt)
         detail = f"must be the events of the earlier run: its rows differ; to give it up, remove {place.staging}"
@@ -147,9 +192,9 @@ def _finished(place: Place, attempt: str) -> Finished:
 
 
 def _committed(place: Place, opening: Opening) -> Finished:
-    """The attempt that was committed, if it is still here."""
+    """The attempt that was committed, if it is still here and whole."""
     made = place.finished()
-    if made is None or made.digest != opening.committed:
+    if made is None or made.digest != opening.committed or place.digest(made.attempt) != (made.digest, made.rows):
         detail = "must be a new name: this one is committed, and its rows are neither at `to` nor in a staging folder"
         raise InvalidParameter("once", detail)
     return made

@@ -1,4 +1,4 @@
-"""The bounding query against the reference: on DuckDB here, on PostgreSQL in test_postgres.py."""
+"""The bounding query against the reference: on DuckDB here, on PostgreSQL in test_dialects.py."""
 
 import datetime
 from typing import Any

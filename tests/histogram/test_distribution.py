@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
-from scipy.stats import binom, chi2, kstwo
+from scipy.stats import binom, chi2
 
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.histogram.noise import Noise
 from tests.histogram.recorded import Recorded
+from tests.normality import UNLIKELY, kolmogorov_smirnov
 
 pytestmark = pytest.mark.slow
 
 DRAWS = 1_000_000
-UNLIKELY = 1e-6
 SIGMA = 7.3
 COVARIANCE = ((400.0, 150.0, 0.0), (150.0, 100.0, -20.0), (0.0, -20.0, 900.0))
 
@@ -35,14 +35,6 @@ def columns() -> Doubles:
     values = np.full((DRAWS, 3), 0.1)
     noisy = noise.add(np.full(DRAWS, 10), values, Recorded("columns"))
     return np.column_stack([noisy.counts - 10, noisy.values - values])
-
-
-def kolmogorov_smirnov(sample: Doubles) -> float:
-    """The p-value of the sample being standard normal."""
-    ordered = ndtr(np.sort(sample))
-    steps = np.arange(len(sample) + 1) / len(sample)
-    distance = max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max())
-    return float(kstwo.sf(distance, len(sample)))
 
 
 def tail_count(sample: Doubles, beyond: float) -> float:

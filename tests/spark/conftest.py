@@ -44,10 +44,14 @@ def spark(logs: Path) -> Iterator["SparkSession"]:
 
     (logs / "events").mkdir()
     settings = {
+        "spark.broadcast.compress": "false",  # the tests search files for secrets
         "spark.driver.memory": "1g",
+        "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file://{logs}/events",
         "spark.eventLog.enabled": "true",
         "spark.local.dir": f"{logs}/local",
+        "spark.shuffle.compress": "false",
+        "spark.shuffle.spill.compress": "false",
         "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # Spark 3.5 asks who wrote dates before 1582
         "spark.sql.session.timeZone": "America/New_York",
         "spark.sql.shuffle.partitions": "2",

@@ -1,9 +1,12 @@
 """A publishing job as a program: ``python -m tests.spark.job '{…}'``. It can die after a step, and have faults.
 
+It prints what it made, or an error of the library, as JSON.
+
 master, settings    the cluster; without a master it is Spark Connect, in this machine
 events, to, url, budget, once
 die                 the step after which the driver kills itself: one of STEPS
-fault               one of the faults of views.py, with its arguments, after the noise
+changes             to the arguments of views.RELEASE
+fault               one of the functions of faults.py, with its arguments, after the noise
 """
 
 import json
@@ -20,7 +23,8 @@ def main() -> None:
 
     import gsh  # noqa: PLC0415
     from gsh.spark import publishing  # noqa: PLC0415
-    from tests.spark import views  # noqa: PLC0415
+    from tests.spark import faults  # noqa: PLC0415
+    from tests.spark.views import RELEASE  # noqa: PLC0415
 
     given: dict[str, Any] = json.loads(sys.argv[1])
     master = given.get("master")
@@ -35,12 +39,18 @@ def main() -> None:
 
         def faulty(*parts: Any) -> Any:
             rows = original(*parts)
-            return rows.mapInArrow(getattr(views, name)(*arguments), rows.schema)
+            return rows.mapInArrow(getattr(faults, name)(*arguments), rows.schema)
 
         publishing.noised = faulty
     events = builder.getOrCreate().read.parquet(given["events"])
     named = {name: given[name] for name in ("to", "budget", "once")}
-    made = gsh.spark.publish(events, service=gsh.Client(given["url"]), **named, **views.RELEASE)
+    try:
+        made = gsh.spark.publish(
+            events, service=gsh.Client(given["url"]), **named, **(RELEASE | given.get("changes", {}))
+        )
+    except gsh.Error as error:
+        print(json.dumps({"error": str(error)}))  # noqa: T201
+        raise
     print(json.dumps({"groups": made.groups, "is_replayed": made.is_replayed}))  # noqa: T201
 
 

@@ -18,6 +18,7 @@ from gsh.spark.aggregates import aggregates, kinds_of
 from gsh.spark.publishing import noised
 from tests.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.reference.bounding import Aggregates, bounded
+from tests.spark.faults import keeping
 from tests.spark.views import RELEASE, views
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def test_sums_are_exact_up_to_the_limit_and_beyond_it(read: Read) -> None:
     assert found["many",][1] > 2**53
 
 
-PLANTED: dict[str, Callable[[pytest.MonkeyPatch, Plan], Plan]] = {}
+PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {}
 
 
 def planted(name: str) -> Callable[[Any], Any]:
@@ -115,35 +116,33 @@ def planted(name: str) -> Callable[[Any], Any]:
 
 
 @planted("C_u + 1")
-def one_group_more(patch: pytest.MonkeyPatch, plan: Plan) -> Plan:
-    return dataclasses.replace(plan, c_u=plan.c_u + 1)
+def one_group_more(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(spark_aggregates, "_kept", keeping(1))
 
 
 @planted("clip before summing")
-def clip_records(patch: pytest.MonkeyPatch, plan: Plan) -> Plan:
+def clip_records(patch: pytest.MonkeyPatch) -> None:
     units, clipped = spark_aggregates.record_units, spark_aggregates.clipped
     patch.setattr(
         spark_aggregates, "record_units", lambda sql, each, *rest: clipped(sql, each, units(sql, each, *rest))
     )
     patch.setattr(spark_aggregates, "clipped", lambda _sql, _column, total: total)
-    return plan
 
 
 @planted("random lots")
-def random_lots(patch: pytest.MonkeyPatch, plan: Plan) -> Plan:
-    patch.setattr(spark_aggregates, "lot_sql", lambda *_: "rand()")
-    return plan
+def random_lots(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(spark_aggregates, "order_sql", lambda *_: "rand()")
 
 
 @pytest.mark.parametrize("name", [None, *PLANTED])
 def test_planted_bugs_are_caught(monkeypatch: pytest.MonkeyPatch, read: Read, name: str | None) -> None:
     """Users have many records in a group, and more groups than C_u. Without a bug all is well."""
-    plan = make_plan(**PARAMETERS, salt="0" * 32)
-    expected = bounded(as_events(views()), plan.to_json())
-    run = plan if name is None else PLANTED[name](monkeypatch, plan)
-    found = rows_of(aggregates(read(views()), dataclasses.replace(run, partitions=2)), plan)
+    plan = make_plan(**PARAMETERS, salt="0" * 32, partitions=2)
+    if name is not None:
+        PLANTED[name](monkeypatch)
+    found = rows_of(aggregates(read(views()), plan), plan)
 
-    assert (found == expected) == (name is None)
+    assert (found == bounded(as_events(views()), plan.to_json())) == (name is None)
 
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])

@@ -21,7 +21,9 @@ from gsh.spark.keepers import ByFile, ByService, Opening
 from gsh.spark.places import Place
 from gsh.spark.publishing import noised
 from tests.api.process import Service
-from tests.spark.views import RELEASE, entries, failing_once, files_in, views
+from tests.spark.faults import failing_once
+from tests.spark.leaks import leaks, shown_by
+from tests.spark.views import RELEASE, entries, files_in, views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -163,21 +165,47 @@ def test_a_release_of_the_service_survives_a_stop_and_is_charged_and_committed_o
 
     # All runs had one seed, and it is nowhere.
     (seed,) = set(seeds)
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    shown = "".join(view.name for view in spark.catalog.listTables()) + str(spark.sparkContext.getConf().getAll())
-    out, err = capfd.readouterr()
-    check_seed_is_nowhere(seed, [logs, tmp_path], shown + out + err)
+    assert not leaks(seed, [logs, tmp_path], shown_by(spark), *capfd.readouterr())
 
 
-def check_seed_is_nowhere(seed: bytes, folders: list[Path], *texts: str) -> None:
-    forms = [seed, seed.hex().encode(), base64.b64encode(seed), repr(seed).encode(), str(list(seed)).encode()]
-    for folder in folders:
-        for path in folder.rglob("*"):
-            if path.is_file():
-                content = path.read_bytes()
-                assert not any(form in content for form in forms), path
-    for text in texts:
-        assert not any(form.decode("latin1") in text for form in forms)
+def as_literal(spark: "SparkSession", seed: bytes) -> None:
+    spark.range(2).selectExpr(f"X'{seed.hex()}' AS x").collect()
+
+
+def as_text(spark: "SparkSession", seed: bytes) -> None:
+    spark.range(2).selectExpr(f"'{base64.b64encode(seed).decode()}' AS x").collect()
+
+
+def as_setting(spark: "SparkSession", seed: bytes) -> None:
+    spark.conf.set("spark.sql.planted", repr(seed))
+    spark.range(2).collect()
+    spark.conf.unset("spark.sql.planted")
+
+
+def as_broadcast(spark: "SparkSession", seed: bytes) -> None:
+    spark.sparkContext.broadcast(seed)
+
+
+@pytest.mark.parametrize("plant", [as_literal, as_text, as_setting, as_broadcast])
+def test_the_search_finds_a_planted_seed_in_files(spark: "SparkSession", logs: Path, plant: Any) -> None:
+    seed = os.urandom(32)
+    assert not leaks(seed, [logs])
+    plant(spark, seed)
+    shown_by(spark)
+
+    folder = "local" if plant is as_broadcast else "events"
+    assert leaks(seed, [logs / folder])
+
+
+@pytest.mark.parametrize("kind", ["TEMPORARY", "GLOBAL TEMPORARY"])
+def test_the_search_finds_a_planted_seed_in_a_view(spark: "SparkSession", kind: str) -> None:
+    seed = os.urandom(32)
+    spark.sql(f"CREATE {kind} VIEW planted AS SELECT X'{seed.hex()}' AS x")
+    shown = shown_by(spark)
+    (spark.catalog.dropTempView if kind == "TEMPORARY" else spark.catalog.dropGlobalTempView)("planted")
+
+    assert leaks(seed, [], shown)
+    assert not leaks(seed, [], shown_by(spark))
 
 
 def test_the_plan_text_does_not_show_the_seed(read: Read, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,7 +214,7 @@ def test_the_plan_text_does_not_show_the_seed(read: Read, capsys: pytest.Capture
     rows = noised(read(views()), plan, gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=5), seed)
     rows.explain(extended=True)
 
-    check_seed_is_nowhere(seed, [], capsys.readouterr().out, repr(rows))
+    assert not leaks(seed, [], capsys.readouterr().out, repr(rows))
 
 
 def test_two_drivers_with_other_events_commit_one_release(
@@ -216,7 +244,7 @@ def test_two_drivers_with_other_events_commit_one_release(
 
 
 def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
-    read: Read, seeds: list[bytes], logs: Path, tmp_path: Path
+    spark: "SparkSession", read: Read, seeds: list[bytes], logs: Path, tmp_path: Path
 ) -> None:
     to, events = tmp_path / "published", read(views())
     with stopped_at(ByFile, "commit"), pytest.raises(Stopped):
@@ -225,6 +253,7 @@ def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     (attempt,) = (path for path in file.parent.iterdir() if path.is_dir())
     staged = files_in(attempt)
+    assert leaks(seeds[0], [tmp_path]) == [str(file)]
     with pytest.raises(InvalidParameter, match="to: must be another folder: a run with other parameters"):
         gsh.spark.publish(events, to=to, **(RELEASE | {"c_u": 4}))
     with pytest.raises(InvalidParameter, match="events: must be the events of the earlier run"):
@@ -248,17 +277,93 @@ def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
     with pytest.raises(InvalidParameter, match="to: must not exist"):
         gsh.spark.publish(events, to=to, **(RELEASE | {"epsilon": 7}))
     (seed,) = set(seeds)
-    check_seed_is_nowhere(seed, [logs, tmp_path])
+    assert not leaks(seed, [logs, tmp_path], shown_by(spark))
+
+
+@pytest.mark.parametrize("until", ["open", "commit", "end"])
+def test_two_drivers_at_once_without_a_service_make_one_release(
+    read: Read, seeds: list[bytes], tmp_path: Path, until: str
+) -> None:
+    """The second starts when the first has seen that no seed is there, and goes on until a step, or to its end."""
+    to = tmp_path / "published"
+    original = Place.write_secret
+    found: list[Any] = []
+
+    def other_driver(place: Place, path: str, document: Any) -> None:
+        patch.undo()
+        if until == "end":
+            found.append(gsh.spark.publish(read(views(order=1)), to=to, **RELEASE))
+        else:
+            step = {"open": (publishing, "_staged"), "commit": (ByFile, "commit")}[until]
+            with stopped_at(*step), pytest.raises(Stopped):
+                gsh.spark.publish(read(views(order=1)), to=to, **RELEASE)
+        original(place, path, document)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Place, "write_secret", other_driver)
+        made = gsh.spark.publish(read(views()), to=to, **RELEASE)
+
+    assert made.certificate == json.loads((to / "_certificate.json").read_text())
+    assert made.certificate["bounds"]["plan_digest"] == made.plan.digest
+    assert made.plan.to_json() == json.loads((to / "_plan.json").read_text())
+    assert made.groups == Place(to).rows(str(to)) > 5
+    assert made.is_replayed == (until == "end")
+    assert len(set(seeds)) == 1
+    assert [other.plan for other in found] == [made.plan] * len(found)
+    assert not list(tmp_path.glob(".published*"))
+
+
+def test_a_driver_that_is_slower_gives_the_release_of_the_other(read: Read, tmp_path: Path) -> None:
+    """When its rows are written, the other one has placed its release and removed the folder of this attempt."""
+    to = tmp_path / "published"
+    found: list[Any] = []
+
+    def other_driver(place: Place, attempt: str) -> Any:
+        patch.undo()
+        found.append(gsh.spark.publish(read(views(order=1)), to=to, **RELEASE))
+        return publishing._finished(place, attempt)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(publishing, "_finished", other_driver)
+        made = gsh.spark.publish(read(views()), to=to, **RELEASE)
+
+    assert made.is_replayed
+    assert [(other.plan, other.certificate, other.groups) for other in found] == [
+        (made.plan, made.certificate, made.groups)
+    ]
+    assert not list(tmp_path.glob(".published*"))
+
+
+def test_a_sum_beyond_doubles_is_an_error_that_names_the_column(
+    read: Read, service: Service, budget: dict[str, Any], tmp_path: Path
+) -> None:
+    """It is known after the charge only. Nothing is published, and the error has nothing of the data."""
+    users = ["a", "b", "c"]
+    events = read(pa.table({"u": users, "g": ["secret"] * 3, "x": [0] * 3, "y z": [2**52 - 7] * 3}))
+    sums = {"x": (0, 1), "y z": (0, 2**52)}
+    given = {"user": "u", "by": "g", "sums": sums, "c_u": 1, "epsilon": 1, "delta": 1e-2, "partitions": 2}
+
+    with pytest.raises(gsh.EventsError) as error:
+        gsh.spark.publish(events, to=tmp_path / "published", **given, **budget)
+
+    assert str(error.value) == "sums/y z: must stay within 2^53 units in every group: take a larger unit"
+    assert error.value.__context__ is None
+    assert error.value.__cause__ is None
+    assert not (tmp_path / "published").exists()
+    assert not list(tmp_path.glob(".published*/*/*"))
+    assert entries(service, budget["budget"], budget["once"]) == {"charge": 1}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"user": "nobody"}, "user: must name a column"),
-        ({"by": ["url", "seconds"], "sums": None, "units": None, "caps": None}, "by/1: must be a column of one of"),
+        ({"by": ["url", "seconds"], "sums": None, "units": None, "caps": None}, "by/1: must be of one of these types"),
         ({"once": "W46"}, "once: must be omitted without a service"),
         ({"units": None}, "units/seconds: must be given"),
-        ({"partitions": 0}, "partitions: must be at least 1"),
+        ({"partitions": 0}, "partitions: must be from 1 to"),
+        ({"partitions": 2**31}, "partitions: must be from 1 to"),
+        ({"unprotected": "abc"}, "unprotected: must be a list"),
         ({"caps": {"likes": 4}}, "caps/likes: must be from 1 to c_u"),
     ],
 )
@@ -268,3 +373,38 @@ def test_mistakes_name_the_argument_before_anything_runs(
     with pytest.raises(InvalidParameter, match=message):
         gsh.spark.publish(unreadable(read(views())), to=tmp_path / "published", **(RELEASE | change))
     assert not list(tmp_path.glob(".published*"))
+
+
+def test_a_query_that_spark_refuses_is_refused_before_the_charge(
+    spark: "SparkSession", service: Service, budget: dict[str, Any], tmp_path: Path
+) -> None:
+    """Spark ignores the case of names."""
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    events = spark.sql("SELECT 'a' AS u, 'b' AS U, 'c' AS k")
+    spark.conf.unset("spark.sql.caseSensitive")
+
+    with pytest.raises(InvalidParameter, match="events: must have only one column u"):
+        gsh.spark.publish(events, user="u", by="k", c_u=1, epsilon=1, delta=1e-6, to=tmp_path / "published", **budget)
+    assert entries(service, budget["budget"], budget["once"]) == {}
+
+
+def ended(*_: object) -> None:
+    raise SystemExit
+
+
+def test_a_committed_attempt_that_lost_a_file_is_not_placed(
+    monkeypatch: pytest.MonkeyPatch, read: Read, budget: dict[str, Any], tmp_path: Path
+) -> None:
+    """The driver ended after the commit."""
+    given = RELEASE | budget | {"to": tmp_path / "published"}
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Place, "certify", lambda *_: (_ for _ in ()).throw(SystemExit)
+        )  # the driver ends after the commit
+        with pytest.raises(SystemExit):
+            gsh.spark.publish(read(views()), **given)
+    next(tmp_path.glob(".published*/*/part-*.parquet")).unlink()
+
+    with pytest.raises(InvalidParameter, match="once: must be a new name"):
+        gsh.spark.publish(read(views()), **given)
+    assert not (tmp_path / "published").exists()

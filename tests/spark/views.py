@@ -1,9 +1,6 @@
-"""Events, a release of them, faults for its tasks, and what is left of it."""
+"""Events, a release of them, and what is left of it."""
 
-import os
-import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,71 +41,6 @@ def views(order: int = 0, late: int = 0) -> pa.Table:
         others = pa.array([f"x{number}" for number in range(late)])
         table = pa.concat_tables([table, table.slice(0, late).set_column(0, "user_id", others)])
     return table.take(np.random.default_rng(order).permutation(len(table))) if order else table
-
-
-def failing_once(marker: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """After the last row of a partition its task fails: of all tasks, one, and once."""
-    return _once(marker, _fail)
-
-
-def killing_once(marker: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """After the last row of a partition its executor is killed, once."""
-    return _once(marker, _kill_executor)
-
-
-def waiting_once(marker: str, other: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The first task to come here waits until a second copy of it has ended: Spark has to start one."""
-
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        from pyspark import TaskContext  # noqa: PLC0415
-
-        context = TaskContext.get()
-        assert context is not None
-        yield from batches
-        if context.partitionId() != 0:
-            return
-        if _is_first(marker):
-            os.mkfifo(f"{other}.fifo")
-            with open(f"{other}.fifo") as fifo:  # blocks until the other copy opens it
-                fifo.read()
-        else:
-            _is_first(other)
-            with open(f"{other}.fifo", "w"):
-                pass
-
-    return run
-
-
-def _once(marker: str, fault: Callable[[], None]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        seen = False
-        for batch in batches:
-            seen = seen or len(batch) > 0
-            yield batch
-        if seen and _is_first(marker):
-            fault()
-
-    return run
-
-
-def _is_first(marker: str) -> bool:
-    try:
-        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return False
-    return True
-
-
-def _fail() -> None:
-    raise RuntimeError("a planted fault")
-
-
-def _kill_executor() -> None:
-    """The process of Java above this worker and its daemon."""
-    process = os.getppid()
-    while Path(f"/proc/{process}/comm").read_text().strip() != "java":
-        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(process, signal.SIGKILL)
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
