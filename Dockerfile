@@ -1,27 +1,59 @@
-# syntax=docker/dockerfile:1
+# Each part changes less often than the next one: a change of the code makes only the last layer anew, which is small.
+ARG BASE=python:3.13-slim
 
-FROM python:3.12-slim AS build
+# What to install. Other changes of pyproject.toml do not reach the next part.
+FROM ${BASE} AS requirements
+COPY deploy/image/requirements.py pyproject.toml /
+RUN python /requirements.py /pyproject.toml
+
+FROM ${BASE} AS dependencies
+COPY constraints.txt /
+COPY --from=requirements /service.txt /build.txt /
+RUN python -m venv /opt/service \
+    && /opt/service/bin/python -m pip install --no-cache-dir --no-compile --root-user-action=ignore \
+        --constraint /constraints.txt --requirement /service.txt
+
+FROM dependencies AS pruned
+COPY deploy/image/prune.py /
+# Compiled files that are never compared with their source: a start reads less, and copies may change times of files.
+RUN /opt/service/bin/python /prune.py /opt/service/lib/python3*/site-packages \
+    && rm /opt/service/bin/pip* \
+    && python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/service/lib
+
+FROM dependencies AS code
+RUN /opt/service/bin/python -m pip install --no-cache-dir --root-user-action=ignore --requirement /build.txt
 WORKDIR /src
-COPY pyproject.toml constraints.txt LICENSE README.md ./
+COPY pyproject.toml LICENSE README.md ./
 COPY app ./app
 COPY gsh ./gsh
-RUN python -m venv /opt/service \
-    && /opt/service/bin/python -m pip install --no-cache-dir --constraint constraints.txt '.[service]' \
-    && /opt/service/bin/python -m pip uninstall --yes pip
+RUN /opt/service/bin/python -m pip install --no-compile --no-deps --no-build-isolation --root /code \
+        --root-user-action=ignore --no-warn-script-location . \
+    && python -m compileall -q --invalidation-mode unchecked-hash /code
 
-FROM python:3.12-slim
-RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin service \
-    && install --directory --owner=10001 --mode=0700 /var/lib/gsh
-COPY --from=build /opt/service /opt/service
-ENV GSH_HOST=0.0.0.0 \
+FROM ${BASE}
+LABEL org.opencontainers.image.title="Gaussian sparse histogram" \
+    org.opencontainers.image.description="Private group-by tables, with exact privacy accounting and budgets" \
+    org.opencontainers.image.version="0.2.0" \
+    org.opencontainers.image.licenses="Apache-2.0"
+RUN groupadd --gid 10001 service \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin service \
+    && install --directory --owner=10001 --group=10001 --mode=0700 /var/lib/gsh
+# The base has no compiled files of Python's own library, and nothing is written later. Without them each process, also
+# each health check, would compile what it loads.
+RUN python -m compileall -q -j 0 --invalidation-mode unchecked-hash \
+        -x '/(dist-packages|ensurepip|idlelib|lib2to3|site-packages|test|tests|turtledemo)/' \
+        "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
+COPY --from=pruned /opt/service /opt/service
+COPY --from=code /code /
+ENV PATH=/opt/service/bin:$PATH \
+    GSH_HOST=0.0.0.0 \
     GSH_PORT=8000 \
     GSH_LEDGER=/var/lib/gsh/ledger.sqlite3 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
-USER 10001
+USER 10001:10001
 WORKDIR /
 VOLUME /var/lib/gsh
 EXPOSE 8000
-HEALTHCHECK --interval=30s --timeout=3s --start-period=10s \
-    CMD ["/opt/service/bin/python", "-m", "app.healthcheck"]
-ENTRYPOINT ["/opt/service/bin/python", "-m", "app"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["python", "-m", "app.healthcheck"]
+CMD ["python", "-m", "app"]

@@ -11,6 +11,10 @@ SERVICE_ENV := build/service-env
 SPARK_ENV := build/spark-env
 SPARK35_ENV := build/spark35-env
 
+# What builds and runs the container image: docker or podman.
+ENGINE ?= docker
+VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
+
 # Two processes more than there are cores, up to eight, because tests also wait. Tests marked `alone` take turns.
 PROCESSES := $(shell n=$$(nproc 2> /dev/null || echo 2); echo $$((n < 7 ? n + 2 : 8)))
 # Ledgers and databases of tests wait for the disk at every commit. If there is a large one in memory, they are there.
@@ -20,7 +24,7 @@ PYTEST := $(MEMORY) $(BIN)/python -m pytest --dist=worksteal --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test spark-test spark-bench java quick check bench case-study openapi screenshot image constraints chromium postgres curl verify-ledger clean
+.PHONY: run test spark-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot image image-test constraints chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
@@ -54,6 +58,15 @@ bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
 spark-bench: $(SPARK_ENV)/stamp build/pipelinedp-env/stamp build/tumult-env/stamp java
 	$(SPARK_ENV)/bin/python -m benchmarks.publish_spark
 
+# Three instances behind nginx on one PostgreSQL, restarted under load; and what one instance takes.
+cluster-bench: $(VENV)/bench.stamp postgres nginx
+	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.sizing
+
+# Ten minutes of mixed load with faults: make soak SECONDS=60 to try it.
+soak: $(VENV)/bench.stamp postgres
+	$(MEMORY) SECONDS=$(SECONDS) $(BIN)/python -m benchmarks.soak
+
 case-study: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks.case_study
 
@@ -70,8 +83,14 @@ screenshot: $(VENV)/test.stamp chromium
 verify-ledger: $(VENV)/run.stamp
 	$(BIN)/python -m app.verify
 
+# Podman's own format of images has no health check.
 image:
-	docker build --tag gaussian-sparse-histogram .
+	$(ENGINE) build $(if $(findstring podman,$(ENGINE)),--format=docker) $(IMAGE_BUILD_OPTIONS) \
+		--tag gaussian-sparse-histogram:$(VERSION) --tag gaussian-sparse-histogram .
+
+# The image with a real engine: builds it, and runs it as docs/operations.md says. Without an engine it is skipped.
+image-test: $(VENV)/test.stamp
+	IMAGE_ENGINE=$(ENGINE) $(BIN)/python -m pytest --durations=25 tests/image
 
 # The newest versions that pyproject.toml allows, as constraints.txt. Spark is left out: it has environments of its own.
 constraints:
@@ -89,6 +108,11 @@ postgres:
 	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null \
 		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes postgresql > /dev/null; } \
 		|| { echo "The tests need PostgreSQL's server programs: apt-get install postgresql"; exit 1; }
+
+nginx:
+	@command -v nginx > /dev/null || test -x /usr/sbin/nginx \
+		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes nginx > /dev/null; } \
+		|| { echo "The benchmark of a cluster needs nginx: apt-get install nginx"; exit 1; }
 
 # The tests run the commands that the pages show.
 curl:

@@ -16,6 +16,7 @@ from app.api.dependencies import Services
 from app.api.dispatch import Dispatcher
 from app.api.endpoints import (
     account,
+    bound,
     budgets,
     calibrate,
     charges,
@@ -63,7 +64,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Four times a table and once its upload is more than a release needs; the rest is for code and threads.
     process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
     workers, queue = settings.heavy_threads, settings.heavy_queue
-    asked = (account, calibrate, compare, intervals, utility)
+    asked = (account, bound, calibrate, compare, intervals, utility)
     paid_for = (releases, open_releases, budgets, charges)
     heavy = (*asked, release, release_table, *paid_for)
     scientific = ("gsh.accounting.theorem", "gsh.accuracy.totals", "gsh.accuracy.utility")

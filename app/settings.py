@@ -1,12 +1,17 @@
 """All settings, read from the environment (``GSH_…``). A test compares the documents' table with them."""
 
+import re
 import sys
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 __all__ = ["Settings", "settings_or_exit"]
+
+
+_LEDGER = "ledger.sqlite3"
 
 
 class Settings(BaseSettings):
@@ -83,8 +88,12 @@ class Settings(BaseSettings):
         ge=1,
         description="most work of an accounting request, in estimated milliseconds; more is 422",
     )
+    ledger_file: str = Field(default="", description="file with the value of `GSH_LEDGER`, which may have a password")
     ledger: str = Field(
-        default="ledger.sqlite3", min_length=1, description="the ledger of budgets: a file, or a `postgresql://` URL"
+        default=_LEDGER,
+        min_length=1,
+        validate_default=True,
+        description="the ledger of budgets: a file, or a `postgresql://` URL",
     )
     answer_days: int | None = Field(
         default=None,
@@ -92,9 +101,17 @@ class Settings(BaseSettings):
         le=36_500,
         description="how many days the answers of releases are kept; charges and certificates stay; unset: for ever",
     )
+    ledger_secret_file: str = Field(default="", description="file with the value of `GSH_LEDGER_SECRET`")
     ledger_secret: SecretStr = Field(
         default=SecretStr(""),
+        validate_default=True,
         description="at least 32 characters, for keyed hashes; if empty, it is in a file next to the SQLite database",
+    )
+    admin_key_file: str = Field(default="", description="file with the value of `GSH_ADMIN_KEY`")
+    admin_key: SecretStr = Field(
+        default=SecretStr(""),
+        validate_default=True,
+        description="at least 32 characters: an access key with all scopes, which is added when the service starts",
     )
     open_access: bool = Field(
         default=False,
@@ -139,12 +156,37 @@ class Settings(BaseSettings):
             raise ValueError("must be set together with GSH_MOST_EPSILON")
         return delta
 
-    @field_validator("ledger_secret")
+    @field_validator("ledger", "ledger_secret", "admin_key", mode="before")
+    @classmethod
+    def _from_file(cls, given: object, others: ValidationInfo) -> object:
+        """A secret may be in a file, which other processes of the machine cannot read. A last line end is cut off."""
+        variable, place = f"GSH_{others.field_name}_FILE".upper(), others.data.get(f"{others.field_name}_file", "")
+        if not place:
+            return given
+        if given not in ("", SecretStr(""), _LEDGER):
+            raise ValueError(f"must not be set together with {variable}")
+        try:
+            found = Path(place).read_text().rstrip("\r\n")
+        except (OSError, ValueError) as error:
+            reason = (isinstance(error, OSError) and error.strerror) or "it is not text"
+            raise ValueError(f"cannot be read from {variable}: {reason}") from None
+        if not found:
+            raise ValueError(f"must not be empty in {variable}")
+        return found
+
+    @field_validator("ledger_secret", "admin_key")
     @classmethod
     def _long_enough(cls, secret: SecretStr) -> SecretStr:
         if 0 < len(secret.get_secret_value()) < 32:
             raise ValueError("must have at least 32 characters")
         return secret
+
+    @field_validator("admin_key")
+    @classmethod
+    def _fits_a_header(cls, key: SecretStr) -> SecretStr:
+        if not re.fullmatch("[!-~]{0,512}", key.get_secret_value()):
+            raise ValueError("must have at most 512 characters, all of them printable ASCII, and no spaces")
+        return key
 
 
 def settings_or_exit() -> Settings:

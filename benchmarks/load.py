@@ -12,12 +12,12 @@ import uvloop
 __all__ = ["posts", "throughput"]
 
 
-def posts(path: str, bodies: Iterable[Any]) -> list[bytes]:
-    """HTTP/1.1 requests, ready to send."""
+def posts(path: str, bodies: Iterable[Any], headers: Iterable[str] = itertools.repeat("")) -> list[bytes]:
+    """HTTP/1.1 requests, ready to send, each with more headers as they are sent."""
     requests = []
-    for body in bodies:
+    for body, more in zip(bodies, headers, strict=False):
         content = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{more}"
         requests.append(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
     return requests
 

@@ -11,6 +11,7 @@ groups of a user, two clipped sums. The second of two runs counts: the first one
 
 import json
 import sys
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -21,7 +22,7 @@ C_U, EPSILON, DELTA = 16, 1.0, 1e-6
 
 def main() -> None:
     name, path = sys.argv[1:]
-    spark = local_session()
+    spark = local_session(str(Path(path).resolve().parent))
     run = {"PipelineDP": pipeline_dp_rows, "Tumult Analytics": tumult_rows}[name]
     for _ in range(2):
         start = perf_counter()

@@ -11,8 +11,8 @@ __all__ = ["CORES", "cpu_seconds", "local_session"]
 CORES = min(os.cpu_count() or 2, 8)
 
 
-def local_session(local_dir: str | None = None) -> Any:
-    """One process with all cores."""
+def local_session(folder: str) -> Any:
+    """One process with all cores. Its files go to the folder."""
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -20,8 +20,7 @@ def local_session(local_dir: str | None = None) -> Any:
     for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         builder = builder.config(name, "false")
     builder = builder.config("spark.sql.shuffle.partitions", "32")
-    if local_dir is not None:
-        builder = builder.config("spark.local.dir", local_dir)
+    builder = builder.config("spark.local.dir", folder).config("spark.sql.warehouse.dir", f"{folder}/warehouse")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark

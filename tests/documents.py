@@ -18,6 +18,7 @@ from app.settings import Settings
 from tests.api.process import PATIENCE, ROOT, Service
 from tests.cli import reference
 from tests.import_picture import FIGURE, drawn
+from tests.meaning_page import MEANING, written
 from tests.real_releases_page import REAL_RELEASES, releases_text, shown_releases
 
 __all__ = ["README", "ROOT", "TOUR", "Transcript", "answers", "matches", "settings_table", "transcripts"]
@@ -135,6 +136,7 @@ def shown_settings_table() -> str:
 def _write() -> None:
     FIGURE.write_text(drawn())
     REAL_RELEASES.write_text(REAL_RELEASES.read_text().replace(shown_releases(), releases_text()))
+    MEANING.write_text(written(MEANING.read_text()))
     OPERATIONS.write_text(OPERATIONS.read_text().replace(shown_settings_table(), settings_table()))
     asked, text = transcripts(TOUR), TOUR.read_text()
     with tempfile.TemporaryDirectory() as temporary, Service(temporary=Path(temporary)) as service:

@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from app.api.dependencies import services_of
+from app.api.file_names import content_disposition
 from app.api.schemas.release import TableRequest
 from app.api.workload import in_pool
 from app.ledger.releases import RecordedRelease
@@ -20,7 +21,7 @@ from gsh.histogram.conversion import AnswerFormat, convert
 from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table
 from gsh.histogram.tables import Roles
 
-__all__ = ["MEDIA_TYPES", "answer_as", "converted", "is_csv", "layout_of", "streamed"]
+__all__ = ["MEDIA_TYPES", "answer_as", "converted", "file_named", "is_csv", "layout_of", "streamed"]
 
 MEDIA_TYPES: dict[AnswerFormat, str] = {
     "json": "application/json",
@@ -56,7 +57,7 @@ async def answer_as(request: Request, release: RecordedRelease, media_type: str)
     held.enter_context(services_of(request).downloads.taken())
     try:
         stored = await _stored(request, release, media_type)
-        headers = {"Vary": "Accept", "Content-Disposition": f'attachment; filename="{_file_name(release, media_type)}"'}
+        headers = {"Vary": "Accept"} | file_named(release.key, media_type)
         return await streamed(stored, media_type, headers, held)
     except BaseException:
         held.close()
@@ -144,8 +145,6 @@ def _value_names(certificate: str) -> tuple[str, ...]:
     return tuple(aggregates.get("names", ()))
 
 
-def _file_name(release: RecordedRelease, media_type: str) -> str:
-    """From the idempotency key, with characters that no file system minds."""
-    ending = _FORMATS[media_type].replace("arrow_file", "arrow")
-    plain = "".join(each if each.isalnum() or each in "._-" else "_" for each in release.key)
-    return f"{plain}.{ending}"
+def file_named(key: str | None, media_type: str) -> dict[str, str]:
+    """The header that gives an answer a name with the ending of its format."""
+    return content_disposition(key, _FORMATS[media_type].replace("arrow_file", "arrow"))

@@ -117,6 +117,12 @@ class Authorizer:
             budget = None if required.budget is None else scope["path_params"][required.budget]
             scope["access"] = await self.admit(scope, required, budget)
 
+    async def keys_made(self) -> bool:
+        """Whether an access key was ever made: from then on one is mandatory."""
+        if not self._keys.any_made:
+            await self._keys.refresh()
+        return self._keys.any_made
+
     async def admit(self, scope: Scope, required: Requirement, budget: str | None = None) -> Access:
         """What the request may do, or an error that says why it is refused."""
         access = await self._admit(scope, required.scopes)

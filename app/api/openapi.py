@@ -5,6 +5,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from app.api.answer_examples import AnswerExamples
+from app.api.problem_examples import ProblemExamples
 from app.api.problems import MEDIA_TYPE
 
 __all__ = ["DESCRIPTION", "SERVERS", "SUMMARY", "TAGS", "TITLE", "complete"]
@@ -52,21 +54,29 @@ def complete(app: FastAPI) -> None:
         if app.openapi_schema is None:
             document = describe()
             document["components"]["securitySchemes"] = {"accessKey": _ACCESS_KEY}
-            _restore_nulls(document["components"]["schemas"])
-            for operation in _operations(document):
+            schemas = document["components"]["schemas"]
+            _restore_nulls(schemas)
+            answers, problems = AnswerExamples(schemas), ProblemExamples(app, schemas)
+            for method, path, operation in _operations(document):
+                _restore_example_nulls(operation, schemas)
+                _name_forms(operation, schemas)
                 _say_problem_json(operation)
-                _restore_example_nulls(operation, document["components"]["schemas"])
-                _name_forms(operation, document["components"]["schemas"])
+                answers.add_to(operation)
+                for status, response in operation["responses"].items():
+                    if status >= "400":
+                        response["content"][MEDIA_TYPE]["examples"] = problems.of(method, path, operation, status)
                 if "401" in operation["responses"]:
                     operation["security"] = [{"accessKey": []}, {}]
+            document["components"]["examples"] = problems.made
         return describe()
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _operations(document: _Json) -> Iterator[_Json]:
-    for operations in document["paths"].values():
-        yield from operations.values()
+def _operations(document: _Json) -> Iterator[tuple[str, str, _Json]]:
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            yield method, path, operation
 
 
 def _say_problem_json(operation: _Json) -> None:

@@ -1,6 +1,7 @@
 """Access keys: random, shown once, stored as hashes, with scopes, and optionally bound to budgets or to a time.
 
-An access key has 256 random bits that nobody can guess, so its plain SHA-256 can be stored.
+An access key has 256 random bits that nobody can guess, so its plain SHA-256 can be stored. An operator who gives one
+takes care of that.
 
 The ledger's secret seals the list of access keys. A writer to the database without the secret cannot add, change or
 remove one unnoticed. A writer can restore an earlier list; only a seal noted elsewhere shows it.
@@ -19,7 +20,7 @@ from app.ledger.errors import WrongLedger
 from app.ledger.secret import Secret
 from app.ledger.statements import Statements
 
-__all__ = ["SCOPES", "AccessKey", "KeyTable", "Scope", "SealedKeys", "hash_of", "new_key", "seal_all"]
+__all__ = ["SCOPES", "AccessKey", "KeyTable", "Scope", "SealedKeys", "given_key", "hash_of", "new_key", "seal_all"]
 
 Scope = Literal["account", "release", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -95,6 +96,11 @@ def new_key(
     return key, AccessKey(name, hash_of(key), scopes, budgets, note, at, expires_at=expires_at)
 
 
+def given_key(key: str, note: str, at: str) -> AccessKey:
+    """The stored part of an access key that an operator gives, for everything. Its id says nothing about it."""
+    return AccessKey(secrets.token_hex(4), hash_of(key), frozenset(SCOPES), frozenset(), note, at)
+
+
 def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
@@ -112,6 +118,17 @@ class KeyTable:
             seals = self._locked_seals(execute)
             execute(self._sql.add_key, key.row)
             _store(execute, self._sql, self._secret, seals | {key.id: _seal(self._secret, key.row)})
+
+    def add_once(self, key: AccessKey) -> AccessKey:
+        """Add it, unless its hash is there already, perhaps revoked. The result is the one that is there."""
+        with self._connections.transaction() as execute:
+            seals = self._locked_seals(execute)
+            every = [each for each in map(_key_of, execute(self._sql.keys)) if each is not None]
+            found = next((each for each in every if each.hash == key.hash), None)
+            if found is None:
+                execute(self._sql.add_key, key.row)
+                _store(execute, self._sql, self._secret, seals | {key.id: _seal(self._secret, key.row)})
+            return found or key
 
     def read(self) -> SealedKeys:
         with self._connections.reading() as execute:

@@ -23,7 +23,9 @@ def bound(
     user: User,
     by: By,
     c_u: Annotated[int, typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")],
-    source: Annotated[str, typer.Option("--from", metavar="TABLE", help="The table with the events.")] = "events",
+    source: Annotated[
+        str, typer.Option("--from", metavar="TABLE", help="The table with the events, or SCHEMA.TABLE.")
+    ] = "events",
     sums: Sums = None,
     units: Units = None,
     caps: Caps = None,

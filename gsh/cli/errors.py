@@ -80,6 +80,7 @@ _OPTIONS = {
     "to": "--output",
     "events": "EVENTS",
     "memory_limit": "--memory",
+    "releases": "--releases",
     "dialect": "--dialect",
     "salt": "--salt",
     "seed": "--seed",
@@ -125,6 +126,8 @@ def _explained(error: BaseException) -> tuple[Code, str, str]:  # noqa: PLR0911 
             return Code.INVALID, f"{name}: {os.strerror(error.errno or 0)}", "check the path"
         case OSError() if error.errno is not None:
             return Code.OTHER, os.strerror(error.errno), ""
+        case ModuleNotFoundError(name="duckdb" | "pyspark"):
+            return Code.OTHER, str(error), ""
         case MemoryError():
             return Code.OTHER, "not enough memory", "use a smaller table"
         case _ if isinstance(error, typer.BadParameter.__mro__[1]):  # all errors of usage

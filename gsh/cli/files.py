@@ -2,9 +2,7 @@
 
 import json
 import os
-import secrets
 import shutil
-import signal
 import stat
 import sys
 import tempfile
@@ -14,8 +12,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from gsh.cli.errors import Code, Refusal
+from gsh.library.signals import ended_by_signals
+from gsh.library.whole_files import whole_file
 
-__all__ = ["PIPE", "Pipes", "read_json", "terminated", "written"]
+__all__ = ["PIPE", "Pipes", "read_json", "written"]
 
 PIPE = "-"
 
@@ -50,21 +50,14 @@ def written(path: str, *, force: bool = False) -> Iterator[IO[bytes]]:
         return
     if not force and os.path.lexists(path):
         raise Refusal(Code.INVALID, f"{path}: exists already", "choose another name, or add --force")
-    target = Path(os.path.realpath(path))  # a link stays, and what it leads to is replaced
-    partial = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.partial")
-    with terminated():
+    with ended_by_signals():
         try:
-            with partial.open("xb") as file:
+            with whole_file(path) as file:
                 yield file
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(target)
         except OSError as error:
-            if error.filename == str(partial):  # people know the name that they gave
+            if str(error.filename).endswith(".partial"):  # people know the name that they gave
                 raise OSError(error.errno, error.strerror, path) from None
             raise
-        finally:
-            partial.unlink(missing_ok=True)
 
 
 def _is_stream(path: str) -> bool:
@@ -87,17 +80,3 @@ def _pour(content: IO[bytes], path: str) -> None:
         return
     with open(path, "wb") as stream:
         shutil.copyfileobj(content, stream)
-
-
-@contextmanager
-def terminated() -> Iterator[None]:
-    """SIGTERM as an exception, so that the partial file goes."""
-
-    def end(_signal: int, _frame: object) -> None:
-        raise SystemExit(Code.TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

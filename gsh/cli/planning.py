@@ -1,5 +1,6 @@
 """Options of commands that start from raw events, and the arguments of a plan that they describe."""
 
+import math
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -23,7 +24,7 @@ Units: TypeAlias = Annotated[
     typer.Option(
         "--sum-unit",
         metavar="COLUMN=X",
-        help="The unit of a sum: a power of two. A column that is not of whole numbers needs it. Repeatable.",
+        help="The unit of a sum: a power of two, such as 2^-10. Columns with fractions need it. Repeatable.",
     ),
 ]
 ColumnTypes: TypeAlias = Annotated[
@@ -49,7 +50,7 @@ def planned(
 ) -> dict[str, Any]:
     """The arguments of ``publish`` that describe the columns."""
     columns = columns_of(sums, caps, None)
-    scales = {name: parsed("--sum-unit", float, text) for name, text in listed("--sum-unit", units, "COLUMN=X").items()}
+    scales = {name: parsed("--sum-unit", _unit, text) for name, text in listed("--sum-unit", units, "COLUMN=X").items()}
     return {
         "user": user,
         "by": names("--by", by),
@@ -58,3 +59,9 @@ def planned(
         "units": scales or None,
         "types": listed("--type", types, "COLUMN=TYPE") or None,
     }
+
+
+def _unit(text: str) -> float:
+    """A number, or a power of two as people write it: 2^-10 or 2**-10."""
+    base, power, exponent = text.replace("**", "^").partition("^")
+    return math.ldexp(1.0, int(exponent)) if power and base.strip() == "2" else float(text)

@@ -1,13 +1,14 @@
 """gsh preview: what each C_u keeps, for the owner's eyes: a table and a chart in the terminal, and an HTML file."""
 
 import html
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import terminated, written
+from gsh.cli.files import written
 from gsh.cli.options import Caps, Delta, Epsilon, Force, Sums, Tau
 from gsh.cli.output import AsJson, Sheet, note, number, show, working
 from gsh.cli.planning import By, ColumnTypes, EventsPath, Memory, Units, User, planned
@@ -20,10 +21,15 @@ __all__ = ["commands"]
 commands = typer.Typer()
 
 WARNING = (
-    "This is not private: it shows true counts. If you choose C_u, τ or columns from it, the certificate does not "
-    "cover that choice. Say so: gsh publish --unprotected 'c_u chosen from a preview'"
+    "This is not private: it is computed from true counts. If you choose C_u, τ or columns from it, the certificate "
+    "does not cover that choice. Say so: gsh publish --unprotected 'c_u chosen from a preview'"
 )
-_WIDTH = 40
+LEGEND = {
+    "groups": "the expected number of published groups",
+    "kept": "the share of the volume that C_u keeps; the volume is the number of pairs of a user and a group",
+    "published": "the expected share of the volume that is in published groups",
+}
+_WIDTH = 30
 
 
 @commands.command(
@@ -57,13 +63,12 @@ def preview(
     except ValueError:
         raise Refusal(Code.INVALID, "--c-u: must be integers with commas between them", "such as 1,2,4,8") from None
     arguments = planned(user, by, sums, units, caps, types) | {"tau": 1 if tau is None else tau}
-    with terminated(), working("Counting"):
+    with working("Counting"):
         kept = measured(events, c_u=choices, epsilon=epsilon, delta=delta, memory_limit=memory, **arguments)
     if output is not None:
+        said = {"events": events, "user": user, "groups": by, "ε": f"{epsilon:g}", "δ": f"{delta:g}"}
         with written(output, force=force) as file:
-            file.write(page(kept).encode())
-    heads = ("c_u", "sigma", "tau_star", "groups", "bounded", "published", "")
-    best = max((each.published for each in kept), default=0) or 1
+            file.write(page(kept, said).encode())
     rows = [
         [
             str(each.c_u),
@@ -72,49 +77,71 @@ def preview(
             f"{each.groups:.0f}",
             f"{each.bounded:.1%}",
             f"{each.published:.1%}",
-            "█" * round(_WIDTH * each.published / best),
+            "█" * round(_WIDTH * each.published / _largest(each.published for each in kept)),
         ]
         for each in kept
     ]
     show(
         {"warning": WARNING, "kept": [asdict(each) for each in kept]},
-        Sheet(heads, rows, frozenset(range(6))),
+        Sheet(("c_u", "sigma", "tau_star", *LEGEND, ""), rows, frozenset(range(6))),
         as_json=as_json,
     )
+    for name, meaning in LEGEND.items():
+        note(f"{name}: {meaning}")
     note(f"gsh: {WARNING}")
 
 
-def page(kept: "tuple[Kept, ...]") -> str:
-    """A page that needs nothing else: the warning, the table, and bars."""
-    best = max((each.published for each in kept), default=0) or 1
+def page(kept: "tuple[Kept, ...]", said: Mapping[str, str]) -> str:
+    """A page that needs nothing else: the warning, what was asked, the table, and bars for groups and volume."""
     rows = "\n".join(
-        f"<tr><td>{each.c_u}</td><td>{each.sigma:.4g}</td><td>{each.tau_star:.4g}</td><td>{each.groups:.0f}</td>"
-        f"<td>{each.bounded:.1%}</td><td>{each.published:.1%}</td>"
-        f'<td><svg width="300" height="14" role="img" aria-label="{each.published:.1%}">'
-        f'<rect width="{300 * each.published / best:.1f}" height="14" fill="#3366cc"/></svg></td></tr>'
+        f"<tr><td>{each.c_u}</td><td>{each.sigma:.4g}</td><td>{each.tau_star:.4g}</td>"
+        f"<td>{each.groups:.0f}{_bar(each.groups / _largest(one.groups for one in kept))}</td>"
+        f"<td>{each.bounded:.1%}</td>"
+        f"<td>{each.published:.1%}{_bar(each.published / _largest(one.published for one in kept))}</td></tr>"
         for each in kept
     )
-    heads = "".join(
-        f"<th>{name}</th>" for name in ("C_u", "σ", "τ*", "groups", "pairs within C_u", "pairs published", "")
-    )
+    heads = "".join(f'<th scope="col">{name}</th>' for name in ("C_u", "σ", "τ*", *LEGEND))
+    asked = ", ".join(f"{name} <b>{html.escape(value)}</b>" for name, value in said.items())
+    legend = "\n".join(f"<dt>{name}</dt><dd>{meaning}</dd>" for name, meaning in LEGEND.items())
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Preview: C_u, groups and volume</title>
 <style>
-  body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }}
-  table {{ border-collapse: collapse }}
-  th, td {{ padding: 0.25rem 0.75rem; text-align: right; border-bottom: 1px solid #ccc }}
-  strong {{ color: #a40000 }}
+  :root {{ color-scheme: light dark }}
+  body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem }}
+  div {{ overflow-x: auto }}
+  table {{ border-collapse: collapse; width: 100% }}
+  th, td {{ padding: 0.25rem 0.5rem; text-align: right; vertical-align: top; border-bottom: 1px solid #8888 }}
+  svg {{ display: block; width: 100%; height: 0.4rem }}
+  strong {{ border-left: 4px solid #d33; padding-left: 0.75rem; display: block }}
+  dt {{ font-weight: bold }}
+  dd {{ margin: 0 0 0.5rem }}
 </style>
 <h1>What each C_u keeps</h1>
 <p><strong>{html.escape(WARNING)}</strong></p>
-<p>A pair is a user in a group. Groups and published pairs are expected numbers for the noise of each C_u.</p>
+<p>{asked}</p>
+<div>
 <table>
 <thead><tr>{heads}</tr></thead>
 <tbody>
 {rows}
 </tbody>
 </table>
+</div>
+<dl>
+{legend}
+</dl>
 </html>
 """
+
+
+def _largest(numbers: Iterable[float]) -> float:
+    """For the longest bar; 1 if all are 0."""
+    return max(numbers, default=0) or 1
+
+
+def _bar(share: float) -> str:
+    bar = f'<rect width="{100 * share:.1f}" height="1" fill="#36c"/>'
+    return f'<svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">{bar}</svg>'

@@ -10,7 +10,7 @@ import typer
 import gsh
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import read_json, terminated
+from gsh.cli.files import read_json
 from gsh.cli.options import (
     Caps,
     Force,
@@ -24,8 +24,9 @@ from gsh.cli.options import (
     columns_of,
     mechanism_in,
 )
-from gsh.cli.output import AsJson, Sheet, colours, number, show
+from gsh.cli.output import AsJson, colours, show
 from gsh.cli.planning import By, ColumnTypes, EventsPath, Memory, Units, User, planned
+from gsh.library.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from gsh.events.published import OnProgress, Progress, Published
@@ -87,9 +88,8 @@ def publish(
     if mechanism is not None:
         arguments["mechanism"] = mechanism_in(read_json(mechanism, "--mechanism"))
     arguments |= {"privacy_unit": unit, "unprotected": unprotected or (), "to": output, "overwrite": force}
-    _check_installed()
     with ExitStack() as stack:
-        stack.enter_context(terminated())
+        stack.enter_context(ended_by_signals())
         if budget is not None or service is not None:
             paid = {
                 "service": stack.enter_context(connected(service, key_file, retries)),
@@ -105,25 +105,13 @@ def publish(
 
 
 def _tell(published: "Published", output: str, *, as_json: bool) -> None:
-    said = published.certificate
-    paid = said["budget"]
-    rows = [
-        ["output", output],
-        ["groups", str(published.groups)],
-        ["budget", "none: nothing keeps count of this release" if paid is None else str(paid["id"])],
-        *([name, number(said[name])] for name in ("epsilon", "delta") if said[name] is not None),
-        ["certificate", published.certificate_at],
-        ["plan", f"{output}.plan.json"],
-    ]
-    document = {"output": output, "groups": published.groups, "certificate": said, "plan": published.plan.to_json()}
-    show(document, Sheet(("published", ""), rows), as_json=as_json)
-
-
-def _check_installed() -> None:
-    import importlib.util  # noqa: PLC0415
-
-    if importlib.util.find_spec("duckdb") is None:
-        raise Refusal(Code.OTHER, "DuckDB is not installed", "pip install 'gaussian-sparse-histogram[duckdb]'")
+    """The document for programs, or the last line for people."""
+    if as_json:
+        plan = published.plan.to_json()
+        certificate = published.certificate
+        show({"output": output, "groups": published.groups, "certificate": certificate, "plan": plan}, as_json=True)
+    else:
+        sys.stdout.write(f"{published.summary()}\n")
 
 
 @contextmanager
@@ -135,7 +123,13 @@ def _bar() -> "Iterator[OnProgress]":
     from rich import progress  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
 
-    shown = (progress.SpinnerColumn(), progress.TextColumn("{task.description}"), progress.BarColumn())
+    shown = (
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeElapsedColumn(),
+    )
     with progress.Progress(*shown, console=Console(stderr=True, color_system=colours()), transient=True) as bar:
         tasks: dict[str, Any] = {}
 

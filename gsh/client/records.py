@@ -23,6 +23,7 @@ __all__ = [
     "Promise",
     "Provenance",
     "Remaining",
+    "Shortage",
     "StoredAnswer",
     "Verification",
     "Verified",
@@ -95,6 +96,19 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Shortage:
+    """What is short for a plan that does not fit, and a limit that would do; None if none was found."""
+
+    binding: Literal["noise", "threshold", "both"]
+    """Noise: ε is used up. Threshold: δ is used up."""
+    releases: int
+    epsilon: float | None
+    delta: float | None
+    detail: str
+    """The same in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
 class Preview:
     """Whether a plan fits a budget, and what would remain. Nothing was charged."""
 
@@ -105,6 +119,10 @@ class Preview:
     after: Cost
     used: float
     remaining: Remaining | None
+    more: int | None = None
+    """How many more releases like the first one of the plan fit."""
+    shortage: Shortage | None = None
+    """What is short; None if the plan fits."""
 
 
 @dataclass(frozen=True, slots=True)

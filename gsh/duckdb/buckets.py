@@ -6,15 +6,16 @@ answers add up to the answer. Few events are answered at once. Both ways give th
 """
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from gsh.duckdb.sources import Source, restored, stored, types_of
-from gsh.duckdb.workspace import Workspace, literal, reading
+from gsh.duckdb.sources import Source, restored, stored
+from gsh.duckdb.workspace import Workspace, literal, literal_path, reading
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import Plan
 from gsh.events.published import OnProgress, Progress
@@ -29,7 +30,6 @@ _AT_ONCE = 1_000_000
 _IN_BUCKET = 500_000
 """Events of a bucket, for each GiB of the memory limit, on average."""
 _MOST_BUCKETS = 256
-_DEFAULT_BUCKETS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +51,18 @@ def answered(
     """The answer, at once or in buckets. ``buckets`` is for tests."""
     if buckets is None and _is_small(space, source):
         try:
-            progress(Progress("bounding", 0, 1))
-            return space.connection.sql(query.whole(source.sql)).to_arrow_table()
+            with _told(space, progress, "bounding"):
+                return space.connection.sql(query.whole(source.sql)).to_arrow_table()
         except duckdb.OutOfMemoryException:
-            if not source.is_repeatable:
-                raise
+            pass  # it may fit in buckets
     return _in_buckets(space, source, plan, query, progress, buckets or _buckets(space, source))
 
 
 def _is_small(space: Workspace, source: Source) -> bool:
-    return source.rows is not None and source.rows <= _AT_ONCE * space.memory / 2**30
+    return source.rows <= _AT_ONCE * space.memory / 2**30
 
 
 def _buckets(space: Workspace, source: Source) -> int:
-    if source.rows is None:
-        return _DEFAULT_BUCKETS
     return min(max(2, 1 + int(source.rows / (_IN_BUCKET * space.memory / 2**30))), _MOST_BUCKETS)
 
 
@@ -73,9 +70,9 @@ def _in_buckets(
     space: Workspace, source: Source, plan: Plan, query: Query, progress: OnProgress, buckets: int
 ) -> pa.Table:
     folder = space.folder / "events"
-    progress(Progress("spooling", 0, source.rows))
-    types = types_of(space, source.sql)
-    _spool(space, source, plan, types, folder, buckets)
+    types = dict(space.described(source.sql))
+    with _told(space, progress, "spooling"):
+        _spool(space, source, plan, types, folder, buckets)
     run = space.connection.execute
     is_made = False
     for bucket in range(buckets):
@@ -83,15 +80,23 @@ def _in_buckets(
         files = folder / f"_bucket={bucket}"
         if not files.is_dir():
             continue
-        read = f"read_parquet({literal(files / '*.parquet')}, hive_partitioning = false)"
+        read = f"read_parquet({literal(f'{literal_path(files)}/*.parquet')}, hive_partitioning = false)"
         partial = query.partial(f"(SELECT {restored(types)} FROM {read})")
         run(f"{f'INSERT INTO {PARTIAL}' if is_made else f'CREATE TABLE {PARTIAL} AS'} {partial}")
         is_made = True
         shutil.rmtree(files)
     if not is_made:  # no event has a user
         return space.connection.sql(query.whole(f"(SELECT * FROM {source.sql} LIMIT 0)")).to_arrow_table()
-    progress(Progress("adding up"))
-    return space.connection.sql(query.total).to_arrow_table()
+    with _told(space, progress, "adding up"):
+        return space.connection.sql(query.total).to_arrow_table()
+
+
+@contextmanager
+def _told(space: Workspace, progress: OnProgress, stage: str) -> Iterator[None]:
+    """A stage that is one query, in percent."""
+    progress(Progress(stage, 0, 100))
+    with space.watched(lambda share: progress(Progress(stage, int(100 * share), 100))):
+        yield
 
 
 def _spool(space: Workspace, source: Source, plan: Plan, types: Mapping[str, str], folder: Path, buckets: int) -> None:

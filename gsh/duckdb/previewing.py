@@ -17,7 +17,7 @@ from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt
 from gsh.events.plan import Plan, make_plan
 from gsh.events.target import mechanism_for
-from gsh.library.arguments import Integer, Real, integer
+from gsh.library.arguments import Integer, Real, integer, is_several
 
 __all__ = ["Kept", "preview"]
 
@@ -59,6 +59,8 @@ def preview(
 
     If you choose C_u from it, say so in ``unprotected``: no ε covers the choice.
     """
+    if not is_several(c_u):
+        raise InvalidParameter("c_u", "must be a list of integers")
     choices = sorted({integer("c_u", each) for each in c_u})
     if not choices:
         raise InvalidParameter("c_u", "must be at least one number")
@@ -100,7 +102,9 @@ def _counts(plan: Plan, source: Source, choices: Sequence[int]) -> Query:
 
 
 def _within(caps: Mapping[str, Integer] | None, c_u: int) -> dict[str, int] | None:
-    return None if caps is None else {name: min(int(cap), c_u) for name, cap in caps.items()}
+    if caps is not None and not isinstance(caps, Mapping):
+        raise InvalidParameter("caps", "must be a mapping from names of columns")
+    return None if caps is None else {name: min(integer(f"caps/{name}", cap), c_u) for name, cap in caps.items()}
 
 
 def _chance(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 import pyarrow as pa
 
+from gsh.accounting.errors import InvalidParameter
 from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.sources import Events, open_source
 from gsh.duckdb.workspace import workspace
@@ -17,9 +18,10 @@ from gsh.events.payer import Payer, check_plan, payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import OnProgress, Progress, Published
 from gsh.events.target import Target, mechanism_for
-from gsh.library.arguments import Integer, Real
+from gsh.library.arguments import Integer, Real, flag, path, text, texts
 from gsh.library.certificates import certificate as certificate_of
 from gsh.library.groups import release
+from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Mechanism
 
 if TYPE_CHECKING:
@@ -76,20 +78,25 @@ def publish(
         gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
                     epsilon=1, delta=1e-6, to="private.parquet")
     """
-    tell = progress or (lambda _progress: None)
+    tell = _teller(progress)
+    unprotected = texts("unprotected", unprotected)
     payer = payer_of(service, budget, once, description, privacy_unit)
     salt = _salt or (new_salt() if payer is None else salt_of_release(payer.budget, payer.once))
     plan = make_plan(user=user, by=by, sums=sums, units=units, c_u=c_u, caps=caps, tau=tau, salt=salt, types=types)
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     target = mechanism_for(plan, **aim, weights=weights, payer=payer)
-    output = None if to is None else Output(to, overwrite=overwrite)
-    local = None if payer is not None else _local_certificate(target, plan, privacy_unit or "user", unprotected)
+    output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
+    local = (
+        None
+        if payer is not None
+        else _local_certificate(target, plan, text("privacy_unit", privacy_unit or "user"), unprotected)
+    )
     if payer is not None:
-        earlier = _released(payer, plan, output)
+        earlier = _released(payer, plan, target, unprotected, output)
         if earlier is not None:
             return earlier
     if output is not None:
-        output.check()
+        output.check(plan)
 
     tell(Progress("opening"))
     with workspace(memory_limit, threads, temporary) as space:
@@ -107,6 +114,12 @@ def publish(
     return _of_service(made, plan, output, tell, is_replayed=made.is_replayed)
 
 
+def _teller(progress: OnProgress | None) -> OnProgress:
+    if progress is not None and not callable(progress):
+        raise InvalidParameter("progress", f"must be a function, not {type(progress).__name__}")
+    return progress or (lambda _progress: None)
+
+
 def _local_certificate(target: Target, plan: Plan, privacy_unit: str, unprotected: Sequence[str]) -> dict[str, Any]:
     """Made before anything is read, so that mistakes in it come first. It does not depend on the data."""
     return certificate_of(
@@ -120,16 +133,25 @@ def _local_certificate(target: Target, plan: Plan, privacy_unit: str, unprotecte
     )
 
 
-def _released(payer: Payer, plan: Plan, output: Output | None) -> Published | None:
+def _released(
+    payer: Payer, plan: Plan, target: Target, unprotected: Sequence[str], output: Output | None
+) -> Published | None:
     """The release of this name, if it was made before. No event is read for it."""
     record = payer.earlier()
     if record is None:
         return None
     certificate = record.certificate
     check_plan(certificate.bounds.plan_digest if record.state == "made" else None, plan)
-    written = None if output is None else output.holds(payer.once, plan)
-    if written is not None:
-        return _published(written, certificate.to_dict(), plan, output, is_replayed=True)
+    said = certificate.to_dict()
+    for name, is_same in (
+        ("mechanism", mechanism_from_json(said["mechanism"]) == target.mechanism),
+        ("unprotected", said["unprotected"] == list(unprotected)),
+    ):
+        if not is_same:
+            raise InvalidParameter("once", f"must be a new name: the release that has it was made with another {name}")
+    if output is not None and output.holds(payer.once, plan):
+        table = output.table()
+        return _published(record.load().table if table is None else table, said, plan, output, is_replayed=True)
     return _of_service(record.load(), plan, output, lambda _progress: None, is_replayed=True)
 
 

@@ -6,38 +6,30 @@ group keys as strings, sums without a unit as integers, and sums with a unit as 
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gsh.accounting.errors import InvalidParameter
-from gsh.duckdb.workspace import INTERRUPTED, Workspace, literal, reading
+from gsh.duckdb.files import scan_of
+from gsh.duckdb.workspace import INTERRUPTED, Workspace, fraction_in, literal, literal_path, reading
 from gsh.events.dialects import DIALECTS
 from gsh.events.errors import EventsError
 from gsh.events.kinds import Kind
 from gsh.events.plan import Plan
 from gsh.events.published import OnProgress, Progress
+from gsh.events.query_text import default_kinds
 from gsh.library.groups import ArrowTable
 
-__all__ = ["Events", "Source", "open_source", "restored", "stored", "types_of"]
+__all__ = ["Events", "Source", "open_source", "restored", "stored"]
 
+T = TypeVar("T")
 Events: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ArrowTable
 
-_PACKED = {".gz", ".zst"}
-_READERS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-}
 _TYPES: Mapping[Kind, str] = {
     "string": "VARCHAR",
     "integer": "BIGINT",
@@ -63,8 +55,6 @@ _KINDS: Mapping[str, Kind] = {
 }
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _IDENTIFIER = DIALECTS["duckdb"].identifier
-_BYTES_OF_A_LINE = 40
-"""Of CSV and JSON, to guess how many events there are: rather too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +63,8 @@ class Source:
 
     sql: str
     kinds: Mapping[str, Kind]
-    rows: int | None
-    """How many events there are, at least roughly; None if nobody knows before they are read."""
-    is_repeatable: bool
-    """Whether they can be read again."""
+    rows: int
+    """How many events there are; of texts roughly."""
 
 
 @reading
@@ -105,49 +93,13 @@ def open_source(
 
 
 def _from_files(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Plan) -> Source:
-    names = [_found(os.fspath(path)) for path in paths]
-    readers = {_reader(name) for name in names}
-    if len(readers) != 1:
-        raise InvalidParameter("events", "must be files of one format")
-    (reader,) = readers
-    listed = f"[{', '.join(map(literal, names))}]"
-    if reader == "parquet":
-        # The types of folders such as day=2026-11-16 must not depend on their names.
-        scan = f"read_parquet({listed}, hive_types_autocast = 0)"
-        schema = _schema(space, scan)
-        rows = _number(space, f"SELECT SUM(num_rows) FROM parquet_file_metadata({listed})")
-        return _source(scan, plan, schema, rows, is_repeatable=True)
-    declared = _untyped(plan)
-    if reader == "csv":
-        scan = f"read_csv({listed}, header = true, all_varchar = true)"
-    else:
-        every = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in plan.columns)
-        scan = f"read_json({listed}, format = 'newline_delimited', columns = {{{every}}})"
-    seen = scan if reader == "csv" else f"read_json({listed}, format = 'newline_delimited')"
-    schema = {name: declared.get(name) for name in _schema(space, seen)}
-    rows = _number(space, f"SELECT SUM(size) FROM read_blob({listed})") // _BYTES_OF_A_LINE
-    return _source(scan, plan, schema, rows, is_repeatable=True, declared=declared)
-
-
-def _found(path: str) -> str:
-    """A folder stands for all Parquet files in it."""
-    return str(Path(path) / "**" / "*.parquet") if os.path.isdir(path) else path
-
-
-def _reader(path: str) -> str:
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    if suffixes and suffixes[-1] in _PACKED:
-        suffixes.pop()
-    found = _READERS.get(suffixes[-1] if suffixes else "")
-    if found is None:
-        raise InvalidParameter("events", f"must be files whose names end with one of {', '.join(_READERS)}")
-    return found
-
-
-def _untyped(plan: Plan) -> dict[str, Kind]:
-    kinds: dict[str, Kind] = dict.fromkeys((plan.user, *plan.by), "string")
-    kinds |= {column.name: "integer" if column.unit is None else "double" for column in plan.sums}
-    return kinds | dict(plan.types)
+    scan = scan_of(space, paths, plan)
+    if scan.is_typed:
+        return _source(scan.sql, plan, _schema(space, scan.sql), scan.rows)
+    declared = default_kinds(plan)
+    names = scan.names or [name for name, _ in space.described(scan.sql)]
+    plan.kinds_in({name: declared.get(name) for name in names}, may_list=False)
+    return _source(scan.sql, plan, declared, scan.rows, declared)
 
 
 def _table(connection: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyRelation:
@@ -161,68 +113,74 @@ def _from_relation(space: Workspace, relation: duckdb.DuckDBPyRelation, plan: Pl
     types = {str(name): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
     plan.kinds_in({name: _kind(kind) for name, kind in types.items()})
     needed = {name: types[name] for name in plan.columns}
-    reader = pa.RecordBatchReader.from_stream(relation.select(stored(needed)))
-    return _from_stream(space, reader, plan, tell, needed)
+    return _from_stream(space, relation.select(stored(needed)), plan, tell, needed)
 
 
 def _from_stream(
-    space: Workspace, reader: pa.RecordBatchReader, plan: Plan, tell: OnProgress, types: Mapping[str, str] | None = None
+    space: Workspace, stream: ArrowTable, plan: Plan, tell: OnProgress, types: Mapping[str, str] | None = None
 ) -> Source:
     """A stream goes to the private folder first, batch by batch: a query over another engine would not hear Ctrl-C."""
-    path, rows = space.folder / "stream.parquet", 0
-    fault: BaseException | None = None
-    with pq.ParquetWriter(path, reader.schema, compression="lz4") as writer:
-        try:
+    path = space.folder / "stream.parquet"
+
+    def spooled() -> int:
+        rows = 0
+        with (
+            pa.RecordBatchReader.from_stream(stream) as reader,
+            pq.ParquetWriter(path, reader.schema, compression="lz4") as writer,
+        ):
             for batch in reader:
                 tell(Progress("reading", rows))
                 writer.write_batch(batch)
                 rows += len(batch)
-        except (pa.ArrowException, OSError) as error:
-            interrupted = INTERRUPTED in str(error)
-            fault = KeyboardInterrupt() if interrupted else EventsError("events", "must be readable to their end")
-    if fault is not None:
-        raise fault
+        return rows
+
+    rows = _converted(spooled)
     chosen = "*" if types is None else restored(types)
-    scan = f"(SELECT {chosen} FROM read_parquet({literal(path)}))"
-    return _source(scan, plan, _schema(space, scan), rows, is_repeatable=True)
+    scan = f"(SELECT {chosen} FROM read_parquet({literal(literal_path(path))}))"
+    return _source(scan, plan, _schema(space, scan), rows)
+
+
+def _converted(convert: Callable[[], T]) -> T:
+    """Errors of other engines and frames quote cells, so that nothing of them is said or kept."""
+    fault: BaseException
+    try:
+        return convert()
+    except Exception as error:
+        interrupted = INTERRUPTED in str(error)
+        fault = KeyboardInterrupt() if interrupted else EventsError("events", "must be readable to their end as Arrow")
+    raise fault
 
 
 def stored(types: Mapping[str, str]) -> str:
-    """Columns as they go to Parquet. It has no integers of 128 bits, and Arrow no enumerations that grow."""
+    """Columns as they go to Parquet: under names that clash with nothing, as types that Parquet and Arrow have.
+
+    Parquet has no integers of 128 bits, and Arrow no enumerations that grow.
+    """
     return ", ".join(
-        f"CAST({_IDENTIFIER(name)} AS VARCHAR) AS {_IDENTIFIER(name)}"
+        f"CAST({_IDENTIFIER(name)} AS VARCHAR) AS c{place}"
         if kind.startswith(("HUGEINT", "ENUM", "UUID"))
-        else _IDENTIFIER(name)
-        for name, kind in types.items()
+        else f"{_IDENTIFIER(name)} AS c{place}"
+        for place, (name, kind) in enumerate(types.items())
     )
 
 
 def restored(types: Mapping[str, str]) -> str:
-    """The same columns with the types that they had."""
-    return ", ".join(f"CAST({_IDENTIFIER(name)} AS {kind}) AS {_IDENTIFIER(name)}" for name, kind in types.items())
-
-
-def types_of(space: Workspace, source: str) -> dict[str, str]:
-    """The types of columns, as DuckDB writes them."""
-    described = space.connection.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    return {str(row[0]): str(row[1]) for row in described}
+    """The same columns with the names and the types that they had."""
+    return ", ".join(
+        f"CAST(c{place} AS {kind}) AS {_IDENTIFIER(name)}" for place, (name, kind) in enumerate(types.items())
+    )
 
 
 def _from_arrow(space: Workspace, frame: ArrowTable, plan: Plan, tell: OnProgress) -> Source:
     if not hasattr(frame, "__len__"):
-        return _from_stream(space, pa.RecordBatchReader.from_stream(frame), plan, tell)
-    table = pa.table(frame)
+        return _from_stream(space, frame, plan, tell)
+    table = _converted(lambda: pa.table(frame))
     space.connection.register("_gsh_events", table)
-    return _source("_gsh_events", plan, _schema(space, "_gsh_events"), len(table), is_repeatable=True)
-
-
-def _number(space: Workspace, query: str) -> int:
-    ((number,),) = space.connection.execute(query).fetchall()
-    return int(number or 0)
+    return _source("_gsh_events", plan, _schema(space, "_gsh_events"), len(table))
 
 
 def _schema(space: Workspace, scan: str) -> dict[str, Kind | None]:
-    return {name: _kind(kind) for name, kind in types_of(space, scan).items()}
+    return {name: _kind(kind) for name, kind in space.described(scan)}
 
 
 def _kind(kind: str) -> Kind | None:
@@ -238,17 +196,23 @@ def _source(
     scan: str,
     plan: Plan,
     schema: Mapping[str, Kind | None],
-    rows: int | None,
-    *,
-    is_repeatable: bool,
+    rows: int,
     declared: Mapping[str, Kind] | None = None,
 ) -> Source:
     kinds = plan.kinds_in(schema)
     casts = dict(plan.types) if declared is None else declared
     columns = [
-        f"CAST({_IDENTIFIER(name)} AS {_TYPES.get(casts[name], casts[name])}) AS {_IDENTIFIER(name)}"
-        if name in casts
-        else _IDENTIFIER(name)
+        f"{_cast(name, casts[name])} AS {_IDENTIFIER(name)}" if name in casts else _IDENTIFIER(name)
         for name in plan.columns
     ]
-    return Source(f"(SELECT {', '.join(columns)} FROM {scan})", kinds, rows, is_repeatable)
+    return Source(f"(SELECT {', '.join(columns)} FROM {scan})", kinds, rows)
+
+
+def _cast(name: str, kind: Kind) -> str:
+    """The column as a kind. A number with a fraction is no integer: DuckDB would round it, and not as a plan does."""
+    value = _IDENTIFIER(name)
+    cast = f"CAST({value} AS {_TYPES.get(kind, kind)})"
+    if kind != "integer":
+        return cast
+    is_whole = f"regexp_full_match(trim(CAST({value} AS VARCHAR)), '[+-]?[0-9]+([.]0*)?')"
+    return f"CASE WHEN {value} IS NULL OR {is_whole} THEN {cast} ELSE error({literal(fraction_in(name))}) END"

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,14 +16,20 @@ import duckdb
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.events.errors import EventsError
+from gsh.library.arguments import integer, path, text
+from gsh.library.signals import ended_by_signals
 
-__all__ = ["INTERRUPTED", "Workspace", "literal", "reading", "workspace"]
+__all__ = ["INTERRUPTED", "Workspace", "fraction_in", "literal", "literal_path", "reading", "workspace"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 INTERRUPTED = "Query interrupted"
 """What DuckDB makes of Ctrl-C."""
+_FRACTION = re.compile(r"Invalid Input Error: gsh: a fraction in ([0-9a-f]+)")
+_GLANCE = 0.2
+_MEMORY = re.compile(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B")
+_MOST_THREADS = 4096
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
@@ -40,16 +47,46 @@ class Workspace:
         number, unit = str(limit).split()
         return int(float(number) * _UNITS[unit])
 
+    def number(self, query: str) -> int:
+        """The number that a query gives; 0 for none."""
+        ((number,),) = self.connection.execute(query).fetchall()
+        return int(number or 0)
+
+    def described(self, source: str) -> list[tuple[str, str]]:
+        """The columns of a table or scan, with their types as DuckDB writes them."""
+        rows = self.connection.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        return [(str(row[0]), str(row[1])) for row in rows]
+
+    @contextmanager
+    def watched(self, tell: Callable[[float], None]) -> Iterator[None]:
+        """Tell the share of the query in this block that is done, a few times a second and from another thread."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(_GLANCE):
+                tell(max(self.connection.query_progress(), 0.0) / 100)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
 
 @contextmanager
 def workspace(
     memory_limit: str | None = None, threads: int | None = None, folder: str | os.PathLike[str] | None = None
 ) -> Iterator[Workspace]:
     """``folder`` is where the private folder is made: where TMPDIR says, if it is None."""
-    if memory_limit is not None and not re.fullmatch(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B", memory_limit):
+    if memory_limit is not None and not _MEMORY.fullmatch(text("memory_limit", memory_limit)):
         raise InvalidParameter("memory_limit", "must be a number with a unit, such as 4GB")
-    private = Path(tempfile.mkdtemp(prefix="gsh-publish-", dir=folder))  # mode 0700
-    try:
+    if threads is not None and not 1 <= integer("threads", threads) <= _MOST_THREADS:
+        raise InvalidParameter("threads", f"must be from 1 to {_MOST_THREADS}")
+    if folder is not None and not os.path.isdir(path("temporary", folder)):
+        raise InvalidParameter("temporary", "must be a folder that exists")
+    with ended_by_signals(), _private_folder(folder) as private:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "temp_directory": str(private / "spilled"),
             "preserve_insertion_order": False,
@@ -57,8 +94,17 @@ def workspace(
         settings |= {} if memory_limit is None else {"memory_limit": memory_limit}
         settings |= {} if threads is None else {"threads": threads}
         with duckdb.connect(":memory:", config=settings) as connection:
-            connection.execute("SET TimeZone = 'UTC'")
+            # With a progress bar that is not printed, a query knows how far it is.
+            for setting in ("TimeZone = 'UTC'", "enable_progress_bar = true", "enable_progress_bar_print = false"):
+                connection.execute(f"SET {setting}")
             yield Workspace(connection, private)
+
+
+@contextmanager
+def _private_folder(parent: str | os.PathLike[str] | None) -> Iterator[Path]:
+    private = Path(tempfile.mkdtemp(prefix="gsh-publish-", dir=parent))  # mode 0700
+    try:
+        yield private
     finally:
         shutil.rmtree(private, ignore_errors=True)
 
@@ -80,12 +126,27 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
         except duckdb.OutOfMemoryException:
             fault = EventsError("memory_limit", "is too small for these events: give more, or fewer threads")
         except duckdb.IOException:
-            fault = EventsError("events", "must be files that exist and can be read, with room to spill on the disk")
+            fault = EventsError("events", "must be files that can be read, with room to spill on the disk")
         except duckdb.Error as error:
-            fault = EventsError("events", f"must be readable to their end: DuckDB raised {type(error).__name__}")
+            detail = f"must be readable to their end: DuckDB raised {type(error).__name__}"
+            found = _FRACTION.fullmatch(str(error))
+            if found is not None:
+                name = bytes.fromhex(found[1]).decode()
+                detail = f"must have whole numbers in {name}: a number with a fraction needs another type, or a unit"
+            fault = EventsError("events", detail)
         raise fault
 
     return guarded
+
+
+def fraction_in(name: str) -> str:
+    """What a query raises if a column of integers has a fraction. ``reading`` knows it by its exact words."""
+    return f"gsh: a fraction in {name.encode().hex()}"
+
+
+def literal_path(name: str | Path) -> str:
+    """A path without patterns, as DuckDB's readers take it: they would read [1] as a pattern."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(name))
 
 
 def literal(text: str | Path) -> str:

@@ -12,7 +12,7 @@ An engine must refuse sums beyond 2⁵³. With ``is_partial`` groups below τ st
 of users can be added up.
 
 An engine that builds expressions itself takes the parts: ``record_units`` for one record, ``clipped`` for the sum of a
-user in a group, and ``lots.lot_sql`` for the order.
+user in a group, and ``lots.order_sql`` for the order.
 """
 
 import re
@@ -20,13 +20,20 @@ from collections.abc import Mapping, Sequence
 
 from gsh.events.dialects import Dialect, dialect_named
 from gsh.events.kinds import Kind, family
-from gsh.events.lots import lot_sql
+from gsh.events.lots import order_sql
 from gsh.events.plan import COUNT, Plan, Sum
 
 __all__ = ["bounding_query", "clipped", "per_user_query", "ranked_query", "record_units", "table_name"]
 
 _LIMIT = 2**52
 _LINE = 100
+_RESERVED = re.compile(
+    "all|and|any|as|asc|between|by|case|cast|check|column|create|cross|default|desc|distinct|else|end|except|exists|"
+    "false|fetch|for|from|full|group|having|in|inner|insert|intersect|into|is|join|left|like|limit|natural|not|null|"
+    "offset|on|or|order|outer|primary|references|right|rows|select|set|some|table|then|to|true|union|unique|update|"
+    "user|using|values|when|where|window|with",
+    re.IGNORECASE,
+)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
@@ -66,7 +73,7 @@ def _inner(plan: Plan) -> tuple[list[str], list[str]]:
 def _ranked(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> dict[str, str]:
     keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
-    place = f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {lot_sql(sql, plan.salt, parts)}) AS _place"
+    place = f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {order_sql(sql, plan.salt, parts)}) AS _place"
     return {
         "_per_user": per_user_query(plan, kinds, sql.name, source),
         "_ranked": _select(["_user", *keys, *sums, place], "_per_user"),
@@ -128,10 +135,14 @@ def clipped(sql: Dialect, column: Sum, total: str) -> str:
 
 
 def table_name(dialect: str, name: str) -> str:
-    """The name of a table. Plain names stay as they are, because engines fold their letters in different ways."""
-    if _PLAIN.fullmatch(name):
-        return name
-    return dialect_named(dialect).identifier(name)
+    """The name of a table, or of a schema and a table with a dot between them.
+
+    Plain names stay as they are, because engines fold their letters in different ways. Words of SQL are quoted.
+    """
+    quoted = dialect_named(dialect).identifier
+    if not _PLAIN.fullmatch(name):
+        return quoted(name)
+    return ".".join(quoted(part) if _RESERVED.fullmatch(part) else part for part in name.split("."))
 
 
 def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[str]) -> dict[str, str]:
@@ -142,7 +153,7 @@ def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[
         if column.groups is None:
             values.append(value)
             continue
-        order = f"CASE WHEN {value} = 0 THEN 1 ELSE 0 END, {lot_sql(sql, plan.salt, parts, column.name)}"
+        order = f"CASE WHEN {value} = 0 THEN 1 ELSE 0 END, {order_sql(sql, plan.salt, parts, column.name)}"
         ranks.append(f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {order}) AS _rank{j}")
         values.append(f"CASE WHEN _rank{j} <= {column.groups} THEN {value} ELSE 0 END AS {value}")
     return {

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gsh.accounting.errors import InvalidParameter
-from gsh.events.output import written
 from gsh.library.arguments import Integer, integer
+from gsh.library.whole_files import whole_file
 
 __all__ = ["SCHEMA", "demo_events", "write_demo"]
 
@@ -65,7 +65,7 @@ _HEAVY = 5_000
 
 def write_demo(path: Path, users: Integer = 200_000, seed: Integer = 0) -> int:
     """Write the events to a Parquet file, and return their number."""
-    with written(path) as file, pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
+    with whole_file(path) as file, pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
         total = 0
         for batch in demo_events(users, seed):
             writer.write_batch(batch)

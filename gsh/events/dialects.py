@@ -66,6 +66,7 @@ class Dialect:
         Booleans                   true, false
         dates                      days since 1970-01-01
         timestamps                 microseconds since 1970-01-01, of the instant or of the local time
+        infinite ones of both      infinity, -infinity
         UUIDs                      lower case, with hyphens
         """
         spelled = self.texts.get(family(kind))
@@ -84,6 +85,12 @@ class Dialect:
 _NONE: Final = "none"
 _TRIMMED = "rtrim(rtrim(CAST({0} AS {2}), '0'), '.')"
 
+
+def _or_infinite(finite: str) -> str:
+    """The text of a date or a timestamp that may be infinite: then ``infinity`` or ``-infinity``."""
+    return f"CASE WHEN isfinite({{0}}) THEN {finite} ELSE CAST({{0}} AS {{2}}) END"
+
+
 _DUCKDB = Dialect(
     name="duckdb",
     is_executed=True,
@@ -100,10 +107,10 @@ _DUCKDB = Dialect(
     is_nan="isnan({0})",
     texts={
         "decimal": _TRIMMED,
-        "date": "CAST({0} - DATE '1970-01-01' AS {2})",
-        "timestamp": "CAST(epoch_us({0}) AS {2})",
-        "timestamp_ns": "CAST(epoch_ns({0}) AS {2})",
-        "timestamptz": "CAST(epoch_us({0}) AS {2})",
+        "date": _or_infinite("CAST({0} - DATE '1970-01-01' AS {2})"),
+        "timestamp": _or_infinite("CAST(epoch_us({0}) AS {2})"),
+        "timestamp_ns": _or_infinite("CAST(epoch_ns({0}) AS {2})"),
+        "timestamptz": _or_infinite("CAST(epoch_us({0}) AS {2})"),
     },
 )
 _POSTGRES = Dialect(
@@ -122,10 +129,10 @@ _POSTGRES = Dialect(
     is_nan="{0} = 'NaN'",
     texts={
         "decimal": "CAST(trim_scale({0}) AS {2})",
-        "date": "CAST({0} - DATE '1970-01-01' AS {2})",
-        "timestamp": "CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})",
+        "date": _or_infinite("CAST({0} - DATE '1970-01-01' AS {2})"),
+        "timestamp": _or_infinite("CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})"),
         "timestamp_ns": _NONE,
-        "timestamptz": "CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})",
+        "timestamptz": _or_infinite("CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})"),
     },
 )
 _SPARK = Dialect(

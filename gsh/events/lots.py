@@ -9,6 +9,9 @@ or empty for the lot of the group itself. The smallest lots win, compared as tex
 A lot must be a fixed function of the salt and of one user's records: then what a user keeps does not depend on other
 users, and a query that runs again keeps the same. It need not be secret, and the guarantee holds for every salt. MD5 is
 only mixing here; every engine has it. A new salt for each release keeps other groups each time.
+
+People can make texts with the same MD5. So the parts of the key decide between equal lots (``order_sql``): otherwise
+the order of the rows would decide, which depends on other users.
 """
 
 import hashlib
@@ -19,7 +22,7 @@ from collections.abc import Sequence
 from gsh.events.dialects import Dialect
 from gsh.events.kinds import Kind
 
-__all__ = ["lot_sql", "new_salt", "salt_of_release"]
+__all__ = ["lot_sql", "new_salt", "order_sql", "salt_of_release"]
 
 _BYTES = 16
 
@@ -36,6 +39,11 @@ def salt_of_release(budget: str | None, once: str) -> str:
     """
     named = json.dumps(["gsh salt", budget, once], ensure_ascii=True).encode("ascii")
     return hashlib.sha256(named).hexdigest()[: 2 * _BYTES]
+
+
+def order_sql(dialect: Dialect, salt: str, parts: Sequence[tuple[str, Kind]], column: str = "") -> str:
+    """The order of a user's groups in SQL: by lot, and then by the parts of the group key."""
+    return ", ".join([lot_sql(dialect, salt, parts, column), *(value for value, _ in parts[1:])])
 
 
 def lot_sql(dialect: Dialect, salt: str, parts: Sequence[tuple[str, Kind]], column: str = "") -> str:

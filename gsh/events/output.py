@@ -8,22 +8,22 @@ private.csv.certificate.json        the certificate, for CSV only
 import io
 import json
 import os
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
 from gsh.accounting.errors import InvalidParameter
+from gsh.errors import Error
 from gsh.events.plan import COUNT, Plan
 from gsh.histogram.conversion import convert
 from gsh.histogram.formats import ANY_SIZE as _ANY_SIZE
 from gsh.histogram.formats import CERTIFICATE, Format, read_table, write_table
 from gsh.histogram.tables import Roles
+from gsh.library.whole_files import whole_files
 
-__all__ = ["Output", "rows_with", "written"]
+__all__ = ["Output", "rows_with"]
 
 _FORMATS: Mapping[str, Format] = {
     ".parquet": "parquet",
@@ -51,36 +51,71 @@ class Output:
         if not self.path.parent.is_dir():
             raise InvalidParameter("to", "must be in a folder that exists")
 
-    def check(self) -> None:
-        """Refuse to replace what exists."""
-        for path in filter(None, (self.path, self.plan_path, self.certificate_path)):
-            if not self._overwrite and os.path.lexists(path):
-                raise InvalidParameter("to", f"must not exist, nor may {path.name}: publish replaces nothing")
+    def check(self, plan: Plan) -> list[Path]:
+        """Refuse to replace what exists, but for what a run of this plan left when it was killed: all but the table.
 
-    def holds(self, once: str, plan: Plan) -> pa.Table | None:
-        """The table, if this release was written here before: the same name, by the same plan."""
-        if not self.path.is_file() or self.format == "csv":
-            return None
-        with self.path.open("rb") as file:
-            _, table = read_table(pa.py_buffer(file.read()), _ANY_SIZE)
+        What may be replaced is returned.
+        """
+        paths = [self.path, self.plan_path, *filter(None, [self.certificate_path])]
+        there = [path for path in paths if os.path.lexists(path)]
+        is_rest = self.path not in there and _plan_digest(self.plan_path) == plan.digest
+        if there and not (self._overwrite or is_rest):
+            raise self._exists(there[-1])
+        return there
+
+    def _exists(self, path: Path) -> InvalidParameter:
+        return InvalidParameter("to", f"must not exist, nor may {path.name}: publish replaces nothing")
+
+    def holds(self, once: str, plan: Plan) -> bool:
+        """Whether this release was written here before: the same name, by the same plan."""
+        said = self._certificate()
         try:
-            said = json.loads((table.schema.metadata or {}).get(CERTIFICATE.encode(), b"{}"))
-            is_it = said["idempotency_key"] == once and said["bounds"]["plan_digest"] == plan.digest
-        except (ValueError, KeyError, TypeError):
-            return None
-        return table if is_it else None
+            return bool(said["idempotency_key"] == once and said["bounds"]["plan_digest"] == plan.digest)
+        except (KeyError, TypeError):
+            return False
+
+    def table(self) -> pa.Table | None:
+        """The rows of the file, with their types; None for CSV, which has none."""
+        return None if self.format == "csv" else self._read()
 
     def write(self, table: pa.Table, plan: Plan, certificate: Mapping[str, Any]) -> None:
         """All files, or none of them: the table gets its name last."""
-        self.check()
+        replaced = self.check(plan)
         roles = Roles(plan.by, COUNT, tuple(column.name for column in plan.sums))
-        with ExitStack() as files:
-            sink = files.enter_context(written(self.path))
+        beside = {self.plan_path: plan.to_json()}
+        if self.certificate_path is not None:
+            beside[self.certificate_path] = dict(certificate)
+        try:
+            with whole_files([*beside, self.path], replaced) as (*files, sink):
+                for file, document in zip(files, beside.values(), strict=True):
+                    file.write(_json(document))
+                _write_rows(table, self.format, certificate, sink, roles)
+        except FileExistsError:
+            taken = self.path  # by another program, in the meantime
+        else:
+            return
+        raise self._exists(taken)
+
+    def _certificate(self) -> Any:
+        """That of the file, if it can be read."""
+        try:
             if self.certificate_path is not None:
-                beside = files.enter_context(written(self.certificate_path))
-                beside.write(_json(certificate))
-            files.enter_context(written(self.plan_path)).write(_json(plan.to_json()))
-            _write_rows(table, self.format, certificate, sink, roles)
+                return json.loads(self.certificate_path.read_bytes()) if self.path.is_file() else None
+            return json.loads((self._read().schema.metadata or {}).get(CERTIFICATE.encode(), b"{}"))
+        except (OSError, ValueError, Error):
+            return None
+
+    def _read(self) -> pa.Table:
+        with self.path.open("rb") as file:
+            return read_table(pa.py_buffer(file.read()), _ANY_SIZE)[1]
+
+
+def _plan_digest(path: Path) -> str | None:
+    """The digest of the plan in a file, if there is one."""
+    try:
+        return Plan.from_json(json.loads(path.read_bytes())).digest
+    except (OSError, ValueError, Error):
+        return None
 
 
 def rows_with(table: pa.Table, certificate: Mapping[str, Any]) -> pa.Table:
@@ -97,18 +132,3 @@ def _write_rows(table: pa.Table, into: Format, certificate: Mapping[str, Any], s
 
 def _json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
-
-
-@contextmanager
-def written(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write. It gets its name when the block ends without an error; otherwise nothing is left."""
-    target = Path(os.path.realpath(path))
-    partial = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.partial")
-    try:
-        with partial.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)

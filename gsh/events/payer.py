@@ -1,12 +1,13 @@
 """Who pays for a release: a budget of the service under a name, or nobody."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.events.plan import Plan
-from gsh.library.arguments import Integer, Real
+from gsh.library.arguments import Integer, Real, text
 from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Mechanism
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from gsh.client.releases import RecordedRelease
 
 __all__ = ["Payer", "check_plan", "payer_of"]
+
+_NAME = re.compile(r"[A-Za-z0-9._~:-]{1,255}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,16 @@ def payer_of(
             if value is not None:
                 raise InvalidParameter(name, "must be omitted without a service: nothing else keeps count")
         return None
-    if budget is None or once is None:
-        missing = "budget" if budget is None else "once"
-        raise InvalidParameter(missing, "must be given with a service: a release is charged once, under its name")
+    if not (hasattr(service, "releases") and hasattr(service, "budgets")):
+        raise InvalidParameter("service", f"must be a gsh.Client, not {type(service).__name__}")
+    for name, value in (("budget", budget), ("once", once)):
+        if value is None:
+            raise InvalidParameter(name, "must be given with a service: a release is charged once, under its name")
+        if not _NAME.fullmatch(text(name, value)):
+            raise InvalidParameter(name, "must be 1 to 255 of the characters A-Z a-z 0-9 . _ ~ : -")
+    text("description", description)
+    assert budget is not None
+    assert once is not None
     if privacy_unit is not None:
         raise InvalidParameter("privacy_unit", "must be omitted with a service: the budget has it")
     return Payer(service, budget, once)

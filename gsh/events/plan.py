@@ -35,6 +35,8 @@ COUNT = "count"
 _MOST_UNITS = 2**52
 _UNIT_EXPONENTS = 60
 _MOST_NAME = 255
+_MOST_LISTED = 30
+_MOST_PARTITIONS = 10**6
 _SALT = re.compile(r"[0-9a-f]{32}")
 _ENDINGS = ("low", "estimate", "high")
 
@@ -153,10 +155,11 @@ class Plan:
         written = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(written.encode("ascii")).hexdigest()
 
-    def kinds_in(self, schema: Mapping[str, Kind | None]) -> dict[str, Kind]:
+    def kinds_in(self, schema: Mapping[str, Kind | None], *, may_list: bool = True) -> dict[str, Kind]:
         """The kind of each column of the plan. An engine gives the schema of the events; None: no kind of ours.
 
-        Declared types win: an engine casts the column to them, or reads the file so.
+        Declared types win: an engine casts the column to them, or reads the file so. ``may_list`` says whether an error
+        may list the names of the schema: names that were read from the data could be data.
         """
         declared = dict(self.types)
         kinds: dict[str, Kind] = {}
@@ -165,14 +168,19 @@ class Plan:
         named += [(f"sums/{column.name}", column.name, SUM_KINDS) for column in self.sums]
         for pointer, name, allowed in named:
             if name not in schema:
-                raise InvalidParameter(pointer, "must name a column of the events")
+                there = f" of {', '.join(list(schema)[:_MOST_LISTED])}" if may_list else ""
+                raise InvalidParameter(pointer, f"must name a column of the events: {name} is none{there}")
             kind = declared.get(name) or schema[name]
             if kind is None or family(kind) not in allowed:
-                raise InvalidParameter(pointer, f"must be a column of one of these types: {', '.join(allowed)}")
+                is_of = "another type" if kind is None else f"type {kind}"
+                detail = f"must be of one of these types: {', '.join(allowed)}; {name} is of {is_of}"
+                raise InvalidParameter(pointer, detail)
             kinds[name] = kind
         for column in self.sums:
             if column.unit is None and family(kinds[column.name]) not in ("integer", "boolean"):
-                detail = "must be given for a column that is not of whole numbers: a power of two, such as 2**-10"
+                detail = (
+                    f"must be given for a column that is not of whole numbers: a power of two, such as 2^-10 = {2**-10}"
+                )
                 raise InvalidParameter(f"units/{column.name}", detail)
         return kinds
 
@@ -210,8 +218,8 @@ def make_plan(
         raise InvalidParameter("tau", "must be from 0 to 2^53")
     if not (isinstance(salt, str) and _SALT.fullmatch(salt)):
         raise InvalidParameter("salt", "must be 32 hexadecimal digits")
-    if partitions is not None and integer("partitions", partitions) < 1:
-        raise InvalidParameter("partitions", "must be at least 1")
+    if partitions is not None and not 1 <= integer("partitions", partitions) <= _MOST_PARTITIONS:
+        raise InvalidParameter("partitions", "must be from 1 to 10^6")
     return Plan(
         user=user,
         by=keys,
@@ -228,7 +236,7 @@ def make_plan(
 
 
 def _sum(name: str, bounds: object, unit: object, cap: object, c_u: int) -> Sum:
-    if not isinstance(bounds, Sequence) or isinstance(bounds, str) or len(bounds) != 2:
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str | bytes) or len(bounds) != 2:
         raise InvalidParameter(f"sums/{name}", "must be a pair: lower, upper")
     lower, upper = (real(f"sums/{name}", bound) + 0.0 for bound in bounds)
     if not (math.isfinite(lower) and math.isfinite(upper)):
@@ -239,7 +247,7 @@ def _sum(name: str, bounds: object, unit: object, cap: object, c_u: int) -> Sum:
     if scale is not None:
         fraction, exponent = math.frexp(scale)
         if fraction != 0.5 or abs(exponent - 1) > _UNIT_EXPONENTS:
-            raise InvalidParameter(f"units/{name}", "must be a power of two from 2^-60 to 2^60, such as 2**-10")
+            raise InvalidParameter(f"units/{name}", f"must be a power of two from 2^-60 to 2^60, such as {2**-10}")
     cap = None if cap is None else integer(f"caps/{name}", cap)
     if cap is not None and not 1 <= cap <= c_u:
         raise InvalidParameter(f"caps/{name}", "must be from 1 to c_u")

@@ -14,7 +14,7 @@ __all__ = ["OnProgress", "Progress", "Published"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A stage of publishing, and how much of it is done. It tells how many events there are: for the owner's eyes."""
+    """A stage of publishing, and how much of it is done: for the owner's eyes. It may come from another thread."""
 
     stage: str
     done: int = 0
@@ -60,4 +60,5 @@ class Published:
         paid = said["budget"]
         payer = "nothing keeps count of it" if paid is None else f"paid by the budget {paid['id']}"
         place = "" if self.path is None else f" in {self.path}"
-        return f"{self.groups} groups published{place}{point}; {payer}; certificate {self.certificate_at}"
+        groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
+        return f"{groups} published{place}{point}; {payer}; certificate {self.certificate_at}"

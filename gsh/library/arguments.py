@@ -4,6 +4,7 @@ Numpy's numbers and arrays are welcome, and so are columns of pandas, polars and
 not numbers. An error names the parameter of the call.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
@@ -19,12 +20,15 @@ __all__ = [
     "Matrix",
     "Real",
     "Reals",
+    "flag",
     "integer",
     "is_several",
     "matrix",
+    "path",
     "real",
     "reals",
     "renamed",
+    "text",
     "texts",
 ]
 
@@ -77,12 +81,32 @@ def matrix(pointer: str, value: object) -> tuple[tuple[float, ...], ...]:
     return tuple(reals(f"{pointer}/{place}", row) for place, row in enumerate(rows))
 
 
+def flag(pointer: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidParameter(pointer, f"must be True or False, not {_kind(value)}")
+    return value
+
+
+def text(pointer: str, value: object) -> str:
+    """A string that can be written: half of a surrogate pair cannot."""
+    if not isinstance(value, str):
+        raise InvalidParameter(pointer, f"must be a string, not {_kind(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidParameter(pointer, "must be Unicode without lone surrogates") from None
+    return value
+
+
+def path(pointer: str, value: object) -> str:
+    if not isinstance(value, str | os.PathLike):
+        raise InvalidParameter(pointer, f"must be a path, not {_kind(value)}")
+    return text(pointer, os.fspath(value))
+
+
 def texts(pointer: str, value: object) -> tuple[str, ...]:
     items = tuple(_items(pointer, value, "strings"))
-    for place, item in enumerate(items):
-        if not isinstance(item, str):
-            raise InvalidParameter(f"{pointer}/{place}", f"must be a string, not {_kind(item)}")
-    return tuple(map(str, items))
+    return tuple(text(f"{pointer}/{place}", item) for place, item in enumerate(items))
 
 
 @contextmanager

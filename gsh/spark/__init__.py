@@ -19,6 +19,11 @@ def __getattr__(name: str) -> Any:
     """Load pyspark when publish is first used: executors load only the noise."""
     if name != "publish":
         raise AttributeError(f"module 'gsh.spark' has no attribute {name!r}")
-    from gsh.spark.publishing import publish  # noqa: PLC0415
-
+    try:
+        from gsh.spark.publishing import publish  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "pyspark":
+            raise
+        detail = "gsh.spark.publish needs PySpark: pip install 'gaussian-sparse-histogram[spark]'"
+        raise ModuleNotFoundError(detail, name="pyspark") from None
     return publish

@@ -18,7 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 from gsh.events.bounding import clipped, record_units
 from gsh.events.dialects import DIALECTS
 from gsh.events.kinds import Kind
-from gsh.events.lots import lot_sql
+from gsh.events.lots import order_sql
 from gsh.events.plan import COUNT, Plan
 
 __all__ = ["aggregates", "kinds_of", "quoted"]
@@ -91,10 +91,10 @@ def _kind(kind: T.DataType) -> Kind | None:
 def _kept(rows: DataFrame, plan: Plan, kinds: Mapping[str, Kind]) -> DataFrame:
     """Of each user at most C_u rows, and in a capped column at most so many values: those with the smallest lots."""
     parts = list(kinds.items())
-    kept = rows.withColumn("_place", _place(lot_sql(_SQL, plan.salt, parts))).where(F.col("_place") <= plan.c_u)
+    kept = rows.withColumn("_place", _place(order_sql(_SQL, plan.salt, parts))).where(F.col("_place") <= plan.c_u)
     # Zeros come last, so that they do not use the cap up.
     capped = {
-        f"_sum{j}": (each.groups, _place(f"_sum{j} = 0, {lot_sql(_SQL, plan.salt, parts, each.name)}"))
+        f"_sum{j}": (each.groups, _place(f"_sum{j} = 0, {order_sql(_SQL, plan.salt, parts, each.name)}"))
         for j, each in enumerate(plan.sums)
         if each.groups is not None
     }

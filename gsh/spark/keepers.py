@@ -19,7 +19,7 @@ from gsh.events.target import Target
 from gsh.library.certificate_words import NOISE_FROM_A_SEED
 from gsh.library.certificates import certificate
 from gsh.library.mechanism_json import mechanism_to_json
-from gsh.spark.places import Finished, Place
+from gsh.spark.places import SEED_FILE, Finished, Place
 
 __all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening"]
 
@@ -93,7 +93,7 @@ class ByFile:
     def __init__(self, place: Place, privacy_unit: str = "user", unprotected: Sequence[str] = ()) -> None:
         if not place.is_local:
             raise InvalidParameter("service", "must be given, or else the output must be on a local file system")
-        self._place, self._file = place, f"{place.staging}/seed.json"
+        self._place, self._file = place, f"{place.staging}/{SEED_FILE}"
         self._words: dict[str, Any] = {"privacy_unit": privacy_unit, "unprotected": unprotected}
         self._certificate: dict[str, Any] = {}
         self._plan: dict[str, Any] = {}
@@ -135,6 +135,7 @@ class ByFile:
 
     def _known_salt(self) -> str | None:
         """Read in the order in which a release moves: so none of another driver is missed."""
+        self._place.check_secrets()
         begun, made = self._place.read(self._file), self._place.finished()
         staged = None if made is None else self._place.plan(made.attempt)
         plan = self._place.plan(self._place.folder) or staged or (begun and begun["plan"])

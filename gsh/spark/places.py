@@ -15,6 +15,7 @@ import json
 import os
 import re
 import secrets
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,11 +28,14 @@ from pyarrow import fs
 from gsh.accounting.errors import InvalidParameter
 from gsh.histogram.content import Column, digest_of
 from gsh.histogram.keys.columns import key_of
+from gsh.library.arguments import path as path_of
 
-__all__ = ["Finished", "Place"]
+__all__ = ["SEED_FILE", "Finished", "Place"]
 
+SEED_FILE = "seed.json"
 _CERTIFICATE_FILE, _PLAN_FILE, _FINISHED_FILE = "_certificate.json", "_plan.json", "finished.json"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_HALF_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)")
 _WRITTEN = re.compile(r"part-(\d+)-.*?c(\d+)\.(?:.*\.)?parquet")
 _PLACED = re.compile(r"part-(\d+)-(\d+)\.parquet")
 _VERSION = b"gsh output 1"
@@ -50,7 +54,9 @@ class Place:
     """The folder of a release. A name without a scheme is on the local, or a mounted, file system."""
 
     def __init__(self, to: str | os.PathLike[str], staging: str = "") -> None:
-        given = os.fspath(to)
+        given = path_of("to", to)
+        if _HALF_URI.match(given):
+            raise InvalidParameter("to", "must be a path, or a URI with two slashes after its scheme, such as s3://")
         if _URI.match(given) and not given.startswith("file://"):
             self._files, path = fs.FileSystem.from_uri(given)
             self._prefix, self.is_local = given.partition("?")[0].rstrip("/").removesuffix(path.rstrip("/")), False
@@ -86,9 +92,15 @@ class Place:
             return None
         try:
             with self._files.open_input_stream(path) as file:
-                document: dict[str, Any] = json.loads(file.readall())
+                content = file.readall()
         except FileNotFoundError:
             return None  # another driver was faster
+        try:
+            document = json.loads(content)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise InvalidParameter("to", f"must be left alone while a run works: {path} is damaged")
         return document
 
     def write(self, path: str, document: Mapping[str, Any]) -> None:
@@ -100,7 +112,9 @@ class Place:
 
     def write_secret(self, path: str, document: Mapping[str, Any]) -> None:
         """A JSON document that only its owner can read, on a local file system. Of two drivers, one is first."""
-        os.makedirs(self.staging, mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self.staging, 0o700)
+        self.check_secrets()
         partial = f"{path}.{secrets.token_hex(4)}.partial"
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             json.dump(document, file)
@@ -110,6 +124,20 @@ class Place:
             pass  # that of the other driver stays
         finally:
             os.unlink(partial)
+
+    def check_secrets(self) -> None:
+        """On a local file system: nobody else can write to the staging folder, or has put files into it.
+
+        Who can plant a seed can remove the noise that is made of it.
+        """
+        for path in (self.staging, f"{self.staging}/{SEED_FILE}"):
+            try:
+                found = os.lstat(path)
+            except FileNotFoundError:
+                continue
+            is_expected = (stat.S_ISDIR if path == self.staging else stat.S_ISREG)(found.st_mode)
+            if not is_expected or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+                raise InvalidParameter("to", f"must have a staging folder of your own: {path} belongs to others")
 
     def remove(self, path: str) -> None:
         if self.exists(path):
@@ -147,14 +175,11 @@ class Place:
     def digest(self, folder: str) -> tuple[str, int]:
         """The SHA-256 of the rows of a folder, in the order of its files, and their number."""
         content, rows = hashlib.sha256(_VERSION), 0
-        for found in sorted(self._files.get_file_info(fs.FileSelector(folder)), key=lambda each: each.base_name):
-            name = _PLACED.fullmatch(found.base_name)
-            if name is None:
-                continue
-            with self._files.open_input_file(found.path) as file:
+        for path, partition in self.parts(folder):
+            with self._files.open_input_file(path) as file:
                 table = pq.read_table(file, coerce_int96_timestamp_unit="us")
             if len(table):
-                content.update(int(name[1]).to_bytes(8, "little") + len(table).to_bytes(8, "little"))
+                content.update(partition.to_bytes(8, "little") + len(table).to_bytes(8, "little"))
                 content.update(_content(table))
                 rows += len(table)
         return content.hexdigest(), rows
@@ -162,11 +187,16 @@ class Place:
     def rows(self, folder: str) -> int:
         """The number of rows of a folder."""
         rows = 0
-        for found in self._files.get_file_info(fs.FileSelector(folder)):
-            if _PLACED.fullmatch(found.base_name):
-                with self._files.open_input_file(found.path) as file:
-                    rows += pq.read_metadata(file).num_rows
+        for path, _ in self.parts(folder):
+            with self._files.open_input_file(path) as file:
+                rows += pq.read_metadata(file).num_rows
         return rows
+
+    def parts(self, folder: str) -> list[tuple[str, int]]:
+        """The files with rows in their order, each with its partition."""
+        found = sorted(self._files.get_file_info(fs.FileSelector(folder)), key=lambda each: each.base_name)
+        named = ((each.path, _PLACED.fullmatch(each.base_name)) for each in found)
+        return [(path, int(name[1])) for path, name in named if name is not None]
 
     def certify(self, made: Finished, plan: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
         """Put the plan and the certificate to the rows of an attempt. The certificate comes last."""

@@ -25,7 +25,7 @@ from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import Published
 from gsh.events.target import Target, mechanism_for
 from gsh.histogram.noise import Noise
-from gsh.library.arguments import Integer, Real
+from gsh.library.arguments import Integer, Real, text, texts
 from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Mechanism, core_of
 from gsh.spark.aggregates import aggregates, kinds_of
@@ -75,11 +75,15 @@ def publish(
     With a service the release is made and charged exactly once, however often the job runs. Without one, a file beside
     the output keeps the seed until the release is complete, and nothing keeps count.
     """
+    if not hasattr(events, "schema"):
+        raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(events).__name__}")
+    unprotected = texts("unprotected", unprotected)
     payer = payer_of(service, budget, once, description, privacy_unit)
     keeper: Keeper
     if payer is None:
         place = Place(to)
-        keeper = local = ByFile(place, privacy_unit or "user", unprotected)
+        unit = text("privacy_unit", "user" if privacy_unit is None else privacy_unit)
+        keeper = local = ByFile(place, unit, unprotected)
         salt = local.salt()
     else:
         salt = salt_of_release(payer.budget, payer.once)
@@ -90,7 +94,7 @@ def publish(
     )
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     target = mechanism_for(plan, **aim, weights=weights, payer=payer)
-    plan.kinds_in(kinds_of(events.schema))
+    _check_events(events, plan)
     earlier = _released(place, plan, target)
     if earlier is not None:
         return earlier
@@ -107,6 +111,16 @@ def publish(
         assert earlier is not None
         return earlier
     return _published(place, opening.plan, keeper.certificate(), made.rows, is_replayed=opening.seed is None)
+
+
+def _check_events(events: DataFrame, plan: Plan) -> None:
+    """Whatever Spark can say about the query without running it, it says before anything is charged."""
+    plan.kinds_in(kinds_of(events.schema))
+    names = [name.lower() for name in events.columns]
+    for name in plan.columns:
+        if names.count(name.lower()) > 1:
+            raise InvalidParameter("events", f"must have only one column {name}: Spark ignores the case of names")
+    aggregates(events, plan).schema  # noqa: B018 - Spark analyses the whole query for it
 
 
 def noised(events: DataFrame, plan: Plan, mechanism: Mechanism, seed: bytes) -> DataFrame:
@@ -167,6 +181,8 @@ def _staged(place: Place, rows: DataFrame, plan: Plan) -> str:
 def _finished(place: Place, attempt: str) -> Finished:
     """The complete attempt. An earlier run has drawn the same rows, or else it had other events."""
     made, before = place.finish(attempt), place.finished()
+    if not place.parts(attempt):  # Spark writes one even for no rows
+        raise InvalidParameter("to", "must be a folder that the driver and all executors see: it got no file")
     if before is not None and before.digest != made.digest:
         place.remove(attempt)
         detail = f"must be the events of the earlier run: its rows differ; to give it up, remove {place.staging}"
@@ -176,9 +192,9 @@ def _finished(place: Place, attempt: str) -> Finished:
 
 
 def _committed(place: Place, opening: Opening) -> Finished:
-    """The attempt that was committed, if it is still here."""
+    """The attempt that was committed, if it is still here and whole."""
     made = place.finished()
-    if made is None or made.digest != opening.committed:
+    if made is None or made.digest != opening.committed or place.digest(made.attempt) != (made.digest, made.rows):
         detail = "must be a new name: this one is committed, and its rows are neither at `to` nor in a staging folder"
         raise InvalidParameter("once", detail)
     return made

@@ -50,7 +50,7 @@ PROTECTED = [
 ]
 OPEN = [
     ("POST", f"/{path}")
-    for path in ("account/exact", "account/add-deltas", "calibrate", "compare", "intervals", "utility")
+    for path in ("account/exact", "account/add-deltas", "bound", "calibrate", "compare", "intervals", "utility")
 ]
 
 

@@ -125,6 +125,8 @@ def test_a_mechanism_in_the_query_gets_the_number_of_further_releases(bank: Bank
     gaussian = PlainGaussian(1, 100.0, 0.01)
     more = SETTLED.how_many_fit(after(1), gaussian, cost_of(gaussian))
     assert bank.budget("?c_u=1&sigma=100&mu_0=0.01")["more"] == more
+    planned = {"c_u": 1, "sigma": 100, "aggregates": {"mu_0": 0.01}}
+    assert bank.answer("/budgets/web/preview", {"mechanism": [planned, CASE_STUDY]})["more"] == more
 
 
 def test_budgets_and_previews_have_the_used_share(bank: Bank) -> None:
@@ -429,6 +431,39 @@ def test_calibrate_uses_exactly_the_remaining_budget(bank: Bank, releases: int) 
 
     assert statuses == [200] * releases + [409]
     assert solved["delta"] == bank.budget()["spent"]["delta"] <= 1e-4
+
+
+@pytest.mark.parametrize("releases", [2, 52])
+def test_calibrate_divides_a_limit_before_there_is_a_budget(bank: Bank, releases: int) -> None:
+    """A new budget with this limit, divided for the answer, pays for exactly so many releases."""
+    limit = {"epsilon": 2.0, "delta": 1e-6}
+    solved = bank.answer("/calibrate", {"mechanism": {"c_u": 8, "tau": 1}, "releases": releases} | limit)
+    bank.put("year", limit | {"mechanism": solved["mechanism"]})
+
+    assert (solved["kind"], solved["budget"], solved["releases"]) == ("remaining", None, releases)
+    fitting = [bank.charge(f"y{number}", solved["mechanism"], "year").status_code for number in range(releases + 1)]
+    assert fitting == [200] * releases + [409]
+    assert solved["delta"] == bank.get("/budgets/year").json()["spent"]["delta"] <= limit["delta"]
+
+
+def test_a_refusal_names_what_is_used_up_and_a_limit_that_fits(bank: Bank) -> None:
+    """In ``errors`` of the 409, in a preview, and a change to that limit lets the release through."""
+    mechanism = bank.answer("/calibrate", {"mechanism": {"c_u": 8, "tau": 1}, "epsilon": 1, "delta": 1e-6})["mechanism"]
+    limit = {"epsilon": 2.0, "delta": 1e-6}
+    bank.put("small", limit)
+    assert bank.charge("s1", mechanism, "small").status_code == 200
+    preview = bank.answer("/budgets/small/preview", {"mechanism": mechanism})
+
+    sentence = "δ is used up by the threshold; ε 1 of 2 remains; δ = 2.1e-6 would fit two"
+    refused = bank.charge("s2", mechanism, "small")
+    assert refused.status_code == 409
+    first = refused.json()["errors"][0]
+    assert first["pointer"] == "/mechanism/tau_star"
+    assert first["detail"].endswith(f"a higher threshold costs less; {sentence}")
+    assert (preview["fits"], preview["shortage"]["detail"]) == (False, sentence)
+    assert (preview["shortage"]["binding"], preview["shortage"]["releases"]) == ("threshold", 2)
+    bank.put("small", limit | {"delta": preview["shortage"]["delta"], "reason": "a test"})
+    assert bank.charge("s2", mechanism, "small").status_code == 200
 
 
 @pytest.mark.parametrize(

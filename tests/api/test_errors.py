@@ -17,7 +17,18 @@ from tests.api.client import CASE_STUDY, Client, problem_errors
 SECRET = "s3ntinel"
 BODY = json.dumps({"mechanism": CASE_STUDY, "epsilon": 0.349}).encode()
 POSTS = ["/account/exact", "/account/add-deltas", "/calibrate", "/compare", "/intervals", "/utility", "/release"]
-GETS = ["/healthz", "/readyz", "/version", "/real-releases", "/metrics", "/", "/reference", "/docs", "/openapi.json"]
+GETS = [
+    "/healthz",
+    "/readyz",
+    "/version",
+    "/real-releases",
+    "/metrics",
+    "/",
+    "/what-epsilon-means",
+    "/reference",
+    "/docs",
+    "/openapi.json",
+]
 GETS += ["/problems", "/problems/busy"]
 
 

@@ -14,6 +14,7 @@ LABELS = re.compile(r'(\w+)="([^"]*)"')
 ROUTES = {
     "/account/exact",
     "/account/add-deltas",
+    "/bound",
     "/calibrate",
     "/compare",
     "/intervals",
@@ -31,6 +32,7 @@ ROUTES = {
     "/version",
     "/metrics",
     "/",
+    "/what-epsilon-means",
     "/reference",
     "/docs",
     "/openapi.json",

@@ -171,7 +171,7 @@ def test_every_operation_has_an_id_of_its_own_a_summary_and_a_description() -> N
 
 
 def test_the_document_has_every_endpoint() -> None:
-    posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate", "POST /compare"}
+    posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate", "POST /compare", "POST /bound"}
     posts |= {"POST /intervals", "POST /release", "POST /release/table", "POST /utility"}
     presets = {"GET /real-releases"}
     budgets = {"GET /budgets", "GET /budgets/{id}", "PUT /budgets/{id}", "GET /budgets/{id}/charges"}
@@ -204,7 +204,7 @@ def test_documented_errors_are_problem_documents(label: str) -> None:
         expected |= {"406"}
     if path.endswith("/answer"):
         expected |= {"410"}
-    asked = ("/account", "/calibrate", "/compare", "/intervals", "/utility")
+    asked = ("/account", "/bound", "/calibrate", "/compare", "/intervals", "/utility")
     if method == "PUT" or path.startswith(("/budgets", "/release", *asked)):
         expected |= {"401", "403", "429"}
     assert set(errors) == expected

@@ -67,6 +67,7 @@ BODIES: dict[tuple[str, str], Json] = {
     ("POST", "/utility"): {"mechanism": CASE_STUDY, "sizes": [20000]},
     ("POST", "/compare"): {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6},
     ("POST", "/intervals"): {"mechanism": CASE_STUDY, "counts": [70000]},
+    ("POST", "/bound"): {"dialect": "duckdb", "source": "views", "user": "user_id", "by": ["url"], "c_u": 3},
 }
 
 

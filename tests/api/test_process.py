@@ -153,18 +153,6 @@ def test_a_wrong_setting_is_one_line_that_names_it(name: str, value: str) -> Non
     assert WORD not in line
 
 
-def test_the_health_check_asks_the_service_of_the_same_settings(tmp_path: Path) -> None:
-    def check(port: str) -> int:
-        command = [sys.executable, "-m", "app.healthcheck"]
-        return subprocess.run(command, cwd=ROOT, env=environment(port=port), timeout=PATIENCE, check=False).returncode
-
-    with Service(temporary=tmp_path) as service:
-        port = str(urlsplit(service.url).port)
-        assert check(port) == 0
-        service.stop()
-    assert check(port) == 1
-
-
 def test_several_workers_note_each_head_once(tmp_path: Path) -> None:
     heads = tmp_path / "heads"
     limit = {"epsilon": 1, "delta": 1e-4}

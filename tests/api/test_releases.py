@@ -241,6 +241,24 @@ def test_an_answer_can_be_fetched_in_every_format(platform: Platform) -> None:
     problem_errors(platform.get("/releases/week-46/answer", headers={"accept": "image/png"}), 406, "not-acceptable")
 
 
+def test_downloads_have_the_name_of_their_release(platform: Platform) -> None:
+    """And the ending of their format. A name with other characters, or a long one, becomes one for a file system."""
+    key = "week:46~" + "k" * 240
+    made = platform.table(key, as_parquet(TABLE))
+    again = platform.table(key, as_stream(TABLE))
+    plain = "week_46_" + "k" * 192
+
+    assert made.headers["content-disposition"] == f'attachment; filename="{plain}.parquet"'
+    assert again.headers["content-disposition"] == f'attachment; filename="{plain}.arrow"'
+    for media_type, ending in (
+        ("application/json", "certificate.json"),
+        ("application/yaml", "registry.yaml"),
+        ("text/html", "certificate.html"),
+    ):
+        certificate = platform.get(f"/releases/{key}/certificate", headers={"accept": media_type})
+        assert certificate.headers["content-disposition"] == f'inline; filename="{plain}.{ending}"'
+
+
 def test_an_answer_of_json_can_be_fetched_as_a_table(platform: Platform) -> None:
     made = platform.release("week-46").json()
 

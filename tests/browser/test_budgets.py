@@ -1,6 +1,7 @@
 """The budgets page: the gauge, plans, the history, new and changed limits, and access keys."""
 
 import itertools
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -401,6 +402,70 @@ def test_the_explorer_leads_to_a_plan(visit: Visit, platform: Platform) -> None:
 
     expect(visit.page.locator("#plan-sigma")).to_have_value("2228.482632459166")
     expect(visit.page.locator("#plan-tau_star")).to_have_value("13951.051328063842")
+
+
+def test_a_plan_from_the_explorer_has_its_columns(visit: Visit, platform: Platform) -> None:
+    """A budget of the same ε and δ pays for it exactly once, so the link loses no noise."""
+    name = platform.budget(epsilon=1, delta=1e-6)
+    visit.open("/?epsilon=1&delta=1e-6&c_u=16&tau=1&column=likes~0~1~~4&column=seconds~0~600~~")
+    link = visit.page.get_by_role("link", name="How often does this fit a budget?")
+    page = look(visit, name, f"&{(link.get_attribute('href') or '').partition('?')[2]}")
+
+    expect(page.locator("#plan-columns-0-name")).to_have_value("likes")
+    expect(page.locator("#plan-columns-0-groups")).to_have_value("4")
+    expect(page.locator("#plan-columns-1-upper")).to_have_value("600")
+    expect(page.locator("#verdict .lead")).to_have_text("One more release like this fits.")
+    assert len(visit.query["column"]) == 2
+    command = page.locator("#code").text_content() or ""
+    mechanism = json.loads(command.partition("-d '")[2].rpartition("'")[0])["mechanism"]
+    assert platform.charge(name, f"{name}-columns", mechanism).status_code == 200
+    assert platform.charge(name, f"{name}-columns-again", mechanism).status_code == 409
+
+    page.get_by_role("button", name="Remove column seconds").click()
+    expect(page.locator("#plan-columns .column")).to_have_count(1)
+    page.locator("#plan-columns-0-upper").fill("")
+    expect(page.locator("#plan-columns-0-upper-error")).to_have_text("is needed")
+    visit.complaints.clear()  # the browser logs in its console that no noise fits the used budget
+
+
+def test_a_year_of_weekly_releases_is_planned(visit: Visit, platform: Platform) -> None:
+    """ε in all divided by 52, then ε of each: what fits, what each needs, what is used up, and a limit that fits."""
+    page, name = look(visit, platform.budget()), next(names)
+    page.get_by_text("Create a budget").click()
+    form = page.get_by_role("form", name="A new budget")
+    expect(form).to_contain_text("The first release settles for good in which proportion noise and threshold share")
+    limit = {"Limit of ε": "1", "Limit of δ": "1e-6"}
+    for field, text in ({"Name": name, "Groups per user": "8", "Releases": "52"} | limit).items():
+        form.get_by_label(field).fill(text)
+    expect(form.locator(".needs")).to_have_text("Each of the 52 needs σ = 88.06 and τ* = 530.99.")
+    form.get_by_role("button", name="Create").click()
+    expect(page.locator("#budget-title")).to_have_text(name)
+    expect(page.locator("#history tbody tr").first).to_contain_text("noise cost : threshold cost")
+
+    page.get_by_label("Plan by").select_option("equal shares of what remains")
+    verdict = plan(page, c_u=8, tau=1, times=52)
+    expect(verdict).to_contain_text("52 more releases like this fit.")
+    expect(verdict).to_contain_text("Each of the 52 releases needs σ = ")
+    expect(verdict).to_contain_text("One release alone has ε = 0.118, and all 52 together have ε = 1.000, at δ = 1e-6.")
+    page.get_by_label("Plan by").select_option("ε and δ of each release")
+    verdict = plan(page, epsilon=0.1, delta="1e-7")
+    expect(verdict).to_contain_text("Of these 52, ")
+    shortage = page.locator("#shortage")
+    expect(shortage).to_contain_text(" would fit all 52.")
+    visit.page.get_by_role("button", name="Raise the limit").click()
+    form = page.get_by_role("form", name="The limit")
+    raised = float(form.get_by_label("Limit of δ").input_value())
+    assert raised > 1e-6
+    form.get_by_label("Reason").fill("a year of weeks")
+    form.get_by_role("button", name="Save the change").click()
+    settled(page)
+    expect(shortage).to_have_count(0)
+    expect(page.locator("#verdict")).to_contain_text("After these 52 the budget would be at ")
+    page.get_by_role("button", name="Plan with these").first.click()
+    expect(page.locator("#plan-sigma")).to_be_visible()
+    page.get_by_role("link", name="Release a table with these numbers").click()
+    expect(page.locator("#pay-budget")).to_have_value(name)
+    expect(page.get_by_label("Noise, in users")).not_to_have_value("")
 
 
 def test_an_unknown_budget_is_reported(visit: Visit, platform: Platform) -> None:

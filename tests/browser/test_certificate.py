@@ -10,8 +10,9 @@ from app.api.certificates.page import PAGE_HEADERS, certificate_page
 from app.api.schemas.certificate import Certificate
 from tests.api.certificates import SHAPES, complete, drafted
 from tests.api.client import CASE_STUDY
+from tests.browser.letters import set_letters
 from tests.browser.test_accessibility import LOOKS, faults
-from tests.browser.test_widths import CUT_OFF, PHONE, SET_STYLE, STICKING_OUT, WIDE_LETTERS, WIDTHS
+from tests.browser.test_widths import CUT_OFF, PHONE, STICKING_OUT, WIDTHS
 from tests.browser.visits import Visit
 
 SIMPLE = complete(CASE_STUDY, epsilon=0.349)
@@ -45,14 +46,14 @@ def test_axe_finds_no_fault(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("visit", [PHONE], indirect=True, ids=["phone"])
-@pytest.mark.parametrize("letters", ["", WIDE_LETTERS], ids=["fonts", "wide"])
-def test_it_fits_every_width(visit: Visit, letters: str) -> None:
+def test_it_fits_every_width(visit: Visit) -> None:
     show(visit, LONG)
-    visit.page.evaluate(SET_STYLE, letters)
     for width in WIDTHS:
         visit.page.set_viewport_size({"width": width, "height": 640})
-        assert visit.page.evaluate(STICKING_OUT, width) == []
-        assert visit.page.evaluate(CUT_OFF) == []
+        for wide in (False, True):
+            set_letters(visit.page, wide=wide)
+            assert visit.page.evaluate(STICKING_OUT, width) == []
+            assert visit.page.evaluate(CUT_OFF) == []
 
 
 @pytest.mark.parametrize("visit", [{"color_scheme": "dark"}], indirect=True, ids=["dark"])

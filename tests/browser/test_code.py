@@ -1,4 +1,4 @@
-"""Copied code runs unchanged: curl and Python against the service, the query of the printed command in DuckDB."""
+"""Copied code runs unchanged: curl and Python against the service, the query in DuckDB."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ def copied(visit: Visit, tab: str) -> str:
 @pytest.mark.parametrize("path", ["/", COLUMNS, CAPPED, GIVEN], ids=["counts", "columns", "capped", "given"])
 def test_the_copied_commands_run_and_agree_with_the_page(visit: Visit, path: str) -> None:
     visit.open(path)
-    shown = visit.page.locator("#sigma-exactly").inner_text().split()[0]
+    shown = visit.page.locator("#sigma-exactly").text_content() or ""
 
     curl = subprocess.run(["bash", "-c", copied(visit, "curl")], capture_output=True, text=True, check=True)
     python = subprocess.run([sys.executable, "-c", copied(visit, "Python")], capture_output=True, text=True, check=True)
@@ -46,12 +46,8 @@ def test_the_copied_commands_run_and_agree_with_the_page(visit: Visit, path: str
 
 
 def query(visit: Visit, path: str) -> str:
-    """The query that the copied command prints."""
     visit.open(path)
-    command = copied(visit, "SQL")
-    assert command.startswith("gsh bound ")
-    program = f"{sys.executable} -m gsh.cli {command.removeprefix('gsh ')}"
-    return subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True).stdout
+    return copied(visit, "SQL")
 
 
 def test_the_query_runs_and_has_the_bounds_of_the_page(visit: Visit) -> None:
@@ -89,3 +85,32 @@ def test_a_bound_that_is_not_whole_has_a_unit(visit: Visit) -> None:
     assert "seconds: from 0 to 2560 per user and group, in units of 0.000976562" in query(
         visit, "/?epsilon=1&delta=1e-6&c_u=3&tau=1&column=seconds~0~2.5~1"
     )
+
+
+def test_the_query_is_for_the_engine_and_the_columns_of_the_person(visit: Visit) -> None:
+    """The note names the columns that the table needs. A wrong name is an error at its field."""
+    visit.open("/?epsilon=1&delta=1e-6&c_u=7&tau=1&code=sql&column=seconds~0~2.5~~")
+    page = visit.page
+    form = page.get_by_role("form", name="Your table")
+    form.get_by_label("Engine").select_option("BigQuery")
+    form.get_by_label("Table").fill("web.visits")
+    form.get_by_label("User column").fill("visitor")
+    form.get_by_label("Group columns").fill("page")
+
+    expect(page.locator("#code-note")).to_contain_text(
+        "web.visits needs these columns: visitor (user, string), page (key, string), seconds (sum, double)."
+    )
+    expect(page.locator("#code-note")).to_contain_text("Multiply the result: seconds by 0.0009765625.")
+    expect(page.locator("#code-note")).to_contain_text("It was not run on BigQuery here")
+    assert "FROM web.visits AS _events" in copied(visit, "SQL")
+    assert visit.query["dialect"] == ["bigquery"]
+    assert not any("visit" in value for value in visit.page.url.split("?")[1].split("&"))
+
+    form.get_by_label("Group columns").fill("page, visitor")
+    expect(form.locator("#sql-form-by-error")).to_contain_text("must not have the user column")
+    expect(page.locator("#code")).to_be_empty()
+    expect(page.locator("#copy")).to_be_disabled()
+    visit.page.reload()
+    expect(form.get_by_label("Engine")).to_have_value("bigquery")
+    page.locator("#plots[data-drawn]").wait_for()
+    visit.complaints.clear()  # the browser logs the 422 in its console

@@ -2,6 +2,7 @@
 
 import math
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -33,7 +34,7 @@ def sent(visit: Visit, path: str) -> dict[str, Any]:
 
 
 def exactly(visit: Visit, name: str) -> float:
-    return float(visit.page.locator(f"#{name}-exactly").inner_text().split()[0])
+    return float(visit.page.locator(f"#{name}-exactly").text_content() or "nan")
 
 
 def stated(visit: Visit) -> dict[str, float]:
@@ -67,6 +68,41 @@ def test_two_columns_one_with_a_cap(visit: Visit) -> None:
         assert 0 <= stated(visit)[name] - 1.96 * deviation <= 1  # rounded up
     assert ratios == pytest.approx([1, 22.78], abs=0.01)
     expect(lines.nth(0)).to_have_text("likes ± 7565.30 in 19 of 20 cases")
+
+
+def test_small_noise_on_a_wide_column_is_pointed_out_and_mended(visit: Visit) -> None:
+    """One σ of noise on 0 … 600 made σ 600 times as large, without a word. One click balances it."""
+    visit.open(f"{QUERY}&column=likes~0~1~1 σ~&column=seconds~0~600~1 σ~")
+    hint = visit.page.locator("#column-noise .greedy")
+    expect(hint).to_contain_text("seconds takes over 99 % of the privacy loss")
+    before = exactly(visit, "sigma")
+    drawn = visit.drawn()
+    hint.get_by_role("button", name="Balance the noise").click()
+    visit.wait_for_plots(drawn)
+
+    expect(hint).to_have_count(0)
+    assert visit.query["column"] == ["likes~0~1~~", "seconds~0~600~~"]
+    assert exactly(visit, "sigma") < before / 100
+    lines = visit.page.locator("#column-noise strong").all_inner_texts()
+    assert lines[0].startswith("likes ± ")
+    assert lines[1].startswith("seconds ± ")
+    visit.page.go_back()
+    expect(visit.page.locator("#column-1-noise")).to_have_value("1 σ")
+    expect(hint).to_be_visible()
+
+
+def test_the_link_to_budgets_carries_the_plan_with_its_columns(visit: Visit) -> None:
+    """In the form of the links of this page, with the noise of each column in its own unit."""
+    visit.open(f"{QUERY}&column=likes~0~1~~100&column=a~b~0~600~~".replace("a~b", "a%257Eb"))
+    link = parse_qs(urlsplit(visit.page.locator("#plan").get_attribute("href") or "").query)
+
+    assert float(link["sigma"][0]) == exactly(visit, "sigma")
+    assert float(link["tau_star"][0]) == exactly(visit, "tau_star")
+    assert (link["c_u"], link["tau"]) == (["51914"], ["1"])
+    parts = [column.split("~") for column in link["column"]]
+    assert [[*part[:3], part[4]] for part in parts] == [["likes", "0", "1", "100"], ["a%7Eb", "0", "600", ""]]
+    noise = [1.96 * float(part[3]) for part in parts]
+    assert noise == pytest.approx(list(stated(visit).values()), abs=1)
 
 
 def test_columns_that_are_taken_away_leave_no_line(visit: Visit) -> None:
@@ -112,7 +148,7 @@ def test_all_columns_have_the_same_kind_of_noise(visit: Visit) -> None:
         expect(page.locator("#lead")).to_have_text("No answer yet: see the marked field.")
     page.get_by_role("button", name="Add a column").click()
     page.get_by_role("tab", name="SQL").click()  # still of the last answer
-    expect(page.locator("#code")).to_contain_text("shares=0:600")
+    expect(page.locator("#code")).to_contain_text("shares: from 0 to 600")
     expect(page.locator("#copy")).to_be_disabled()
     page.get_by_role("button", name="Remove column seconds").click()
     page.locator("#column-1-noise").fill("3 σ")
@@ -214,7 +250,7 @@ def test_plots_and_code_are_of_the_question_that_was_asked(first_visit: Visit) -
         held[0].continue_()
     expect(page.locator("#copy")).to_be_enabled()
 
-    expect(page.locator("#code")).to_contain_text("likes=100")
+    expect(page.locator("#code")).to_contain_text("in at most 100 groups per user")
     bodies = [each.post_data_json for each in first_visit.requests if each.url.endswith("/calibrate")]
     assert [body["mechanism"]["c_u"] for body in bodies] == [51914, 51914]
 

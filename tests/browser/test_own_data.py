@@ -33,17 +33,17 @@ def test_sizes_are_counted_without_a_request(visit: Visit) -> None:
     visit.open()
     visit.requests.clear()
     visit.page.locator("#sizes").fill("\n".join(map(str, SIZES)))
-    groups = sum(map(keep_probability, SIZES)) / len(SIZES)
+    groups = sum(map(keep_probability, SIZES))
     users = sum(n * keep_probability(n) for n in SIZES) / sum(SIZES)
 
     shares = visit.page.locator("#sizes-result .shares dd")
-    expect(shares).to_have_text([f"{groups:.1%}".replace("%", " %"), f"{users:.1%}".replace("%", " %")])
+    expect(shares).to_have_text([f"{groups:.0f} of 5", f"{users:.1%}".replace("%", " %")])
     expect(visit.page.locator("#sizes-result")).to_contain_text(
         "5 sizes read, smallest 100, largest 40\u202f000; nothing was sent"
     )
     expect(visit.page.locator("#sizes-section")).to_contain_text("not sent anywhere")
     visit.page.get_by_role("button", name="Use an example").click()
-    expect(visit.page.locator("#sizes-result")).to_contain_text("60 sizes read")
+    expect(visit.page.locator("#sizes-result")).to_contain_text("8 sizes read")
     assert visit.requests == []
     assert "13951" not in visit.page.url
 
@@ -106,11 +106,13 @@ def test_the_panel_says_the_numbers_of_the_answer(visit: Visit) -> None:
         for share in (answer["false_groups"]["share"], *(each["error"] for each in answer["relative_errors"]))
     )
     groups, deviation = answer["groups"]["expected"], answer["groups"]["standard_deviation"]
+    threshold = f"{math.ceil(100 * mechanism['tau_star']) / 100:.2f}"
 
     expect(visit.page.locator("#sizes-result .facts li")).to_have_text(
         [
-            f"About {groups:.1f} of 5 groups are published, give or take {deviation:.1f}.",
-            f"{false} of them have fewer than τ* = {mechanism['tau_star']:.2f} users. Noise lifted them.",
+            f"About {groups:.0f} of 5 groups are published, give or take {deviation:.1f}: "
+            "1 almost surely, 2 perhaps, 2 almost surely not.",
+            f"{false} of them have fewer than τ* = {threshold} users. Noise lifted them.",
             f"Half of the published counts are at most {half} off, and 95 % of them at most {most}.",
         ]
     )
@@ -122,7 +124,7 @@ def test_if_nothing_is_published_the_panel_says_so(visit: Visit, sizes: str) -> 
     visit.page.locator("#sizes").fill(sizes)
 
     expect(visit.page.locator("#sizes-result .facts li")).to_have_text(["Almost certainly no group is published."])
-    expect(visit.page.locator("#sizes-result .shares dd")).to_have_text(["0.0 %", "0.0 %"])
+    expect(visit.page.locator("#sizes-result .shares dd")).to_have_text([f"0 of {len(sizes.split())}", "0.0 %"])
 
 
 def test_if_no_group_can_be_published_there_is_no_error(case_study: Visit) -> None:
@@ -140,54 +142,43 @@ def test_a_file_of_sizes_can_be_opened(visit: Visit, tmp_path: Path) -> None:
     visit.requests.clear()
     visit.page.locator("#sizes-file").set_input_files(table)
 
-    expect(visit.page.locator("#sizes-result .shares dd").first).to_have_text("50.0 %")
+    expect(visit.page.locator("#sizes-result .shares dd").first).to_have_text("1 of 2")
+    rows = visit.page.locator("#sizes-result .chances tbody tr")
+    expect(rows).to_have_text(["https://a.example/1, US40\u202f000> 99.9 %", "https://b.example/2, FR100< 0.1 %"])
     assert visit.requests == []
 
 
-@pytest.mark.parametrize(
-    ("text", "sizes"),
-    [
-        ("1 2 3", [1, 2, 3]),
-        ("10, 20; 30\n40", [10, 20, 30, 40]),
-        ("a.org,5\nb2.org,7\n", [5, 7]),
-        ("url\tcount\nx1\t1e3\n", [1000]),
-        ("2024-01-01,12\n2024-01-02,13", [12, 13]),
-        ("", []),
-        ("0\n-3\n4", [4]),
-    ],
-)
-def test_sizes_are_found_in_pasted_text(case_study: Visit, text: str, sizes: list[float]) -> None:
-    assert module(case_study, "group-sizes", "it.sizesIn(argument).sizes", text) == sizes
-
-
-@pytest.mark.parametrize(
-    ("text", "sizes", "ignored"),
-    [
-        ("[100, 200, 300]", [100, 200, 300], 0),
-        ("[100,200,300]", [100, 200, 300], 0),
-        ("10, 20\n30, 40", [10, 20, 30, 40], 0),
-        ("1,234\n56", [56], 1),
-        ("1 234\n56", [56], 1),
-        ("url,users\na,1,234\nb,56", [56], 2),
-        ('url,users\na,"1,234"\nb,56', [1234, 56], 1),
-        ("a\t1,234\nb\t56", [1234, 56], 0),
-        ("1\u202f234\n5'678", [1234, 5678], 0),
-        ("id,users\n1,400\n2,300", [400, 300], 1),
-    ],
-)
-def test_separators_and_brackets_are_not_misread(
-    case_study: Visit, text: str, sizes: list[float], ignored: int
-) -> None:
-    assert module(case_study, "group-sizes", "it.sizesIn(argument)", text) == {"sizes": sizes, "ignored": ignored}
-
-
-def test_a_million_sizes_are_counted_by_how_often_they_occur(case_study: Visit) -> None:
-    text = "Array.from({length: 1e6}, (_, k) => 1 + (k * 7919) % 5000).join('\\n')"
-    said = module(
-        case_study, "group-sizes", f"(({{times, sentence}}) => [times.size, sentence])(it.summary({text}))", None
+def test_each_group_has_its_chance(visit: Visit) -> None:
+    """A table with names and two key columns. One line has a separator in its number: it is named, and not counted."""
+    visit.open()
+    visit.page.locator("#sizes").fill(
+        "page,country,users\nhome,US,40000\nnews,US,15000\nnews,FR,13951\ngrape,US,1,200\nchess,FR,9000\nmine,FR,4"
     )
+    result = visit.page.locator("#sizes-result")
 
-    assert said == [5000, "1\u202f000\u202f000 sizes read, smallest 1, largest 5\u202f000; nothing was sent."]
+    expect(result.locator(".shares dd").first).to_have_text("2 of 5")
+    rows = result.locator(".chances tbody tr")
+    sizes = {"home, US": 40000, "news, US": 15000, "news, FR": 13951, "chess, FR": 9000, "mine, FR": 4}
+    expect(rows.locator("th")).to_have_text(list(sizes))
+    for row, size in enumerate(sizes.values()):
+        chance = keep_probability(size)
+        text = "> 99.9 %" if chance > 0.9995 else "< 0.1 %" if chance < 0.0005 else f"{100 * chance:.1f} %"
+        expect(rows.nth(row).locator("td").last).to_have_text(text)
+    expect(visit.page.locator("#sizes-error")).to_have_text(
+        "Line 5 has 4 cells, and others have 3: write numbers without separators between thousands."
+    )
+    expect(result).to_contain_text("5 sizes read, 1 line not read")
+
+
+def test_of_many_groups_those_near_the_threshold_are_listed(visit: Visit) -> None:
+    visit.open()
+    visit.page.locator("#sizes").fill("\n".join(str(100 * k) for k in range(1, 301)))
+    rows = visit.page.locator("#sizes-result .chances tbody tr")
+
+    expect(rows).to_have_count(102)
+    expect(rows.first).to_have_text("111 larger groups")
+    expect(rows.nth(1)).to_contain_text("Line 189")
+    expect(rows.last).to_have_text("89 smaller groups")
 
 
 def test_the_normal_tail_is_right_to_thirteen_digits(case_study: Visit) -> None:

@@ -36,7 +36,7 @@ def test_the_explorer_stays_within_its_prefix(behind_a_proxy: Visit) -> None:
     """Copied code has the public address."""
     behind_a_proxy.open("/")
 
-    behind_a_proxy.expect_answer("2228.48", "13951.05")
+    behind_a_proxy.expect_answer("2228.49", "13951.10")
     expect(behind_a_proxy.page.locator("#code")).to_contain_text(f"{PREFIX}/calibrate")
 
 
@@ -60,6 +60,16 @@ def test_links_between_the_pages_stay_within_their_prefix(behind_a_proxy: Visit)
 
     expect(page).to_have_url(f"{PREFIX}/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1")
     page.locator("#plots[data-drawn]").wait_for()
+
+
+def test_the_release_page_stays_within_its_prefix(behind_a_proxy: Visit) -> None:
+    page: Page = behind_a_proxy.page
+    page.goto(f"{PREFIX}/release-table")
+    expect(page.locator("#pay-note")).to_contain_text("There is no budget yet.")
+    page.get_by_role("link", name="Create one on the budgets page").click()
+
+    expect(page.locator("#budgets")).to_have_text("No budget yet.")
+    assert page.url.startswith(f"{PREFIX}/ledger")
 
 
 def test_the_problems_stay_within_their_prefix(behind_a_proxy: Visit) -> None:

@@ -32,7 +32,7 @@ def test_wikimedia_fills_in_the_form_and_shows_its_gap_and_its_sources(visit: Vi
     assert values == {"epsilon": "1", "delta": "1e-7", "c_u": "10", "tau": "1"}
     expect(visit.page.locator("#sigma")).to_have_value(str(translation.sigma))
     expect(visit.page.locator("#tau_star")).to_have_value("")
-    visit.expect_answer("18.26", "103.46")
+    visit.expect_answer("18.26", "103.48")
     expect(visit.page.locator("#real-gap")).to_have_text("As this mechanism it needs τ* − τ = 102.5.")
     source = note.get_by_role("link", name="Pageviews Differential Privacy — Current")
     expect(source.first).to_be_visible()
@@ -52,7 +52,7 @@ def test_each_release_has_its_own_facts_and_the_librarys_answer(visit: Visit, na
     mechanism = release.translation.calibrate().mechanism
     for field in ("sigma", "tau_star"):
         exactly = str(getattr(mechanism, field)).removesuffix(".0")  # as JavaScript writes it
-        expect(visit.page.locator(f"#{field}-exactly")).to_contain_text(f"{exactly} ")
+        expect(visit.page.locator(f"#{field}-exactly")).to_have_text(exactly)
     expect(visit.page.locator("#certificate")).to_contain_text("meets")
     note = visit.page.locator("#real-release")
     expect(note).to_contain_text(f"Source: {release.known[0].source.title}")
@@ -65,11 +65,15 @@ def test_each_release_has_its_own_facts_and_the_librarys_answer(visit: Visit, na
         assert note.locator(f'a[href="{fact.source.address}"]').count() > 1  # in the list of sources, and at the fact
 
 
-def test_the_buttons_are_the_librarys_releases(case_study: Visit) -> None:
-    buttons = case_study.page.locator("#real-presets button")
+def test_the_cards_are_the_librarys_releases(case_study: Visit) -> None:
+    """Each is a card with its source."""
+    cards = case_study.page.locator("#cards li:has(a)")
 
-    expect(buttons).to_have_text(list(RELEASES))
-    expect(case_study.page.locator("#real-presets button:disabled")).to_have_count(0)
+    expect(cards.locator("button")).to_have_text(["URL case study", *RELEASES])
+    for release in RELEASES.values():
+        card = cards.filter(has_text=release.name)
+        expect(card).to_contain_text(f"{release.organisation}, {release.year}")
+        expect(card.get_by_role("link")).to_have_attribute("href", release.known[0].source.address)
 
 
 def test_a_link_and_a_step_back_show_the_release(visit: Visit) -> None:
@@ -81,7 +85,7 @@ def test_a_link_and_a_step_back_show_the_release(visit: Visit) -> None:
     expect(visit.page.locator("#real-gap")).to_have_text("With their threshold, τ* − τ = 99.0.")
 
     visit.page.go_back()
-    visit.expect_answer("2228.48", "13951.05")
+    visit.expect_answer("2228.49", "13951.10")
     expect(visit.page.locator("#real-release")).to_be_hidden()
 
 
@@ -91,15 +95,15 @@ def test_a_changed_form_is_no_longer_the_release(visit: Visit) -> None:
     visit.fill("c_u", "8")
 
     expect(visit.page.locator("#real-release")).to_be_hidden()
-    expect(visit.page.locator("#real-presets [aria-pressed=true]")).to_have_count(0)
+    expect(visit.page.locator("#cards [aria-pressed=true]")).to_have_count(0)
 
 
 def test_without_the_releases_the_page_works(visit: Visit) -> None:
     visit.page.route("**/real-releases", lambda route: route.abort())
     visit.open()
 
-    visit.expect_answer("2228.48", "13951.05")
-    expect(visit.page.locator("#real-presets button:disabled")).to_have_count(len(RELEASES))
+    visit.expect_answer("2228.49", "13951.10")
+    expect(visit.page.locator("#cards button")).to_have_text(["URL case study", "Small app", "Weekly top pages"])
     assert [each for each in visit.complaints if "ERR_FAILED" not in each] == []
     visit.complaints.clear()
 

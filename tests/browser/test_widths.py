@@ -1,7 +1,7 @@
 """Every page fits the width of the window, down to the smallest phone, in every state and with any font.
 
 The test compares with the width that it has set, because on a phone ``innerWidth`` grows with the content. Fonts differ
-between machines, so each state is measured with the machine's fonts and with letters wider than any font's.
+between machines, so each state is measured with the machine's fonts and with wide letters.
 """
 
 from collections.abc import Callable
@@ -11,18 +11,11 @@ import pytest
 from playwright.sync_api import expect
 
 from app.api.problems import KINDS
+from tests.browser.letters import set_letters
 from tests.browser.visits import Visit
 
 WIDTHS = (320, 375, 700, 1280)  # ascending: a plot follows its card with a delay, and a narrow plot fits a wide card
 PHONE = {"device": "phone", "viewport": {"width": WIDTHS[0], "height": 640}}
-WIDE_LETTERS = "* { font-family: monospace !important; letter-spacing: 0.25em !important; }"
-
-# The policy of the pages allows style sheets that a script constructs.
-SET_STYLE = """rules => {
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(rules);
-  document.adoptedStyleSheets = [sheet];
-}"""
 
 # Elements that extend beyond the window, unless an ancestor scrolls.
 STICKING_OUT = """width => {
@@ -154,6 +147,21 @@ def locked_budgets(visit: Visit) -> None:
     visit.complaints.clear()  # the browser logs the 401 in its console
 
 
+def release_page(visit: Visit) -> None:
+    """A long name, wide numbers, a table with long names, and a result."""
+    page = visit.page
+    name = "V" * 64
+    httpx.put(f"{visit.url}/budgets/{name}", json={"epsilon": 3, "delta": 1e-5}).raise_for_status()
+    page.goto(f"{visit.url}/release-table?budget={name}&epsilon=1&delta=1e-6&c_u=3&tau=1&way=each")
+    page.locator("#table-text").fill(f"{'W' * 60},country,users,{'M' * 60}\n{'V' * 80},US,1000000000,12\n")
+    page.locator("#noise-columns-0-upper").fill("123456789")
+    page.get_by_role("button", name="Try with made-up data").click()
+    expect(page.locator("#result-title")).to_have_text("Made-up data")
+    page.locator("#noise-columns-0-noise").fill("-1")
+    expect(page.locator("#noise .error:not(:empty)").first).to_be_visible()
+    visit.complaints.clear()  # the browser logs the 422 in its console
+
+
 def reference(visit: Visit) -> None:
     visit.page.goto(f"{visit.url}/reference")
     visit.page.locator("section.operation").last.wait_for()
@@ -169,6 +177,12 @@ def swagger(visit: Visit) -> None:
         page.locator(f".opblock-post:has([data-path='{path}']) .opblock-summary-control").click()
     page.get_by_role("button", name="Execute").first.click()
     page.locator(".live-responses-table").first.wait_for()
+
+
+def meaning(visit: Visit) -> None:
+    visit.page.goto(f"{visit.url}/what-epsilon-means")
+    visit.page.locator("#theme[aria-label]").wait_for()
+    open_everything(visit)
 
 
 def problems(visit: Visit) -> None:
@@ -194,8 +208,10 @@ STATES: dict[str, Callable[[Visit], None]] = {
         certificate_in_a_dialog,
         budgets_with_errors,
         locked_budgets,
+        release_page,
         reference,
         swagger,
+        meaning,
         problems,
         one_problem,
     )
@@ -209,8 +225,8 @@ def test_a_page_is_no_wider_than_its_window(visit: Visit, state: str) -> None:
     page = visit.page
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 640})
-        for letters, style in (("own", ""), ("wide", WIDE_LETTERS)):
-            page.evaluate(SET_STYLE, style)
+        for letters in ("own", "wide"):
+            set_letters(page, wide=letters == "wide")
             found = page.evaluate(STICKING_OUT, width)
             assert (page.evaluate("document.documentElement.scrollWidth"), found) == (width, []), f"{width}, {letters}"
             assert page.evaluate(CUT_OFF) == [], f"{width}, {letters}"

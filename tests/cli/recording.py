@@ -13,8 +13,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
@@ -25,11 +23,11 @@ from tests.cli.running import ROOT, environment, run_process
 __all__ = ["FIGURE", "description", "in_terminal", "recorded"]
 
 FIGURE = ROOT / "docs" / "figures" / "terminal.svg"
-COLUMNS = 96
+COLUMNS = 100
 SESSION = (
-    "gsh calibrate --c-u 16 --epsilon 1 --delta 1e-6",
-    "gsh calibrate --c-u 16 --epsilon 1 --delta 1e-6 --json > mechanism.json",
-    "gsh release groups.parquet --users users --keys url,country --mechanism mechanism.json \\\n"
+    "gsh demo events.parquet --users 20000",
+    "gsh preview events.parquet --user user_id --by url,country --epsilon 1 --delta 1e-6 --c-u 1,2,4,8",
+    "gsh publish events.parquet --user user_id --by url,country --c-u 4 --epsilon 1 --delta 1e-6 \\\n"
     "    --budget web --once web-2026-W46 -o private.parquet",
     "gsh releases",
 )
@@ -95,8 +93,6 @@ def recorded() -> list[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as temporary, Service(temporary=Path(temporary)) as service:
         folder = Path(temporary) / "session"
         folder.mkdir()
-        groups = {"url": ["a.org", "a.org", "b.org"], "country": ["FR", "US", "US"], "users": [48211, 61004, 3]}
-        pq.write_table(pa.table(groups), folder / "groups.parquet")
         place = {"GSH_URL": service.url}
         assert run_process("budgets", "put", "web", "--epsilon", 1, "--delta", "1e-5", **place).code == 0
         shell = f'gsh() {{ {sys.executable} -m gsh.cli "$@"; }}\n'

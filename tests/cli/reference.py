@@ -38,7 +38,9 @@ ADDRESS = "http://127.0.0.1:8000"
 _BLOCK = re.compile(r"```console\n((?:(?!```).)*?)\n```(?:\n```(?:text|json|csv)\n(.*?)\n```)?", re.DOTALL)
 _FILE = re.compile(r"```csv (\S+)\n(.*?)```", re.DOTALL)
 _PART = "<!-- {} -->\n\n{}\n<!-- end of {} -->"
-_RANDOM = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?(?:T[\d:]+Z)?|(?<=\")[0-9a-f]{8}-[0-9a-f-]{27}(?=\")|\b[0-9a-f]{64}\b")
+_RANDOM = re.compile(
+    r"█+|-?\d+(?:\.\d+)?(?:e-?\d+)?(?:T[\d:]+Z)?|(?<=\")[0-9a-f]{8}-[0-9a-f-]{27}(?=\")|\b[0-9a-f]{64}\b"
+)
 
 
 class Shown(NamedTuple):

@@ -106,10 +106,33 @@ def test_the_query_of_the_threat_model_is_the_generators() -> None:
     assert query == commented_query(plan, "duckdb", "views")
 
 
+RANDOM = r"(rand(om)?|uuid|newid)\s*\(\s*\)"
+RANDOM_ORDER = re.compile(rf"{RANDOM}\s+AS\s+_?(lot|place)|ORDER\s+BY\s+{RANDOM}", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("text", ["random() AS lot", "OVER (PARTITION BY u ORDER BY rand())", "order by random ()"])
+def test_a_random_lot_would_be_found(text: str) -> None:
+    assert RANDOM_ORDER.search(text)
+
+
 def test_no_lot_is_drawn_at_random() -> None:
     """In no file that people read or run."""
     places = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     places += [path for folder in ("app", "gsh", "examples") for path in (ROOT / folder).rglob("*.*")]
     texts = [path for path in places if path.suffix in {".md", ".py", ".js", ".html", ".sql"}]
 
-    assert [str(path) for path in texts if re.search(r"random\(\)\s+AS _?lot", path.read_text())] == []
+    assert [str(path) for path in texts if RANDOM_ORDER.search(path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("views", "views"),
+        ("web.views", "web.views"),
+        ("order", '"order"'),
+        ("web.Order", 'web."Order"'),
+        ("a b", '"a b"'),
+    ],
+)
+def test_names_of_tables_that_are_words_of_sql_are_quoted(name: str, written: str) -> None:
+    assert table_name("duckdb", name) == written

@@ -1,8 +1,10 @@
 """DuckDB: every source, at once and in buckets, gives the aggregates of the reference."""
 
+import math
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import duckdb
@@ -14,11 +16,12 @@ import pytest
 from hypothesis import given, settings
 
 import gsh
-from gsh.duckdb import buckets as duckdb_buckets
 from gsh.duckdb import previewing
 from gsh.duckdb.aggregates import aggregated
+from gsh.duckdb.buckets import PARTIAL, Query, answered
 from gsh.duckdb.sources import open_source
 from gsh.duckdb.workspace import workspace
+from gsh.events.errors import EventsError
 from gsh.events.plan import Plan, make_plan
 from tests.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.events.test_bounding import rows_of
@@ -107,6 +110,54 @@ def json_lines(folder: Path) -> Any:
 @pytest.mark.parametrize("make", [parquet, parts, listed, whole_folder, csv, json_lines])
 def test_files_of_every_format(make: Callable[[Path], Any], tmp_path: Path) -> None:
     assert on_duckdb(make(tmp_path), PLAN) == bounded(as_events(EVENTS), PLAN.to_json())
+
+
+@pytest.mark.parametrize("number", ["0.5", "-0.5", "1e0", "1,000", "x", "0x1", "9223372036854775808"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_number_with_a_fraction_is_no_integer(number: str, ending: str, tmp_path: Path) -> None:
+    """DuckDB would round it, and half away from zero. The error names the column and has no cell."""
+    path = tmp_path / f"events.{ending}"
+    if ending == "csv":
+        path.write_text(f'user_id,url,likes\nu,a,1\nu,b,"{number}"\n')
+    elif ending == "jsonl":
+        path.write_text(
+            f'{{"user_id": "u", "url": "a", "likes": 2}}\n{{"user_id": "u", "url": "b", "likes": "{number}"}}\n'
+        )
+    else:
+        pq.write_table(pa.table({"user_id": ["u"] * 2, "url": ["a", "b"], "likes": ["1", number]}), path)
+    types = {"types": {"likes": "integer"}} if ending == "parquet" else {}
+    plan = make_plan(user="user_id", by="url", sums={"likes": (-9, 9)}, c_u=2, salt=SALT, **types)
+
+    with pytest.raises(EventsError) as error:
+        on_duckdb(path, plan)
+
+    assert error.value.pointer == "events"
+    assert number not in str(error.value)
+    assert error.value.__context__ is None
+    whole = make_plan(user="user_id", by="url", sums={"likes": (-9, 9)}, units={"likes": 1}, c_u=2, salt=SALT)
+    if number in ("0.5", "-0.5") and ending != "parquet":  # with a unit it is a number, rounded as the plan says
+        assert on_duckdb(path, whole)["b",] == (1, math.floor(float(number) + 0.5))
+
+
+def test_a_column_that_begins_late_in_json_lines_is_found(tmp_path: Path) -> None:
+    lines = ['{"user_id": "u", "url": "a"}'] * 30_000 + ['{"user_id": "v", "url": "a", "likes": 3}']
+    (tmp_path / "events.jsonl").write_text("\n".join(lines))
+    plan = make_plan(user="user_id", by="url", sums={"likes": (0, 9)}, c_u=1, salt=SALT)
+
+    assert on_duckdb(tmp_path / "events.jsonl", plan) == {("a",): (2, 3)}
+    misspelt = make_plan(user="user_id", by="url", sums={"like": (0, 9)}, c_u=1, salt=SALT)
+    with pytest.raises(gsh.InvalidParameter, match=r"^sums/like: must name a column of the events: like is none$"):
+        on_duckdb(tmp_path / "events.jsonl", misspelt)
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"), [({"threads": 0}, "threads"), ({"temporary": "/missing"}, "temporary"), ({}, "events")]
+)
+def test_mistakes_about_the_workspace_and_files_are_named(change: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(gsh.InvalidParameter) as error:
+        gsh.publish("missing.parquet", user="u", by="k", c_u=1, epsilon=1, delta=1e-6, **change)
+
+    assert error.value.pointer == pointer
 
 
 FRAMES: dict[str, Callable[[pa.Table], Any]] = {
@@ -233,7 +284,10 @@ def test_a_memory_limit_must_be_one() -> None:
         raise AssertionError
 
 
-def test_a_preview_in_buckets_is_the_same() -> None:
+PAIRS = {"user": "user_id", "by": ["url", "day"], "salt": SALT}
+
+
+def test_a_preview_agrees_with_the_reference_at_once_and_in_buckets() -> None:
     asked = {"user": "user_id", "by": ["url", "day"], "c_u": [1, 3, 9], "epsilon": 5, "delta": 0.1}
     with pytest.MonkeyPatch.context() as patch:  # the salt is new for each preview
         patch.setattr(previewing, "new_salt", lambda: SALT)
@@ -241,19 +295,28 @@ def test_a_preview_in_buckets_is_the_same() -> None:
 
     assert in_buckets == at_once
     assert 0 < at_once[0].bounded < at_once[1].bounded < at_once[2].bounded
+    pairs = sum(row[0] for row in bounded(as_events(EVENTS), make_plan(**PAIRS, c_u=10**6).to_json()).values())
+    for kept in at_once:  # by the reference, and the chance of each group one by one
+        counts = [row[0] for row in bounded(as_events(EVENTS), make_plan(**PAIRS, c_u=kept.c_u).to_json()).values()]
+        chances = [NormalDist(count, kept.sigma).cdf(2 * count - kept.tau_star) for count in counts]
+        assert kept.bounded == pytest.approx(sum(counts) / pairs)
+        assert kept.groups == pytest.approx(sum(chances))
+        assert kept.published == pytest.approx(sum(map(math.prod, zip(counts, chances, strict=True))) / pairs)
 
 
-def test_events_that_do_not_fit_the_memory_at_once_go_to_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is so low that DuckDB stops the query over all events."""
-    monkeypatch.setattr(duckdb_buckets, "_AT_ONCE", 10**12)
-    rows, stages = 400_000, []
-    plan = make_plan(user="u", by="g", c_u=3, salt=SALT)
-    with duckdb.connect() as connection, workspace("25MB", 1) as space:
-        events = connection.sql(
-            f"SELECT md5((range % 20000)::VARCHAR) AS u, md5(range::VARCHAR) AS g FROM range({rows})"
-        )
-        source = open_source(space, events, plan)
-        table = aggregated(space, source, plan, lambda progress: stages.append(progress.stage))
+def test_events_that_do_not_fit_the_memory_at_once_go_to_buckets() -> None:
+    """The limit is so low that DuckDB stops the query over all events: a list cannot be spilled."""
+    stages: list[str] = []
+    query = Query(
+        whole=lambda scan: (
+            f"SELECT len(list(md5(range::VARCHAR))) FROM range(10000000), (SELECT 1 FROM {scan} LIMIT 1)"
+        ),
+        partial=lambda scan: f"SELECT COUNT(*) AS n FROM {scan}",
+        total=f"SELECT SUM(n) AS n FROM {PARTIAL}",
+    )
+    with workspace("50MB", 1) as space:
+        source = open_source(space, EVENTS, PLAN)
+        table = answered(space, source, PLAN, query, lambda progress: stages.append(progress.stage))
 
     assert "spooling" in stages
-    assert len(table) == 60_000
+    assert table["n"].to_pylist() == [len(EVENTS) - EVENTS["user_id"].null_count]

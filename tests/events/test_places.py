@@ -126,3 +126,37 @@ def test_an_object_store_gets_the_certificate_last_and_goes_on_after_a_stop() ->
     assert place.certificate(place.folder) == {"schema": "1"}
     assert place.digest(place.folder) == (made.digest, 3)
     assert not place.exists(place.staging)
+
+
+@pytest.mark.parametrize("to", ["dbfs:/x", "hdfs:/x", "file:/tmp/y", 5, None, b"x"])
+def test_a_target_that_is_neither_a_path_nor_a_uri_is_refused(to: object) -> None:
+    with pytest.raises(InvalidParameter, match=r"^to: "):
+        Place(to)  # type: ignore[arg-type]
+
+
+def test_a_seed_that_somebody_else_can_write_is_refused(tmp_path: Path) -> None:
+    """Its author could remove the noise that is made of it."""
+    place = Place(tmp_path / "private")
+    place.write_secret(f"{place.staging}/seed.json", {"seed": "x"})
+    place.check_secrets()
+    staging = Path(place.staging)
+
+    for path, mode in ((staging, 0o777), (staging / "seed.json", 0o620)):
+        before = stat.S_IMODE(path.stat().st_mode)
+        path.chmod(mode)
+        with pytest.raises(InvalidParameter, match="staging folder of your own"):
+            place.check_secrets()
+        path.chmod(before)
+    (staging / "seed.json").rename(tmp_path / "elsewhere")
+    (staging / "seed.json").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidParameter, match="staging folder of your own"):
+        place.check_secrets()
+
+
+def test_a_damaged_document_is_named(tmp_path: Path) -> None:
+    place = Place(tmp_path / "private")
+    Path(place.staging).mkdir()
+    Path(place.staging, "finished.json").write_text("")
+
+    with pytest.raises(InvalidParameter, match=r"finished\.json is damaged"):
+        place.finished()

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -139,7 +140,7 @@ def test_progress_has_stages() -> None:
         ({"mechanism": gsh.Mechanism(c_u=6, tau_star=9, sigma=1)}, "mechanism/aggregates"),
         ({"epsilon": 1, "delta": 1e-6, "budget": "web"}, "budget"),
         ({"epsilon": 1, "delta": 1e-6, "once": "week"}, "once"),
-        ({"epsilon": 1, "delta": 1e-6, "service": 1, "budget": "web"}, "once"),
+        ({"epsilon": 1, "delta": 1e-6, "service": 1, "budget": "web"}, "service"),
         ({"epsilon": 1, "delta": 1e-6, "to": "private.txt"}, "to"),
         ({"epsilon": 1, "delta": 1e-6, "to": "missing/private.csv"}, "to"),
         ({"epsilon": 1, "delta": 1e-6, "unprotected": ["x" * 201]}, "unprotected"),
@@ -166,6 +167,32 @@ def test_nothing_that_exists_is_replaced(there: str, tmp_path: Path) -> None:
     assert (tmp_path / there).read_text() != "mine"
 
 
+@pytest.mark.parametrize("name", ["private.parquet", "private.arrow", "private.csv"])
+def test_a_target_that_is_damaged_is_refused_or_replaced(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"PAR1 and then nothing")
+
+    with pytest.raises(gsh.InvalidParameter, match=r"^to: "):
+        gsh.publish("missing.parquet", **TARGET, to=tmp_path / name)
+    assert len(gsh.publish(EVENTS, **TARGET, to=tmp_path / name, overwrite=True).table.schema) == 5
+
+
+def test_an_error_between_two_names_takes_the_first_one_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    link, calls = os.link, []
+
+    def second_fails(partial: Path, target: Path) -> None:
+        calls.append(target)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        link(partial, target)
+
+    monkeypatch.setattr(os, "link", second_fails)
+    with pytest.raises(KeyboardInterrupt):
+        gsh.publish(EVENTS, **TARGET, to=tmp_path / "private.csv")
+
+    assert len(calls) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_events_without_users_publish_nothing() -> None:
     empty = EVENTS.set_column(0, "user_id", pa.nulls(300, pa.string()))
 
@@ -182,7 +209,7 @@ connection.execute(f"CREATE VIEW events AS SELECT 'u' || range % 1000 AS user_id
 def tell(progress):
     if progress.stage == stage:
         print(stage, flush=True)
-        if stage == "bounding":
+        if stage != "reading":
             sys.stdin.read()
 try:
     gsh.publish("events", connection=connection, user="user_id", by=["url"], c_u=2, epsilon=1, delta=1e-6,
@@ -192,8 +219,17 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("stage", "rows"), [("reading", 10**12), ("bounding", 10**4)])
-def test_ctrl_c_leaves_nothing(stage: str, rows: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("stage", "rows", "number"),
+    [
+        ("reading", 10**12, signal.SIGINT),
+        ("bounding", 10**4, signal.SIGINT),
+        ("bounding", 10**4, signal.SIGTERM),
+        ("bounding", 10**4, signal.SIGHUP),
+        ("writing", 10**4, signal.SIGINT),
+    ],
+)
+def test_a_signal_leaves_nothing(stage: str, rows: int, number: signal.Signals, tmp_path: Path) -> None:
     """Neither half of an output nor raw data: while DuckDB reads events that never end, and with events on the disk."""
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, tmp_path, stage, str(rows)],
@@ -204,9 +240,55 @@ def test_ctrl_c_leaves_nothing(stage: str, rows: int, tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline().decode() == f"{stage}\n"
         spooled = list(tmp_path.rglob("_bucket=*"))
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         process.communicate(timeout=100)
 
     assert bool(spooled) == (stage == "bounding")
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert list(tmp_path.iterdir()) == []
+
+
+ODD: dict[str, list[Any]] = {
+    "unprotected": [None, 5, "abc", [None], ["\ud800"]],
+    "to": [5, b"x.csv", True],
+    "overwrite": ["x", 1, None],
+    "progress": [5, "tell"],
+    "memory_limit": [5, "much", b"4GB"],
+    "threads": [0, 2**70, True, "2"],
+    "temporary": [1.5, 2**70, "missing"],
+    "privacy_unit": [5, "\ud800"],
+    "sums": [{"s": b"\x00\x01"}, {"s": None}, [("s", (0, 1))]],
+    "by": [None, [], [5], "", ["k", "K"]],
+    "user": [None, 5, ""],
+    "c_u": [None, True, 1.0, "1", b"x", 10**19],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in ODD.items() for value in values])
+def test_odd_arguments_are_named_before_anything_is_read(name: str, value: Any, tmp_path: Path) -> None:
+    asked = {"user": "u", "by": "k", "c_u": 3, "epsilon": 1, "delta": 1e-6, "to": tmp_path / "private.csv"}
+    with pytest.raises(gsh.InvalidParameter) as error:
+        gsh.publish("missing.parquet", **{**asked, name: value})
+
+    assert error.value.pointer.partition("/")[0] == name
+
+
+def test_of_two_runs_with_one_target_one_is_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Both have checked that it does not exist. The second one changes nothing."""
+    target = tmp_path / "private.parquet"
+    asked = {**TARGET, "to": target}
+    link, first = os.link, []
+
+    def late(partial: Path, name: Path) -> None:
+        if not first:
+            first.append(None)
+            first[0] = gsh.publish(EVENTS, **asked)
+        link(partial, name)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(gsh.InvalidParameter, match=r"^to: "):
+        gsh.publish(EVENTS, **asked)
+
+    assert pq.read_table(target) == first[0].table
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["private.parquet", "private.parquet.plan.json"]
+    assert Plan.from_json(json.loads((tmp_path / "private.parquet.plan.json").read_text())) == first[0].plan

@@ -22,15 +22,15 @@ pytestmark = pytest.mark.slow
 def test_a_release_is_charged_once_and_comes_back_before_an_event_is_read(
     service: gsh.Client, budget: str, tmp_path: Path
 ) -> None:
-    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
-    first = gsh.publish(EVENTS, **TARGET, **paid, unprotected=["c_u by a preview"], to=tmp_path / "private.parquet")
-    again = gsh.publish("missing.parquet", **TARGET, **paid)
-    into_another = gsh.publish("missing.parquet", **TARGET, **paid, to=tmp_path / "private.csv")
-    into_the_same = gsh.publish("missing.parquet", **TARGET, **paid, to=tmp_path / "private.parquet")
+    """Also into the file that has it, of every format."""
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1", "unprotected": ["c_u by a preview"]}
+    first = gsh.publish(EVENTS, **TARGET, **paid, to=tmp_path / "private.parquet")
+    places = [None, *(tmp_path / f"private.{ending}" for ending in ("parquet", "csv", "csv", "arrow", "arrow"))]
+    replayed = [gsh.publish("missing.parquet", **TARGET, **paid, to=place) for place in places]
 
     assert service.budgets[budget].spent.releases == 1
     assert not first.is_replayed
-    for each in (again, into_another, into_the_same):
+    for each in replayed:
         assert each.is_replayed
         assert each.table.to_pylist() == first.table.to_pylist()
         assert each.plan == first.plan
@@ -62,8 +62,8 @@ def test_the_same_events_make_the_same_request_again(service: gsh.Client, budget
     assert first.plan.salt == salt_of_release(budget, f"{budget}-1")
 
 
-@pytest.mark.parametrize("change", [{"c_u": 5}, {"tau": 2}, {"by": ["url"]}])
-def test_another_plan_under_the_same_name_stops_before_it_reads(
+@pytest.mark.parametrize("change", [{"c_u": 5}, {"tau": 2}, {"by": ["url"]}, {"epsilon": 7}, {"unprotected": ["c_u"]}])
+def test_another_plan_or_target_under_the_same_name_stops_before_it_reads(
     change: dict[str, object], service: gsh.Client, budget: str
 ) -> None:
     paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
@@ -142,3 +142,22 @@ def test_the_share_of_an_open_release_stays_the_same(service: gsh.Client, budget
 
     assert payer.share(plan, 2, None) == (mechanism, stated)
     assert Payer(service, budget, f"{budget}-2").share(plan, 2, None)[0].sigma > mechanism.sigma
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_run_that_was_killed_between_two_names_can_be_repeated(
+    ending: str, service: gsh.Client, budget: str, tmp_path: Path
+) -> None:
+    """SIGKILL leaves the plan, and the certificate of a CSV file, without the table."""
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
+    target = tmp_path / f"private.{ending}"
+    first = gsh.publish(EVENTS, **TARGET, **paid, to=target)
+    target.unlink()
+
+    again = gsh.publish("missing.parquet", **TARGET, **paid, to=target)
+
+    assert again.table == first.table
+    assert target.exists()
+    target.unlink()
+    with pytest.raises(gsh.InvalidParameter, match=r"^to: "):
+        gsh.publish(EVENTS, **TARGET, to=target)  # another plan: its salt is new

@@ -358,10 +358,12 @@ def test_a_sum_beyond_doubles_is_an_error_that_names_the_column(
     ("change", "message"),
     [
         ({"user": "nobody"}, "user: must name a column"),
-        ({"by": ["url", "seconds"], "sums": None, "units": None, "caps": None}, "by/1: must be a column of one of"),
+        ({"by": ["url", "seconds"], "sums": None, "units": None, "caps": None}, "by/1: must be of one of these types"),
         ({"once": "W46"}, "once: must be omitted without a service"),
         ({"units": None}, "units/seconds: must be given"),
-        ({"partitions": 0}, "partitions: must be at least 1"),
+        ({"partitions": 0}, "partitions: must be from 1 to"),
+        ({"partitions": 2**31}, "partitions: must be from 1 to"),
+        ({"unprotected": "abc"}, "unprotected: must be a list"),
         ({"caps": {"likes": 4}}, "caps/likes: must be from 1 to c_u"),
     ],
 )
@@ -371,3 +373,38 @@ def test_mistakes_name_the_argument_before_anything_runs(
     with pytest.raises(InvalidParameter, match=message):
         gsh.spark.publish(unreadable(read(views())), to=tmp_path / "published", **(RELEASE | change))
     assert not list(tmp_path.glob(".published*"))
+
+
+def test_a_query_that_spark_refuses_is_refused_before_the_charge(
+    spark: "SparkSession", service: Service, budget: dict[str, Any], tmp_path: Path
+) -> None:
+    """Spark ignores the case of names."""
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    events = spark.sql("SELECT 'a' AS u, 'b' AS U, 'c' AS k")
+    spark.conf.unset("spark.sql.caseSensitive")
+
+    with pytest.raises(InvalidParameter, match="events: must have only one column u"):
+        gsh.spark.publish(events, user="u", by="k", c_u=1, epsilon=1, delta=1e-6, to=tmp_path / "published", **budget)
+    assert entries(service, budget["budget"], budget["once"]) == {}
+
+
+def ended(*_: object) -> None:
+    raise SystemExit
+
+
+def test_a_committed_attempt_that_lost_a_file_is_not_placed(
+    monkeypatch: pytest.MonkeyPatch, read: Read, budget: dict[str, Any], tmp_path: Path
+) -> None:
+    """The driver ended after the commit."""
+    given = RELEASE | budget | {"to": tmp_path / "published"}
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Place, "certify", lambda *_: (_ for _ in ()).throw(SystemExit)
+        )  # the driver ends after the commit
+        with pytest.raises(SystemExit):
+            gsh.spark.publish(read(views()), **given)
+    next(tmp_path.glob(".published*/*/part-*.parquet")).unlink()
+
+    with pytest.raises(InvalidParameter, match="once: must be a new name"):
+        gsh.spark.publish(read(views()), **given)
+    assert not (tmp_path / "published").exists()

@@ -25,9 +25,11 @@ from app.api.workload import in_pool
 from app.service.errors import LimitExceeded
 from app.service.work_bounds import calibration_work, check_work, frontier_work, remaining_work
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting
+from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.remaining import calibrate_remaining
 from gsh.accounting.calibration.target import Calibration, calibrate
+from gsh.accounting.composition import NOTHING, Spent
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 
 __all__ = ["router"]
@@ -54,13 +56,18 @@ async def calibrate_mechanism(
     largest σ, the next integer above it for C_u). A target that cannot be met is a problem of type
     /problems/infeasible-target, which says what would make it possible.
 
-    With a budget instead of epsilon and delta, one release or several equal releases fit the remaining budget.
-    Then σ and τ\\* share it: if both are omitted, the answer has the smallest τ\\*.
+    With a budget instead of epsilon and delta, one release or several equal releases fit the remaining budget. With
+    epsilon, delta and several releases, all of them together fit a new budget with this limit. In both cases σ and
+    τ\\* share it: if both are omitted, the answer has the smallest τ\\*.
     """
     services, schema = services_of(request), body.mechanism
     if body.budget is not None:
         await services.authorizer.admit(request.scope, READS_BUDGETS, body.budget)
-        return await _remaining(request, services, body, body.budget)
+        name = body.budget
+        budget = await services.ledger_pool.read(lambda ledger: ledger.standing(name))
+        return await _remaining(request, services, body, budget.spent, budget.limit)
+    if body.releases > 1:
+        return await _remaining(request, services, body, NOTHING, Limit(body.target.epsilon, body.target.delta))
     if isinstance(schema.sigma, list):
         return await _frontier(request, services, body, schema.sigma)  # type: ignore[return-value]
     _check(services, calibration_work(schema.work, schema.caps, **_kind(schema)))
@@ -95,22 +102,22 @@ def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateAns
     )
 
 
-async def _remaining(request: Request, services: Services, body: CalibrateRequest, name: str) -> RemainingAnswer:
+async def _remaining(
+    request: Request, services: Services, body: CalibrateRequest, spent: Spent, limit: Limit
+) -> RemainingAnswer:
     schema = body.mechanism
     if isinstance(schema.sigma, list):
-        raise InvalidParameter("sigma", "may not be a list if a budget is given")
+        raise InvalidParameter("sigma", "may not be a list if a budget or several releases are given")
     _check(services, remaining_work(schema.work, schema.caps, is_relative=schema.is_relative))
     draft = await services.to_domain(request, schema, services.accounting)
-    budget = await services.ledger_pool.read(lambda ledger: ledger.standing(name))
-    pool = services.accounting
-    found = await in_pool(request, pool, calibrate_remaining, budget.spent, draft, body.releases, budget.limit)
+    found = await in_pool(request, services.accounting, calibrate_remaining, spent, draft, body.releases, limit)
     return RemainingAnswer(
         kind="remaining",
         accounting="composition",
-        budget=name,
+        budget=body.budget,
         releases=body.releases,
         mechanism=body.mechanism.completed(found.mechanism),
-        epsilon=budget.limit.epsilon,
+        epsilon=limit.epsilon,
         delta=found.delta,
         solved=list(found.solved),
     )

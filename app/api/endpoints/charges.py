@@ -15,6 +15,7 @@ from app.api.schemas.charges import CHARGE_EXAMPLES, PREVIEW_EXAMPLES, ChargeIn,
 from app.api.schemas.costs import CostOut, RemainingOut
 from app.api.schemas.history import HistoryOut, VerificationOut
 from app.api.schemas.mechanism import GaussianIn, MechanismIn
+from app.api.schemas.shortage import ShortageOut
 from app.api.workload import in_pool
 from app.ledger.charges import Charged
 from app.ledger.state import Budget
@@ -147,8 +148,10 @@ def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
     return PreviewOut(
         fits=all_fit,
         fitting=fitting,
+        more=budget.limit.how_many_fit(budget.spent, *plan[0]),
         asked=CostOut.of(alone, limit),
         after=CostOut.of(after, limit),
         used=limit.used(after),
         remaining=RemainingOut.of(after, limit) if all_fit else None,
+        shortage=None if all_fit else ShortageOut.of(budget, limit, after),
     )

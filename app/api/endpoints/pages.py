@@ -1,4 +1,4 @@
-"""GET /, /ledger, /reference, /docs and /openapi.json. The pages load from this service alone; headers enforce it.
+"""The pages, and GET /openapi.json. The pages load from this service alone; headers enforce it.
 
 Every URL in them is relative, so that they work behind a path prefix and a TLS proxy. Plotly and Swagger UI come from
 installed packages.
@@ -6,7 +6,9 @@ installed packages.
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import lru_cache
+from typing import Literal
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
@@ -14,8 +16,11 @@ from starlette.routing import Mount
 
 from app.api.assets import Assets, Content, package_folder
 from app.api.auth import PUBLIC, Requirement
+from app.api.dependencies import services_of
 from app.api.json_route import DeclaredRoute
+from app.api.padlocks import with_padlocks
 from app.api.page_headers import page_headers
+from app.ledger.errors import LedgerUnavailable
 from app.web.pages import PAGES, html
 
 __all__ = ["router"]
@@ -50,16 +55,29 @@ for each in PAGES:
 
 
 @router.get("/openapi.json", dependencies=[PUBLIC])
-async def openapi(request: Request) -> Response:
-    """The API for programs. Behind a path prefix, its server URL is that prefix."""
+async def openapi(request: Request, padlocks: Literal["now"] | None = None) -> Response:
+    """The API for programs. Behind a path prefix, its server URL is that prefix.
+
+    With ``padlocks=now``, for Swagger UI, only operations that need an access key now have a security requirement.
+    """
+    services = services_of(request)
+    keys_made = None
+    if padlocks == "now":
+        with suppress(LedgerUnavailable):  # then it stays the contract: a key may be needed
+            keys_made = await services.authorizer.keys_made()
     prefix = request.scope.get("root_path", "").rstrip("/")
-    return Response(_encoded_openapi(request.app, prefix), media_type="application/json")
+    content = _openapi(request.app, prefix, keys_made, services.settings.account_keys)
+    return content.response(request.scope, {"Cache-Control": "no-cache"})
 
 
 @lru_cache(maxsize=8)
-def _encoded_openapi(app: FastAPI, prefix: str) -> bytes:
+def _openapi(app: FastAPI, prefix: str, keys_made: bool | None, account_keys: bool) -> Content:
     document = app.openapi()
-    return json.dumps(document | {"servers": [{"url": prefix}]} if prefix else document).encode()
+    if keys_made is not None:
+        document = with_padlocks(app, document, keys_made=keys_made, account_keys=account_keys)
+    if prefix:
+        document = document | {"servers": [{"url": prefix}]}
+    return Content.of(json.dumps(document).encode(), "application/json")
 
 
 class _PublicMount(Mount):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.api.answer_formats import MEDIA_TYPES, converted, is_csv, layout_of, streamed
+from app.api.answer_formats import MEDIA_TYPES, converted, file_named, is_csv, layout_of, streamed
 from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
 from app.api.dependencies import AT_ONCE, Services, services_of
@@ -169,7 +169,8 @@ async def _answer_into(answer: SharedFile, request: Request, upload: Upload[_Che
         media_type = outcome.answer.media_type
         if outcome.is_replayed:
             return await _replayed(answer, request, upload, media_type)
-        return await streamed(answer, media_type, {})
+        key = None if charge is None else charge.idempotency_key
+        return await streamed(answer, media_type, file_named(key, media_type))
     except OSError:  # most likely the disk has no room for the answer
         pass
     raise Busy  # outside of the handler, whose exception would keep the answer
@@ -185,7 +186,7 @@ async def _replayed(answer: SharedFile, request: Request, upload: Upload[_Checke
         release = await pool.read(lambda ledger: ledger.release(charge.idempotency_key))
         answer = await converted(request, answer, release, wanted)
     try:
-        return await streamed(answer, wanted, {REPLAYED: "true"})
+        return await streamed(answer, wanted, {REPLAYED: "true"} | file_named(charge.idempotency_key, wanted))
     except BaseException:
         await answer.close()
         raise

@@ -13,6 +13,7 @@ from app.api.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS
 from app.api.certificates.page import PAGE_HEADERS, certificate_page
 from app.api.certificates.registry import registry_yaml
 from app.api.dependencies import services_of
+from app.api.file_names import content_disposition
 from app.api.json_route import DeclaredRoute, JsonRoute
 from app.api.problems import (
     ACCESS_PROBLEMS,
@@ -44,6 +45,7 @@ router = APIRouter(
 _bodies = APIRouter(prefix="/releases", tags=["releases"], route_class=JsonRoute, responses=PROBLEMS | ACCESS_PROBLEMS)
 
 _JSON, _YAML, _HTML = "application/json", "application/yaml", "text/html"
+_ENDINGS = {_JSON: "certificate.json", _YAML: "registry.yaml", _HTML: "certificate.html"}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _TEXT = {"schema": {"type": "string"}}
 _ANSWERS = dict.fromkeys(MEDIA_TYPES.values(), _BINARY) | {
@@ -145,11 +147,12 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
 
     Its `record` names the entry, the head of the history and the hash of the answer.
     """
-    certificate = _certificate_of(await visible_release(request, key))
+    release = await visible_release(request, key)
+    certificate = _certificate_of(release)
     media_type = preferred(request, (_JSON, _YAML, _HTML))
     if media_type is None:
         raise HTTPException(406)
-    headers = {"Vary": "Accept"}
+    headers = {"Vary": "Accept"} | content_disposition(release.key, _ENDINGS[media_type], "inline")
     if media_type == _HTML:
         return Response(certificate_page(certificate), media_type=_HTML, headers=headers | dict(PAGE_HEADERS))
     content = registry_yaml(certificate) if media_type == _YAML else certificate.model_dump_json()

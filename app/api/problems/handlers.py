@@ -62,6 +62,7 @@ from app.api.problems.errors import (
 )
 from app.api.problems.kinds import Kind
 from app.api.schemas.costs import CostOut, LimitOut
+from app.api.schemas.shortage import ShortageOut
 from app.api.validation_errors import parameter_faults
 from app.ledger.errors import (
     AlreadyCommitted,
@@ -223,18 +224,23 @@ def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
 
 
 def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
-    """Which of the two caps is short, by how much, and the field that would lower the cost."""
-    limit = error.budget.limit.settled_by(error.cost)
-    room, cost = limit.remaining(error.budget.spent), error.cost
-    for field, name, asked, remaining, advice in (
+    """Which of the two caps is short and by how much, the field that would lower the cost, and a limit that would do.
+
+    The binding side comes first.
+    """
+    budget, cost = error.budget, error.cost
+    limit = budget.limit.settled_by(cost)
+    room = limit.remaining(budget.spent)
+    found = ShortageOut.of(budget, limit, budget.spent.plus(error.asked, cost))
+    assert found is not None
+    sides = [
         ("sigma", "mu_squared", cost.mu_squared, room.mu_squared, "more noise costs less"),
         ("tau_star", "hazard", cost.hazard, room.hazard, "a higher threshold costs less"),
-    ):
-        if asked > remaining:
-            yield (
-                f"/mechanism/{field}",
-                f"costs {asked:.6g} of {name}, and {remaining:.6g} remain: {asked - remaining:.3g} too much; {advice}",
-            )
+    ]
+    short = [side for side in (reversed(sides) if found.binding == "threshold" else sides) if side[2] > side[3]]
+    for place, (field, name, asked, remaining, advice) in enumerate(short):
+        numbers = f"costs {asked:.6g} of {name}, and {remaining:.6g} remain: {asked - remaining:.3g} too much; {advice}"
+        yield f"/mechanism/{field}", f"{numbers}; {found.detail}" if place == 0 else numbers
 
 
 def _how_to_fetch(path: str, has_answer: bool) -> str:

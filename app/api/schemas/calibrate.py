@@ -56,7 +56,7 @@ class CalibrateRequest(Strict):
         ge=1,
         le=10**9,
         title="k",
-        description="With a budget: the number of equal releases that must fit.",
+        description="The number of equal releases that must fit: the budget, or epsilon and delta in all.",
         examples=[4],
     )
     accounting: Accounting = Field(
@@ -68,8 +68,6 @@ class CalibrateRequest(Strict):
         given = (self.epsilon is not None, self.delta is not None)
         if given != ((True, True) if self.budget is None else (False, False)):
             raise PydanticCustomError("stated", "", {"stated": "must have epsilon and delta, or a budget instead"})
-        if self.budget is None and self.releases != 1:
-            raise PydanticCustomError("stated", "", {"stated": "must have a budget if releases is given"})
         return self
 
     @property
@@ -149,19 +147,22 @@ class FrontierAnswer(Strict):
 
 
 class RemainingAnswer(Strict):
-    """A mechanism whose releases fit the remaining budget."""
+    """A mechanism whose releases together fit the remaining budget, or the target."""
 
     kind: Literal["remaining"] = Field(
-        title="Kind", description="A solution for the remaining part of a budget.", examples=["remaining"]
+        title="Kind", description="A solution for several releases together, or for a budget.", examples=["remaining"]
     )
     accounting: Literal["composition"] = Field(**_ACCOUNTING | {"examples": ["composition"]})
-    budget: str = Field(title="Budget", description="The budget that the releases fit.", examples=["web"])
+    budget: str | None = Field(
+        title="Budget", description="The budget that the releases fit; null without one.", examples=["web"]
+    )
     releases: int = Field(title="k", description="The number of equal releases that fit.", examples=[4])
     mechanism: MechanismIn = Field(**_COMPLETE)
-    epsilon: float = Field(title="ε", description="The ε of the budget.", examples=[1.0])
+    epsilon: float = Field(title="ε", description="The ε of the budget, or of the target.", examples=[1.0])
     delta: float = Field(
         title="δ",
-        description="The δ at ε that would be spent after all of the releases, at most the budget's δ; rounded up.",
+        description="The δ at ε that would be spent after all of the releases, at most the δ of the budget or of the "
+        "target; rounded up.",
         examples=[9.999e-05],
     )
     solved: list[Parameter] = Field(**_SOLVED)

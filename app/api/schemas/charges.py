@@ -9,6 +9,7 @@ from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.costs import COST_EXAMPLE, REMAINING_EXAMPLE, CostOut, RemainingOut
 from app.api.schemas.described import Described
 from app.api.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, Mechanisms
+from app.api.schemas.shortage import ShortageOut
 from app.api.schemas.strict import OneOrMany, Strict
 from app.service.errors import LimitExceeded
 from app.service.work_bounds import check_work
@@ -63,6 +64,11 @@ class PreviewOut(Strict):
 
     fits: bool = Field(title="Fits", description="Whether the whole plan fits the remaining budget.", examples=[True])
     fitting: int = Field(title="Fitting", description="How many of the releases fit, in order.", examples=[1])
+    more: int = Field(
+        title="More",
+        description="How many more releases like the first one of the plan fit, at most 10¹⁸.",
+        examples=[6],
+    )
     asked: CostOut = Field(
         title="Asked",
         description="What the plan would cost by itself.",
@@ -78,6 +84,9 @@ class PreviewOut(Strict):
     )
     remaining: RemainingOut | None = Field(
         title="Remaining", description="What would remain; null if the plan does not fit.", examples=[REMAINING_EXAMPLE]
+    )
+    shortage: ShortageOut | None = Field(
+        title="Shortage", description="What is short if the plan does not fit; null if it fits.", examples=[None]
     )
 
 

@@ -81,6 +81,9 @@ class PriceOut(Strict):
     )
 
 
+_PRICE = {name: (field.examples or [None])[0] for name, field in PriceOut.model_fields.items()}
+
+
 class ComparedOut(Strict):
     """One accounting, and the noise and the threshold that it needs."""
 
@@ -93,7 +96,7 @@ class ComparedOut(Strict):
         examples=[EXPLANATIONS["half-split"]],
     )
     price: PriceOut | None = Field(
-        title="Price", description="Null if the accounting cannot meet the target at all.", examples=[None]
+        title="Price", description="Null if the accounting cannot meet the target at all.", examples=[_PRICE]
     )
 
 

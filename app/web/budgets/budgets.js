@@ -1,20 +1,20 @@
 // The budgets page: the list, the shown budget, a plan for it, and the access key.
 
+import { showEntered, showLocked, wireAccess } from "../shared/access-form.js";
 import { byId, element } from "../shared/dom.js";
-import { errorsOf, showErrors } from "../shared/forms.js";
+import { errorsOf } from "../shared/forms.js";
 import { digits, shown, shownDown, shownUp } from "../shared/number-format.js";
-import { get, useAccessKey } from "../shared/service.js";
+import { get } from "../shared/service.js";
 import { showBudgets } from "./budget-list.js";
 import { gauge, usedPercent } from "./gauge.js";
 import { wireHistory } from "./history-panel.js";
 import { showLimit, wireLimit, wireNewBudget } from "./limit-form.js";
-import { planOf, wirePlan } from "./plan-panel.js";
+import { linkedPlan, wirePlan } from "./plan-panel.js";
+import { linkOf } from "./planned-release.js";
 import { wireReleases } from "./releases-panel.js";
 
-const UNAUTHORIZED = 401;
-
 const query = new URLSearchParams(location.search);
-const plan = planOf(query);
+const plan = linkedPlan(query);
 let chosen = query.get("budget") ?? "";
 let shownBudget = null;
 let loading = new AbortController();
@@ -22,7 +22,7 @@ let loading = new AbortController();
 const showHistory = wireHistory();
 const showReleases = wireReleases();
 const showPlan = wirePlan(plan, remember, showGauge);
-wireNewBudget(byId("create-form"), (id) => {
+wireNewBudget(byId("create-form"), plan, (id) => {
   byId("create").open = false;
   byId("create-form").reset();
   void load(id);
@@ -37,11 +37,7 @@ wireLimit(
   },
 );
 byId("refresh").addEventListener("click", () => load());
-byId("access").addEventListener("submit", (event) => {
-  event.preventDefault();
-  useAccessKey(encodeURIComponent(byId("key").value.trim())); // access keys need no encoding, but a header rejects other text
-  void load();
-});
+wireAccess(byId("access"), () => load());
 void load();
 
 /** Load the list and one budget. A newer call cancels the older one. */
@@ -63,8 +59,7 @@ async function load(id = chosen) {
         showReleases(summary, signal),
         showHistory(chosen, signal),
       ]);
-    byId("access").hidden = true;
-    showErrors(byId("access"), []);
+    showEntered(byId("access"));
     byId("budgets-error").textContent = id && !wanted ? `There is no budget called ${id}.` : "";
   } catch (failure) {
     if (!signal.aborted) showFailure(failure);
@@ -80,7 +75,7 @@ function show(budget) {
   showSpent(budget);
   showGauge(null);
   showLimit(byId("change-form"), budget);
-  showPlan(budget.id);
+  showPlan(budget);
   remember();
   byId("budget").setAttribute("aria-busy", "false");
 }
@@ -134,19 +129,13 @@ function showNone() {
 
 /** Hide all budgets, so that nobody takes old numbers for current ones. */
 function showFailure(failure) {
-  const isLocked = failure.status === UNAUTHORIZED;
   byId("budget").hidden = true;
   byId("budgets").replaceChildren();
-  byId("access").hidden = !isLocked && byId("access").hidden;
-  const isRefused = isLocked && byId("key").value !== "";
-  showErrors(byId("access"), isRefused ? [failure] : [], () => "key");
-  byId("budgets-error").textContent = isLocked ? "" : errorsOf(failure)[0].detail;
-  if (isLocked) byId("key").focus();
+  byId("budgets-error").textContent = showLocked(byId("access"), failure) ? "" : errorsOf(failure)[0].detail;
 }
 
 function remember() {
-  const parts = Object.entries({ budget: chosen, ...plan }).filter(([, text]) => text.trim() !== "");
-  history.replaceState(null, "", `?${new URLSearchParams(parts)}`);
+  history.replaceState(null, "", `?${linkOf(chosen, plan)}`);
 }
 
 function roundedUp(value) {

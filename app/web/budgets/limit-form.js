@@ -2,12 +2,14 @@
 
 import { element } from "../shared/dom.js";
 import { makeFields, showErrors } from "../shared/forms.js";
+import { MEANING } from "../shared/meaning-link.js";
 import { problemWith, put, typed } from "../shared/service.js";
 import { isListed } from "./budget-list.js";
+import { typicalFields, wireTypical } from "./typical-release.js";
 
 const NAME = { budget: { label: "Name", help: "Letters, digits, dots, dashes and underscores." } };
 const LIMIT = {
-  epsilon: { symbol: "ε", label: "Limit of ε", help: "The limit for all releases together." },
+  epsilon: { symbol: "ε", label: "Limit of ε", help: "The limit for all releases together.", link: MEANING },
   delta: { symbol: "δ", label: "Limit of δ", help: "At that ε. Keep it far below 1 / number of users." },
   description: { label: "Description", help: "Which data, which users." },
 };
@@ -22,15 +24,11 @@ const UNIT = {
 const REASON = { reason: { label: "Reason", help: "Why the limit changes. The history records it." } };
 const TAKEN = problemWith("budget", "exists already. Select it in the list to change its limit.");
 
-/** Make a form that creates a budget. `saved(id)` is called when the service has recorded it. */
-export function wireNewBudget(form, saved) {
-  makeFields(form, { ...NAME, ...LIMIT, ...UNIT }, submitButton("Create"));
-  wireSubmit(
-    form,
-    () => form.elements.budget.value.trim(),
-    saved,
-    (id) => isListed(id),
-  );
+/** Make a form that creates a budget. `plan` is that of the link. `saved(id)` is called when it is recorded. */
+export function wireNewBudget(form, plan, saved) {
+  makeFields(form, { ...NAME, ...LIMIT, ...UNIT }, typicalFields(form, plan), submitButton("Create"));
+  const typical = wireTypical(form, plan);
+  wireSubmit(form, () => form.elements.budget.value.trim(), saved, { isTaken: isListed, typical });
 }
 
 /** Make a form that changes the limit of the budget `shownId()`. */
@@ -58,11 +56,11 @@ function submitButton(label) {
   return element("button", { class: "primary", type: "submit" }, label);
 }
 
-function wireSubmit(form, idOf, saved, isTaken = () => false) {
+function wireSubmit(form, idOf, saved, { isTaken = () => false, typical = () => undefined } = {}) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const id = idOf();
-    const failure = isTaken(id) ? TAKEN : await save(form, id);
+    const failure = isTaken(id) ? TAKEN : await save(form, id, typical);
     showErrors(form, failure ? [failure] : [], fieldOf);
     if (!failure) saved(id);
   });
@@ -71,11 +69,11 @@ function wireSubmit(form, idOf, saved, isTaken = () => false) {
 /** The field for an error's pointer. The path calls a budget's name its id. */
 function fieldOf(pointer) {
   const part = pointer.split("/").at(-1);
-  return part === "id" ? "budget" : part;
+  return { id: "budget", releases: "times" }[part] ?? part;
 }
 
 /** Send the limit. Returns the failure, if any. */
-async function save(form, id) {
+async function save(form, id, typical) {
   const { epsilon, delta, privacy_unit, period, reason } = form.elements;
   const limit = {
     epsilon: typed(epsilon.value),
@@ -86,7 +84,7 @@ async function save(form, id) {
     reason: textOf(reason),
   };
   try {
-    await put(`budgets/${encodeURIComponent(id)}`, limit);
+    await put(`budgets/${encodeURIComponent(id)}`, { ...limit, mechanism: await typical() });
     return null;
   } catch (failure) {
     return failure;

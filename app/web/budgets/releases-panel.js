@@ -1,21 +1,15 @@
 // The releases of a budget, page by page, with their certificates and their answers.
 
-import { byId, download, element } from "../shared/dom.js";
+import { byId, element } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
 import { bytes } from "../shared/number-format.js";
-import { get, getAs } from "../shared/service.js";
+import { get } from "../shared/service.js";
+import { FORMATS, saveAnswer } from "./answer-files.js";
 import { wireCertificate } from "./certificate-dialog.js";
-import { fileName } from "./file-name.js";
 import { usedPercent } from "./gauge.js";
 import { makerOf, timeOf } from "./record-words.js";
 
 const PAGE = 10;
-const FORMATS = {
-  json: { name: "JSON", mediaType: "application/json" },
-  csv: { name: "CSV", mediaType: "text/csv" },
-  arrow: { name: "Arrow", mediaType: "application/vnd.apache.arrow.file" },
-  parquet: { name: "Parquet", mediaType: "application/vnd.apache.parquet" },
-};
 const STATES = {
   made: "made here",
   open: "open: another engine makes it",
@@ -54,7 +48,7 @@ export function wireReleases() {
   function item(release) {
     const error = element("p", { class: "error", role: "alert" });
     const certificate = action("Certificate", release, error, () => showCertificate(release.key, budgetSignal));
-    const answer = action("Download answer", release, error, () => saveAnswer(release.key));
+    const answer = action("Download answer", release, error, () => saveAnswer(release.key, byId("format").value));
     answer.classList.add("answer");
     const hasAnswer = release.answer !== null && release.answer.erased_at === null;
     return element(
@@ -106,13 +100,6 @@ function action(label, { key }, error, work) {
     }
   });
   return button;
-}
-
-async function saveAnswer(key) {
-  const ending = byId("format").value;
-  const { mediaType } = FORMATS[ending];
-  const content = await getAs(mediaType, `releases/${encodeURIComponent(key)}/answer`);
-  download(fileName(key, ending), mediaType, content);
 }
 
 function stateOf({ state }) {

@@ -1,7 +1,8 @@
 // What each accounting needs: σ and τ*, and how much more than exact accounting.
 
 import { byId, element } from "../shared/dom.js";
-import { excess, shown } from "../shared/number-format.js";
+import { excess } from "../shared/number-format.js";
+import { usable } from "./usable-numbers.js";
 
 /** The names of the accountings, and of a mechanism that the user has given. */
 export const ACCOUNTINGS = {
@@ -26,9 +27,10 @@ export function showComparison(compared) {
   }
 }
 
-function numbers({ mechanism: { sigma, tau_star }, sigma_ratio, tau_star_ratio }, most) {
-  const number = (value) => element("td", { title: String(value) }, shown(value));
-  return [number(sigma), number(tau_star), excessCell(sigma_ratio, most), excessCell(tau_star_ratio, most)];
+function numbers({ mechanism, sigma_ratio, tau_star_ratio }, most) {
+  const few = usable(mechanism);
+  const number = (name) => element("td", { title: String(mechanism[name]) }, few[name]);
+  return [number("sigma"), number("tau_star"), excessCell(sigma_ratio, most), excessCell(tau_star_ratio, most)];
 }
 
 function excessCell(ratio, most) {

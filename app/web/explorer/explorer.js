@@ -1,5 +1,6 @@
 // The explorer: the form changes the state, the state becomes requests, the answers appear in the panels.
 
+import { offerCopyOf } from "../shared/copy-button.js";
 import { byId } from "../shared/dom.js";
 import { encode, get, post } from "../shared/service.js";
 import { onThemeChange } from "../shared/theme-switch.js";
@@ -10,6 +11,7 @@ import { showComparison } from "./comparison-table.js";
 import { searchOf, stateOf } from "./page-state.js";
 import { errorBand, frontier, keepCurves, privacyCurves } from "./plot-points.js";
 import { showNoPlots, wirePlots } from "./plots.js";
+import { wirePublished } from "./published-panel.js";
 import { showFormErrors, wireForm } from "./question-form.js";
 import { showGap } from "./real-releases.js";
 import { wireRelease } from "./release-panel.js";
@@ -23,6 +25,7 @@ const remember = () => history.replaceState(null, "", searchOf(state));
 const showPlots = wirePlots(state, remember);
 const showCode = wireCode(state, remember);
 const showSizes = wireSizes();
+const explainPublished = wirePublished();
 const offerRelease = wireRelease();
 let asking = new AbortController();
 let pause = 0;
@@ -46,6 +49,10 @@ addEventListener("popstate", () => {
   void ask();
 });
 onThemeChange(() => showPlots().catch(showNoPlots));
+offerCopyOf(byId("copy-link"), () => new URL(searchOf(state), document.baseURI).href);
+new ResizeObserver(([{ target }]) => {
+  document.documentElement.style.setProperty("--bar", `${target.offsetHeight}px`); // what sticks below the header
+}).observe(document.querySelector(".bar"));
 remember();
 void ask();
 get("version").then(
@@ -78,14 +85,14 @@ async function ask() {
 /** Until there is an answer, nobody can copy or release with the last one. */
 function showWaiting() {
   byId("results").setAttribute("aria-busy", "true");
-  byId("copy").disabled = true;
+  showCode(null);
   showGap(null);
   offerRelease(null);
 }
 
 /** Keep the last answer visible, but mark it: it does not belong to the current form. */
 function showFailures(failures) {
-  showNoAnswer(showFormErrors(failures));
+  showNoAnswer(showFormErrors(failures), failures, state);
   byId("results").classList.add("stale");
   byId("results").setAttribute("aria-busy", "false");
 }
@@ -98,13 +105,13 @@ async function show(asked, first, { accountings: compared, without_caps }, signa
   if (aggregates) answer.mechanism.aggregates.sensitivity = aggregates.sensitivity;
   const mechanisms = mechanismsOf(compared, answer);
   showFormErrors([]);
-  showAnswer(answer, asked.target.delta, without_caps);
+  showAnswer(answer, asked, { best: compared[0].price.mechanism, without_caps, balance });
   showGap(answer);
   showComparison(compared);
   showCode({ ...asked, answer });
   showSizes(mechanisms);
+  explainPublished(answer);
   offerRelease(answer);
-  byId("copy").disabled = false;
   byId("results").classList.remove("stale");
   byId("results").setAttribute("aria-busy", "false");
   try {
@@ -112,6 +119,13 @@ async function show(asked, first, { accountings: compared, without_caps }, signa
   } catch (error) {
     if (!signal.aborted) showNoPlots(error);
   }
+}
+
+function balance() {
+  for (const column of state.columns) column.noise = "";
+  showState();
+  history.pushState(null, "", searchOf(state));
+  void ask();
 }
 
 /** The answer of /account/exact in the form of a calibration: the mechanism as it was sent, and its one point. */

@@ -5,22 +5,34 @@ import { inSigmas } from "./column-noise.js";
 
 export const FIELDS = ["epsilon", "delta", "c_u", "tau", "sigma", "tau_star"];
 
+/** The page's own examples: texts by field, and what the card says. `paper` is a number of arXiv. */
 export const PRESETS = {
-  "URL case study": { ...TARGET, ...OUTLINE },
-  "Small app": { epsilon: "1", delta: "1e-6", c_u: "1", tau: "1" },
-  "Weekly top pages": { epsilon: "1", delta: "1e-7", c_u: "40", tau: "5" },
+  "URL case study": {
+    fields: { ...TARGET, ...OUTLINE },
+    about: "Users per URL: the case study of the paper.",
+    paper: "2202.01100",
+  },
+  "Small app": {
+    fields: { epsilon: "1", delta: "1e-6", c_u: "1", tau: "1" },
+    about: "Users per country. Each user is in one group.",
+  },
+  "Weekly top pages": {
+    fields: { epsilon: "1", delta: "1e-7", c_u: "40", tau: "5" },
+    about: "Users per page in one week, at most 40 pages each.",
+  },
 };
 
 /** The state from a query: texts by field, columns, axes that are not drawn in their default way, and the code tab. */
 export function stateOf(search) {
   const query = new URLSearchParams(search);
   const isGiven = FIELDS.some((name) => query.has(name));
-  const defaults = isGiven ? {} : PRESETS["URL case study"];
+  const defaults = isGiven ? {} : PRESETS["URL case study"].fields;
   return {
     ...Object.fromEntries(FIELDS.map((name) => [name, query.get(name) ?? defaults[name] ?? ""])),
     columns: query.getAll("column").map(columnOf),
     axes: new Set((query.get("axes") ?? "").split(",").filter(Boolean)),
     code: query.get("code") ?? "curl",
+    dialect: query.get("dialect") ?? "duckdb",
   };
 }
 
@@ -32,13 +44,14 @@ export function searchOf(state) {
     query.append("column", [name, lower, upper, noise, groups].map(escaped).join("~"));
   if (state.axes.size > 0) query.set("axes", [...state.axes].sort().join(","));
   if (state.code !== "curl") query.set("code", state.code);
+  if (state.dialect !== "duckdb") query.set("dialect", state.dialect);
   return `?${query}`;
 }
 
 /** The name of the preset that equals the state, if any. */
 export function presetOf(state, presets) {
-  const same = ([, preset]) =>
-    state.columns.length === 0 && FIELDS.every((name) => state[name].trim() === (preset[name] ?? ""));
+  const same = ([, { fields }]) =>
+    state.columns.length === 0 && FIELDS.every((name) => state[name].trim() === (fields[name] ?? ""));
   return Object.entries(presets).find(same)?.[0];
 }
 

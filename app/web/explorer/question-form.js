@@ -2,8 +2,8 @@
 
 import { byId, element } from "../shared/dom.js";
 import { makeField, showErrors } from "../shared/forms.js";
-import { FIELDS, PRESETS, presetOf } from "./page-state.js";
-import { loadRealReleases, showRealRelease } from "./real-releases.js";
+import { wireExamples } from "./example-cards.js";
+import { FIELDS } from "./page-state.js";
 
 const COLUMN = {
   name: { label: "Name" },
@@ -12,33 +12,26 @@ const COLUMN = {
   groups: { label: "Groups, at most", placeholder: "all" },
   noise: { label: "Noise", placeholder: "balanced" },
 };
-const NEW_COLUMN = { lower: "0", upper: "1", groups: "", noise: "" };
-const NEW_NAMES = ["likes", "shares", "seconds"];
+// A user likes a page once, shares it a few times, and reads it for at most ten minutes.
+const NEW_COLUMNS = { likes: "1", shares: "5", seconds: "600" };
 
 /** Connect the form to the state. `changed(isStep)` is called on every change. The browser's Back button undoes steps. */
 export function wireForm(state, changed) {
-  let presets = PRESETS;
-  const buttons = [...byId("presets").children, ...byId("real-presets").children];
-  for (const button of buttons) {
-    button.addEventListener("click", () => {
-      const preset = presets[button.textContent];
-      for (const field of FIELDS) state[field] = preset[field] ?? "";
-      state.columns = [];
-      showState();
-      changed(true);
-    });
-  }
+  const showExample = wireExamples(state, () => {
+    showState();
+    changed(true);
+  });
   for (const name of FIELDS) {
     byId(name).addEventListener("input", (event) => {
       state[name] = event.target.value;
-      showPreset();
+      showExample();
       changed(false);
     });
   }
   byId("add-column").addEventListener("click", () => {
     const names = state.columns.map((column) => column.name);
-    const name = NEW_NAMES.find((each) => !names.includes(each)) ?? `column ${names.length + 1}`;
-    state.columns.push({ ...NEW_COLUMN, name });
+    const name = Object.keys(NEW_COLUMNS).find((each) => !names.includes(each)) ?? `column ${names.length + 1}`;
+    state.columns.push({ name, lower: "0", upper: NEW_COLUMNS[name] ?? "1", groups: "", noise: "" });
     showColumns();
     changed(true);
     byId(`column-${state.columns.length - 1}-name`).focus();
@@ -49,13 +42,7 @@ export function wireForm(state, changed) {
     for (const name of FIELDS) byId(name).value = state[name];
     byId("more").open ||= state.sigma !== "" || state.tau_star !== "" || state.columns.length > 0;
     showColumns();
-    showPreset();
-  }
-
-  function showPreset() {
-    const preset = presetOf(state, presets);
-    for (const button of buttons) button.setAttribute("aria-pressed", String(button.textContent === preset));
-    showRealRelease(preset);
+    showExample();
   }
 
   function showColumns() {
@@ -88,14 +75,6 @@ export function wireForm(state, changed) {
   }
 
   showState();
-  loadRealReleases().then(
-    (real) => {
-      presets = { ...PRESETS, ...real };
-      for (const button of byId("real-presets").children) button.disabled = false;
-      showPreset();
-    },
-    () => {}, // they stay disabled; the answer says that the service cannot be reached
-  );
   return showState;
 }
 

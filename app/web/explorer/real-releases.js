@@ -7,10 +7,20 @@ import { FIELDS } from "./page-state.js";
 
 const releases = new Map();
 
-/** The real releases as presets, `{ name: { field: text } }`. */
+/** The real releases as examples, in the form of PRESETS. */
 export async function loadRealReleases() {
   for (const each of (await get("real-releases")).releases) releases.set(each.name, each);
-  return Object.fromEntries([...releases].map(([name, { translation }]) => [name, fieldsOf(translation)]));
+  return Object.fromEntries([...releases].map(([name, release]) => [name, exampleOf(release)]));
+}
+
+/** A source of a real release by the end of its address. No file of the pages names another host. */
+export function sourceAt(end) {
+  const known = [...releases.values()].flatMap((release) => release.known);
+  return known.map(({ source }) => source).find(({ address }) => address.endsWith(end));
+}
+
+function exampleOf({ organisation, year, publishes, known, translation }) {
+  return { fields: fieldsOf(translation), about: `${organisation}, ${year}. ${publishes}`, source: known[0].source };
 }
 
 function fieldsOf(translation) {

@@ -1,29 +1,21 @@
-// A trial of POST /release: the same groups, released again and again, in one table.
+// A trial of POST /release with made-up data: the same groups, released again and again, in one table.
 
 import { byId, element } from "../shared/dom.js";
 import { showErrors } from "../shared/forms.js";
-import { digits, shown } from "../shared/number-format.js";
-import { Problem, post } from "../shared/service.js";
+import { fewUp, shown } from "../shared/number-format.js";
+import { Problem, post, problemWith } from "../shared/service.js";
+import { groupsIn, problemText } from "./group-text.js";
 
 const MULTIPLES = [10, 4, 2, 1.5, 1.25, 1.1, 1, 0.95, 0.8, 0.5, 0.2, 0]; // of τ*: sample groups on both sides of it
 const MOST_SHOWN = 4;
 
-/** The groups in a text: per line a group key, a count, and one number per additional column. */
-export function groupsOf(text, names) {
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
-  const rows = lines.map((line) => line.split(/[,\t]/).map((cell) => cell.trim()));
-  const column = (k) => rows.map((cells) => numberOf(cells[k]));
+/** The body's `groups`. A key of one part is a text, a longer one a list. */
+function groupsOf({ keys, counts, values }, names) {
   return {
-    keys: rows.map((cells) => cells[0]),
-    counts: column(1),
-    values: names.length > 0 ? Object.fromEntries(names.map((name, k) => [name, column(2 + k)])) : undefined,
+    keys: keys.map((parts) => (parts.length === 1 ? parts[0] : parts)),
+    counts,
+    values: names.length > 0 ? Object.fromEntries(names.map((name, j) => [name, values[j]])) : undefined,
   };
-}
-
-/** Any text that is not a number is sent unchanged, and the service refuses it. */
-function numberOf(cell) {
-  if (cell === undefined) return null;
-  return cell === "" || Number.isNaN(Number(cell)) ? cell : Number(cell);
 }
 
 /** Connect the panel. Returns a function that takes the next answer to release with; null while there is none. */
@@ -58,12 +50,15 @@ export function wireRelease() {
 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    const names = answer.mechanism.aggregates?.names ?? [];
+    const read = groupsIn(area.value, { names, hasKeys: true });
+    if (read.problems.length > 0) return complain(problemWith("groups", problemText(read.problems)));
     isBusy = true;
     button.disabled = true;
     complain();
     const earlier = releases; // if the groups or the mechanism change meanwhile, `releases` is another list
     try {
-      const groups = groupsOf(area.value, answer.mechanism.aggregates?.names ?? []);
+      const groups = groupsOf(read, names);
       earlier.push(await post("release", { mechanism: answer.mechanism, epsilon: answer.epsilon, groups }));
     } catch (failure) {
       complain(failure);
@@ -87,7 +82,8 @@ export function wireRelease() {
     const isSame = JSON.stringify(answer?.mechanism) === JSON.stringify(next.mechanism);
     answer = next;
     const parts = ["group key", "count", ...(next.mechanism.aggregates?.names ?? [])];
-    byId("groups-help").textContent = `One group per line: ${parts.join(", ")}.`;
+    byId("groups-help").textContent =
+      `One group per line: ${parts.join(", ")}. The key may have several parts, and a first line may name the columns.`;
     if (isSame) return;
     releases = []; // they belong to another mechanism
     if (isUntouched) reset();
@@ -100,18 +96,20 @@ function byColumn(failure) {
   if (!(failure instanceof Problem)) return failure;
   const errors = failure.errors.map(({ pointer, detail }) => {
     const [list, name] = pointer.split("/").slice(2);
-    const subject = { keys: "Group keys", counts: "Counts", values: name }[list];
+    const subject = { keys: "Group keys", counts: "Counts", values: name }[list ?? ""];
     return { pointer, detail: subject ? `${subject} ${detail}` : detail };
   });
   return new Problem({ detail: failure.message, errors }, failure.status);
 }
 
+/** Made-up groups around τ*. A user adds a tenth of the range to a column on average. */
 function sampleOf({ tau_star, aggregates }) {
-  const more = aggregates?.names?.length ?? 0;
+  const { lower = [], upper = [] } = aggregates?.sensitivity ?? {};
   const lines = MULTIPLES.map((multiple, k) => {
     const count = Math.max(1, Math.round(multiple * tau_star));
     const key = `${String.fromCharCode("a".charCodeAt(0) + k)}.example`;
-    return [key, count, ...Array(more).fill(Math.round(count / 10))].join(", ");
+    const sums = lower.map((least, j) => Math.round(count * (0.9 * Number(least) + 0.1 * Number(upper[j]))));
+    return [key, count, ...sums].join(", ");
   });
   return lines.join("\n");
 }
@@ -151,5 +149,5 @@ function numberCell(number) {
 function certified(releases) {
   const { epsilon, delta, accounting } = releases.at(-1).certificate;
   const times = releases.length === 1 ? "One release" : `${releases.length} releases of the same groups`;
-  return `${times}. Each is certified (ε, δ) = (${epsilon}, ${digits(delta)}) by ${accounting} accounting; their costs add up.`;
+  return `${times}. Each is certified ε = ${epsilon}, δ ≤ ${fewUp(delta)} by ${accounting} accounting; their costs add up.`;
 }

@@ -24,7 +24,7 @@ export function question(state) {
 }
 
 /** Columns clipped to a range, with caps and independent noise. `sigma` is that of a complete mechanism. */
-function aggregates({ columns, c_u }, sigma) {
+export function aggregates({ columns, c_u }, sigma) {
   if (columns.length === 0) return undefined;
   const caps = columns.map(({ groups }) => typed(groups) ?? null);
   return {

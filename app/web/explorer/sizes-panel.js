@@ -1,51 +1,40 @@
-// The user's own group sizes: what a mechanism would publish of them. The browser computes it and sends nothing.
+// The user's own group sizes: what a mechanism would publish of them, group by group. The browser computes it and sends
+// nothing.
 
 import { byId, element } from "../shared/dom.js";
-import { percent, shown, whole } from "../shared/number-format.js";
+import { percent, shown, shownUp, whole } from "../shared/number-format.js";
 import { ACCOUNTINGS } from "./comparison-table.js";
-import { summary } from "./group-sizes.js";
+import { wireDrop } from "./drop-text.js";
+import { chanceTable } from "./group-chances.js";
+import { groupsIn, problemText } from "./group-text.js";
+import { keepProbability } from "./normal-distribution.js";
 import { published, publishedErrors } from "./utility.js";
 
 const PAUSE_MS = 150;
-const EXAMPLE_GROUPS = 60;
+const EXAMPLE_KEYS = ["news", "sports", "weather", "music", "games", "travel", "science", "chess"];
+const EXAMPLE_SIZES = [8, 3, 1.6, 1.15, 1, 0.85, 0.4, 0.05]; // multiples of τ*: on both sides of it
 const LEAST_GROUPS = 0.05; // if fewer are expected, the errors of published groups matter to nobody
+const SURE = 0.95;
 
 /** Connect the panel. Returns a function that shows it for other mechanisms, `{ accounting: mechanism }`. */
 export function wireSizes() {
   let mechanisms = {};
   const area = byId("sizes");
-  let found = summary("");
+  let found = read("", []);
   let pause = 0;
   const show = () => byId("sizes-result").replaceChildren(...result(found, mechanisms));
   const readAndShow = () => {
     clearTimeout(pause);
-    found = summary(area.value);
+    found = read(area.value, mechanisms.exact?.aggregates?.names ?? []);
+    byId("sizes-error").textContent = problemText(found.problems);
+    area.setAttribute("aria-invalid", String(found.problems.length > 0));
     show();
-  };
-  const open = async (file) => {
-    area.value = await file.text();
-    readAndShow();
   };
   area.addEventListener("input", () => {
     clearTimeout(pause);
     pause = setTimeout(readAndShow, PAUSE_MS);
   });
-  area.addEventListener("dragover", (event) => {
-    event.preventDefault();
-    area.classList.add("over");
-  });
-  area.addEventListener("dragleave", () => area.classList.remove("over"));
-  area.addEventListener("drop", async (event) => {
-    area.classList.remove("over");
-    const [file] = event.dataTransfer.files;
-    if (!file) return;
-    event.preventDefault();
-    await open(file);
-  });
-  byId("sizes-file").addEventListener("change", async (event) => {
-    const [file] = event.target.files;
-    if (file) await open(file);
-  });
+  wireDrop(area, byId("sizes-file"), readAndShow);
   byId("sizes-example").addEventListener("click", () => {
     area.value = example(mechanisms.exact?.tau_star ?? 1000);
     readAndShow();
@@ -56,22 +45,37 @@ export function wireSizes() {
   };
 }
 
-/** A long tail around the threshold: the k-th largest group has 1/k of the users of the largest one. */
-function example(tau_star) {
-  const largest = Math.round(20 * tau_star);
-  return Array.from({ length: EXAMPLE_GROUPS }, (_, k) => Math.max(1, Math.round(largest / (k + 1)))).join("\n");
+/** The groups of a text, how often each size occurs, and the groups in the order of their sizes. */
+function read(text, names) {
+  const { keys, counts, lines, problems } = groupsIn(text, { names });
+  const times = new Map();
+  for (const size of counts) times.set(size, (times.get(size) ?? 0) + 1);
+  const order = Uint32Array.from(counts.keys()).sort((one, other) => counts[other] - counts[one]);
+  return { keys, counts, lines, problems, times, order, sentence: summary(counts, order, problems.length) };
 }
 
-function result({ times, ignored, sentence }, mechanisms) {
+function summary(counts, order, ignored) {
+  const skipped = ignored > 0 ? `, ${whole(ignored)} ${ignored === 1 ? "line" : "lines"} not read` : "";
+  const span = order.length > 0 ? `, smallest ${whole(counts[order.at(-1)])}, largest ${whole(counts[order[0]])}` : "";
+  return `${whole(counts.length)} ${counts.length === 1 ? "size" : "sizes"} read${skipped}${span}; nothing was sent.`;
+}
+
+function example(tau_star) {
+  const size = (multiple) => Math.max(1, Math.round(multiple * tau_star));
+  return ["topic,users", ...EXAMPLE_KEYS.map((key, k) => `${key},${size(EXAMPLE_SIZES[k])}`)].join("\n");
+}
+
+function result(found, mechanisms) {
+  const { times, problems, sentence } = found;
   const note = element("p", { class: "release-note" }, sentence);
   if (times.size === 0 || !mechanisms.exact) {
-    return [element("p", { class: "empty" }, "No sizes yet."), ...(ignored > 0 ? [note] : [])];
+    return [element("p", { class: "empty" }, "No sizes yet."), ...(problems.length > 0 ? [note] : [])];
   }
   const mechanism = mechanisms.given ?? mechanisms.exact;
   const expected = published(times, mechanism);
   const figures = [
-    figure("of groups published", expected.groupsShare),
-    figure("of users in them", expected.usersShare),
+    figure("groups published, about", `${whole(Math.round(expected.groups))} of ${whole(expected.allGroups)}`),
+    figure("of users are in them", percent(expected.usersShare)),
   ];
   const facts = sentences(expected, times, mechanism).map((text) =>
     element("li", {}, text.replaceAll(" %", "\u00a0%")),
@@ -79,7 +83,8 @@ function result({ times, ignored, sentence }, mechanisms) {
   return [
     element("dl", { class: "shares" }, ...figures),
     element("ul", { class: "facts" }, ...facts),
-    element("div", { class: "table" }, table(times, mechanisms)),
+    chanceTable(found, mechanism),
+    element("details", { class: "others" }, element("summary", {}, "With other accountings"), table(times, mechanisms)),
     note,
   ];
 }
@@ -93,18 +98,32 @@ function table(times, mechanisms) {
     return element("tr", { "data-accounting": accounting }, element("th", { scope: "row" }, name), ...cells);
   });
   const heads = ["Accounting", "Groups", "Users"].map((label) => element("th", { scope: "col" }, label));
-  return element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const inner = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const region = { class: "table", tabindex: "0", role: "region", "aria-label": "Shares by accounting" };
+  return element("div", region, inner);
 }
 
-/** How many groups, how many of them too small, and how wrong their counts. */
+/** How many groups and which, how many of them too small, and how wrong their counts. */
 function sentences({ groups, deviation, allGroups, falseShare }, times, mechanism) {
   if (groups < LEAST_GROUPS) return ["Almost certainly no group is published."];
   const [half, most] = publishedErrors(times, mechanism, [0.5, 0.95]);
   return [
-    `About ${some(groups)} of ${whole(allGroups)} groups are published, give or take ${some(deviation)}.`,
-    `${percent(falseShare)} of them have fewer than τ* = ${shown(mechanism.tau_star)} users. Noise lifted them.`,
+    `About ${whole(Math.round(groups))} of ${whole(allGroups)} groups are published, give or take ${some(deviation)}: ` +
+      certainty(times, mechanism, allGroups),
+    `${percent(falseShare)} of them have fewer than τ* = ${shownUp(mechanism.tau_star)} users. Noise lifted them.`,
     `Half of the published counts are at most ${error(half)} off, and 95 % of them at most ${error(most)}.`,
   ];
+}
+
+function certainty(times, mechanism, all) {
+  let [sure, never] = [0, 0];
+  for (const [n, count] of times) {
+    const chance = keepProbability(n, mechanism);
+    if (chance >= SURE) sure += count;
+    else if (chance <= 1 - SURE) never += count;
+  }
+  const perhaps = all - sure - never;
+  return `${whole(sure)} almost surely, ${whole(perhaps)} perhaps, ${whole(never)} almost surely not.`;
 }
 
 function some(number) {
@@ -115,6 +134,6 @@ function error(relative) {
   return relative < 10 ? percent(relative) : `${shown(100 * relative)} %`;
 }
 
-function figure(label, share) {
-  return element("div", { class: "figure" }, element("dt", {}, label), element("dd", {}, percent(share)));
+function figure(label, text) {
+  return element("div", { class: "figure" }, element("dt", {}, label), element("dd", {}, text));
 }

@@ -9,8 +9,11 @@ import { Problem } from "./service.js";
 
 const FORM = "form"; // the place for errors that concern no single field
 
-/** One field: an input, or a choice between `options`, `{ value: text }`. Further attributes go to the control. */
-export function makeField({ id, name, label, symbol, help, options, ...attributes }) {
+/**
+ * One field: an input, or a choice between `options`, `{ value: text }`. `link`, `{ href, text }`, follows the help.
+ * Further attributes go to the control.
+ */
+export function makeField({ id, name, label, symbol, help, link, options, ...attributes }) {
   const [helpId, errorId] = [`${id}-help`, `${id}-error`];
   const described = { "aria-describedby": help ? `${helpId} ${errorId}` : errorId };
   return element(
@@ -18,9 +21,13 @@ export function makeField({ id, name, label, symbol, help, options, ...attribute
     { class: "field" },
     element("label", { for: id }, ...(symbol ? [element("i", {}, symbol), " "] : []), label),
     control({ id, name, ...described, ...attributes }, options),
-    ...(help ? [element("p", { class: "help", id: helpId }, help)] : []),
+    ...(help ? [element("p", { class: "help", id: helpId }, help, ...linked(link))] : []),
     element("p", { class: "error", id: errorId, "data-error-of": name }),
   );
+}
+
+function linked(link) {
+  return link === undefined ? [] : [" ", element("a", { href: link.href }, link.text)];
 }
 
 function control(attributes, options) {
@@ -68,6 +75,11 @@ export function showErrors(form, failures, nameOf = (pointer) => lastNamed(form,
 /** The errors of a failed request, in the service's words. */
 export function errorsOf(failure) {
   return failure instanceof Problem ? failure.errors : [{ pointer: "", detail: "The service cannot be reached." }];
+}
+
+/** A detail as a sentence of its own. A symbol at its beginning stays as it is: Δ is not δ. */
+export function asSentence(detail) {
+  return `${detail.replace(/^[a-z]/, (letter) => letter.toUpperCase())}.`;
 }
 
 /** The last part of a pointer that names a field of the form. */

@@ -12,26 +12,50 @@ export function shown(value) {
 
 /** Like shown, but rounded up: never below the value. */
 export function shownUp(value) {
-  return rounded(value, 1);
+  return shown(upwards(value));
 }
 
 /** Like shown, but rounded down: never above the value. */
 export function shownDown(value) {
-  return rounded(value, -1);
+  return shown(rounded(value, -1));
 }
 
+/** The number that shownUp writes. */
+export function upwards(value) {
+  return rounded(value, 1);
+}
+
+/** At most four digits, rounded up: 1.004e-5, 0.0124. */
+export function fewUp(value) {
+  return digits(fourDigits(value, 1));
+}
+
+/** A certified δ as a bound: the target, as typed, if it is met and no shorter number is below it. */
+export function bound(value, target) {
+  const few = fewUp(value);
+  return value <= Number(target) && Number(few) >= Number(target) ? String(target) : few;
+}
+
+/** The nearest number on one side of the value that `shown` writes with all its digits. */
 function rounded(value, side) {
-  const isSafe = (text) => (side > 0 ? Number(text) >= value : Number(text) <= value);
   const size = Math.abs(value);
-  if (size !== 0 && (size < 0.01 || size >= 1e9)) {
-    const near = value.toExponential(3);
-    const [mantissa, exponent] = near.split("e");
-    return superscripted(isSafe(near) ? near : `${(Number(mantissa) + side * 1e-3).toFixed(3)}e${exponent}`);
-  }
-  if (size >= 1e5) return shown(side > 0 ? Math.ceil(value) : Math.floor(value));
+  if (size !== 0 && (size < 0.01 || size >= 1e9)) return fourDigits(value, side);
+  if (size >= 1e5) return side > 0 ? Math.ceil(value) : Math.floor(value);
   const decimals = size >= 10 ? 2 : 3;
-  const near = value.toFixed(decimals);
-  return isSafe(near) ? near : (Number(near) + side * 10 ** -decimals).toFixed(decimals);
+  const near = Number(value.toFixed(decimals));
+  return isBeyond(near, value, side) ? near : Number((near + side * 10 ** -decimals).toFixed(decimals));
+}
+
+function fourDigits(value, side) {
+  const near = value.toExponential(3);
+  const [mantissa, exponent] = near.split("e");
+  return Number(
+    isBeyond(Number(near), value, side) ? near : `${(Number(mantissa) + side * 1e-3).toFixed(3)}e${exponent}`,
+  );
+}
+
+function isBeyond(near, value, side) {
+  return side > 0 ? near >= value : near <= value;
 }
 
 /** 1.0031 × 10⁻⁵ */

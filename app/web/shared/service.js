@@ -68,12 +68,27 @@ export async function getAs(mediaType, path, signal) {
   return response.blob();
 }
 
+/**
+ * Send a form, whose `idempotencyKey` names a release for ever. Returns the response: its body can be large, and the
+ * caller may not need it.
+ */
+export async function postForm(path, form, idempotencyKey, signal) {
+  const name = idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey };
+  const response = await fetch(path, { method: "POST", headers: { ...authorization(), ...name }, body: form, signal });
+  if (!response.ok) await documentOf(response, signal); // throws the problem
+  return response;
+}
+
 async function request(method, path, body, signal) {
   return documentOf(await send(method, path, "application/json", body, signal), signal);
 }
 
+function authorization() {
+  return accessKey ? { Authorization: `Bearer ${accessKey}` } : {};
+}
+
 function send(method, path, accept, body, signal) {
-  const headers = { Accept: accept, ...(accessKey ? { Authorization: `Bearer ${accessKey}` } : {}) };
+  const headers = { Accept: accept, ...authorization() };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   return fetch(path, { method, headers, body: body === undefined ? undefined : encode(body), signal });
 }

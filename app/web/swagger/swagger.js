@@ -2,6 +2,7 @@
 
 import { loadScript } from "../shared/dom.js";
 import { isDark, onThemeChange } from "../shared/theme-switch.js";
+import { downloadNames } from "./download-names.js";
 
 const showTheme = () => document.documentElement.classList.toggle("dark-mode", isDark()); // the name in Swagger UI's styles
 
@@ -9,10 +10,11 @@ showTheme();
 onThemeChange(showTheme);
 await loadScript("swagger/swagger-ui-bundle.js", "Swagger UI");
 globalThis.SwaggerUIBundle({
-  url: "openapi.json",
+  url: "openapi.json?padlocks=now", // a padlock only where an access key is needed now
   dom_id: "#swagger-ui",
   deepLinking: true,
   tryItOutEnabled: true,
   displayRequestDuration: true,
+  plugins: [downloadNames],
   validatorUrl: null, // otherwise Swagger UI sends the document to another host
 });

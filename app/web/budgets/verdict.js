@@ -1,0 +1,99 @@
+// What the service says about a plan, in sentences.
+
+import { element } from "../shared/dom.js";
+import { asSentence, errorsOf } from "../shared/forms.js";
+import { digits, shownUp } from "../shared/number-format.js";
+import { planQuery } from "../shared/plan-link.js";
+import { usedPercent } from "./gauge.js";
+
+const ENDLESS = 1e18;
+
+/**
+ * How many fit, what each needs and costs, and what is short. `one` and `together` are previews; `least` is the settled
+ * request for the smallest noise. `take(mechanism)` plans with other numbers, `raise(limit)` fills in a larger limit.
+ */
+export function verdict({ mechanism, one, together, least, wantsLeast }, { budget, plan, take, raise }) {
+  const lead = element("p", { class: one.more > 0 ? "lead" : "lead missed" }, fitting(one.more));
+  return [
+    lead,
+    ...(plan.way === "given" ? [] : [needed(mechanism, together.asked.releases, take)]),
+    ...consequence(one, together, budget),
+    ...(together.fits ? [] : [short(together, raise)]),
+    ...(wantsLeast ? [smallestNoise(least, together.asked.releases, take)] : []),
+    element("p", {}, element("a", { href: releaseLink(budget, mechanism) }, "Release a table with these numbers")),
+  ];
+}
+
+/** What each release needs, with a button that puts it into the plan. */
+function needed(mechanism, releases, take) {
+  const { sigma, tau_star, aggregates } = mechanism;
+  const each = releases === 1 ? "The release" : `Each of the ${releases} releases`;
+  const columns = (aggregates?.names ?? []).map(
+    (name, j) => `, ${name} ± ${shownUp(1.96 * Math.sqrt(aggregates.covariance[j][j]))}`,
+  );
+  const text = `${each} needs σ = ${shownUp(sigma)} and τ* = ${shownUp(tau_star)}: counts ± ${shownUp(1.96 * sigma)}`;
+  return element("p", {}, `${text}${columns.join("")}, 19 times out of 20. `, takeButton(mechanism, take));
+}
+
+/** One release alone, all of them together, and the budget after them; how many fit, if not all do. */
+function consequence(one, together, { limit }) {
+  const { fits, fitting: some, used, after } = together;
+  const { releases } = together.asked;
+  const lines = [];
+  if (releases > 1) {
+    const [alone, all] = [one.asked, together.asked].map(({ epsilon }) =>
+      epsilon === null ? "no finite ε" : `ε = ${shownUp(epsilon)}`,
+    );
+    lines.push(
+      `One release alone has ${alone}, and all ${releases} together have ${all}, at δ = ${digits(limit.delta)}.`,
+    );
+  }
+  if (fits) {
+    const these = releases === 1 ? "this release" : `these ${releases}`;
+    const bounds = `ε = ${after.epsilon === null ? "∞" : shownUp(after.epsilon)} and δ = ${shownUp(after.delta)}`;
+    lines.push(`After ${these} the budget would be at ${bounds}, ${usedPercent(used)} used.`);
+  }
+  const missed =
+    !fits && one.more > 0 ? [element("p", { class: "missed" }, `Of these ${releases}, ${some} would fit.`)] : [];
+  return [...lines.map((text) => element("p", {}, text)), ...missed];
+}
+
+/** Which of ε and δ is used up, and a limit that would fit. */
+function short({ shortage }, raise) {
+  const sentence = `${asSentence(shortage.detail)} `;
+  const onclick = () => raise(shortage);
+  const button = element("button", { class: "quiet", type: "button", id: "raise", onclick }, "Raise the limit");
+  return element("p", { id: "shortage" }, sentence, ...(shortage.delta === null ? [] : [button]));
+}
+
+/** The smallest noise that fits, with a button that puts it into the plan. */
+function smallestNoise(least, releases, take) {
+  const each = releases === 1 ? "One release" : `${releases} equal releases`;
+  if (least.status === "rejected") {
+    const isImpossible = least.reason.type === "infeasible-target";
+    const impossible = `${each} cannot fit the remaining budget with any noise.`;
+    const unknown = `The smallest noise is not known: ${errorsOf(least.reason)[0].detail}`;
+    return element("p", { class: "help" }, isImpossible ? impossible : unknown);
+  }
+  const { mechanism } = least.value;
+  const numbers = `σ = ${shownUp(mechanism.sigma)} and τ* = ${shownUp(mechanism.tau_star)}`;
+  return element("p", {}, `${each} would fit with as little as ${numbers}. `, takeButton(mechanism, take));
+}
+
+function takeButton(mechanism, take) {
+  const onclick = () => take(mechanism);
+  return element("button", { class: "quiet", type: "button", id: "take", onclick }, "Plan with these");
+}
+
+function releaseLink({ id }, mechanism) {
+  const query = planQuery(mechanism);
+  query.set("budget", id);
+  return `release-table?${query}`;
+}
+
+function fitting(more) {
+  if (more === 0) return "No further release like this fits.";
+  if (more === 1) return "One more release like this fits.";
+  if (more >= ENDLESS) return "Any number of releases like this fits.";
+  return `${more.toLocaleString("en-US")} more releases like this fit.`;
+}

@@ -1,0 +1,212 @@
+// The release page: a table, its noise, the budget that pays, and three buttons: try, dry run, make it count.
+
+import { answerPath } from "../budgets/answer-files.js";
+import { wireCertificate } from "../budgets/certificate-dialog.js";
+import { planOf, solved } from "../budgets/planned-release.js";
+import { showEntered, showLocked, wireAccess } from "../shared/access-form.js";
+import { byId } from "../shared/dom.js";
+import { errorsOf } from "../shared/forms.js";
+import { encode, get, post, postForm, problemWith, typed } from "../shared/service.js";
+import { madeUpGroups } from "./made-up.js";
+import { showNoise, wireNoise } from "./noise-panel.js";
+import { showBudgets, showCost, showNoBudgets, showPaymentErrors, spending, wirePayment } from "./payment-panel.js";
+import { hideResult, showResult } from "./result-panel.js";
+import { roleFault } from "./roles-panel.js";
+import { bytesOf, rolesOf } from "./table-file.js";
+import { wireTable } from "./table-panel.js";
+
+const CONFLICT = 409;
+const LEVEL = 0.95;
+const PAUSE_MS = 200;
+const MOST_SHOWN_BYTES = 4e6; // a larger answer is not shown, only downloaded
+const KEY = /^[\w.~:-]{1,255}$/; // other characters cannot be in a header
+const BAD_NAME = problemWith("name", "must have 1 to 255 letters, digits and . _ ~ : - only");
+const NO_BUDGET = problemWith("way", "Choose a budget in step 3 first.");
+const START = { way: "each", tau: "1", epsilon: "1", delta: "1e-6" };
+
+const query = new URLSearchParams(location.search);
+const plan = planOf(query, START);
+const payment = { budget: query.get("budget") ?? "", name: "", description: "" };
+const signal = new AbortController().signal;
+const openCertificate = wireCertificate();
+let budgets = [];
+let [mechanism, preview] = [null, null];
+let checked = null; // the request of the last successful dry run
+let isBusy = false;
+let asking = new AbortController();
+let pause = 0;
+
+const source = wireTable(() => {
+  showColumns(namesOf("value"));
+  askLater();
+});
+const showColumns = wireNoise(plan, askLater);
+wirePayment(payment, (field) => (field === "budget" ? askLater() : showButtons()));
+wireAccess(byId("access"), () => loadBudgets());
+byId("try").addEventListener("click", () => act(tryOut));
+byId("dry").addEventListener("click", () => act(dryRun));
+byId("count").addEventListener("click", () => act(makeItCount));
+showColumns([]);
+void loadBudgets();
+
+/** The names of the columns that have a role. */
+function namesOf(role) {
+  return (source.table?.columns ?? []).filter((each) => each.role === role).map(({ name }) => name);
+}
+
+/** The chosen budget, as it was when it was last loaded. */
+function chosen() {
+  return budgets.find(({ id }) => id === payment.budget);
+}
+
+async function loadBudgets() {
+  try {
+    ({ budgets } = await get("budgets"));
+    showEntered(byId("access"));
+    showBudgets(budgets, payment);
+  } catch (failure) {
+    budgets = [];
+    showNoBudgets(failure, showLocked(byId("access"), failure));
+  }
+  await ask();
+}
+
+function askLater() {
+  asking.abort();
+  clearTimeout(pause);
+  [mechanism, preview] = [null, null];
+  showButtons();
+  pause = setTimeout(ask, PAUSE_MS);
+}
+
+/** Find the mechanism, and what it would cost. A newer call cancels the older one. */
+async function ask() {
+  asking.abort();
+  asking = new AbortController();
+  const asked = asking.signal;
+  [mechanism, preview] = [null, null];
+  const failures = [];
+  try {
+    if (plan.c_u.trim() !== "") await calibrate(asked);
+  } catch (failure) {
+    failures.push(failure);
+    mechanism = null;
+  }
+  if (asked.aborted) return;
+  showNoise(mechanism, failures);
+  showCost(chosen(), preview);
+  showButtons();
+}
+
+async function calibrate(asked) {
+  if (plan.way === "all" && !chosen()) throw NO_BUDGET;
+  mechanism = await solved(plan, payment.budget, asked);
+  if (chosen()) preview = await post(`budgets/${encodeURIComponent(payment.budget)}/preview`, { mechanism }, asked);
+  else if (plan.way === "given") await post("account/exact", { mechanism, epsilon: 1 }, asked); // checks it
+}
+
+function showButtons() {
+  const fault = source.table === null ? "" : roleFault(source.table);
+  const isReady = mechanism !== null && !isBusy;
+  const isChecked = checked !== null && checked === requestText() && preview?.fits === true;
+  byId("try").disabled = !isReady;
+  byId("dry").disabled = !isReady || source.table === null || fault !== "" || preview?.fits === false;
+  byId("count").disabled = !isReady || !isChecked || payment.name.trim() === "";
+  byId("count").textContent = preview?.fits
+    ? `Make it count: spend ${spending(chosen(), preview)} of ${payment.budget}`
+    : "Make it count";
+  source.complain(fault);
+}
+
+/** Everything that is checked by a dry run, as text: if it changes, another dry run is needed. */
+function requestText() {
+  return mechanism === null || source.table === null ? "" : `${source.version} ${encode(request())}`;
+}
+
+function request() {
+  const epsilon = plan.way === "each" ? typed(plan.epsilon) : chosen()?.limit.epsilon;
+  return { mechanism, epsilon, ...rolesOf(source.table), budget: payment.budget || undefined, intervals: LEVEL };
+}
+
+/** Run one of the buttons. While it runs, none can be pressed. */
+async function act(work) {
+  isBusy = true;
+  byId("act-error").textContent = "";
+  byId("act-said").textContent = "";
+  showPaymentErrors([]);
+  showButtons();
+  try {
+    await work();
+  } catch (failure) {
+    byId("act-said").textContent = "";
+    if (failure.status === CONFLICT) await loadBudgets(); // somebody else has spent what was left
+    byId("act-error").textContent = showPaymentErrors([failure]) ? "See the marked field." : wordsOf(failure);
+  } finally {
+    isBusy = false;
+    showButtons();
+  }
+}
+
+function wordsOf(failure) {
+  if (failure.line !== undefined) return failure.message;
+  return errorsOf(failure)
+    .map(({ pointer, detail }) => `${pointer} ${detail}`.trim())
+    .join("; ");
+}
+
+async function tryOut() {
+  const keys = namesOf("key");
+  const groups = madeUpGroups(mechanism, keys.length);
+  const answer = await post("release", { mechanism, groups, intervals: LEVEL });
+  showResult({
+    title: "Made-up data",
+    note: "This is how a released table looks: made-up groups, real noise. Nothing was spent, and your table was not used.",
+    answer,
+    names: { keys: keys.length > 0 ? keys : ["group"], count: namesOf("count")[0] ?? "users" },
+  });
+}
+
+async function dryRun() {
+  hideResult();
+  const text = requestText();
+  byId("act-said").textContent = "Checking your table…";
+  await (await send({ ...request(), dry_run: true })).json();
+  checked = text;
+  byId("act-said").textContent = chosen()
+    ? "Your table is in order, and the budget would pay. Nothing was spent."
+    : "Your table is in order. Nothing was spent. Choose a budget to release it.";
+}
+
+async function makeItCount() {
+  const key = payment.name.trim();
+  if (!KEY.test(key)) throw BAD_NAME;
+  const budget = payment.budget;
+  byId("act-said").textContent = "Releasing… If the connection breaks, press the button again: it is charged once.";
+  const response = await send({ ...request(), description: payment.description.trim() || undefined }, key);
+  const isReplayed = response.headers.get("Idempotency-Replayed") === "true";
+  const names = { keys: namesOf("key"), count: namesOf("count")[0] };
+  const isSmall = Number(response.headers.get("Content-Length") ?? 0) <= MOST_SHOWN_BYTES;
+  await response.body?.cancel();
+  const answer = isSmall ? await get(answerPath(key)) : null;
+  checked = null;
+  await loadBudgets();
+  byId("act-said").textContent = "";
+  const used = isReplayed
+    ? "This name was used before for the same table: here is that release, and nothing was charged again."
+    : `Spent. ${budget} has paid for it.`;
+  showResult({
+    title: `Released: ${key}`,
+    note: used,
+    answer,
+    names,
+    release: { key, open: async () => (await openCertificate(key, signal))() },
+  });
+}
+
+/** The table and the request, as a form: the request comes first, so that it is checked before the table is read. */
+async function send(body, key) {
+  const form = new FormData();
+  form.append("request", encode(body));
+  form.append("table", bytesOf(source.table), "table");
+  return postForm("release/table", form, key);
+}

@@ -1,0 +1,59 @@
+// What each column of the table is: part of the group key, the number of users, a further number, or left out.
+
+import { byId, element } from "../shared/dom.js";
+
+const ROLES = { key: "part of the group key", count: "number of users", value: "a further number", none: "left out" };
+const TYPES = {
+  string: "text",
+  int64: "whole number",
+  float64: "number",
+  boolean: "true or false",
+  date: "date",
+  timestamp: "time",
+  decimal: "decimal",
+};
+const NUMBERS = "number, with noise";
+
+/** Show a row per column. `changed()` is called when the user has changed a role or a type. Null hides the table. */
+export function showRoles(table, changed) {
+  byId("roles-place").hidden = table === null;
+  byId("roles").tBodies[0].replaceChildren(...(table?.columns ?? []).map((column) => row(table, column, changed)));
+}
+
+function row(table, column, changed) {
+  // The type of a group key is the user's choice: guessed from the cells, it would tell something about dropped groups.
+  const type = element("td", {}, typeCell(table, column, changed));
+  const canLeaveOut = table.cells !== null;
+  const options = Object.entries(ROLES).filter(([role]) => role !== "none" || canLeaveOut);
+  const role = choice(`Role of ${column.name}`, Object.fromEntries(options), column.role, (value) => {
+    if (value === "count") for (const each of table.columns) if (each.role === "count") each.role = "key";
+    column.role = value;
+    changed();
+  });
+  return element("tr", {}, element("th", { scope: "row" }, column.name), element("td", {}, role), type);
+}
+
+function typeCell({ format }, column, changed) {
+  if (column.role === "none") return "–";
+  if (column.role !== "key") return NUMBERS;
+  if (format !== "csv") return "as in the file";
+  return choice(`Type of ${column.name}`, TYPES, column.type, (value) => {
+    column.type = value;
+    changed();
+  });
+}
+
+function choice(label, options, chosen, use) {
+  const made = Object.entries(options).map(([value, text]) =>
+    element("option", { value, selected: value === chosen }, text),
+  );
+  return element("select", { "aria-label": label, onchange: ({ target }) => use(target.value) }, ...made);
+}
+
+/** What is wrong with the roles, in a sentence; empty if nothing is. */
+export function roleFault({ columns }) {
+  const number = (role) => columns.filter((column) => column.role === role).length;
+  if (number("count") !== 1) return "Choose the column with the number of users.";
+  if (number("key") === 0) return "Choose at least one column as part of the group key.";
+  return new Set(columns.map(({ name }) => name)).size < columns.length ? "Two columns have the same name." : "";
+}

@@ -1,0 +1,130 @@
+// A table that the user pastes or opens: its format, its columns, and the bytes to send. Nothing is sent from here.
+
+import { arrowColumns } from "./arrow-columns.js";
+import { readRows, TableFault, writeRows } from "./csv-text.js";
+import { parquetColumns } from "./parquet-columns.js";
+
+const MOST_CHECKED = 1 << 24; // bytes of CSV that the page reads as a whole
+const HEAD = 1 << 20;
+const WHOLE = /^\d+$/;
+const NUMBER = /^-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
+const COUNT_NAME = /^(users?|num_users|user_count|count|counts|n|people|persons|visitors|uniques?)$/i;
+const FORMATS = { csv: "CSV", parquet: "Parquet", arrow: "Arrow" };
+
+/** A table: `format`, `columns` with a `name`, a `kind` and a guessed `role`, and the number of `rows` if it is known. */
+export async function tableOf(blob) {
+  const start = new Uint8Array(await blob.slice(0, 8).arrayBuffer());
+  const begins = (...bytes) => bytes.every((byte, k) => start[k] === byte);
+  const text = String.fromCharCode(...start);
+  if (text.startsWith("PAR1")) return binary("parquet", blob, () => parquetColumns(blob));
+  if (text.startsWith("ARROW1")) return binary("arrow", blob, () => arrowColumns(blob, true));
+  if (begins(255, 255, 255, 255)) return binary("arrow", blob, () => arrowColumns(blob, false));
+  if (begins(0x1f, 0x8b) || begins(0x28, 0xb5, 0x2f, 0xfd)) throw new TableFault("Unpack the file first.");
+  if (start.includes(0)) throw new TableFault("This is neither CSV in UTF-8, nor Parquet, nor Arrow.");
+  return blob.size > MOST_CHECKED ? longCsv(blob) : csv(blob, readRows(await blob.text()));
+}
+
+async function binary(format, blob, read) {
+  let found;
+  try {
+    found = await read();
+  } catch {
+    throw new TableFault(`The ${FORMATS[format]} file is damaged or incomplete.`);
+  }
+  return { format, blob, rows: found.rows, cells: null, columns: withRoles(found.columns) };
+}
+
+function csv(blob, rows) {
+  const [head, ...body] = rows;
+  const names = namesOf(head);
+  if (body.length === 0) throw new TableFault("The table has a header line and no rows.");
+  const kinds = names.map((_, k) => kindOf(body.map(({ cells }) => cells[k].text.trim())));
+  const columns = withRoles(names.map((name, k) => ({ name, kind: kinds[k] })));
+  return { format: "csv", blob, rows: body.length, cells: rows, columns };
+}
+
+/** The header line is enough for a long file. It is sent as it is, so its separator must be a comma. */
+async function longCsv(blob) {
+  const text = await blob.slice(0, HEAD).text();
+  const rows = readRows(wholeLines(text));
+  if (!text.split("\n", 1)[0].includes(","))
+    throw new TableFault("A file of this size must have commas between cells.");
+  return { ...csv(blob, rows), rows: null, cells: null };
+}
+
+/** The beginning of a text up to the last line that ends outside of quotes. */
+function wholeLines(text) {
+  let quotes = text.split('"').length - 1;
+  for (let end = text.length - 1; end >= 0; end -= 1) {
+    if (text[end] === '"') quotes -= 1;
+    if (text[end] === "\n" && quotes % 2 === 0) return text.slice(0, end);
+  }
+  throw new TableFault("The header line is too long.");
+}
+
+function namesOf(head) {
+  const names = head?.cells.map(({ text }) => text.trim()) ?? [];
+  if (names.length === 0) throw new TableFault("There is no table yet.");
+  if (names.some((name) => name === "" || NUMBER.test(name))) {
+    throw new TableFault("must have the names of the columns.", head.line);
+  }
+  return names;
+}
+
+/** What the cells of a column look like. It only helps to guess a role: the user decides. */
+function kindOf(texts) {
+  if (texts.every((text) => WHOLE.test(text))) return "whole";
+  return texts.every((text) => text === "" || NUMBER.test(text)) ? "number" : "text";
+}
+
+/** The count is the column with such a name, else the last one of whole numbers; numbers after it are further values. */
+function withRoles(columns) {
+  const named = columns.findIndex(({ name, kind }) => kind === "whole" && COUNT_NAME.test(name));
+  const count = named >= 0 ? named : columns.findLastIndex(({ kind }) => kind === "whole");
+  return columns.map((column, k) => {
+    const isValue = k > count && column.kind !== "text" && count >= 0;
+    return { ...column, type: "string", role: k === count ? "count" : isValue ? "value" : "key" };
+  });
+}
+
+/** The table in words: "8 rows, 3 columns, CSV". */
+export function described({ format, rows, columns }) {
+  const number = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
+  return [...(rows === null ? [] : [number(rows, "row")]), number(columns.length, "column"), FORMATS[format]].join(
+    ", ",
+  );
+}
+
+/** The members of the request that say what each column is. */
+export function rolesOf({ format, columns }) {
+  const named = (role) => columns.filter((column) => column.role === role).map(({ name }) => name);
+  const types = { count: () => "int64", value: () => "float64", key: ({ type }) => type };
+  const kept = columns.filter(({ role }) => role !== "none");
+  return {
+    count_column: named("count")[0],
+    key_columns: named("key"),
+    csv_types:
+      format === "csv"
+        ? Object.fromEntries(kept.map((column) => [column.name, types[column.role](column)]))
+        : undefined,
+  };
+}
+
+/** The bytes to send: without columns that are left out. A fault says in which line a number is none. */
+export function bytesOf({ cells, columns, blob }) {
+  if (cells === null) return blob;
+  const kept = columns.map((column, k) => ({ ...column, k })).filter(({ role }) => role !== "none");
+  const [, ...body] = cells;
+  const rows = body.map((row) => kept.map((column) => sent(row, column)));
+  const names = kept.map(({ name }) => ({ text: name, isQuoted: false }));
+  return new Blob([writeRows([names, ...rows])], { type: "text/csv" });
+}
+
+function sent({ line, cells }, { name, role, k }) {
+  if (role === "key") return cells[k];
+  const text = cells[k].text.trim();
+  const isRight = role === "count" ? WHOLE.test(text) : NUMBER.test(text);
+  if (isRight) return { text, isQuoted: false };
+  const wanted = role === "count" ? "a whole number, such as 1200" : "a number, such as -1.5";
+  throw new TableFault(`${name} must be ${wanted}, without separators between thousands.`, line);
+}

@@ -1,0 +1,128 @@
+"""Files of events as scans of DuckDB: Parquet, CSV and JSON lines.
+
+Nothing about a file is guessed from its records: one record could change how those of all other users are read. CSV
+has a header, commas (tabs in .tsv), and double quotes that are doubled inside quotes (RFC 4180). An empty cell is a
+missing one.
+"""
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from gsh.accounting.errors import InvalidParameter
+from gsh.duckdb.workspace import Workspace, literal, literal_path
+from gsh.events.plan import Plan
+
+__all__ = ["Scan", "scan_of"]
+
+_PACKED = {".gz", ".zst"}
+_READERS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+_BYTES_OF_A_LINE = 40
+"""Of CSV and JSON, to guess how many events there are: rather too many."""
+_HEADER_BYTES = 2**20
+_FIRST_LINES = 20_480
+
+
+class Scan(NamedTuple):
+    """A table function of DuckDB that reads the files."""
+
+    sql: str
+    rows: int
+    """How many events there are; of texts at most."""
+    is_typed: bool
+    """Whether the columns have types. If not, all are texts."""
+    names: frozenset[str] | None = None
+    """The columns, if the scan itself does not tell which there are."""
+
+
+def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Plan) -> Scan:
+    """All files of some paths, patterns and folders, which have one format."""
+    patterns = [_pattern(os.fspath(path)) for path in paths]
+    readers = {_reader(pattern) for pattern in patterns}
+    if len(readers) != 1:
+        raise InvalidParameter("events", "must be files of one format")
+    (reader,) = readers
+    listed = f"[{', '.join(map(literal, patterns))}]"
+    if reader == "parquet":
+        # The types of folders such as day=2026-11-16 must not depend on their names.
+        rows = space.number(f"SELECT SUM(num_rows) FROM parquet_file_metadata({listed})")
+        return Scan(f"read_parquet({listed}, hive_types_autocast = 0)", rows, is_typed=True)
+    rows = space.number(f"SELECT SUM(size) FROM read_blob({listed})") // _BYTES_OF_A_LINE
+    if reader == "json":
+        return _json(space, listed, plan, rows)
+    return _csv(space, patterns, listed, rows, "\t" if reader == "tsv" else ",")
+
+
+def _pattern(path: str) -> str:
+    """What exists is meant as it is written. A folder stands for all Parquet files in it."""
+    if os.path.isdir(path):
+        return f"{literal_path(path)}/**/*.parquet"
+    if os.path.exists(path):
+        return literal_path(path)
+    if "://" not in path and not any(mark in path for mark in "*?["):
+        raise InvalidParameter("events", f"must be files that exist: there is no {path}")
+    return path
+
+
+def _reader(path: str) -> str:
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in _PACKED:
+        suffixes.pop()
+    found = _READERS.get(suffixes[-1] if suffixes else "")
+    if found is None:
+        raise InvalidParameter("events", f"must be files whose names end with one of {', '.join(_READERS)}")
+    return found
+
+
+def _csv(space: Workspace, patterns: Sequence[str], listed: str, rows: int, delimiter: str) -> Scan:
+    files = [
+        name for pattern in patterns for (name,) in space.connection.execute("FROM glob($1)", [pattern]).fetchall()
+    ]
+    headers = {_header(file, delimiter) for file in files}
+    if len(headers) != 1:
+        raise InvalidParameter("events", "must be files that exist, with the same header line")
+    (names,) = headers
+    if len({name.lower() for name in names}) != len(names) or not all(names):
+        raise InvalidParameter("events", "must have a header line with a name for each column, each of them once")
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
+    options = (
+        f"auto_detect = false, header = true, columns = {{{columns}}}, delim = {literal(delimiter)}, quote = '\"', "
+        "escape = '\"', comment = '', skip = 0, nullstr = '', strict_mode = true, hive_types_autocast = 0"
+    )
+    return Scan(f"read_csv({listed}, {options})", rows, is_typed=False)
+
+
+def _header(file: str, delimiter: str) -> tuple[str, ...]:
+    if "://" in file:
+        raise InvalidParameter("events", "must be local files, unless they are Parquet")
+    with pa.input_stream(file, compression="detect") as stream:
+        start = stream.read(_HEADER_BYTES).decode("utf-8-sig", errors="replace")
+    return tuple(next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), ()))
+
+
+def _json(space: Workspace, listed: str, plan: Plan, rows: int) -> Scan:
+    """Records are objects. A member that a record does not have is missing; one that no record has is a mistake."""
+    lines = f"read_ndjson_objects({listed}, hive_partitioning = false)"
+    hive = [name for name, _ in space.described(f"read_ndjson_objects({listed}, hive_types_autocast = 0)")[1:]]
+    names = frozenset[str](hive)
+    for part in (f"(FROM {lines} LIMIT {_FIRST_LINES})", lines):
+        if set(plan.columns) <= names:
+            break
+        keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM {part} WHERE json_type(json) = 'OBJECT'"
+        names |= {str(name) for (name,) in space.connection.execute(keys).fetchall()}
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in plan.columns if name not in hive)
+    options = f"format = 'newline_delimited', records = 'true', columns = {{{columns}}}, hive_types_autocast = 0"
+    return Scan(f"read_json({listed}, {options})", rows, is_typed=False, names=names)

@@ -1,0 +1,47 @@
+"""Why releases do not fit a limit: the smallest larger one, in two digits, that admits them."""
+
+from dataclasses import replace
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.composition import NOTHING, cost_of
+from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.shortage import shortage_of
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    epsilon=st.sampled_from([0.1, 0.5, 1.0, 2.0, 8.0]),
+    delta=st.sampled_from([1e-9, 1e-6, 1e-4]),
+    sigma=st.floats(2, 60),
+    gap=st.floats(3, 8),
+    spent=st.integers(0, 5),
+    more=st.integers(1, 60),
+)
+def test_the_limit_that_is_named_admits_the_releases_and_a_smaller_one_does_not(
+    epsilon: float, delta: float, sigma: float, gap: float, spent: int, more: int
+) -> None:
+    release = Mechanism(4, 1, 1 + gap * sigma, sigma)
+    cost = cost_of(release)
+    limit = Limit(epsilon, delta).settled_by(cost)
+    before = NOTHING.plus(release, cost, spent) if spent else NOTHING
+    after = before.plus(release, cost, more)
+    found = shortage_of(limit, before, after)
+
+    assert (found is None) == limit.admits(after)
+    assume(found is not None)
+    assert found is not None
+    assert found.releases == spent + more
+    fitting = found.fitting
+    if fitting is None:
+        return
+    assert fitting.admits(after)
+    assert (fitting.epsilon > epsilon) == (found.binding != "threshold")
+    assert (fitting.delta > delta) == (found.binding != "noise")
+    name = "delta" if found.binding == "threshold" else "epsilon"
+    value = getattr(fitting, name)
+    below = value - float(f"1e{int(f'{value:e}'.partition('e')[2]) - 1}") * (1 + 1e-9)
+    smaller = replace(fitting, **{name: below})
+    assert below < getattr(limit, name) or not smaller.admits(after)

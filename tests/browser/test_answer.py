@@ -1,0 +1,160 @@
+"""The answer: one rounding, all digits on demand, a miss that comes first, a line that stays in view, and its link."""
+
+import itertools
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+import gsh
+from tests.browser.test_explorer import PHONE
+from tests.browser.visits import Visit
+
+SMALL = "/?epsilon=1&delta=1e-6&c_u=10&tau=1"
+
+
+def formatted(case_study: Visit, call: str, argument: object) -> Any:
+    """The result of a call; ``it`` has the functions of both modules."""
+    modules = ["./web/shared/number-format.js", "./web/explorer/usable-numbers.js"]
+    load = f"const it = Object.assign({{}}, ...await Promise.all({modules}.map((each) => import(each))));"
+    return case_study.page.evaluate(f"async argument => {{ {load} return {call}; }}", argument)
+
+
+def test_noise_and_threshold_for_a_target(visit: Visit) -> None:
+    """The sentence and the figures have the same numbers, and these numbers meet the target as they stand."""
+    visit.open(SMALL)
+    page = visit.page
+    sigma, tau_star = (page.locator(f"#{name}-answer").inner_text() for name in ("sigma", "tau_star"))
+
+    expect(page.locator("#lead")).to_contain_text(f"noise with σ = {sigma} to every count")
+    expect(page.locator("#lead")).to_contain_text(f"noisy count reaches {tau_star}.")
+    exact = page.locator("#compare tr[data-accounting=exact] td")
+    expect(exact.nth(0)).to_have_text(sigma)
+    expect(exact.nth(1)).to_have_text(tau_star)
+    mechanism = gsh.Mechanism(c_u=10, tau=1, sigma=float(sigma), tau_star=float(tau_star))
+    assert gsh.exact(mechanism, epsilon=1).delta <= 1e-6
+    expect(page.locator("#certificate")).to_have_text("Certified: ε = 1, δ ≤ 1e-6. It meets the target δ = 1e-6.")
+
+    digits = page.locator("#digits dd")
+    expect(digits.first).to_be_hidden()
+    page.get_by_text("All digits").click()
+    found = gsh.calibrate(c_u=10, tau=1, epsilon=1, delta=1e-6)
+    expect(digits).to_have_text(
+        [
+            repr(found.mechanism.sigma),
+            repr(found.mechanism.tau_star),
+            "1",
+            f"{found.privacy.delta}".replace("e-0", "e-"),
+        ]
+    )
+
+
+def test_a_number_that_misses_the_target_is_said_first(visit: Visit) -> None:
+    """One number that no other can mend, and a pair that is too small."""
+    page = visit.page
+    page.goto(f"{visit.url}{SMALL}&sigma=13")
+    expect(page.locator("#lead")).to_have_text(
+        "σ = 13 misses the target: it must be at least 13.36 for this ε and δ, whatever τ* is."
+    )
+    expect(page.locator("#sigma-error")).not_to_be_empty()
+    page.locator("#sigma").fill("")
+    page.locator("#tau_star").fill("20")
+    expect(page.locator("#lead")).to_contain_text("τ* = 20 misses the target: it must be at least ")
+    page.locator("#sigma").fill("14")
+    expect(page.locator("#lead")).to_contain_text("This misses the target: at ε = 1, its δ is ")
+    expect(page.locator("#answer")).to_have_class("answer misses")
+    page.locator("#tau_star").fill("90")
+    expect(page.locator("#lead")).to_contain_text("Add Gaussian noise with σ = 14.00")
+    expect(page.locator("#answer")).to_have_class("answer")
+    visit.complaints.clear()  # the browser logs the 422 in its console
+
+
+def test_rounded_pairs_cost_no_more_than_exact_ones(case_study: Visit) -> None:
+    targets = list(itertools.product((1, 7, 40, 51914), (0, 1, 25), (0.05, 1, 4), (1e-5, 1e-9)))
+    exact = [
+        gsh.calibrate(c_u=c_u, tau=tau, epsilon=epsilon, delta=delta).mechanism for c_u, tau, epsilon, delta in targets
+    ]
+    sent = [{"tau": each.tau, "tau_star": each.tau_star, "sigma": each.sigma} for each in exact]
+    shown = formatted(case_study, "argument.map((each) => it.usable(each))", sent)
+
+    for (c_u, tau, epsilon, delta), few in zip(targets, shown, strict=True):
+        sigma, tau_star = (float(few[name].replace("\u202f", "")) for name in ("sigma", "tau_star"))
+        mechanism = gsh.Mechanism(c_u=c_u, tau=tau, sigma=sigma, tau_star=tau_star)
+        assert gsh.exact(mechanism, epsilon=epsilon).delta <= delta, few
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "text"),
+    [
+        (9.999999999999997e-07, "1e-6", "1e-6"),
+        (1e-06, "1e-6", "1e-6"),
+        (9.98e-06, "1e-5", "9.98e-6"),
+        (1.003103848512688e-05, "1e-5", "1.004e-5"),
+        (1.0000000000000002e-05, "1e-5", "1.001e-5"),
+        (9.9999e-05, "1e-3", "1e-4"),
+        (0.0123456, "0.5", "0.01235"),
+        (0.25, "0.5", "0.25"),
+    ],
+)
+def test_a_delta_is_a_bound_in_few_digits(case_study: Visit, value: float, target: str, text: str) -> None:
+    assert formatted(case_study, "it.bound(...argument)", [value, target]) == text
+
+
+def test_the_number_of_a_rounded_text_is_never_below(case_study: Visit) -> None:
+    values = [factor * 10.0**power for power in range(-12, 18) for factor in (1, 1.00051, 2.34567, 9.9996, 9.99999999)]
+    numbers, texts = formatted(case_study, "[argument.map(it.upwards), argument.map(it.shownUp)]", values)
+
+    assert all(value <= number <= value * 1.0011 + 0.01 for value, number in zip(values, numbers, strict=True))
+    assert texts == formatted(case_study, "argument.map(it.shown)", numbers)
+
+
+@pytest.mark.parametrize("visit", [PHONE], indirect=True, ids=["phone"])
+def test_on_a_phone_a_small_answer_stays_in_view(visit: Visit) -> None:
+    """The last field is far below the answer. The line is on the screen while its number changes."""
+    visit.open(f"{SMALL}&column=likes~0~1~~")
+    page = visit.page
+    small = page.locator("#small-answer")
+    page.locator("#column-0-noise").scroll_into_view_if_needed()
+    page.locator("#column-0-noise").focus()
+    expect(page.locator("#sigma-answer")).not_to_be_in_viewport()
+    before = small.inner_text()
+    visit.fill("column-0-noise", "90")
+
+    expect(small).to_be_in_viewport(ratio=1)
+    expect(small).not_to_have_text(before)
+    expect(small).to_have_text(
+        f"σ {page.locator('#sigma-answer').text_content()} · τ* {page.locator('#tau_star-answer').text_content()}"
+    )
+    header = page.locator(".bar").bounding_box()
+    assert header is not None
+    assert small.bounding_box()["y"] >= header["y"] + header["height"] - 1  # type: ignore[index]
+
+
+def test_the_copied_link_has_the_question_and_none_of_the_data(visit: Visit) -> None:
+    """A colleague who opens it sees the same answer, and empty boxes."""
+    visit.open(SMALL)
+    page = visit.page
+    page.locator("#sizes").fill("secret.example, 4711\nother.example, 815")
+    page.locator("#groups").fill("secret.example, 4711")
+    page.locator("#published").fill("secret.example, 4711")
+    visit.fill("c_u", "12")
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator("#copy-link")).to_have_text("Copied")
+    link: str = page.evaluate("navigator.clipboard.readText()")
+
+    assert "secret" not in link
+    assert "4711" not in link
+    sigma = page.locator("#sigma-answer").inner_text()
+    page.goto(link)
+    page.locator("#plots[data-drawn]").wait_for()
+    expect(page.locator("#c_u")).to_have_value("12")
+    expect(page.locator("#sigma-answer")).to_have_text(sigma)
+    expect(page.locator("#sizes")).to_have_value("")
+    expect(page.locator("#published")).to_have_value("")
+
+
+def test_epsilon_is_explained_on_its_own_page(case_study: Visit) -> None:
+    """One link at the field, one in the answer."""
+    links = case_study.page.locator("main a[href=what-epsilon-means]")
+
+    expect(links).to_have_text(["What ε and δ promise", "What ε means"])

@@ -1,0 +1,189 @@
+"""The readers of the release page: the columns of Parquet and Arrow as in pyarrow, and CSV as Python's csv reads it."""
+
+import base64
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from playwright.sync_api import BrowserContext, Page
+
+from tests.api.process import Service
+
+SCHEMA = pa.schema(
+    [
+        ("url", pa.string()),
+        ("large", pa.large_string()),
+        ("word", pa.dictionary(pa.int8(), pa.string())),
+        ("code", pa.dictionary(pa.int8(), pa.int64())),
+        ("bytes", pa.binary(4)),
+        ("flag", pa.bool_()),
+        ("small", pa.int8()),
+        ("users", pa.int64()),
+        ("wide", pa.uint64()),
+        ("ratio", pa.float32()),
+        ("seconds", pa.float64()),
+        ("sum", pa.decimal128(38, 0)),
+        ("price", pa.decimal128(20, 2)),
+        ("day", pa.date32()),
+        ("clock", pa.time64("us")),
+        ("at", pa.timestamp("ms", "UTC")),
+        ("naïve ✓", pa.int32()),
+        ("parts", pa.list_(pa.struct([("a", pa.int64()), ("b", pa.string())]))),
+        ("nested", pa.struct([("users", pa.int64())])),
+        ("last", pa.uint16()),
+    ],
+    metadata={"pandas": "x" * 5000},
+)
+
+
+@pytest.fixture(scope="module")
+def page(service: Service, window: BrowserContext) -> Iterator[Page]:
+    tab = window.new_page()
+    tab.goto(f"{service.url}/problems")
+    yield tab
+    tab.close()
+
+
+def call(page: Page, module: str, expression: str, argument: object) -> Any:
+    """The value of an expression; ``it`` is the module, ``file`` a blob if the argument is bytes."""
+    given = base64.b64encode(argument).decode() if isinstance(argument, bytes) else argument
+    script = (
+        f"async (given) => {{ const it = await import('./web/release/{module}.js');"
+        " const file = () => new Blob([Uint8Array.from(atob(given), (each) => each.charCodeAt(0))]);"
+        f" return {expression}; }}"
+    )
+    return page.evaluate(script, given)
+
+
+def kind_of(kind: pa.DataType) -> str:
+    if pa.types.is_floating(kind):
+        return "number"
+    is_whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
+    return "whole" if is_whole else "text"
+
+
+def expected(schema: pa.Schema) -> list[dict[str, str]]:
+    return [{"name": field.name, "kind": kind_of(field.type)} for field in schema]
+
+
+def as_parquet(table: pa.Table, **options: object) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def as_arrow(table: pa.Table, new: Any) -> bytes:
+    sink = io.BytesIO()
+    with new(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("options", [{}, {"version": "1.0", "compression": "zstd"}, {"store_schema": False}], ids=str)
+def test_the_columns_of_parquet_are_those_that_pyarrow_reads(page: Page, options: dict[str, object]) -> None:
+    content = as_parquet(SCHEMA.empty_table() if options else pa.Table.from_pylist([{}] * 300, SCHEMA), **options)
+    read = pq.read_schema(io.BytesIO(content))
+    # A dictionary of integers is stored as integers. The page sees how it is stored.
+    wanted = [each | ({"kind": "whole"} if each["name"] == "code" else {}) for each in expected(read)]
+    found = call(page, "parquet-columns", "await it.parquetColumns(file())", content)
+
+    assert found["columns"] == wanted
+    assert found["rows"] == (0 if options else 300)
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file], ids=["stream", "file"])
+def test_the_columns_of_arrow_are_those_of_its_schema(page: Page, new: Any) -> None:
+    content = as_arrow(pa.Table.from_pylist([{}] * 3, SCHEMA), new)
+    is_file = "true" if new is pa.ipc.new_file else "false"
+    found = call(page, "arrow-columns", f"await it.arrowColumns(file(), {is_file})", content)
+
+    assert found == {"columns": expected(SCHEMA), "rows": None}
+
+
+@pytest.mark.parametrize("cut", [8, 20, 200])
+def test_a_damaged_file_is_named_and_not_guessed(page: Page, cut: int) -> None:
+    whole = as_parquet(SCHEMA.empty_table())
+    for content in (whole[:cut], as_arrow(SCHEMA.empty_table(), pa.ipc.new_stream)[:cut]):
+        said = call(page, "table-file", "await it.tableOf(file()).catch((fault) => fault.message)", content)
+        assert "damaged or incomplete" in said
+
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), max_size=8)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    rows=st.integers(1, 4).flatmap(
+        lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1, max_size=5)
+    ),
+    separator=st.sampled_from([",", ";", "\t"]),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_separated_values_are_read_as_python_reads_them(
+    page: Page, rows: list[list[str]], separator: str, end: str
+) -> None:
+    """And written again, they are the same cells."""
+    header = [f"c{place}" for place in range(len(rows[0]))]
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator, lineterminator=end, quoting=csv.QUOTE_ALL).writerows([header, *rows])
+    as_texts = "it.readRows({}).map(({{ cells }}) => cells.map((cell) => cell.text))"
+    read, again = call(
+        page,
+        "csv-text",
+        f"[{as_texts.format('given')}, "
+        f"{as_texts.format('it.writeRows(it.readRows(given).map(({ cells }) => cells))')}]",
+        text.getvalue(),
+    )
+
+    assert read == again == [header, *rows]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("url,users\na,1\nb\n", "Line 3: has 1 cells, and the header line has 2."),
+        ('url,users\n"a\nb",1\n\n"c",2,3\n', "Line 5: has 3 cells, and the header line has 2."),
+        (
+            "url,users\na,12\ngrape,1,200\n",
+            "Line 3: has 3 cells, and the header line has 2. Write numbers without separators between thousands.",
+        ),
+        ('url,users\n"a,1\n', "Line 2: a quote is not closed."),
+        ('url,users\n"a"b,1\n', "Line 2: after a closing quote, the cell must end."),
+        ("a.example,4812\nb.example,73\n", "Line 1: must have the names of the columns."),
+        ("url,users\n", "The table has a header line and no rows."),
+        ("\x1f\x8b\x08\x00", "This is neither CSV in UTF-8, nor Parquet, nor Arrow."),
+    ],
+)
+def test_a_text_that_is_no_table_is_refused_with_its_line(page: Page, text: str, fault: str) -> None:
+    assert (
+        call(page, "table-file", "await it.tableOf(new Blob([given])).catch((fault) => fault.message)", text) == fault
+    )
+
+
+def test_numbers_are_checked_with_their_line_and_keys_are_sent_as_they_are(page: Page) -> None:
+    """An empty cell is null, and an empty text in quotes is not. Columns that are left out are not sent."""
+    sent = (
+        "(async () => { const table = await it.tableOf(new Blob([given.text]));"
+        " table.columns.forEach((column, k) => { column.role = given.roles[k]; });"
+        " try { return [it.rolesOf(table), await it.bytesOf(table).text()]; }"
+        " catch (fault) { return fault.message; } })()"
+    )
+    text = 'url;note;users\n"";x; 12 \n;"y;z";3\n " a";z;4\n'
+
+    roles, content = call(page, "table-file", sent, {"text": text, "roles": ["key", "none", "count"]})
+    assert roles == {
+        "count_column": "users",
+        "key_columns": ["url"],
+        "csv_types": {"url": "string", "users": "int64"},
+    }
+    assert content == 'url,users\n"",12\n,3\n" "" a""",4\n'
+    for cell in ("1,200", "1 200", "-1", "1.5", ""):
+        text = f'url\tusers\na\t3\nb\t"{cell}"\n'
+        said = call(page, "table-file", sent, {"text": text, "roles": ["key", "count"]})
+        assert said == "Line 3: users must be a whole number, such as 1200, without separators between thousands."
