@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import duckdb
 
@@ -60,21 +60,22 @@ def _publish(path: Path) -> None:
 
 
 def _print_growth(small: Path, events: int, factors: tuple[int, ...]) -> None:
-    rows, first = [], 0.0
+    rows: list[tuple[str, ...]] = []
+    first: dict[str, float] = {}
     for factor in factors:
         path = small.with_name(f"{factor}.parquet")
         if factor > 1:
             _copied(small, path, factor)
         command = [sys.executable, "-m", "benchmarks.publish", "--one", str(path)]
         measured = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-        first = first or measured["seconds"]
-        linear = measured["seconds"] / (first * factor)
-        memory = f"{measured['bytes'] / 2**30:.2f} GiB"
-        rows.append((str(events * factor), duration(measured["seconds"]), f"{linear:.2f}", memory))
+        first = first or measured
+        times = [f"{duration(measured[of])}, {measured[of] / (first[of] * factor):.2f}" for of in ("seconds", "cpu")]
+        rows.append((str(events * factor), *times, f"{measured['bytes'] / 2**30:.2f} GiB"))
         if factor > 1:
             path.unlink()
     print(f"\nMemory limit {_LIMIT}\n")
-    print(table(("events", "time", "ratio to linear growth", "largest memory of the process"), rows))
+    columns = ("events", "time, ratio to linear growth", "time of all cores, ratio", "largest memory of the process")
+    print(table(columns, rows))
 
 
 def _copied(small: Path, path: Path, factor: int) -> None:
@@ -87,10 +88,10 @@ def _copied(small: Path, path: Path, factor: int) -> None:
 
 
 def _one(path: Path) -> None:
-    start = perf_counter()
+    start, cpu = perf_counter(), process_time()
     _publish(path)
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": perf_counter() - start, "bytes": used}))
+    print(json.dumps({"seconds": perf_counter() - start, "cpu": process_time() - cpu, "bytes": used}))
 
 
 if __name__ == "__main__":

@@ -2,34 +2,27 @@
 
 It prints the seconds and the number of published groups.
 
-    build/pipelinedp-env/bin/python -P benchmarks/publish_peers.py PipelineDP events.parquet
-    build/tumult-env/bin/python -P benchmarks/publish_peers.py "Tumult Analytics" events.parquet
+    build/pipelinedp-env/bin/python -m benchmarks.publish_peers PipelineDP events.parquet
+    build/tumult-env/bin/python -m benchmarks.publish_peers "Tumult Analytics" events.parquet
 
 The tasks are as close as the libraries allow: users per URL and country with private group selection, at most C_u
 groups of a user, two clipped sums. The second of two runs counts: the first one starts Spark and compiles.
 """
 
 import json
-import os
 import sys
+from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+from benchmarks.spark_session import local_session
 
 C_U, EPSILON, DELTA = 16, 1.0, 1e-6
 
 
 def main() -> None:
     name, path = sys.argv[1:]
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    cores = min(os.cpu_count() or 2, 8)
-    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.driver.memory", "6g")
-    for option in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
-        builder = builder.config(option, "false")
-    builder = builder.config("spark.sql.warehouse.dir", f"{os.path.dirname(os.path.abspath(path))}/warehouse")
-    spark = builder.config("spark.sql.shuffle.partitions", "32").getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = local_session(str(Path(path).resolve().parent))
     run = {"PipelineDP": pipeline_dp_rows, "Tumult Analytics": tumult_rows}[name]
     for _ in range(2):
         start = perf_counter()

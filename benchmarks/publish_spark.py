@@ -1,7 +1,9 @@
-"""Publishing on Spark: against the same query by hand without noise, its growth, and other libraries on Spark.
+"""Publishing on Spark: against the same query by hand without noise, its growth, its parts, and other libraries.
 
 ``make spark-bench`` makes the environments: build/spark-env, build/pipelinedp-env (pipeline-dp 0.3.1) and
 build/tumult-env (tmlt.analytics 0.21).
+
+    python -m benchmarks.publish_spark 3e6 --alone      up to so many events, without the other libraries
 """
 
 import json
@@ -10,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,6 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.markdown import table
+from benchmarks.publish_spark_parts import parts
+from benchmarks.spark_session import CORES, cpu_seconds, local_session
 
 ROOT = Path(__file__).parents[1]
 SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000)
@@ -41,7 +45,8 @@ def main() -> None:
     most = int(float(sys.argv[1])) if len(sys.argv) > 1 else SIZES[-1]
     with tempfile.TemporaryDirectory(prefix="gsh-bench-") as folder:
         times = _own(Path(folder), [size for size in SIZES if size <= most])
-        _peers(Path(folder), times)
+        if COMPARED in times and "--alone" not in sys.argv:
+            _peers(Path(folder), times)
 
 
 def made_up(path: Path, rows: int) -> None:
@@ -69,38 +74,39 @@ _TYPES[1:3] = [(name, pa.string()) for name in ("url", "country")]
 
 def _own(folder: Path, sizes: list[int]) -> dict[int, float]:
     """The seconds of ``gsh.spark.publish`` for each number of events."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
     import gsh  # noqa: PLC0415
+    from gsh.events.plan import make_plan  # noqa: PLC0415
+    from gsh.spark.aggregates import aggregates  # noqa: PLC0415
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    cores = min(os.cpu_count() or 2, 8)
-    builder = SparkSession.builder.master(f"local[{cores}]").config("spark.driver.memory", "6g")
-    for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
-        builder = builder.config(name, "false")
-    spark = builder.config("spark.sql.shuffle.partitions", "32").config("spark.local.dir", str(folder)).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = local_session(str(folder))
     numbers = iter(range(1000))
 
+    asked: dict[str, Any] = {
+        "user": "user_id",
+        "by": ["url", "country"],
+        "sums": {"likes": (0, 1), "seconds": (0, 600)},
+        "c_u": C_U,
+        "partitions": PARTITIONS,
+    }
+
     def published(events: Any) -> None:
-        gsh.spark.publish(
-            events,
-            user="user_id",
-            by=["url", "country"],
-            sums={"likes": (0, 1), "seconds": (0, 600)},
-            c_u=C_U,
-            epsilon=EPSILON,
-            delta=DELTA,
-            partitions=PARTITIONS,
-            to=folder / f"published-{next(numbers)}",
-        )
+        to = folder / f"published-{next(numbers)}"
+        gsh.spark.publish(events, **asked, epsilon=EPSILON, delta=DELTA, to=to)
 
-    def by_hand(events: Any) -> None:
+    def bounded(events: Any) -> None:
+        """Of what is published, the part without noise and commit."""
+        written(aggregates(events, make_plan(**asked, salt="0" * 32)))
+
+    def written(rows: Any) -> None:
+        rows.write.parquet(str(folder / f"by-hand-{next(numbers)}"))
+
+    def as_sql(events: Any) -> None:
         events.createOrReplaceTempView("events")
-        spark.sql(_BY_HAND).write.parquet(str(folder / f"by-hand-{next(numbers)}"))
+        written(spark.sql(_BY_HAND))
 
-    print(f"\npublish on Spark {spark.version}, {cores} cores, {PER_USER} events a user, C_u = {C_U}, two sums\n")
-    print(table(["events", "by hand, no noise", "gsh.spark.publish", "ratio", "time, relative to linear"], []))
+    print(f"\npublish on Spark {spark.version}, {CORES} cores, {PER_USER} events a user, C_u = {C_U}, two sums\n")
+    columns = ["events", "by hand in SQL", "by hand, two shuffles", "bounding alone", "gsh.spark.publish"]
+    print(table([*columns, "ratio to the faster one by hand", "CPU time, ratio", "time, relative to linear"], []))
     times = {}
     for size in sizes:
         path = folder / f"events-{size}.parquet"
@@ -108,11 +114,16 @@ def _own(folder: Path, sizes: list[int]) -> dict[int, float]:
         events = spark.read.parquet(str(path))
         # The first calls also start Python and compile. The large ones take long, and one of each will do.
         rounds, warm = (3 if size <= 3_000_000 else 1), (1 if size == sizes[0] else 0)
-        ours, theirs = _alternating(lambda: published(events), lambda: by_hand(events), rounds, warm)  # noqa: B023
+        calls = as_sql, lambda events: written(_two_shuffles(events)), bounded, published
+        found = _in_turn([lambda call=call: call(events) for call in calls], rounds, warm)  # noqa: B023
+        (in_sql, short, _, ours), work = zip(*found, strict=True)
         times[size] = ours
         growth = ours / times[sizes[0]] / (size / sizes[0])
-        print(f"| {size:.0e} | {theirs:.1f} s | {ours:.1f} s | {ours / theirs:.2f} | {growth:.2f} |", flush=True)
-    print(f"\n{sizes[-1] / times[sizes[-1]] / cores:,.0f} events per second and core at {sizes[-1]:.0e} events")
+        shown = [f"{seconds:.1f} s ({cpu:.1f} s CPU)" for seconds, cpu in found]
+        ratios = [f"{ratio:.2f}" for ratio in (ours / min(in_sql, short), work[3] / min(work[:2]), growth)]
+        print(f"| {' | '.join([f'{size:.0e}', *shown, *ratios])} |", flush=True)
+    print(f"\n{sizes[-1] / times[sizes[-1]] / CORES:,.0f} events per second and core at {sizes[-1]:.0e} events\n")
+    parts(spark, folder)
     spark.stop()
     return times
 
@@ -126,16 +137,33 @@ _BY_HAND = f"""
 """
 
 
-def _alternating(one: Callable[[], None], other: Callable[[], None], rounds: int, warm: int) -> tuple[float, float]:
-    """Median seconds of two calls that take turns; those that warm up are not counted."""
-    times: dict[bool, list[float]] = {True: [], False: []}
+def _two_shuffles(events: Any) -> Any:
+    """The same with a shuffle by user that serves grouping and lots: Spark plans three for the SQL."""
+    from pyspark.sql import Window  # noqa: PLC0415
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    by_user = events.where("user_id IS NOT NULL").repartition("user_id").groupBy("user_id", "url", "country")
+    rows = by_user.agg(F.expr("LEAST(SUM(likes), 1) AS likes"), F.expr("LEAST(SUM(seconds), 600) AS seconds"))
+    lots = Window.partitionBy("user_id").orderBy(F.expr("xxhash64(user_id, url, country, 'salt')"))
+    kept = rows.withColumn("place", F.row_number().over(lots)).where(F.col("place") <= C_U)
+    return kept.groupBy("url", "country").agg(
+        F.count(F.lit(1)).alias("count"), F.sum("likes").alias("likes"), F.sum("seconds").alias("seconds")
+    )
+
+
+def _in_turn(calls: Sequence[Callable[[], None]], rounds: int, warm: int) -> list[tuple[float, float]]:
+    """Median seconds, and CPU seconds, of calls that take turns; those that warm up are not counted.
+
+    Where other programs run too, CPU seconds differ less from run to run.
+    """
+    times: list[list[tuple[float, float]]] = [[] for _ in calls]
     for number in range(warm + rounds):
-        for is_one, call in ((True, one), (False, other)):
-            start = perf_counter()
+        for call, seconds in zip(calls, times, strict=True):
+            start, used = perf_counter(), cpu_seconds()
             call()
             if number >= warm:
-                times[is_one].append(perf_counter() - start)
-    return statistics.median(times[True]), statistics.median(times[False])
+                seconds.append((perf_counter() - start, cpu_seconds() - used))
+    return [(statistics.median(each[0] for each in one), statistics.median(each[1] for each in one)) for one in times]
 
 
 def _peers(folder: Path, times: dict[int, float]) -> None:
@@ -148,8 +176,8 @@ def _peers(folder: Path, times: dict[int, float]) -> None:
         if not python.exists():
             print(f"| {name} | {environment} does not exist | | |")
             continue
-        program = ROOT / "benchmarks" / "publish_peers.py"
-        done = subprocess.run([python, "-P", program, name, events], capture_output=True, text=True, check=False)
+        command = [python, "-m", "benchmarks.publish_peers", name, events]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             print(f"| {name} | failed: {done.stderr.splitlines()[-1]} | | |")
             continue

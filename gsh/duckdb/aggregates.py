@@ -8,7 +8,7 @@ from gsh.duckdb.sources import Source
 from gsh.duckdb.workspace import Workspace
 from gsh.events.bounding import bounding_query
 from gsh.events.dialects import DIALECTS
-from gsh.events.errors import EventsError
+from gsh.events.errors import sum_too_large
 from gsh.events.plan import COUNT, Plan
 from gsh.events.published import OnProgress
 
@@ -45,7 +45,7 @@ def _numbers(table: pa.Table, plan: Plan) -> pa.Table:
         units = table[column.name]
         extremes = pc.min_max(units).as_py()
         if max(-int(extremes["min"] or 0), int(extremes["max"] or 0)) > _MOST_UNITS:
-            raise EventsError(f"sums/{column.name}", "must stay within 2^53 units in every group: take a larger unit")
+            raise sum_too_large(column.name)
         whole = units.cast(pa.int64())
         if column.scale != 1:
             whole = pc.multiply(whole.cast(pa.float64()), column.scale)

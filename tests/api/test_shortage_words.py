@@ -23,14 +23,14 @@ CASES: dict[str, tuple[Mechanism | PlainGaussian, Limit, int, int]] = {
         1,
         1,
     ),
-    "ε and δ are used up; ε = 1.5 and δ = 4e-6 would fit two": (weekly(1, 1e-6), Limit(1, 1e-6), 1, 1),
+    "ε and δ are used up; ε = 1.5 and δ = 2.6e-6 would fit two": (weekly(1, 1e-6), Limit(1, 1e-6), 1, 1),
     "ε is used up by the noise; δ 9.82e-7 of 1e-6 remains; ε = 1.3 would fit two": (
         PlainGaussian(1, 5.0),
         Limit(1, 1e-6),
         1,
         1,
     ),
-    "noise and threshold need more than the budget has; ε = 7.6 and δ = 0.00011 would fit all 52": (
+    "noise and threshold need more than the budget has; ε = 7.6 and δ = 0.0001 would fit all 52": (
         weekly(1, 1e-6),
         Limit(1, 1e-6),
         0,

@@ -12,7 +12,11 @@ const FIELDS = {
   c_u: { symbol: "Cᵤ", label: "Groups per user", help: "The most groups that one user is in. Your query enforces it." },
   tau: { symbol: "τ", label: "Minimum group size", help: "Groups with fewer users are dropped before noise is added." },
   epsilon: { symbol: "ε", label: "Privacy loss", help: "Smaller is more private.", link: MEANING },
-  delta: { symbol: "δ", label: "Allowance", help: "A small probability on top of ε. Keep it far below 1 / number of users." },
+  delta: {
+    symbol: "δ",
+    label: "Allowance",
+    help: "A small probability on top of ε. Keep it far below 1 / number of users.",
+  },
   times: { symbol: "k", label: "Releases", help: "This release gets one of so many equal shares." },
   sigma: { symbol: "σ", label: "Noise, in users" },
   tau_star: { symbol: "τ*", label: "Threshold, in users" },

@@ -1,0 +1,42 @@
+"""A local session of Spark. It needs pyspark alone, so that environments of other libraries can use it."""
+
+import os
+import sys
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+__all__ = ["CORES", "cpu_seconds", "local_session"]
+
+CORES = min(os.cpu_count() or 2, 8)
+
+
+def local_session(folder: str) -> Any:
+    """One process with all cores. Its files go to the folder."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.driver.memory", "6g")
+    for name in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        builder = builder.config(name, "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "32")
+    builder = builder.config("spark.local.dir", folder).config("spark.sql.warehouse.dir", f"{folder}/warehouse")
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def cpu_seconds() -> float:
+    """Of this process and of all below it: Java, and the Python of its tasks. From /proc, so on Linux only."""
+    below: dict[int, list[tuple[int, int]]] = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended; its parent counts its time
+        below.setdefault(int(fields[1]), []).append((int(path.name), sum(map(int, fields[11:15]))))
+
+    def ticks(process: int) -> int:
+        return sum(own + ticks(child) for child, own in below.get(process, []))
+
+    return ticks(os.getpid()) / os.sysconf("SC_CLK_TCK") + process_time()
