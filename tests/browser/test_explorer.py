@@ -255,8 +255,9 @@ def test_an_error_is_shown_next_to_its_field(case_study: Visit, field: str, text
 
     expect(page.locator(f"#{field}-error")).to_have_text(detail)
     expect(page.locator(f"#{field}")).to_have_attribute("aria-invalid", "true")
-    expect(page.locator("#answer")).to_have_class("answer stale")
-    said = "misses the target" if field in {"sigma", "tau_star"} else "No answer yet: see the marked field."
+    misses = field in {"sigma", "tau_star"}
+    expect(page.locator("#answer")).to_have_class(f"answer stale{' misses' if misses else ''}")
+    said = "misses the target" if misses else "No answer yet: see the marked field."
     expect(page.locator("#lead")).to_contain_text(said)
     expect(page.locator(".stale-note")).to_be_visible()
     expect(page.locator("#copy")).to_be_disabled()
