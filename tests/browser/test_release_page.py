@@ -177,6 +177,25 @@ def test_a_table_is_pasted_priced_checked_released_and_downloaded(visit: Visit, 
     assert "home" not in page.url
 
 
+def test_a_number_is_no_group_key_unless_the_user_says_so(visit: Visit, platform: Platform) -> None:
+    """Neither by default, nor because another column becomes the number of users."""
+    platform.budget("roles")
+    page = enter(visit, platform.key, "?budget=roles&c_u=1&tau=1&tau_star=60&sigma=10")
+    dry = page.get_by_role("button", name="Dry run with my table")
+    said = "Choose what {} is. A group key is published as it is, without noise."
+    page.get_by_label("Paste it, or drop a file").fill("page,clicks,unique_users\nhome,50000,1200\n")
+    expect(page.locator("#table-error")).to_have_text(said.format("clicks"))
+    expect(page.get_by_label("Role of clicks").locator("option:checked")).to_have_text("choose")
+    expect(dry).to_be_disabled()
+
+    page.get_by_label("Role of clicks").select_option("number of users")
+    expect(page.locator("#table-error")).to_have_text(said.format("unique_users"))
+    page.get_by_label("Role of unique_users").select_option("number of users")
+    page.get_by_label("Role of clicks").select_option("left out")
+    expect(page.locator("#table-error")).to_be_empty()
+    expect(dry).to_be_enabled()
+
+
 def test_files_are_opened_and_a_used_name_is_explained(visit: Visit, platform: Platform) -> None:
     """Parquet, both kinds of Arrow, and CSV, with the numbers of a link. One name is the same table in any format."""
     platform.budget("files")
