@@ -168,7 +168,7 @@ def test_a_plan_of_several_is_previewed_together(visit: Visit, platform: Platfor
     page = look(visit, platform.budget(charges=3))
 
     verdict = plan(page, times=3)
-    expect(verdict).to_contain_text("After these 3 the budget would be at ε = 0.839 and δ = 6.28")
+    expect(verdict).to_contain_text("After these 3 the budget would be at ε = 0.839 at δ = 1e-4, ")
     verdict = plan(page, times=9)
     expect(verdict).to_contain_text("Of these 9, 4 would fit.")
     verdict = plan(page, c_u=1, sigma=50, tau="", tau_star="")
@@ -426,6 +426,28 @@ def test_a_plan_from_the_explorer_has_its_columns(visit: Visit, platform: Platfo
     page.locator("#plan-columns-0-upper").fill("")
     expect(page.locator("#plan-columns-0-upper-error")).to_have_text("is needed")
     visit.complaints.clear()  # the browser logs in its console that no noise fits the used budget
+
+
+def test_a_year_with_columns_is_planned(visit: Visit, platform: Platform) -> None:
+    """The noise of one release does not stay with its columns: 52 need more of it."""
+    name = platform.budget(epsilon=1, delta=1e-6)
+    visit.open("/?epsilon=1&delta=1e-6&c_u=16&tau=1&column=likes~0~1~~4&column=seconds~0~600~~")
+    link = visit.page.get_by_role("link", name="How often does this fit a budget?")
+    page = look(visit, name, f"&{(link.get_attribute('href') or '').partition('?')[2]}")
+    expect(page.locator("#plan-columns-1-noise")).to_have_value("")
+    verdict = plan(page, times=52)
+    expect(verdict).to_contain_text("52 equal releases would fit with as little as σ = ")
+
+    page.locator("#plan-columns-0-noise").fill("20")  # as in a link to noise that was not balanced
+    page.locator("#plan-columns-1-noise").fill("12000")
+    page.get_by_label("Plan by").select_option("equal shares of what remains")
+    expect(page.locator("#plan-columns-1-noise")).to_have_value("")
+    expect(verdict).to_contain_text("52 more releases like this fit.")
+    page.get_by_text("Create a budget").click()
+    form = page.get_by_role("form", name="A new budget")
+    for field, text in {"Limit of ε": "1", "Limit of δ": "1e-6", "Groups per user": "16", "Releases": "52"}.items():
+        form.get_by_label(field).fill(text)
+    expect(form.locator(".needs")).to_contain_text("Each of the 52 needs σ = ")
 
 
 def test_a_year_of_weekly_releases_is_planned(visit: Visit, platform: Platform) -> None:

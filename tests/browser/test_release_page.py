@@ -144,6 +144,8 @@ def test_a_table_is_pasted_priced_checked_released_and_downloaded(visit: Visit, 
 
     expect(page.locator("#noise-answer")).to_contain_text("σ = 11.95, τ* = 61.07. Counts ± 23.43, seconds ± 234.21")
     expect(page.locator("#cost")).to_contain_text("It costs 12.6 % of web.")
+    expect(page.locator("#stated")).to_contain_text("The certificate will state ε = 1, δ ≤ 1e-6.")
+    expect(page.locator("#cost")).to_contain_text("By itself it has ε = 0.873 at δ = 1e-5.")
     count = page.get_by_role("button", name="Make it count: spend 12.6 % of web")
     expect(count).to_be_disabled()
 
@@ -230,6 +232,33 @@ def test_files_are_opened_and_a_used_name_is_explained(visit: Visit, platform: P
     expect(page.locator("#pay-name-error")).to_contain_text("Choose another name.")
     visit.complaints.clear()  # the browser logs the 422 in its console
     assert platform.spent("files") == 1
+
+
+@pytest.mark.parametrize(("epsilon", "stated"), [("1", 1), ("", 0.873)], ids=["typed", "none"])
+def test_the_epsilon_of_a_plan_is_the_one_that_the_certificate_states(
+    visit: Visit, platform: Platform, epsilon: str, stated: float
+) -> None:
+    """Not that of the budget, which is larger. Without one, it is that of the release at the budget's δ."""
+    name = f"stated-{stated}"
+    platform.budget(name)
+    asked = {"mechanism": {"c_u": 4, "tau": 1}, "epsilon": 1, "delta": 1e-6}
+    found = platform.client.post("/calibrate", json=asked).json()["mechanism"]
+    numbers = "&".join(f"{field}={found[field]}" for field in ("c_u", "tau", "sigma", "tau_star"))
+    page = visit.page
+    page.goto(f"{visit.url}/ledger?budget={name}&{numbers}&epsilon={epsilon}")
+    page.get_by_label("Access key").fill(platform.key)
+    page.get_by_role("button", name="Use this access key").click()
+    link = page.get_by_role("link", name="Release a table with these numbers").get_attribute("href") or ""
+    page = enter(visit, platform.key, f"?{link.partition('?')[2]}")
+    page.get_by_label("Paste it, or drop a file").fill("url,users\nhome,7000\n")
+    expect(page.locator("#stated")).to_contain_text(f"The certificate will state ε = {stated}, δ ≤ ")
+    if epsilon:
+        expect(page.locator("#stated")).to_contain_text("δ ≤ 1e-6.")
+    page.get_by_label("Name of the release").fill(name)
+    page.get_by_role("button", name="Dry run with my table").click()
+    page.get_by_role("button", name="Make it count: spend").click()
+    expect(page.locator("#result-title")).to_have_text(f"Released: {name}")
+    assert platform.client.get(f"/releases/{name}/certificate").json()["epsilon"] == stated
 
 
 def test_what_does_not_fit_or_is_no_table_says_what_to_do(visit: Visit, platform: Platform) -> None:

@@ -4,7 +4,7 @@ import { element } from "../shared/dom.js";
 import { errorsOf, makeField } from "../shared/forms.js";
 import { shownUp } from "../shared/number-format.js";
 import { post, typed } from "../shared/service.js";
-import { draftOf } from "./planned-release.js";
+import { balanced, draftOf } from "./planned-release.js";
 
 const FIELDS = {
   c_u: { symbol: "Cᵤ", label: "Groups per user" },
@@ -41,7 +41,7 @@ export function wireTypical(form, plan) {
   async function mechanism(signal) {
     const { c_u, tau, times, epsilon, delta } = form.elements;
     if (c_u.value.trim() === "") return undefined;
-    const draft = { ...draftOf({ ...plan, mu_0: "", c_u: c_u.value, tau: tau.value || "1" }) };
+    const draft = draftOf(balanced({ ...plan, mu_0: "", c_u: c_u.value, tau: tau.value || "1" }));
     const target = { epsilon: typed(epsilon.value), delta: typed(delta.value), releases: typed(times.value) };
     return (await post("calibrate", { mechanism: draft, ...target }, signal)).mechanism;
   }
