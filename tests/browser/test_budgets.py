@@ -109,11 +109,50 @@ def test_the_figures_show_the_bounds_of_the_service(visit: Visit, platform: Plat
     expect(page.locator("#budget-title")).to_have_text(name)
     expect(page.locator("#budget-description")).to_have_text("page views")
     expect(page.locator("#epsilon-spent")).to_have_text("0.428 of 1")  # 0.42709, up: the safe side
+    expect(page.locator("#epsilon-bounds")).to_be_hidden()
+    page.get_by_text("All digits").click()
+    expect(page.locator("#epsilon-bounds")).to_be_visible()
     expect(page.locator("#epsilon-bounds")).to_have_text(f"between {spent['epsilon_lower']} and {spent['epsilon']}")
-    expect(page.locator("#delta-spent")).to_have_text("1.996 × 10⁻⁵ of 1 × 10⁻⁴")
+    expect(page.locator("#delta-spent")).to_have_text("1.996e-5 of 1e-4")
     delta = f"{spent['delta_lower']} and {spent['delta']}".replace("e-05", "e-5")
     expect(page.locator("#delta-bounds")).to_have_text(f"between {delta}")
     expect(page.locator("#sums")).to_contain_text("2 releases: noise cost 0.021")
+
+
+def test_a_full_budget_does_not_look_overspent(visit: Visit, platform: Platform) -> None:
+    """Nor does its only release. And no link leads to another one."""
+    name = platform.budget(epsilon=1, delta=1e-6)
+    target = {"mechanism": {"c_u": 8, "tau": 1}, "epsilon": 1, "delta": 1e-6}
+    mechanism = platform.client.post("/calibrate", json=target).json()["mechanism"]
+    assert platform.charge(name, f"{name}-all", mechanism).status_code == 200
+    numbers = "&".join(f"{field}={mechanism[field]}" for field in ("c_u", "tau", "sigma", "tau_star"))
+    page = look(visit, name, f"&{numbers}")
+
+    expect(page.locator("#delta-spent")).to_have_text("1e-6 of 1e-6")
+    expect(page.locator("#gauge-place")).to_contain_text("100.0 % used")
+    expect(page.locator("#releases .known")).to_contain_text("100.0 % of the budget")
+    sums = "One release fills the budget: noise cost 0.057, threshold cost 1.001 × 10⁻⁶."  # exact accounting of one
+    expect(page.locator("#sums")).to_have_text(sums)
+    expect(page.locator("#verdict")).to_contain_text("No further release like this fits.")
+    expect(page.get_by_role("link", name="Release a table with these numbers")).to_have_count(0)
+    form = page.get_by_role("form", name="A new budget")
+    page.get_by_text("Create a budget").click()
+    expect(form.get_by_label("Groups per user")).to_have_value("8")
+    expect(form.get_by_label("Minimum group size")).to_have_value("1")
+    visit.complaints.clear()  # the browser logs in its console that no noise fits the used budget
+
+
+def test_what_is_spent_is_rounded_as_its_limit_is(visit: Visit, platform: Platform) -> None:
+    name = platform.budget(epsilon=1, delta=1e-6)
+    target = {"mechanism": {"c_u": 8, "tau": 1}, "epsilon": 1, "delta": 1e-6, "releases": 2}
+    mechanism = platform.client.post("/calibrate", json=target).json()["mechanism"]
+    for number in range(2):
+        assert platform.charge(name, f"{name}-{number}", mechanism).status_code == 200
+    page = look(visit, name)
+
+    noise, threshold = "0.054 of 0.054", "4.128 × 10⁻⁷ of 4.128 × 10⁻⁷"
+    expect(page.locator("#sums")).to_have_text(f"2 releases: noise cost {noise}, threshold cost {threshold}.")
+    visit.complaints.clear()  # the browser logs in its console that no noise fits the used budget
 
 
 def test_a_budget_is_chosen_from_the_list_and_kept_in_the_link(visit: Visit, platform: Platform) -> None:
@@ -586,6 +625,9 @@ def test_the_first_budget_can_be_created(window: BrowserContext, tmp_path: Path)
         expect(page.locator("#budgets")).to_have_text("No budget yet.")
         expect(page.get_by_label("Name")).to_be_visible()
         expect(page.locator("#budget")).to_be_hidden()
+        side = page.locator(".side")
+        assert side.evaluate("it => it.scrollHeight <= it.clientHeight + 1")  # nothing scrolls in itself
+        assert side.evaluate("it => it.clientWidth > 0.8 * it.closest('main').clientWidth")
         page.close()
 
 

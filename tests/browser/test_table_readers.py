@@ -150,7 +150,7 @@ def test_separated_values_are_read_as_python_reads_them(
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("url,users\na,1\nb\n", "Line 3: has 1 cells, and the header line has 2."),
+        ("url,users\na,1\nb\n", "Line 3: has 1 cell, and the header line has 2."),
         ('url,users\n"a\nb",1\n\n"c",2,3\n', "Line 5: has 3 cells, and the header line has 2."),
         (
             "url,users\na,12\ngrape,1,200\n",
@@ -186,6 +186,10 @@ def test_numbers_are_checked_with_their_line_and_keys_are_sent_as_they_are(page:
         "csv_types": {"url": "string", "users": "int64"},
     }
     assert content == 'url,users\n"",12\n,3\n" "" a""",4\n'
+    said = call(page, "table-file", sent, {"text": "a,b,users\nx,,1\nx,y,2\nx,,3\n", "roles": ["key", "key", "count"]})
+    assert said == "Line 4: has the same group key as line 2."
+    _, content = call(page, "table-file", sent, {"text": 'a,users\n"",1\n,2\n', "roles": ["key", "count"]})
+    assert content == 'a,users\n"",1\n,2\n'
     for cell in ("1,200", "1 200", "-1", "1.5", ""):
         text = f'url\tusers\na\t3\nb\t"{cell}"\n'
         said = call(page, "table-file", sent, {"text": text, "roles": ["key", "count"]})

@@ -75,7 +75,7 @@ class ShortageOut(Strict):
 
 
 def _sentence(limit: Limit, spent: Spent, found: Shortage) -> str:
-    """One side is used up if one more release does not fit because of it. A plan of many only needs more than remains."""
+    """One side is used up if one more release does not fit because of it. Many only need more than remains."""
     asked = found.releases - spent.releases
     if spent.releases == 0:
         parts = [_TOO_SMALL[found.binding]]

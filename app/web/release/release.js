@@ -22,6 +22,7 @@ const PAUSE_MS = 200;
 const MOST_SHOWN_BYTES = 4e6; // a larger answer is not shown, only downloaded
 const KEY = /^[\w.~:-]{1,255}$/; // other characters cannot be in a header
 const BAD_NAME = problemWith("name", "must have 1 to 255 letters, digits and . _ ~ : - only");
+const PLACES = { "/key_columns": "Group keys", "/count_column": "The number of users" };
 const NO_BUDGET = problemWith("way", "Choose a budget in step 3 first.");
 const START = { way: "each", tau: "1", epsilon: "1", delta: "1e-6" };
 
@@ -168,7 +169,7 @@ async function act(work) {
 function wordsOf(failure) {
   if (failure.line !== undefined) return failure.message;
   return errorsOf(failure)
-    .map(({ pointer, detail }) => `${pointer} ${detail}`.trim())
+    .map(({ pointer, detail }) => `${PLACES[pointer] ?? pointer} ${detail}`.trim())
     .join("; ");
 }
 

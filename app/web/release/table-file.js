@@ -124,9 +124,23 @@ export function bytesOf({ cells, columns, blob }) {
   if (cells === null) return blob;
   const kept = columns.map((column, k) => ({ ...column, k })).filter(({ role }) => role !== "none");
   const [, ...body] = cells;
+  checkKeys(body, kept);
   const rows = body.map((row) => kept.map((column) => sent(row, column)));
   const names = kept.map(({ name }) => ({ text: name, isQuoted: false }));
   return new Blob([writeRows([names, ...rows])], { type: "text/csv" });
+}
+
+/** No two rows have the same group key. An empty cell is null, and an empty text in quotes is not. */
+function checkKeys(body, kept) {
+  const keys = kept.filter(({ role }) => role === "key");
+  const lines = new Map();
+  for (const { line, cells } of body) {
+    const key = JSON.stringify(
+      keys.map(({ k }) => (cells[k].text === "" && !cells[k].isQuoted ? null : cells[k].text)),
+    );
+    if (lines.has(key)) throw new TableFault(`has the same group key as line ${lines.get(key)}.`, line);
+    lines.set(key, line);
+  }
 }
 
 function sent({ line, cells }, { name, role, k }) {
