@@ -222,6 +222,12 @@ def test_files_are_opened_and_a_used_name_is_explained(visit: Visit, platform: P
         expect(page.locator("#table-known")).to_be_empty()
     assert platform.spent("files") == 1
 
+    bring(page, "twice.parquet", as_parquet(pa.concat_tables([TABLE, TABLE])))
+    page.get_by_role("button", name="Dry run with my table").click()
+    expect(page.locator("#act-error")).to_have_text(
+        "Group keys must be unique: no two groups may have the same group key"
+    )
+    page.get_by_role("button", name="Clear").click()
     page.get_by_label("Name of the release").fill("Woche 47 – ü")
     page.get_by_label("Paste it, or drop a file").fill("url,users\nhome,7000\n")
     page.get_by_role("button", name="Dry run with my table").click()
