@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from app.api import openapi, problems
+from app.api.application import Application
 from app.api.auth import Authorizer
 from app.api.bodies import BodyQuotas
 from app.api.dependencies import Services
@@ -37,10 +38,10 @@ from app.api.metrics_middleware import MetricsMiddleware
 from app.api.middleware import GuardMiddleware
 from app.http_protocol import ConnectionBounds
 from app.metrics import Metrics
-from app.service import worker_pool
 from app.service.head_notes import HeadNotes
 from app.service.ledger_pool import LedgerPool
 from app.service.ledger_probe import LedgerProbe
+from app.service.nursery import NURSERY
 from app.service.payments import Payments
 from app.service.places import Places
 from app.service.release_rules import ReleaseRules
@@ -51,7 +52,16 @@ from app.version import VERSION
 from gsh.accounting.curve_cache import CurveCache
 from gsh.histogram import quantiles
 
-__all__ = ["create_app"]
+__all__ = ["WORKER_MODULES", "create_app"]
+
+WORKER_MODULES = (
+    "app.main",
+    "app.service.warm_up",
+    "gsh.accounting.theorem",
+    "gsh.accuracy.totals",
+    "gsh.accuracy.utility",
+)
+"""What worker processes need, and is imported before they are forked: also SciPy, which the service itself does not."""
 
 _GC_THRESHOLDS = (20_000, 20, 20)
 _MOST_DOWNLOADS = 64
@@ -67,8 +77,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     asked = (account, bound, calibrate, compare, intervals, utility)
     paid_for = (releases, open_releases, budgets, charges)
     heavy = (*asked, release, release_table, *paid_for)
-    scientific = ("gsh.accounting.theorem", "gsh.accuracy.totals", "gsh.accuracy.utility")
-    worker_pool.preload([*scientific, *(module.__name__ for module in heavy)])
+    NURSERY.preload(WORKER_MODULES)
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
     release_workers = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     conversions = WorkerPool("gsh-conversions", workers, queue, process_memory, settings.release_seconds)
@@ -117,7 +126,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await notes.stop()
         ledger_pool.close()
 
-    app = FastAPI(
+    app = Application(
         title=openapi.TITLE,
         summary=openapi.SUMMARY,
         description=openapi.DESCRIPTION,

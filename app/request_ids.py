@@ -3,6 +3,7 @@
 A client may choose the id, and may send the place of the request in a trace (W3C Trace Context). Neither is a secret.
 """
 
+import os
 import random
 import re
 from contextvars import ContextVar
@@ -18,7 +19,9 @@ _TRACE_PARENT = re.compile(
 _current: ContextVar[tuple[bytes, bytes, bytes]] = ContextVar("request", default=(b"", b"", b""))
 """The id, the id of the trace and the id of the span; each may be empty."""
 # Ids must differ, but need not be unpredictable: so this takes a third of the time of the operating system's bits.
-_bits = random.Random().getrandbits  # noqa: S311
+_random = random.Random()  # noqa: S311
+_bits = _random.getrandbits
+os.register_at_fork(after_in_child=_random.seed)  # else processes of one service would draw the same ids
 
 
 def begin_request(asked: bytes | None = None, trace_parent: bytes | None = None) -> bytes:

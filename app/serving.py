@@ -17,6 +17,7 @@ from app.ledger.opening import open_ledger
 from app.ledger.store import Ledger
 from app.logs import log_config
 from app.loopback import is_loopback
+from app.prefork import load_everything
 from app.settings import Settings, settings_or_exit
 
 __all__ = ["serve"]
@@ -41,6 +42,11 @@ def serve() -> int:
         sys.stderr.write(f"{refusal}\n")
         return 2
     _allow_open_files()
+    if settings.workers > 1:
+        # Metrics look whether it is set when they are imported. The folder comes after that: a stop signal that comes
+        # while modules load would leave it behind.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = ""
+    load_everything()
     with tempfile.TemporaryDirectory(prefix="gsh-metrics-") if settings.workers > 1 else nullcontext() as shared:
         if shared is not None:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute, Match
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
 from app.api.auth import Authorizer
@@ -21,6 +21,8 @@ class Dispatcher:
         self._router = router
         self._authorizer = authorizer
         self._quotas = quotas
+        self._plain: dict[tuple[str, str], Route] = {}
+        """Routes without parameters that were found before, by method and path."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -38,12 +40,19 @@ class Dispatcher:
         """The route for this path and method. Starlette's patterns also match a path that ends with a line end."""
         if not scope["path"].isprintable():
             raise HTTPException(404)
+        asked = scope["method"], scope["path"]
+        plain = None if scope.get("root_path") else self._plain.get(asked)
+        if plain is not None:
+            scope.update(endpoint=plain.endpoint, path_params={}, route=plain)
+            return plain
         others: list[tuple[BaseRoute, Scope]] = []
         for route in self._router.routes:
             match, found = route.matches(scope)
             if match is Match.FULL:
                 scope.update(found)
                 scope["route"] = route
+                if isinstance(route, Route) and route.path == scope["path"] and not route.param_convertors:
+                    self._plain[asked] = route
                 return route
             if match is Match.PARTIAL:
                 others.append((route, found))

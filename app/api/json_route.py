@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple, TypeVar
 
 from fastapi import Request
+from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.auth import Requirement
 from app.api.bodies import BodyLimit
@@ -47,6 +48,7 @@ class DeclaredRoute(APIRoute):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.app: ASGIApp = AsyncExitStackMiddleware(self.app)  # FastAPI's general handler asks for it
         declared = [each.call for each in self.dependant.dependencies if isinstance(each.call, Requirement)]
         self.needs = declared[0] if len(declared) == 1 else None
 
@@ -70,8 +72,7 @@ class JsonRoute(DeclaredRoute):
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if content_type(scope) != b"application/json":
             raise HTTPException(415)
-        content = b"".join([chunk async for chunk in received(receive)])
-        answer = await self.answer(Request(scope, receive), content)
+        answer = await self.answer(Request(scope, receive), await _content(receive))
         body, status, further = (answer, 200, ()) if isinstance(answer, bytes) else answer
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *further]
         await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -115,11 +116,22 @@ async def received(receive: Receive) -> AsyncIterator[bytes]:
     """The body as it arrives."""
     more = True
     while more:
-        message: Message = await receive()
-        if message["type"] == "http.disconnect":
-            raise HTTPException(400)  # the client has gone, so this is not a 5xx in the metrics
-        more = message.get("more_body", False)
-        yield message.get("body", b"")
+        chunk, more = await _chunk(receive)
+        yield chunk
+
+
+async def _content(receive: Receive) -> bytes:
+    """The whole body. It nearly always comes in one piece."""
+    content, more = await _chunk(receive)
+    return b"".join([content, *[chunk async for chunk in received(receive)]]) if more else content
+
+
+async def _chunk(receive: Receive) -> tuple[bytes, bool]:
+    """The next piece of the body, and whether there is more."""
+    message: Message = await receive()
+    if message["type"] == "http.disconnect":
+        raise HTTPException(400)  # the client has gone, so this is not a 5xx in the metrics
+    return message.get("body", b""), message.get("more_body", False)
 
 
 def content_type(scope: Scope) -> bytes:

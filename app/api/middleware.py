@@ -21,11 +21,14 @@ SAFE_HEADERS = [
     *((name.lower().encode(), value.encode()) for name, value in COMMON_HEADERS.items()),
 ]
 _CLOSE = (b"connection", b"close")
+_NO_STORE = (b"cache-control", b"no-store")
 _FURTHER = {b"transfer-encoding", b"content-encoding", b"upgrade", b"x-request-id", b"traceparent"}
 
 
 class GuardMiddleware:
     """Adds the request's id, and security headers to responses that are not pages.
+
+    Answers of routes that need an access key, and those of no route, must not be stored.
 
     Answers 503 to a request that a shutdown cuts off, and 500 after an error that nobody expects.
 
@@ -54,6 +57,8 @@ class GuardMiddleware:
                         break
                 else:
                     headers += SAFE_HEADERS
+                if scope["method"] != "POST" and _is_guarded(scope):  # browsers keep no answer to a POST
+                    headers = [each for each in headers if each[0] != b"cache-control"] + [_NO_STORE]
                 if message["status"] >= 400 and not body.complete:
                     headers.append(_CLOSE)
                 message = {**message, "headers": headers}
@@ -73,6 +78,12 @@ class GuardMiddleware:
             raise  # to the server, which logs it
         finally:
             body.release()
+
+
+def _is_guarded(scope: Scope) -> bool:
+    """Whether the route needs an access key: then no browser may keep its answer for the next person."""
+    needs = getattr(scope.get("route"), "needs", None)
+    return needs is None or bool(needs.scopes)
 
 
 def _announced(scope: Scope) -> tuple[int | None, bool, Sequence[bytes], bytes]:

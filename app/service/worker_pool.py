@@ -1,33 +1,27 @@
 """Worker processes for heavy work, with a short queue.
 
 A process can be stopped, a thread cannot. If a request is cancelled or its deadline passes, its worker is killed and
-replaced. Workers are forked from one process that has imported everything (``forkserver``), so a new one is ready in
-about 20 ms.
+replaced. Workers are forked from one process that has imported everything (nursery.py), so a new one is ready in about
+20 ms.
 """
 
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from typing import Any, ParamSpec, TypeVar
 
 from app.service.errors import Busy, DeadlinePassed
 from app.service.steps import Steps
 from app.service.worker import Worker
 
-__all__ = ["WorkerPool", "preload"]
+__all__ = ["WorkerPool"]
 
 F = TypeVar("F")
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def preload(modules: Sequence[str]) -> None:
-    """Name the modules that all workers import, before the first worker is started."""
-    get_context("forkserver").set_forkserver_preload([*modules, "app.service.preload"])
 
 
 @dataclass(slots=True)

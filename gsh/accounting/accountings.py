@@ -43,6 +43,10 @@ __all__ = [
 AccountingName = Literal["exact", "add-deltas"]
 Binding = Literal["gaussian", "infinite", "mixed", "both"]
 
+# The most that δ_infinite, δ_gaussian and μ can be, and a further δ.
+_PARTS = (1.0, 1.0, math.inf)
+_PARTS_AND_TOTAL = (*_PARTS, 1.0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseCost:
@@ -126,29 +130,41 @@ def delta_infinite(mechanism: Mechanism) -> arb:
 def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> Point:
     """The smallest δ at ε that the accounting can claim, rounded up and at most 1."""
     _check_epsilon(epsilon)
-    splits = accounting.splits(mechanism, epsilon)
+    decouples = accounting.decouples(mechanism)
+    splits = None if decouples else accounting.splits(mechanism, epsilon)
 
-    def parts() -> tuple[arb, arb, arb, arb]:
+    def parts() -> tuple[arb, ...]:
         infinite, mu = delta_infinite(mechanism), mechanism.mu
         noise = accounting.noise.delta(mu, arb(epsilon))
-        return infinite, noise, accounting.total(infinite, noise).max(splits.largest(mechanism, epsilon)), mu
+        if splits is None:
+            return infinite, noise, mu
+        return infinite, noise, mu, accounting.total(infinite, noise).max(splits.largest(mechanism, epsilon))
 
-    infinite, noise, total, mu = round_up(parts, ceilings=(1.0, 1.0, 1.0, math.inf))
+    infinite, noise, mu, *mixed = round_up(parts, _PARTS if decouples else _PARTS_AND_TOTAL)
+    total = mixed[0] if mixed else max(infinite, noise)
     return Point(epsilon, total, noise, infinite, accounting.binding(infinite, noise, total), _finite(mu))
 
 
 def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Point:
     """The smallest ε at δ that the accounting can claim, rounded up; None if no finite ε exists."""
     _check_delta(delta)
-    if not at_most(lambda: (delta_infinite(mechanism), arb(delta))):
-        infinite, mu = round_up(lambda: (delta_infinite(mechanism), mechanism.mu), ceilings=(1.0, math.inf))
-        return Point(None, delta, None, infinite, accounting.binding(infinite, 0.0, infinite), _finite(mu))
+    infinite, mu = round_up(lambda: (delta_infinite(mechanism), mechanism.mu), ceilings=(1.0, math.inf))
+    mu = _finite(mu)
+    if infinite > delta:
+        return Point(None, delta, None, infinite, accounting.binding(infinite, 0.0, infinite), mu)
+
+    def point(epsilon: float) -> Point:
+        if not accounting.decouples(mechanism):
+            return at_epsilon(accounting, mechanism, epsilon)
+        (noise,) = round_up(lambda: [accounting.noise.delta(mechanism.mu, arb(epsilon))], ceilings=(1.0,))
+        total = max(infinite, noise)
+        return Point(epsilon, total, noise, infinite, accounting.binding(infinite, noise, total), mu)
 
     # The search ends at a point that it has evaluated already, so it keeps all of them.
     points: dict[float, Point] = {}
 
     def meets(epsilon: float) -> bool:
-        points[epsilon] = at_epsilon(accounting, mechanism, epsilon)
+        points[epsilon] = point(epsilon)
         return points[epsilon].delta <= delta
 
     def root() -> arb:

@@ -19,6 +19,8 @@ __all__ = ["delta", "delta_with_accident", "epsilon_at", "epsilon_with_accident"
 _FAR_OUT = 10_000
 _DOUBLE_STEPS = 12
 _ROOT_OF_HALF = math.sqrt(0.5)
+_ROOT_OF_TWO_PI = math.sqrt(2 * math.pi)
+_MOST_CHANGE = 50.0  # of ln μ: a larger one comes from a value that is all cancellation
 _MOST_EXPONENT = 700.0  # e^ε is a double up to 709
 
 
@@ -88,8 +90,8 @@ def _epsilon_in_doubles(mu: float, target: float) -> float | None:
     for _ in range(_DOUBLE_STEPS):
         if epsilon > _MOST_EXPONENT:
             return None
-        paid = math.exp(epsilon) * math.erfc((epsilon / mu + mu / 2) * _ROOT_OF_HALF) / 2
-        value = math.erfc((epsilon / mu - mu / 2) * _ROOT_OF_HALF) / 2 - paid
+        gained, paid = _sides_in_doubles(mu, epsilon)
+        value = gained - paid
         if not (0 < value < 1 and paid > 0):
             return None
         here = math.sqrt(-2 * math.log(value))
@@ -113,10 +115,39 @@ def mu_at(epsilon: arb, target: arb) -> arb:
         density = (-((centre - half) ** 2) / 2).exp() / (2 * arb.pi()).sqrt()
         return mu * (-(value / target).log() * value / (mu * density)).exp()
 
+    start = _mu_in_doubles(float(epsilon), float(target))
+    if start is not None:
+        return newton(step, arb(start))
     z = quantile(target)
     root = (z * z + 2 * epsilon).sqrt()
     by_tail = 2 * epsilon / (z + root) if z > 0 else root - z
     return newton(step, (target * (2 * arb.pi()).sqrt()).max(by_tail))
+
+
+def _mu_in_doubles(epsilon: float, target: float) -> float | None:
+    """The same in doubles, or None if they are out of range. It starts from the same bounds, with √(−2 ln δ) for z."""
+    if not (0 <= epsilon < _MOST_EXPONENT and 1e-200 < target < 0.5):
+        return None
+    height = math.sqrt(-2 * math.log(target))
+    mu = max(target * _ROOT_OF_TWO_PI, 2 * epsilon / (height + math.sqrt(height * height + 2 * epsilon)))
+    for _ in range(_DOUBLE_STEPS):
+        gained, paid = _sides_in_doubles(mu, epsilon)
+        value, density = gained - paid, math.exp(-((epsilon / mu - mu / 2) ** 2) / 2) / _ROOT_OF_TWO_PI
+        if not (value > 0 and density > 0):
+            return None
+        change = math.log(value / target) * value / (mu * density)
+        if not abs(change) < _MOST_CHANGE:
+            return None
+        mu *= math.exp(-change)
+        if abs(change) < 1e-9:
+            break
+    return mu
+
+
+def _sides_in_doubles(mu: float, epsilon: float) -> tuple[float, float]:
+    centre, half = epsilon / mu, mu / 2
+    gained = math.erfc((centre - half) * _ROOT_OF_HALF) / 2
+    return gained, math.exp(epsilon) * math.erfc((centre + half) * _ROOT_OF_HALF) / 2
 
 
 def _sides(mu: arb, epsilon: arb) -> tuple[arb, arb]:

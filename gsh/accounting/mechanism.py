@@ -89,7 +89,9 @@ class _GaussianNoise:
 
         S(a) = a (1/σ² + μ₀²) + Σ min(a, n) μ_n²,   n the caps of columns that have one
         """
-        return groups / (arb(self.sigma) * arb(self.sigma)) + self.costs.squared(groups)
+        sigma = arb(self.sigma)
+        count = groups / (sigma * sigma)
+        return count + self.costs.squared(groups) if self.mu_0 or self.capped else count
 
     @property
     def mu_squared(self) -> arb:
@@ -104,6 +106,8 @@ class _GaussianNoise:
     @property
     def caps(self) -> tuple[int, ...]:
         """The caps below C_u, where S(a) changes its slope."""
+        if not self.capped:
+            return ()
         return tuple(sorted({part.groups for part in self.capped if part.groups < self.c_u}))
 
     def _take_columns(self) -> None:

@@ -12,7 +12,7 @@ __all__ = ["Binding", "Shortage", "shortage_of"]
 
 Binding = Literal["noise", "threshold", "both"]
 
-_LEAST_EPSILON, _MOST_EPSILON = 0.01, 100.0
+_MOST_EPSILON = 100.0
 # A larger δ alone is good advice if the thresholds need a good part of it. Otherwise it would pay for noise, dearly.
 _MOST_PER_THRESHOLD = 4.0
 
@@ -46,16 +46,18 @@ def _advice(limit: Limit, after: Spent) -> tuple[Binding, Limit | None]:
     threshold = round_down(lambda: -(-ball_of(after.hazard)).expm1())  # 1 − e^(−D), the part of δ for thresholds
     if after.hazard > limit.caps.hazard:
         found = _smallest(after, limit, "delta", _between(limit.delta, 1.0))
-        if found is not None and found.delta <= _MOST_PER_THRESHOLD * threshold:
+        is_within = after.mu_squared <= limit.caps.mu_squared
+        if is_within or (found is not None and found.delta <= _MOST_PER_THRESHOLD * threshold):
             return "threshold", found
-    epsilons = _between(max(limit.epsilon, _LEAST_EPSILON), _MOST_EPSILON)
+    epsilons = _between(limit.epsilon, _MOST_EPSILON)
     found = _smallest(after, limit, "epsilon", epsilons)
     if found is not None:
         return "noise", found
     for delta in _between(max(limit.delta, 2 * threshold), 1.0)[:1]:
         found = _smallest(after, replace(limit, delta=delta), "epsilon", epsilons)
         if found is not None:
-            return "both", found
+            lower = replace(limit, epsilon=found.epsilon)
+            return "both", _smallest(after, lower, "delta", _between(limit.delta, 1.0))
     return _exceeded(limit, after), None
 
 

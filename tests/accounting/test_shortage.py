@@ -40,8 +40,35 @@ def test_the_limit_that_is_named_admits_the_releases_and_a_smaller_one_does_not(
     assert fitting.admits(after)
     assert (fitting.epsilon > epsilon) == (found.binding != "threshold")
     assert (fitting.delta > delta) == (found.binding != "noise")
-    name = "delta" if found.binding == "threshold" else "epsilon"
-    value = getattr(fitting, name)
-    below = value - float(f"1e{int(f'{value:e}'.partition('e')[2]) - 1}") * (1 + 1e-9)
-    smaller = replace(fitting, **{name: below})
-    assert below < getattr(limit, name) or not smaller.admits(after)
+    names = {"threshold": ("delta",), "noise": ("epsilon",), "both": ("delta",)}[found.binding]
+    for name in names:
+        value = getattr(fitting, name)
+        below = value - float(f"1e{int(f'{value:e}'.partition('e')[2]) - 1}") * (1 + 1e-9)
+        smaller = replace(fitting, **{name: below})
+        assert below < getattr(limit, name) or not smaller.admits(after)
+
+
+def test_a_small_epsilon_is_raised_to_a_small_one() -> None:
+    release = Mechanism(1, 1, 9e4, 4400.0)
+    limit = Limit(0.001, 1e-6).settled_by(cost_of(release))
+    after = NOTHING.plus(release, cost_of(release), 1)
+    while limit.admits(after):
+        after = after.plus(release, cost_of(release), 1)
+    found = shortage_of(limit, NOTHING, after)
+
+    assert found is not None
+    assert found.fitting is not None
+    assert found.fitting.epsilon < 0.002
+
+
+def test_thresholds_alone_are_never_mended_by_more_epsilon() -> None:
+    """The noise is within its cap, however large a δ the thresholds need."""
+    first = Mechanism(1, 1, 400.0, 50.0)
+    limit = Limit(1.0, 1e-6).settled_by(cost_of(first))
+    low = Mechanism(1, 1, 1.5e6, 1e6)
+    found = shortage_of(limit, NOTHING, NOTHING.plus(low, cost_of(low), 1))
+
+    assert found is not None
+    assert found.binding == "threshold"
+    assert found.fitting is not None
+    assert found.fitting.epsilon == 1.0

@@ -10,8 +10,6 @@ import gc
 import os
 import socket
 import sys
-from contextlib import suppress
-from multiprocessing import forkserver, resource_tracker, util
 from typing import NoReturn
 
 import pyarrow as pa
@@ -23,6 +21,7 @@ import gsh.accounting.theorem  # noqa: F401 - likewise
 from app.http_protocol import BoundedProtocol
 from app.logs import log_config
 from app.main import create_app
+from app.service.nursery import NURSERY
 from gsh.histogram import quantiles
 
 __all__: list[str] = []
@@ -41,27 +40,12 @@ def say(line: str) -> None:
 
 def serve(listener: socket.socket) -> None:
     """In a worker: an application of its own, on the parent's socket."""
+    NURSERY.start_by_fork(())  # before there are threads, with which to fork is not safe
     app = create_app()
-    forkserver.ensure_running()  # before there are threads, with which to fork is not safe
     config = uvicorn.Config(
         app, http=BoundedProtocol, ws="none", loop="uvloop", access_log=False, log_config=log_config("error")
     )
     Worker(config).run(sockets=[listener])
-
-
-def forked(_path: bytes, arguments: list[str], needed: list[int]) -> int:
-    """In place of a new interpreter: a fork of this process, which has loaded everything, runs its statement."""
-    child = os.fork()
-    if child:
-        return child
-    for descriptor in map(int, os.listdir("/proc/self/fd")):
-        if descriptor not in {0, 1, 2, *needed}:
-            with suppress(OSError):
-                os.close(descriptor)
-    try:
-        exec(arguments[-1])
-    finally:
-        os._exit(0)
 
 
 def listen(port: int) -> socket.socket:
@@ -98,9 +82,6 @@ def supervise(port: int, workers: int) -> NoReturn:
 
 def main() -> None:
     port, workers = map(int, sys.argv[1:])
-    resource_tracker.ensure_running()
-    util.get_temp_dir()  # one for all, which is removed at the end
-    util.spawnv_passfds = forked
     quantiles.table()
     pa.array([""])  # loads pandas, if it is there
     gc.collect()

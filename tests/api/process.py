@@ -26,8 +26,8 @@ __all__ = [
     "Service",
     "environment",
     "family",
-    "forkserver_of",
     "held_by",
+    "nursery_of",
     "proportional_memory",
     "stopped",
     "wait_for_end",
@@ -55,15 +55,18 @@ def stopped(process: int) -> Iterator[None]:
         os.kill(process, signal.SIGCONT)
 
 
-def forkserver_of(service: int) -> int:
+def nursery_of(service: int) -> int:
     """The process that a service forks its workers from."""
-    return next(pid for pid in _children(service) if b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return _named("gsh-nursery", _children(service))
 
 
 def worker_of(service: int, pool: str = "releases") -> int:
     """The first worker process of one of the service's pools."""
-    workers = _children(forkserver_of(service))
-    return next(pid for pid in workers if Path(f"/proc/{pid}/comm").read_text().strip() == f"gsh-{pool}")
+    return _named(f"gsh-{pool}", _children(nursery_of(service)))
+
+
+def _named(name: str, processes: list[int]) -> int:
+    return next(pid for pid in processes if Path(f"/proc/{pid}/comm").read_text().strip() == name)
 
 
 def _children(process: int) -> list[int]:

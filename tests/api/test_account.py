@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from app.api.schemas.account import EXACT_EXAMPLES, AccountAnswer
 from gsh.accounting.numerics.doubles import next_below
 from tests.api.client import CASE_STUDY, Client, Json
 
@@ -43,6 +44,17 @@ def test_an_answer_has_one_point_per_epsilon_with_fixed_digits(client: Client) -
         "delta_gaussian": 1.003103848512688e-05,
         "binding": "gaussian",
     }
+
+
+@pytest.mark.parametrize("example", EXACT_EXAMPLES.values(), ids=EXACT_EXAMPLES.keys())
+@pytest.mark.parametrize("path", ["/account/exact", "/account/add-deltas"])
+def test_an_answer_is_what_its_schema_writes(client: Client, example: Json, path: str) -> None:
+    """It is encoded without the schema, which would check certified numbers again."""
+    body = {name: value for name, value in example["value"].items() if name != "theorem" or path == "/account/exact"}
+    response = client.post(path, body)
+
+    assert response.status_code == 200
+    assert AccountAnswer.model_validate_json(response.content).model_dump_json().encode() == response.content
 
 
 def test_adding_the_deltas_is_answered_in_the_same_shape(client: Client) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.api.process import PATIENCE, ROOT, Service, environment, held_by, wait_for_end, worker_of
+from tests.api.process import PATIENCE, ROOT, Service, environment, held_by, nursery_of, wait_for_end, worker_of
 from tests.api.test_release_table import REQUEST, STREAM, form
 from tests.histogram.uploads import as_stream
 
@@ -159,22 +159,14 @@ def test_a_folder_for_temporary_files_that_disappears_is_503(tmp_path: Path) -> 
 COMPARE = {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6}
 
 
-def test_a_folder_for_temporary_files_with_a_long_path_serves_heavy_requests(tmp_path: Path) -> None:
-    """The path of a socket has at most 107 bytes. With a longer one, workers start without the fork server."""
-    folder = tmp_path / ("long" * 20)
-    folder.mkdir()
-    with Service(temporary=tmp_path, tmpdir=str(folder)) as service:
-        assert service.post("/compare", COMPARE).status_code == 200
-
-
-def test_heavy_requests_are_served_when_a_folder_for_temporary_files_was_swept(tmp_path: Path) -> None:
-    """The socket of the fork server is gone, and then a worker."""
+def test_heavy_requests_are_served_after_the_nursery_was_killed(tmp_path: Path) -> None:
+    """Its workers live on. A new nursery makes the next worker."""
     with Service(temporary=tmp_path) as service:
         assert service.post("/compare", COMPARE).status_code == 200
-        (socket,) = tmp_path.glob("pymp-*/listener-*")
-        socket.unlink()
-        worker = worker_of(service.pid, "accounting")
+        worker, nursery = worker_of(service.pid, "accounting"), nursery_of(service.pid)
+        os.kill(nursery, signal.SIGKILL)
+        wait_for_end(nursery)
+        assert service.post("/compare", COMPARE).status_code == 200
         os.kill(worker, signal.SIGKILL)
         wait_for_end(worker)
         assert service.post("/compare", COMPARE).status_code == 200
-        service.wait_for_message("cannot be asked")

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.api.client import CASE_STUDY, Client, Json
-from tests.api.process import PATIENCE, ROOT, Service, environment, forkserver_of, stopped, wait_for_end
+from tests.api.process import PATIENCE, ROOT, Service, environment, nursery_of, stopped, wait_for_end, worker_of
 
 pytestmark = pytest.mark.slow
 
@@ -102,6 +102,15 @@ def test_the_log_of_a_failure_has_the_place_and_not_the_message(tmp_path: Path) 
     assert WORD not in response.text + service.output + service.errors
 
 
+def test_the_process_that_workers_are_forked_from_starts_with_the_service(tmp_path: Path) -> None:
+    """So the first heavy request waits for a fork, and not for an interpreter that imports everything."""
+    with Service(temporary=tmp_path) as service:
+        nursery = nursery_of(service.pid)
+        assert service.post("/compare", COMPARE).status_code == 200
+        assert nursery_of(service.pid) == nursery
+        assert worker_of(service.pid, "accounting")
+
+
 COMPARE = {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6}
 
 
@@ -123,10 +132,9 @@ def test_each_of_two_workers_exposes_the_metrics_of_both(tmp_path: Path) -> None
                 assert 'gsh_requests_total{method="POST",route="/account/exact",status="200"} 2.0' in metrics
                 assert "gsh_cache_misses_total 2.0" in metrics
 
-        forkservers = [forkserver_of(worker) for worker in workers]
+        nursery = nursery_of(service.pid)
         assert service.stop() == 0
-        for forkserver in forkservers:
-            wait_for_end(forkserver)
+        wait_for_end(nursery)
     assert service.errors == ""
     assert list(tmp_path.iterdir()) == []
 

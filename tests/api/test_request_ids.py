@@ -1,8 +1,10 @@
 """X-Request-Id: on every answer, in every problem and in every log line; W3C traceparent in the log lines."""
 
 import asyncio
+import contextvars
 import json
 import logging
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -218,3 +220,16 @@ def test_the_point_of_an_answer_does_not_depend_on_the_id(client: Client) -> Non
         client.request("POST", "/account/exact", json=body, headers={"x-request-id": name}).content for name in "ab"
     }
     assert len(answers) == 1
+
+
+def test_a_forked_process_draws_other_ids() -> None:
+    """The web workers of a service are forked from one process."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, begin_request())
+        os._exit(0)
+    os.waitpid(child, 0)
+    with open(reading, "rb") as answer:
+        os.close(writing)
+        assert answer.read() != contextvars.Context().run(begin_request)

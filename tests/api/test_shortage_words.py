@@ -23,13 +23,13 @@ CASES: dict[str, tuple[Mechanism | PlainGaussian, Limit, int, int]] = {
         1,
         1,
     ),
-    "one more needs more ε and δ than remain; ε = 1.5 and δ = 4e-6 would fit it": (
+    "one more needs more ε and δ than remain; ε = 1.5 and δ = 2.6e-6 would fit it": (
         weekly(1, 1e-6),
         Limit(1, 1e-6),
         1,
         1,
     ),
-    "52 more need more ε and δ than remain; ε = 7.7 and δ = 0.00011 would fit these 52": (
+    "52 more need more ε and δ than remain; ε = 7.7 and δ = 0.0001 would fit these 52": (
         weekly(1, 1e-6),
         Limit(2, 1e-6),
         1,
@@ -47,7 +47,7 @@ CASES: dict[str, tuple[Mechanism | PlainGaussian, Limit, int, int]] = {
         1,
         1,
     ),
-    "noise and threshold need more than the budget has; ε = 7.6 and δ = 0.00011 would fit all 52": (
+    "noise and threshold need more than the budget has; ε = 7.6 and δ = 0.0001 would fit all 52": (
         weekly(1, 1e-6),
         Limit(1, 1e-6),
         0,

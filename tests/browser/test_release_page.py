@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from playwright.sync_api import BrowserContext, Download, Page, expect
+from playwright.sync_api import BrowserContext, Download, Page, Route, expect
 
 from app.ledger.access_keys import new_key
 from app.ledger.clock import now
@@ -235,7 +235,8 @@ def test_files_are_opened_and_a_used_name_is_explained(visit: Visit, platform: P
     expect(page.locator("#pay-name-error")).to_contain_text("must have 1 to 255 letters")
     page.get_by_label("Name of the release").fill("files-1")
     page.get_by_role("button", name="Make it count: spend").click()
-    expect(page.locator("#pay-name-error")).to_contain_text("Choose another name.")
+    expect(page.locator("#result-note")).to_contain_text("This name has a release already, of another table")
+    expect(page.locator("#result")).not_to_contain_text("7000")
     visit.complaints.clear()  # the browser logs the 422 in its console
     assert platform.spent("files") == 1
 
@@ -265,6 +266,34 @@ def test_the_epsilon_of_a_plan_is_the_one_that_the_certificate_states(
     page.get_by_role("button", name="Make it count: spend").click()
     expect(page.locator("#result-title")).to_have_text(f"Released: {name}")
     assert platform.client.get(f"/releases/{name}/certificate").json()["epsilon"] == stated
+
+
+def test_a_lost_answer_is_found_again_and_nothing_is_charged_twice(visit: Visit, platform: Platform) -> None:
+    """The service has released the table, and its answer does not arrive."""
+    platform.budget("lost")
+    page = enter(visit, platform.key, "?budget=lost&c_u=1&tau=1&tau_star=60&sigma=10")
+    page.get_by_label("Name of the release").fill("lost-1")
+    page.get_by_label("Paste it, or drop a file").fill("url,users\nhome,7000\n")
+    page.get_by_role("button", name="Dry run with my table").click()
+    expect(page.locator("#act-said")).to_contain_text("in order")
+
+    def lose(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route("**/release/table", lose)
+    page.get_by_role("button", name="Make it count: spend").click()
+
+    expect(page.locator("#result-note")).to_contain_text("The connection broke, and the table was released")
+    assert platform.spent("lost") == 1
+    visit.complaints.clear()
+
+
+def test_a_file_that_is_not_utf_8_is_refused(visit: Visit, platform: Platform) -> None:
+    page = enter(visit, platform.key)
+    bring(page, "table.csv", "stadt,users\nZürich,7000\n".encode("cp1252"))
+
+    expect(page.locator("#table-error")).to_contain_text("not CSV in UTF-8")
 
 
 def test_what_does_not_fit_or_is_no_table_says_what_to_do(visit: Visit, platform: Platform) -> None:

@@ -1,8 +1,9 @@
 """POST /account/exact and POST /account/add-deltas: the privacy of a mechanism."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
+from pydantic_core import to_json
 
 from app.api.auth import needs
 from app.api.dependencies import Services, services_of
@@ -132,25 +133,35 @@ def _point_with_theorem(mechanism: Mechanism, point: Point) -> PointOut:
 async def _encoded(
     request: Request, services: Services, accounting: AccountingName, mechanism: Mechanism, points: list[Point]
 ) -> bytes:
-    """The answer as JSON, encoded in slices: ten thousand points at once would delay other requests."""
-    series = (PointOut.model_validate(point).model_dump_json() for point in points)
-    encoded = await in_slices(request, series, services.settings.heavy_seconds)
-    without = _answer(accounting, mechanism, points[0].mu, []).model_dump_json().removesuffix("]}")
-    return f"{without}{','.join(encoded)}]}}".encode()
+    """AccountAnswer as JSON, encoded in slices: ten thousand points at once would delay other requests.
+
+    The numbers are certified, so no model checks them again: that takes a fifth of the time of a request.
+    """
+    encoded = await in_slices(request, map(_encoded_point, points), services.settings.heavy_seconds)
+    head = to_json({"accounting": accounting, "mechanism": _shown(mechanism, points[0].mu)})
+    return b'%b,"points":[%b]}' % (head[:-1], b",".join(encoded))
+
+
+def _encoded_point(point: Point) -> bytes:
+    """PointOut without the theorem."""
+    shown = point._asdict()
+    del shown["mu"]
+    return to_json(shown)
 
 
 def _answer(accounting: AccountingName, mechanism: Mechanism, mu: float, points: list[PointOut]) -> AccountAnswer:
-    return AccountAnswer(
-        accounting=accounting,
-        mechanism=MechanismOut(
-            c_u=mechanism.c_u,
-            tau=mechanism.tau,
-            tau_star=mechanism.tau_star,
-            sigma=mechanism.sigma,
-            tau_gap=mechanism.tau_gap,
-            mu_0=mechanism.mu_0,
-            capped=CappedIn.listed(mechanism.capped),
-            mu=mu,
-        ),
-        points=points,
-    )
+    return AccountAnswer(accounting=accounting, mechanism=MechanismOut(**_shown(mechanism, mu)), points=points)
+
+
+def _shown(mechanism: Mechanism, mu: float) -> dict[str, Any]:
+    """The fields of MechanismOut."""
+    shown = {
+        "c_u": mechanism.c_u,
+        "tau": mechanism.tau,
+        "tau_star": mechanism.tau_star,
+        "sigma": mechanism.sigma,
+        "tau_gap": mechanism.tau_gap,
+        "mu_0": mechanism.mu_0,
+    }
+    capped = CappedIn.listed(mechanism.capped)
+    return shown | ({} if capped is None else {"capped": capped}) | {"mu": mu}

@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple
 import pyarrow as pa
 from fastapi import APIRouter, Body, Request
 from pydantic import GetPydanticSchema
+from pydantic_core import to_json
 
 from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
@@ -18,18 +19,21 @@ from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.published import intervals_of_released
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.certificate import Certificate
-from app.api.schemas.release import DryRunAnswer, GroupsOut, ReleaseAnswer, ReleaseRequest
+from app.api.schemas.release import DryRunAnswer, ReleaseAnswer, ReleaseRequest
 from app.api.workload import StepsInPool
 from app.ledger.answers import Answer
 from app.service.payments import Terms
 from app.service.releases import Decision, Drawn, ReleaseFacts, make_release
 from app.service.steps import StepsHere
 from gsh.accounting.mechanism import Mechanism
+from gsh.histogram.apply import ReleasedGroups
+from gsh.histogram.arrays import Positions
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.groups import CheckedGroups, check_groups
 from gsh.histogram.interval_columns import check_interval_columns
-from gsh.histogram.keys.json_keys import normalised
+from gsh.histogram.keys.json_keys import LISTS, MIXED, normalised
+from gsh.histogram.keys.json_texts import keys_as_json
 from gsh.histogram.noise import Noise
 
 __all__ = ["router"]
@@ -202,16 +206,26 @@ def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator
     if body.dry_run:
         return _Released(b"", certificate.release_id, encoded)
     kept = checked.release(operating_system)
-    groups = GroupsOut(
-        keys=[normalised(body.groups.keys[row]) for row in kept.rows],
-        counts=kept.counts.tolist(),
-        values={name: column.tolist() for name, column in zip(mechanism.column_names, kept.values, strict=True)},
-    )
     further = ""
     if body.intervals is not None:
         further = f',"intervals":{intervals_of_released(mechanism, kept, body.intervals).model_dump_json()}'
-    answer = f'{{"groups":{groups.model_dump_json()}{further},"certificate":{encoded}}}'.encode()
+    answer = b'{"groups":%b%b}' % (_groups(checked, kept), f'{further},"certificate":{encoded}'.encode())
     return _Released(answer, certificate.release_id, encoded)
+
+
+def _groups(checked: CheckedGroups, kept: ReleasedGroups) -> bytes:
+    """GroupsOut as JSON. The model itself would check and write the numbers one by one."""
+    values = {name: column.tolist() for name, column in zip(checked.values, kept.values, strict=True)}
+    parts = _keys(checked, kept.rows), to_json(kept.counts.tolist()), to_json(values)
+    return b'{"keys":%b,"counts":%b,"values":%b}' % parts
+
+
+def _keys(checked: CheckedGroups, rows: Positions) -> bytes:
+    if checked.columns.layout == MIXED:
+        return to_json([normalised(checked.keys[row]) for row in rows.tolist()])
+    places = pa.array(rows)
+    columns = [column.take(places) for column in checked.columns.columns]
+    return keys_as_json(columns, are_lists=checked.columns.layout == LISTS)
 
 
 def _checked(body: ReleaseRequest, mechanism: Mechanism, noise: Noise, most_groups: int) -> CheckedGroups:

@@ -23,6 +23,7 @@ const MOST_SHOWN_BYTES = 4e6; // a larger answer is not shown, only downloaded
 const KEY = /^[\w.~:-]{1,255}$/; // other characters cannot be in a header
 const BAD_NAME = problemWith("name", "must have 1 to 255 letters, digits and . _ ~ : - only");
 const PLACES = { "/key_columns": "Group keys", "/count_column": "The number of users" };
+const NOT_CHECKED = problemWith("table", "The table has changed. Dry run it first.");
 const NO_BUDGET = problemWith("way", "Choose a budget in step 3 first.");
 const START = { way: "each", tau: "1", epsilon: "1", delta: "1e-6" };
 
@@ -102,14 +103,13 @@ async function ask() {
 
 async function calibrate(asked) {
   if (plan.way === "all" && !chosen()) throw NO_BUDGET;
-  mechanism = await solved(plan, payment.budget, asked);
-  const found = chosen()
-    ? await post(`budgets/${encodeURIComponent(payment.budget)}/preview`, { mechanism }, asked)
-    : null;
+  const made = await solved(plan, payment.budget, asked);
+  const path = `budgets/${encodeURIComponent(payment.budget)}/preview`;
+  const found = chosen() ? await post(path, { mechanism: made }, asked) : null;
   const epsilon = statedEpsilon(found);
-  const { points } = await post("account/exact", { mechanism, epsilon: epsilon ?? 1 }, asked); // also checks it
-  preview = found;
-  stated = { epsilon, delta: points[0].delta, target: plan.way === "each" ? plan.delta : Number.NaN };
+  const { points } = await post("account/exact", { mechanism: made, epsilon: epsilon ?? 1 }, asked); // also checks it
+  const target = plan.way === "each" ? plan.delta : Number.NaN;
+  [mechanism, preview, stated] = [made, found, { epsilon, delta: points[0].delta, target }];
 }
 
 /** The ε of the certificate: as typed, else that of this release at the budget's δ. Undefined without a budget. */
@@ -158,6 +158,7 @@ async function act(work) {
     await work();
   } catch (failure) {
     byId("act-said").textContent = "";
+    showLocked(byId("access"), failure); // an access key can end at any time: the table stays
     if (failure.status === CONFLICT) await loadBudgets(); // somebody else has spent what was left
     byId("act-error").textContent = showPaymentErrors([failure]) ? "See the marked field." : wordsOf(failure);
   } finally {
@@ -199,27 +200,49 @@ async function dryRun() {
 async function makeItCount() {
   const key = payment.name.trim();
   if (!KEY.test(key)) throw BAD_NAME;
-  const budget = payment.budget;
-  byId("act-said").textContent = "Releasing… If the connection breaks, press the button again: it is charged once.";
-  const response = await send({ ...request(), description: payment.description.trim() || undefined }, key);
-  const isReplayed = response.headers.get("Idempotency-Replayed") === "true";
+  if (checked === null || checked !== requestText()) throw NOT_CHECKED; // the table has changed since the button was shown
+  // All of it as it is now: the user may go on typing while the service works.
+  const sent = { ...request(), description: payment.description.trim() || undefined };
   const names = { keys: namesOf("key"), count: namesOf("count")[0] };
-  const isSmall = Number(response.headers.get("Content-Length") ?? 0) <= MOST_SHOWN_BYTES;
-  await response.body?.cancel();
-  const answer = isSmall ? await get(answerPath(key)) : null;
+  byId("act-said").textContent = "Releasing… If the connection breaks, press the button again: it is charged once.";
+  let note = `Spent. ${sent.budget} has paid for it.`;
+  let isSmall = true;
+  try {
+    const response = await send(sent, key);
+    isSmall = Number(response.headers.get("Content-Length") ?? 0) <= MOST_SHOWN_BYTES;
+    await response.body?.cancel();
+    if (response.headers.get("Idempotency-Replayed") === "true") {
+      note = "This name was used before for the same table: here is that release, and nothing was charged again.";
+    }
+  } catch (failure) {
+    // The service may have released it all the same, or the name may have a release already.
+    if (!(await isReleased(key))) throw failure;
+    note =
+      failure.type === "key-reused"
+        ? "This name has a release already, of another table or with another mechanism: here it is. Nothing was charged now."
+        : "The connection broke, and the table was released: here it is. It was charged once.";
+    if (failure.type === "key-reused") names.keys = ["group"];
+  }
   checked = null;
+  const answer = isSmall ? await get(answerPath(key)).catch(() => null) : null; // the files can still be downloaded
   await loadBudgets();
   byId("act-said").textContent = "";
-  const used = isReplayed
-    ? "This name was used before for the same table: here is that release, and nothing was charged again."
-    : `Spent. ${budget} has paid for it.`;
   showResult({
     title: `Released: ${key}`,
-    note: used,
+    note,
     answer,
     names,
     release: { key, open: async () => (await openCertificate(key, signal))() },
   });
+}
+
+/** Whether the ledger has a table under this name. If it cannot say, the first failure is what counts. */
+async function isReleased(key) {
+  try {
+    return (await get(`releases/${encodeURIComponent(key)}`)).state === "made";
+  } catch {
+    return false;
+  }
 }
 
 /** The table and the request, as a form: the request comes first, so that it is checked before the table is read. */

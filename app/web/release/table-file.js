@@ -22,7 +22,16 @@ export async function tableOf(blob) {
   if (begins(255, 255, 255, 255)) return binary("arrow", blob, () => arrowColumns(blob, false));
   if (begins(0x1f, 0x8b) || begins(0x28, 0xb5, 0x2f, 0xfd)) throw new TableFault("Unpack the file first.");
   if (start.includes(0)) throw new TableFault("This is neither CSV in UTF-8, nor Parquet, nor Arrow.");
-  return blob.size > MOST_CHECKED ? longCsv(blob) : csv(blob, readRows(await blob.text()));
+  return blob.size > MOST_CHECKED ? longCsv(blob) : csv(blob, readRows(await textOf(blob)));
+}
+
+/** The text of a file in UTF-8. Other encodings are refused: their letters would be replaced without a word. */
+async function textOf(blob, isPart = false) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(await blob.arrayBuffer(), { stream: isPart });
+  } catch {
+    throw new TableFault("The file is not CSV in UTF-8. Save it again with the encoding UTF-8.");
+  }
 }
 
 async function binary(format, blob, read) {
@@ -46,7 +55,7 @@ function csv(blob, rows) {
 
 /** The header line is enough for a long file. It is sent as it is, so its separator must be a comma. */
 async function longCsv(blob) {
-  const text = await blob.slice(0, HEAD).text();
+  const text = await textOf(blob.slice(0, HEAD), true);
   const rows = readRows(wholeLines(text));
   if (!text.split("\n", 1)[0].includes(","))
     throw new TableFault("A file of this size must have commas between cells.");

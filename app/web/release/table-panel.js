@@ -20,10 +20,9 @@ export function wireTable(changed) {
 
   async function open(blob, name = "") {
     clearTimeout(pause);
-    state.version += 1;
+    forget();
     const { version } = state;
     let table = null;
-    fault = "";
     try {
       table = blob === null ? null : await tableOf(blob);
     } catch (failure) {
@@ -33,6 +32,14 @@ export function wireTable(changed) {
     state.table = table;
     byId("table-known").textContent = table === null ? "" : [name, described(table)].filter(Boolean).join(": ");
     show();
+  }
+
+  /** Until the new table is read there is none: nothing can be sent meanwhile. */
+  function forget() {
+    state.version += 1;
+    state.table = null;
+    fault = "";
+    changed();
   }
 
   function show() {
@@ -50,6 +57,7 @@ export function wireTable(changed) {
   const openText = () => open(area.value.trim() === "" ? null : new Blob([area.value]));
   area.addEventListener("input", () => {
     clearTimeout(pause);
+    forget();
     pause = setTimeout(openText, PAUSE_MS);
   });
   area.addEventListener("dragover", (event) => {

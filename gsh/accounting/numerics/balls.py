@@ -68,7 +68,8 @@ def round_up(balls: Callable[[], Sequence[arb]], ceilings: Sequence[float] = (ma
 
     def attempt() -> tuple[tuple[float, ...], bool]:
         rounded = [_rounded_up(ball, ceiling) for ball, ceiling in zip(balls(), ceilings, strict=True)]
-        return tuple([double for double, _ in rounded]), all(certain for _, certain in rounded)
+        doubles, certain = zip(*rounded, strict=True)
+        return doubles, all(certain)
 
     for bits in PRECISIONS:
         highest, certain = at_precision(bits, attempt)

@@ -15,10 +15,12 @@ import pyarrow as pa
 
 from gsh.histogram.errors import InvalidGroups
 
-__all__ = ["MIXED", "JsonKeys", "columns_of", "normalised"]
+__all__ = ["LISTS", "MIXED", "JsonKeys", "columns_of", "normalised"]
 
 MIXED = "mixed"
 """The layout of keys that have no columns of their own."""
+LISTS = "lists"
+"""The layout of keys that are lists, with a column for each part."""
 
 _MOST_PARTS = 100
 _RANK_OF_TYPE = {int: 0, float: 0, str: 1, NoneType: 3}
@@ -40,7 +42,7 @@ def columns_of(keys: Sequence[Any], pointer: str) -> JsonKeys:
     """The comparable columns of group keys."""
     columns = [_column(part) for part in _parts(keys)]
     if columns and None not in columns:
-        return JsonKeys("lists" if any(type(key) is list for key in keys[:1]) else "scalars", columns)
+        return JsonKeys(LISTS if any(type(key) is list for key in keys[:1]) else "scalars", columns)
     return JsonKeys(MIXED, [_ranks(keys, pointer)])
 
 

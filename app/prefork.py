@@ -1,0 +1,45 @@
+"""All processes of the service from one: it imports everything, and the others are forked from it.
+
+uvicorn starts each web worker in a new interpreter, which imports everything again: a second of processor time and some
+65 MB for each. Forked, they start at once and share that memory.
+"""
+
+import signal
+from multiprocessing.context import ForkProcess
+
+from uvicorn import _subprocess
+
+from app.service.nursery import NURSERY
+
+__all__ = ["load_everything"]
+
+_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+
+
+def load_everything() -> None:
+    """Import everything, and fork the nursery. From now on uvicorn forks its workers. There must be no threads yet."""
+    from app.main import WORKER_MODULES  # noqa: PLC0415 - metrics look at the environment when they are imported
+
+    NURSERY.start_by_fork(WORKER_MODULES)
+    _subprocess.spawn = _Forking  # type: ignore[assignment]
+
+
+class _WebWorker(ForkProcess):
+    """A signal that comes between the fork and uvicorn's own handlers ends it. The parent's handlers would lose it."""
+
+    def start(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+    def run(self) -> None:
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        super().run()
+
+
+class _Forking:
+    Process = _WebWorker

@@ -1,0 +1,52 @@
+"""Group keys as JSON from columns: byte for byte what the JSON encoder writes for the keys themselves."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic_core import to_json
+
+from gsh.histogram.keys.json_keys import LISTS, MIXED, columns_of, normalised
+from gsh.histogram.keys.json_texts import keys_as_json
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(list('"\\\x00\x1f\x7f\u2028é'))
+PARTS = [part | st.none() for part in (TEXTS, st.integers(-(2**63), 2**63 - 1))] + [st.integers(-9, 9).map(float)]
+
+
+def rows_of(parts: list[st.SearchStrategy[Any]]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.tuples(*parts).map(list), max_size=5)
+
+
+def written(keys: list[Any]) -> bytes:
+    columns = columns_of(keys, "/keys")
+    assert columns.layout != MIXED
+    return keys_as_json(columns.columns, are_lists=columns.layout == LISTS)
+
+
+@given(st.sampled_from(PARTS).flatmap(lambda part: st.lists(part, max_size=5)))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_scalars_are_written_as_the_encoder_writes_them(keys: list[Any]) -> None:
+    assert written(keys) == to_json([normalised(key) for key in keys])
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).flatmap(rows_of))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_lists_are_written_as_the_encoder_writes_them(keys: list[Any]) -> None:
+    assert written(keys) == to_json([normalised(key) for key in keys])
+
+
+@pytest.mark.parametrize("character", [*map(chr, range(0x81)), "\u2028", "\ud7ff", "\ue000", "\U0010ffff"])
+def test_every_character_is_escaped_as_the_encoder_does(character: str) -> None:
+    keys = [["a", f"b{character}c"], [character, None]]
+
+    assert written(keys) == to_json(keys)
+
+
+def test_a_part_of_a_column_is_written_alone() -> None:
+    """Nothing before or after it in memory, such as the keys of dropped groups, can show."""
+    column = pa.array(["dropped", "a", None, "b", 'quote"'], pa.large_string())
+
+    assert keys_as_json([column.slice(1, 3)], are_lists=False) == b'["a",null,"b"]'
+    assert keys_as_json([column.slice(1, 0)], are_lists=True) == b"[]"
