@@ -9,6 +9,7 @@ import statistics
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import httpx
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -26,11 +27,13 @@ SIZES = {"desktop": (1280, 900), "phone": (375, 812)}
 COMPLETE = {
     "explorer": "#plots[data-drawn]",
     "budgets": "#verdict[aria-busy=false]",
+    "release": "#cost .lead",
     "reference": "section.operation:last-child",
     "swagger": ".opblock",
 }
 """What a page shows when it is complete. A page that is not here is complete when it is loaded."""
-QUERY = {"budgets": "?budget=web&times=2"}
+MECHANISM = {name: int(getattr(WHOLE, name)) for name in ("c_u", "tau", "tau_star", "sigma")}
+QUERY = {"budgets": "?budget=web&times=2", "release": f"?{urlencode({'budget': 'web', **MECHANISM})}"}
 
 WATCH = """
 window.shift = 0;
@@ -65,11 +68,10 @@ def main() -> None:
 
 def make_budget(url: str) -> None:
     """A budget with one charge, so that the page of the budgets shows all that it has."""
-    mechanism = {name: int(getattr(WHOLE, name)) for name in ("c_u", "tau", "tau_star", "sigma")}
     with httpx.Client(base_url=url) as platform:
         platform.put("/budgets/web", json={"epsilon": 1, "delta": 1e-4}).raise_for_status()
         headers = {"Idempotency-Key": "web-2026-46"}
-        platform.post("/budgets/web/charges", json={"mechanism": mechanism}, headers=headers).raise_for_status()
+        platform.post("/budgets/web/charges", json={"mechanism": MECHANISM}, headers=headers).raise_for_status()
 
 
 def report(browser: Browser, url: str) -> str:

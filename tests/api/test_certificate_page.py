@@ -1,17 +1,21 @@
 """The page of a certificate: the promise first, every digit, and every text escaped."""
 
 import re
+from fractions import Fraction
 from html import unescape
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.api.certificates.page import PAGE_HEADERS, certificate_page
+from app.api.certificates.words import few_up
 from app.api.schemas.certificate import Certificate
 from tests.api.certificates import SHAPES, complete, drafted, every_certificate
 from tests.api.client import CASE_STUDY, Client
 
-ALLOWED = {"main", "h1", "h2", "p", "b", "i", "sub", "sup", "code", "table", "tbody", "tr", "th", "td"}
+ALLOWED = {"main", "a", "h1", "h2", "p", "b", "i", "sub", "sup", "code", "table", "tbody", "tr", "th", "td"}
 
 
 class Page(HTMLParser):
@@ -45,11 +49,12 @@ def page(certificate: Certificate) -> Page:
 
 
 def test_every_certificate_has_a_page_of_plain_tags() -> None:
-    """No script, no style and no link in it: the policy would refuse them, and paper has no use for them."""
+    """No script and no style in it: the policy would refuse them. One link, to what ε means."""
     for certificate in every_certificate():
         shown = page(certificate)
         assert set(shown.tags) <= ALLOWED
-        assert shown.attributes <= {"id", "class", "scope", "tabindex"}
+        assert shown.attributes <= {"id", "class", "scope", "tabindex", "href"}
+        assert shown.tags.count("a") == 1
 
 
 def test_the_promise_comes_first_in_one_sentence() -> None:
@@ -60,8 +65,26 @@ def test_the_promise_comes_first_in_one_sentence() -> None:
     assert promise == (
         "For any one user, whatever anyone concludes from this release is at most eε times as likely with the records "
         "of that user as without them, and the other way round, up to δ: ε = 0.349 (a factor of about 1.418), "
-        "δ = 1.003103848512688e-05 (about 1 in 99\u202f600)."
+        "δ ≤ 1.004e-5 (about 1 in 99\u202f600)."
     )
+
+
+def test_the_promise_has_few_digits_and_the_facts_have_all() -> None:
+    certificate = drafted(CASE_STUDY, epsilon=0.349).model_copy(update={"delta": 9.999999999999997e-07})
+    text = page(certificate).text
+
+    assert "δ ≤ 1e-6 (about 1 in 1\u202f000\u202f000)." in text
+    assert "Allowance, δ\n9.999999999999997e-07, rounded up" in text
+
+
+@given(st.floats(5e-324, 1))
+def test_few_digits_are_rounded_up(number: float) -> None:
+    text = few_up(number)
+
+    assert Fraction(number) <= Fraction(text)
+    assert len(re.sub(r"e.*|^0\.0*|\.", "", text)) <= 4
+    if number >= 1e-300:  # below, doubles have fewer digits
+        assert Fraction(text) <= Fraction(number) * Fraction(1001, 1000)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -2,6 +2,7 @@
 
 import re
 
+import httpx
 import pytest
 
 from tests.api.client import Client, Json, problem_errors
@@ -62,3 +63,24 @@ def test_an_infeasible_sigma_of_a_frontier_is_null_and_not_an_error(client: Clie
     body = {"mechanism": {"c_u": 51914, "tau": 1, "sigma": [100, 200]}, **TARGET}
 
     assert [entry["solution"] for entry in client.answer("/calibrate", body)["frontier"]] == [None, None]
+
+
+@pytest.mark.parametrize("groups", [None, [3, 2]], ids=["all groups", "caps"])
+def test_the_noise_that_columns_need_is_a_factor_to_follow(client: Client, groups: list[int] | None) -> None:
+    """With so many times the noise some σ meets the target; with a hundredth less of it none does."""
+
+    def asked(factor: float) -> httpx.Response:
+        columns = {
+            "names": ["likes", "seconds"],
+            "covariance": [[0.25 * factor**2, 0], [0, 100 * factor**2]],
+            "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [1, 600], "groups": groups},
+        }
+        return client.post("/calibrate", {"mechanism": {"c_u": 40, "tau": 1, "aggregates": columns}, **TARGET})
+
+    ((pointer, detail),) = problem_errors(asked(1), 422, "infeasible-target").items()
+    assert pointer == "/mechanism/aggregates"
+    times = re.search(r"need more than (\S+) times their noise$", detail)
+    assert times is not None
+    assert len(times[1]) <= 4
+    assert asked(float(times[1])).status_code == 200
+    assert asked(0.985 * float(times[1])).status_code == 422

@@ -2,6 +2,7 @@
 
 import itertools
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -56,17 +57,79 @@ def test_a_number_that_misses_the_target_is_said_first(visit: Visit) -> None:
     expect(page.locator("#lead")).to_have_text(
         "σ = 13 misses the target: it must be at least 13.36 for this ε and δ, whatever τ* is."
     )
-    expect(page.locator("#sigma-error")).not_to_be_empty()
+    expect(page.locator("#sigma-error")).to_have_text("must be at least 13.36 for this ε and δ, whatever τ* is")
+    expect(page.locator("#answer")).to_have_class("answer stale misses")
+    expect(page.locator("#small-answer")).to_have_text("σ = 13 misses the target")
     page.locator("#sigma").fill("")
     page.locator("#tau_star").fill("20")
     expect(page.locator("#lead")).to_contain_text("τ* = 20 misses the target: it must be at least ")
+    expect(page.locator("#small-answer")).to_have_text("τ* = 20 misses the target")
     page.locator("#sigma").fill("14")
     expect(page.locator("#lead")).to_contain_text("This misses the target: at ε = 1, its δ is ")
     expect(page.locator("#answer")).to_have_class("answer misses")
     page.locator("#tau_star").fill("90")
-    expect(page.locator("#lead")).to_contain_text("Add Gaussian noise with σ = 14.00")
+    expect(page.locator("#lead")).to_contain_text("Add Gaussian noise with σ = 14 to every count. ")
     expect(page.locator("#answer")).to_have_class("answer")
     visit.complaints.clear()  # the browser logs the 422 in its console
+
+
+def test_a_given_threshold_stays_as_typed_and_sigma_fits_it(visit: Visit) -> None:
+    """Just above the smallest τ*, σ has little room: 13.36 would be too large, so σ has more digits."""
+    visit.open(f"{SMALL}&tau_star=70.4612")
+    page = visit.page
+    expect(page.locator("#tau_star-answer")).to_have_text("70.4612")
+    sigma = page.locator("#sigma-answer").inner_text()
+    mechanism = gsh.Mechanism(c_u=10, tau=1, sigma=float(sigma), tau_star=70.4612)
+    assert len(sigma) < 9
+    assert gsh.exact(mechanism, epsilon=1).delta <= 1e-6
+    expect(page.locator("#certificate")).to_have_text("Certified: ε = 1, δ ≤ 1e-6. It meets the target δ = 1e-6.")
+    visit.fill("tau_star", "90")
+    expect(page.locator("#sigma-answer")).to_have_text("13.36")
+    expect(page.locator("#certificate")).to_contain_text(" At this threshold, σ can be at most 17.")
+
+
+def test_a_given_pair_is_shown_as_typed(visit: Visit) -> None:
+    """Rounded up it would be the pair that meets the target, beside a sentence that it misses."""
+    visit.open(f"{SMALL}&sigma=13.3597&tau_star=70.4")
+    visit.expect_answer("13.3597", "70.4")
+    expect(visit.page.locator("#lead")).to_contain_text("σ = 13.36 with τ* = 70.47 would meet it.")
+
+
+def test_the_answer_leads_to_a_release_and_to_a_budget(visit: Visit) -> None:
+    """Both links carry the numbers and ε. The page of releases fills them in."""
+    visit.open(SMALL)
+    page = visit.page
+    links = [page.locator(each).get_attribute("href") or "" for each in ("#plan", "#release-plan")]
+    found = gsh.calibrate(c_u=10, tau=1, epsilon=1, delta=1e-6).mechanism
+    for link, path in zip(links, ("ledger", "release-table"), strict=True):
+        query = parse_qs(urlsplit(link).query)
+        assert urlsplit(link).path == path
+        assert query["epsilon"] == ["1"]
+        assert [float(query[name][0]) for name in ("sigma", "tau_star")] == [found.sigma, found.tau_star]
+    page.get_by_role("link", name="Release a table with these numbers").click()
+    page.wait_for_url(f"{visit.url}/release-table?**")
+    expect(page.locator("[name=tau_star]")).to_have_value(repr(found.tau_star))
+
+
+def test_words_of_the_service_have_symbols_and_few_digits(case_study: Visit) -> None:
+    """Short bounds stay as they are, and long ones are rounded to their safe side."""
+    load = "const { inSymbols } = await import('./web/explorer/service-words.js');"
+    details = [
+        "must be at least 1",
+        "must be at most c_u",
+        "must be at most 1000000000000000000",
+        "must be at least 13.359607673103213 for this epsilon and delta, whatever tau_star is",
+        "must be at most 13.359607673103213",
+        "must have mu_0 below 0.0123456789: at this c_u the columns exceed the target",
+    ]
+    assert case_study.page.evaluate(f"async details => {{ {load} return details.map(inSymbols); }}", details) == [
+        "must be at least 1",
+        "must be at most C_u",
+        "must be at most 1000000000000000000",
+        "must be at least 13.36 for this ε and δ, whatever τ* is",
+        "must be at most 13.35",
+        "must have μ₀ below 0.012: at this C_u the columns exceed the target",
+    ]
 
 
 def test_rounded_pairs_cost_no_more_than_exact_ones(case_study: Visit) -> None:

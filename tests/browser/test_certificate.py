@@ -72,6 +72,13 @@ def test_on_paper_it_is_one_page_black_on_white_without_navigation(visit: Visit)
         assert cell.evaluate("it => getComputedStyle(it).color") == "rgb(0, 0, 0)"
 
 
+def test_epsilon_leads_to_what_it_means(visit: Visit) -> None:
+    show(visit, SIMPLE)
+    visit.page.locator(".facts").get_by_role("link", name="ε", exact=True).click()
+
+    visit.page.wait_for_url(f"{visit.url}/what-epsilon-means")
+
+
 def test_its_links_lead_to_the_pages_of_the_service(visit: Visit) -> None:
     show(visit, SIMPLE)
     visit.page.get_by_role("link", name="Budgets").click()

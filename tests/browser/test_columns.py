@@ -91,9 +91,28 @@ def test_small_noise_on_a_wide_column_is_pointed_out_and_mended(visit: Visit) ->
     expect(hint).to_be_visible()
 
 
+@pytest.mark.parametrize("cap", ["", "100"], ids=["all groups", "a cap"])
+def test_noise_that_no_sigma_can_mend_is_mended_by_one_click(visit: Visit, cap: str) -> None:
+    """The columns alone miss the target. The answer says so, and by how much, and offers what helps."""
+    visit.page.goto(f"{visit.url}{QUERY}&column=seconds~0~600~64~{cap}")
+    lead = visit.page.locator("#lead")
+    expect(lead).to_contain_text("they alone miss the target, whatever σ is. It must be more than ")
+    expect(visit.page.locator("#answer")).to_have_class("answer stale misses")
+    expect(visit.page.locator("#small-answer")).to_have_text("The columns miss the target")
+    expect(visit.page.locator("#columns-error")).to_contain_text(
+        "at this C_u the further columns alone exceed the target"
+    )
+    lead.get_by_role("button", name="Balance the noise").click()
+
+    expect(visit.page.locator("#column-noise strong")).to_contain_text("seconds ± ")
+    expect(visit.page.locator("#answer")).to_have_class("answer")
+    expect(lead.get_by_role("button")).to_have_count(0)
+    visit.complaints.clear()  # the browser logs the 422 in its console
+
+
 def test_the_link_to_budgets_carries_the_plan_with_its_columns(visit: Visit) -> None:
     """In the form of the links of this page, with the noise of each column in its own unit."""
-    visit.open(f"{QUERY}&column=likes~0~1~~100&column=a~b~0~600~~".replace("a~b", "a%257Eb"))
+    visit.open(f"{QUERY}&column=likes~0~1~3162.5~100&column=a%257Eb~0~600~3e6~")
     link = parse_qs(urlsplit(visit.page.locator("#plan").get_attribute("href") or "").query)
 
     assert float(link["sigma"][0]) == exactly(visit, "sigma")
@@ -101,8 +120,8 @@ def test_the_link_to_budgets_carries_the_plan_with_its_columns(visit: Visit) -> 
     assert (link["c_u"], link["tau"]) == (["51914"], ["1"])
     parts = [column.split("~") for column in link["column"]]
     assert [[*part[:3], part[4]] for part in parts] == [["likes", "0", "1", "100"], ["a%7Eb", "0", "600", ""]]
-    noise = [1.96 * float(part[3]) for part in parts]
-    assert noise == pytest.approx(list(stated(visit).values()), abs=1)
+    assert [float(part[3]) for part in parts] == [3162.5, 3e6]
+    assert link["epsilon"] == ["0.349"]
 
 
 def test_columns_that_are_taken_away_leave_no_line(visit: Visit) -> None:
@@ -119,7 +138,7 @@ def test_columns_that_are_taken_away_leave_no_line(visit: Visit) -> None:
 def test_an_impossible_cap_is_shown_at_its_field(visit: Visit, given: str) -> None:
     page = visit.page
     page.goto(f"{visit.url}{QUERY}{given}&column=likes~0~1~~&column=shares~0~600~~100")
-    for cap, detail in (("0", "at least 1"), ("51915", "at most c_u"), ("few", "an integer")):
+    for cap, detail in (("0", "at least 1"), ("51915", "at most C_u"), ("few", "an integer")):
         page.locator("#column-1-groups").fill(cap)
 
         expect(page.locator("#column-1-groups-error")).to_have_text(f"must be {detail}")

@@ -207,6 +207,21 @@ def test_the_reference_prints_symbols_for_every_field_that_has_one(visit: Visit)
     assert [text for text in texts if re.search("C_u|δ_", text)] == []
 
 
+def test_the_reference_indents_the_fields_of_objects(visit: Visit) -> None:
+    """Each level by the same step, in the order of the levels."""
+    visit.page.goto(f"{visit.url}/reference#calibrate")
+    visit.page.locator("section#calibrate details[open]").wait_for()
+    indents = [
+        visit.page.locator(f"#calibrate .fields .depth-{depth}").first.evaluate(
+            "it => parseFloat(getComputedStyle(it).paddingLeft)"
+        )
+        for depth in range(4)
+    ]
+
+    assert indents[0] < indents[1] < indents[2] < indents[3]
+    assert indents[2] - indents[1] == indents[3] - indents[2] == indents[1]
+
+
 def test_the_reference_follows_references_to_numbers_and_names(visit: Visit) -> None:
     """An ε is a number with its bound, an accounting one of its names: neither is an object."""
     visit.page.goto(f"{visit.url}/reference")

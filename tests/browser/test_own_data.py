@@ -43,7 +43,7 @@ def test_sizes_are_counted_without_a_request(visit: Visit) -> None:
     )
     expect(visit.page.locator("#sizes-section")).to_contain_text("not sent anywhere")
     visit.page.get_by_role("button", name="Use an example").click()
-    expect(visit.page.locator("#sizes-result")).to_contain_text("8 sizes read")
+    expect(visit.page.locator("#sizes-result")).to_contain_text("8 sizes read from the column users, ")
     assert visit.requests == []
     assert "13951" not in visit.page.url
 
@@ -167,7 +167,7 @@ def test_each_group_has_its_chance(visit: Visit) -> None:
     expect(visit.page.locator("#sizes-error")).to_have_text(
         "Line 5 has 4 cells, and others have 3: write numbers without separators between thousands."
     )
-    expect(result).to_contain_text("5 sizes read, 1 line not read")
+    expect(result).to_contain_text("5 sizes read from the column users, 1 line not read")
 
 
 def test_of_many_groups_those_near_the_threshold_are_listed(visit: Visit) -> None:

@@ -66,13 +66,59 @@ def test_further_columns_have_intervals_too(visit: Visit) -> None:
 
 
 def test_a_count_that_cannot_be_published_is_refused(visit: Visit) -> None:
+    """With its line. The other lines keep their intervals."""
     visit.open(LINK)
-    visit.page.get_by_role("textbox", name="Published counts").fill("12")
-    expect(visit.page.locator("#published-error")).to_contain_text("A published count is at least τ* = 70.4")
+    box, error = visit.page.get_by_role("textbox", name="Published counts"), visit.page.locator("#published-error")
+    box.fill("12")
+    expect(error).to_have_text("Line 1 has a count below τ* = 70.47: this mechanism did not publish it.")
     expect(visit.page.locator("#published-result")).to_have_text("No published counts yet.")
-    visit.page.get_by_role("textbox", name="Published counts").fill("grape 1,200")
-    expect(visit.page.locator("#published-error")).to_contain_text("Line 1 can be read as one number or as two")
+    box.fill("page,users\na,812.5\nb,12\nc,440")
+    expect(error).to_contain_text("Line 3 has a count below τ*")
+    expect(visit.page.locator("#published-result tbody th")).to_have_text(["a", "c"])
+    expect(visit.page.locator("#published-result thead th").nth(1)).to_have_text("Published users")
+    box.fill("grape 1,200")
+    expect(error).to_contain_text("Line 1 can be read as one number or as two")
     visit.page.get_by_role("button", name="Use example counts").click()
-    expect(visit.page.locator("#published-error")).to_be_empty()
+    expect(error).to_be_empty()
     expect(visit.page.locator("#published-result tbody tr")).to_have_count(2)
-    visit.complaints.clear()  # the browser logs the 422 in its console
+
+
+def test_the_least_count_that_the_service_takes_is_taken(visit: Visit) -> None:
+    """One step of the noise grid below τ* is accepted, and the next number below is not: without a refused request."""
+    visit.open(LINK)
+    mechanism = asked(visit, "calibrate", QUESTION)["mechanism"]
+    least = mechanism["tau_star"] - 2.0 ** math.floor(math.log2(mechanism["sigma"]) - 20)
+    box, error = visit.page.get_by_role("textbox", name="Published counts"), visit.page.locator("#published-error")
+    box.fill(repr(math.nextafter(least, 0)))
+    expect(error).to_contain_text("Line 1 has a count below τ*")
+    box.fill(repr(least))
+    expect(visit.page.locator("#published-result tbody tr")).to_have_count(1)
+    expect(error).to_be_empty()
+
+
+def test_a_count_next_to_the_threshold_is_smaller_in_truth(visit: Visit) -> None:
+    """Its whole interval is below it. The best guesses of such counts do not add up to the sum."""
+    visit.open(LINK)
+    mechanism = asked(visit, "calibrate", QUESTION)["mechanism"]
+    counts = [70.5, 72, 160]
+    answer = asked(visit, "intervals", {"mechanism": mechanism, "level": 0.95, "counts": counts, "total": True})
+    visit.page.get_by_role("textbox", name="Published counts").fill("a,70.5\nb,72\nc,160")
+    low, high = answer["counts"]["low"][0], answer["counts"]["high"][0]
+    assert high < 70.5
+    result = visit.page.locator("#published-result")
+    expect(result.locator(".why")).to_contain_text(
+        f"The true count is smaller than the published one: by {math.floor(70.5 - high)} to {math.ceil(70.5 - low)}."
+    )
+    added = sum(map(round, answer["counts"]["estimate"]))
+    assert abs(added - answer["total"]["counts"]["estimate"]) > 3
+    expect(result.locator(".sum")).to_contain_text(f" The best guesses add up to {added}: each one is too low as often")
+
+
+def test_a_negative_sum_of_a_column_is_explained(visit: Visit) -> None:
+    """Only if no user can add a negative number."""
+    visit.open(f"{LINK}&column=likes~0~1~~&column=change~-5~5~~")
+    box, why = visit.page.get_by_role("textbox", name="Published counts"), visit.page.locator("#published-result .why")
+    box.fill("page,count,likes,change\na,812.5,-3.5,-8\nb,440,77,2")
+    expect(why.last).to_contain_text("Some published numbers of likes are below 0. Noise can make")
+    box.fill("page,count,likes,change\na,812.5,3.5,-8\nb,440,77,2")
+    expect(why).to_have_count(1)

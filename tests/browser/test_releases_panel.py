@@ -179,6 +179,7 @@ def test_a_certificate_is_shown_printed_alone_and_saved(visit: Visit, platform: 
     expect(dialog).to_contain_text("It was charged to the budget web")
     expect(dialog.get_by_role("row", name="SHA-256 of the answer")).to_be_visible()
     expect(dialog.get_by_role("button", name="Print")).to_be_focused()
+    expect(dialog.get_by_role("link", name="ε", exact=True)).to_have_attribute("href", "what-epsilon-means")
 
     page.evaluate("window.print = () => { window.printed = document.title; }")
     dialog.get_by_role("button", name="Print").click()

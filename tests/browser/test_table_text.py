@@ -36,7 +36,11 @@ def groups(case_study: Visit, text: str, **options: object) -> Any:
         ("id,users\n1,400\n2,300", [400, 300]),
         ("New York 1200\nRome 5", [1200, 5]),
         ("fruit users\ngrape 1200\npear 5", [1200, 5]),
-        ("users,likes,url\n5,6,a\n7,8,b", [5, 7]),
+        ("users,url\n5,a\n7,b", [5, 7]),
+        ("page,visits\na,5\nb,7", [5, 7]),
+        ("page,unique_users\nhome,1200\nhelp,7", [1200, 7]),
+        ("year,distinct_ids\n2024,5\n2025,7", [5, 7]),
+        ("page,users,users_low,users_estimate,users_high\na,5,1,4,9\nb,7,2,6,9", [5, 7]),
         ("a;b;5\nc;d;6", [5, 6]),
         ("\ufeffurl,users\na,5", [5]),
         ("a,5,\nb,6,", [5, 6]),
@@ -56,7 +60,9 @@ def test_counts_are_found(case_study: Visit, text: str, counts: list[int]) -> No
         ("pear 30\ngrape 1,200", [30], 2, ONE_OR_TWO),
         ("1,234\n56", [56], 1, ONE_OR_TWO),
         ("56\n1 234", [56], 2, ONE_OR_TWO),
-        ("a,1,234\nb,1,5", [5], 1, ONE_OR_TWO),
+        ("1,200,90", [], 1, ONE_OR_TWO),
+        ("7\n1 200 90", [7], 2, ONE_OR_TWO),
+        ("a,1,234\nb,x,5", [5], 1, ONE_OR_TWO),
         ("a\t1,234\nb\t56", [56], 1, THOUSANDS),
         ("a;1'234\nb;56", [56], 1, THOUSANDS),
         ('url,users\na,"1,234"\nb,56', [56], 2, THOUSANDS),
@@ -80,6 +86,44 @@ def test_a_line_that_cannot_be_read_is_named(
     found = groups(case_study, text)
 
     assert (found["counts"], found["problems"]) == (counts, [{"line": line, "detail": detail}])
+
+
+LEFT = "has a column of numbers that is neither the count, {}, nor a further column of the answer: remove {}"
+WHICH = "must say which column is the count, {}: name it count, and remove the other columns of numbers"
+
+
+@pytest.mark.parametrize("has_keys", [False, True], ids=["sizes", "release"])
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("page,unique_users,clicks\nhome,1200,50000", LEFT.format("unique_users", "clicks")),
+        ("page,clicks,unique_users\nhome,50000,1200", LEFT.format("unique_users", "clicks")),
+        ("unique_users,clicks\n1200,50000", LEFT.format("unique_users", "clicks")),
+        ("users,likes,url\n5,6,a\n7,8,b", LEFT.format("users", "likes")),
+        ("page,views,clicks\nhome,1200,50000", WHICH.format("views or clicks")),
+        (
+            "home,1200,50000",
+            "has more numbers than one count and the further columns of the answer: name the columns in a first line",
+        ),
+    ],
+)
+def test_a_column_of_numbers_is_no_part_of_the_key(case_study: Visit, text: str, detail: str, has_keys: bool) -> None:
+    """Which one is the count is not guessed, and the others would be read or released as names."""
+    found = groups(case_study, text, hasKeys=has_keys)
+
+    assert (found["counts"], found["problems"]) == ([], [{"line": 1, "detail": detail}])
+
+
+def test_the_columns_of_intervals_are_no_part_of_the_key(case_study: Visit) -> None:
+    """The service's own table, pasted as it is. A column that only looks like one stays."""
+    text = (
+        "page,count,count_low,count_estimate,count_high,likes,likes_low,likes_estimate,likes_high\na,9,1,8,11,4,1,4,9"
+    )
+    found = groups(case_study, text, names=["likes"], isWhole=False)
+
+    assert (found["keys"], found["counts"], found["values"]) == ([["a"]], [9], [[4]])
+    assert found["countName"] == "count"
+    assert groups(case_study, "price_low,users\ncheap,9")["keys"] == [["cheap"]]
 
 
 def test_keys_have_several_columns_and_values_their_names(case_study: Visit) -> None:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from html import escape
 
 from app.api.certificates.point import QuotedPoint, quoted_point
-from app.api.certificates.words import change_of, digits, enforced, enforcer, unit_of
+from app.api.certificates.words import change_of, digits, enforced, enforcer, few_up, unit_of
 from app.api.page_headers import page_headers
 from app.api.schemas.aggregates import ColumnsIn
 from app.api.schemas.certificate import Certificate
@@ -20,6 +20,7 @@ PAGE_HEADERS: Mapping[str, str] = page_headers(script_src="'self'", style_src="'
 
 _MOST_SHOWN_COLUMNS = 4  # a larger covariance does not fit a line
 _MOST_FACTOR, _LEAST_CHANCE = 1e6, 1e-15  # beyond these, the number itself says more than words
+_MEANING = '<a href="../../what-epsilon-means"><i>ε</i></a>'
 
 _Facts = Iterator[tuple[str, str]]
 
@@ -71,7 +72,7 @@ def _promise(point: QuotedPoint, unit: str) -> str:
     return (
         f"For any one {unit}, whatever anyone concludes from this release is at most <i>e</i><sup><i>ε</i></sup> times "
         f"as likely with the records of that {unit} as without them, and the other way round, up to <i>δ</i>: <i>ε</i> "
-        f"= <b>{digits(point.epsilon)}</b>{_factor(point.epsilon)}, <i>δ</i> = <b>{digits(point.delta)}</b>"
+        f"= <b>{digits(point.epsilon)}</b>{_factor(point.epsilon)}, <i>δ</i> ≤ <b>{few_up(point.delta)}</b>"
         f"{_chance(point.delta)}."
     )
 
@@ -92,8 +93,8 @@ def _chance(delta: float) -> str:
 def _promised(certificate: Certificate) -> _Facts:
     point, bounds = quoted_point(certificate), certificate.bounds
     origin = "" if point.is_stated else ", a point of the curve; the request asked for none"
-    yield "Privacy loss, <i>ε</i>", f"{digits(point.epsilon)}{origin}"
-    yield "Slack, <i>δ</i>", f"{digits(point.delta)}, rounded up"
+    yield f"Privacy loss, {_MEANING}", f"{digits(point.epsilon)}{origin}"
+    yield "Allowance, <i>δ</i>", f"{digits(point.delta)}, rounded up"
     yield "Privacy unit", escape(unit_of(certificate))
     yield "Adjacent tables", escape(certificate.adjacency)
     yield "Groups of one unit, <i>C<sub>u</sub></i>", f"at most {bounds.c_u}"

@@ -1,9 +1,11 @@
 """Phrases about a certificate that several of its forms use."""
 
+from decimal import ROUND_CEILING, Context
+
 from app.api.schemas.bounds import BoundsOut
 from app.api.schemas.certificate import Certificate
 
-__all__ = ["change_of", "digits", "enforced", "enforcer", "unit_of"]
+__all__ = ["change_of", "digits", "enforced", "enforcer", "few_up", "unit_of"]
 
 _NORMS = {"l1": "the sum of the absolute changes", "l2": "the Euclidean norm of the changes"}
 _ENFORCERS = {
@@ -37,6 +39,12 @@ def change_of(bounds: BoundsOut) -> str:
 def digits(number: float) -> str:
     """All digits of a number, without the point of a whole one."""
     return repr(number).removesuffix(".0")
+
+
+def few_up(number: float) -> str:
+    """At most four digits of a number, rounded up: ``1e-6``. All digits stand elsewhere."""
+    few = Context(prec=4, rounding=ROUND_CEILING).create_decimal(number)
+    return digits(float(few)).replace("e-0", "e-")
 
 
 def enforcer(bounds: BoundsOut) -> str:

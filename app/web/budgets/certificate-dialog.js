@@ -36,6 +36,9 @@ export function wireCertificate() {
   return async (key, signal) => {
     const content = await getAs("text/html", pathOf(key), signal);
     const page = new DOMParser().parseFromString(await content.text(), "text/html");
+    for (const link of page.querySelectorAll("main a")) {
+      link.setAttribute("href", link.getAttribute("href").replace("../../", "")); // this page is not below folders
+    }
     signal.throwIfAborted();
     return () => {
       shownKey = key;

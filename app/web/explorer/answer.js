@@ -1,12 +1,11 @@
 // The answer: the noise, the threshold, and the certified privacy. A mechanism that misses the target says so first.
 
 import { byId, element } from "../shared/dom.js";
-import { bound, digits, shownDown, shownUp } from "../shared/number-format.js";
+import { bound, digits, downwards, shownDown, shownUp } from "../shared/number-format.js";
 import { planQuery } from "../shared/plan-link.js";
-import { columnLines, greedyColumn } from "./column-lines.js";
+import { balanceButton, columnLines, greedyColumn } from "./column-lines.js";
+import { inSymbols, SYMBOLS } from "./service-words.js";
 import { usable } from "./usable-numbers.js";
-
-const SYMBOLS = { sigma: "σ", tau_star: "τ*", epsilon: "ε", delta: "δ", c_u: "C_u" };
 
 /**
  * Show the mechanism from /calibrate or /account/exact, whether it meets the typed δ, and what caps of columns save.
@@ -19,7 +18,7 @@ export function showAnswer(
 ) {
   const target = asked.target.delta;
   const meets = delta <= Number(target);
-  const few = usable(mechanism, solved);
+  const few = usable(mechanism, { given: asked.given, largest_sigma });
   const isSolved = solved.includes("sigma");
   byId("answer").classList.remove("stale");
   byId("answer").classList.toggle("misses", !meets);
@@ -39,14 +38,19 @@ export function showAnswer(
     ...columnLines(mechanism, isSolved ? without_caps : undefined),
     ...(isSolved && isTyped ? greedyColumn(mechanism, balance) : []),
   );
-  byId("plan").href = `ledger?${planQuery(mechanism)}`;
+  const plan = planQuery(mechanism);
+  plan.set("epsilon", String(epsilon));
+  byId("plan").href = `ledger?${plan}`;
+  byId("release-plan").href = `release-table?${plan}`;
   byId("certificate").replaceChildren(
     "Certified: ",
     element("strong", {}, `ε = ${epsilon}, δ ≤ ${bound(delta, target)}`),
     ". It ",
     element("span", { class: meets ? "met" : "missed" }, meets ? "meets" : "misses"),
     ` the target δ = ${target}.`,
-    largest_sigma ? ` At this threshold, σ can be at most ${shownDown(largest_sigma)}.` : "",
+    largest_sigma && downwards(largest_sigma) >= few.noise
+      ? ` At this threshold, σ can be at most ${shownDown(largest_sigma)}.`
+      : "",
   );
 }
 
@@ -65,31 +69,39 @@ function miss(epsilon, delta, target, best) {
   );
 }
 
-/** Cross out the last answer. Say which given number misses the target, else where the error is. */
-export function showNoAnswer(names, failures, state) {
+/** Cross out the last answer. Say which given number misses the target, else where the error is. `balance` as above. */
+export function showNoAnswer(names, failures, state, balance) {
+  const missing = impossible(failures, state) ?? impossibleColumns(failures, state, balance);
   byId("answer").classList.add("stale");
-  byId("answer").classList.remove("misses");
-  byId("lead").textContent = impossible(failures, state) ?? `No answer yet: ${errorPlace(names)}.`;
-  byId("small-answer").textContent = "No answer yet";
+  byId("answer").classList.toggle("misses", missing !== undefined);
+  byId("lead").replaceChildren(...(missing?.lead ?? [`No answer yet: ${errorPlace(names)}.`]));
+  byId("small-answer").textContent = missing?.small ?? "No answer yet";
 }
 
-/** A sentence about the given σ or τ* that no other number can mend; undefined if the failure is another one. */
+const infeasible = (failures) =>
+  failures.filter(({ type }) => type === "infeasible-target").map(({ errors }) => errors[0]);
+
+/** What to say about the given σ or τ* that no other number can mend; undefined if the failure is another one. */
 function impossible(failures, state) {
-  for (const { errors } of failures.filter(({ type }) => type === "infeasible-target")) {
-    const name = errors[0].pointer.split("/").at(-1);
+  for (const { pointer, detail } of infeasible(failures)) {
+    const name = pointer.split("/").at(-1);
     if (["sigma", "tau_star"].includes(name) && state[name].trim()) {
-      return `${SYMBOLS[name]} = ${state[name].trim()} misses the target: it ${inSymbols(errors[0].detail)}.`;
+      const misses = `${SYMBOLS[name]} = ${state[name].trim()} misses the target`;
+      return { lead: [`${misses}: it ${inSymbols(detail)}.`], small: misses };
     }
   }
   return undefined;
 }
 
-/** The service's words, with the symbols of the page and with few digits. */
-function inSymbols(detail) {
-  return detail
-    .replace(/(?<=at least )[\d.e+-]+/, (number) => shownUp(Number(number)))
-    .replace(/(?<=at most )[\d.e+-]+/, (number) => shownDown(Number(number)))
-    .replace(/\b(sigma|tau_star|epsilon|delta|c_u)\b/g, (name) => SYMBOLS[name]);
+/** The same about given noise of further columns that no σ can mend, with the button that can. */
+function impossibleColumns(failures, { columns }, balance) {
+  const found = infeasible(failures).find(({ pointer }) => pointer.endsWith("/aggregates"));
+  if (found === undefined || columns.every(({ noise }) => noise.trim() === "")) return undefined;
+  const times = /more than (\S+) times/.exec(found.detail)?.[1];
+  const text =
+    "The noise of the further columns is too small: they alone miss the target, whatever σ is." +
+    (times === undefined ? "" : ` It must be more than ${times} times as large.`);
+  return { lead: [text, " ", balanceButton(balance)], small: "The columns miss the target" };
 }
 
 function errorPlace(names) {

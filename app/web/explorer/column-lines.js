@@ -39,8 +39,12 @@ export function greedyColumn(mechanism, balance) {
   const text =
     `${name} takes ${most > 0.99 ? "over 99 %" : percent(most, 0)} of the privacy loss, because its noise is small ` +
     "for its range. That makes σ and τ* large.";
-  const button = element("button", { class: "quiet", type: "button", onclick: balance }, "Balance the noise");
-  return [element("li", { class: "greedy" }, element("span", {}, text), button)];
+  return [element("li", { class: "greedy" }, element("span", {}, text), balanceButton(balance))];
+}
+
+/** The button that balances the noise of the columns. */
+export function balanceButton(balance) {
+  return element("button", { class: "quiet", type: "button", onclick: balance }, "Balance the noise");
 }
 
 /** The share of μ² of each column: n Δ²/s² for independent noise, and C_u/σ² for the count. */

@@ -71,7 +71,8 @@ async function ask() {
   const mixed = mixedNoise(state.columns);
   if (mixed !== null) return showFailures([mixed]);
   const columns = structuredClone(state.columns); // the form may change before the answers come
-  const asked = { ...question(state), draft: outline(state), target: target(state), columns };
+  const given = { sigma: state.sigma.trim(), tau_star: state.tau_star.trim() };
+  const asked = { ...question(state), draft: outline(state), target: target(state), columns, given };
   const [first, compared] = await Promise.allSettled([
     post(asked.path, asked.body, signal),
     post("compare", { mechanism: asked.draft, ...asked.target }, signal),
@@ -92,7 +93,7 @@ function showWaiting() {
 
 /** Keep the last answer visible, but mark it: it does not belong to the current form. */
 function showFailures(failures) {
-  showNoAnswer(showFormErrors(failures), failures, state);
+  showNoAnswer(showFormErrors(failures), failures, state, balance);
   byId("results").classList.add("stale");
   byId("results").setAttribute("aria-busy", "false");
 }

@@ -2,12 +2,17 @@
 
 import { numberIn, parseTable } from "../shared/table-text.js";
 
-const COUNT_NAMES = ["count", "counts", "users", "user_count", "n", "size"];
+const COUNT_NAME =
+  /^(users?|num_users|unique_users|user_count|counts?|n|size|people|persons|visitors|uniq.*|distinct.*)$/i;
+const OF_AN_INTERVAL = /_(low|estimate|high)$/;
+const MOST_LOOKED_AT = 100; // rows, to tell numbers from texts
 const MOST_PROBLEMS = 3;
 
 /**
  * The groups of a text as columns: `keys` (null if there are only numbers), `counts`, and `values` by name, with `lines`.
- * `names` are the further columns. A list of numbers is a list of counts, unless `hasKeys`. `isWhole`: counts are users.
+ * `countName` is the name of the column with the counts, if a first line has names. A column of numbers is no part of a
+ * key, unless it is the whole key and left of the count. `names` are the further columns. A list of numbers is a list of
+ * counts, unless `hasKeys`. `isWhole`: counts are users.
  */
 export function groupsIn(text, { names = [], hasKeys = false, isWhole = true } = {}) {
   const table = parseTable(text);
@@ -16,6 +21,7 @@ export function groupsIn(text, { names = [], hasKeys = false, isWhole = true } =
   const places = isList ? null : placesOf(table, names, hasKeys);
   if (isList) groups.keys = null;
   if (typeof places === "string") return { ...groups, problems: [{ line: 1, detail: places }, ...groups.problems] };
+  groups.countName = places?.countName;
   for (const [row, cells] of table.rows.entries()) {
     const line = table.lines[row];
     const numbers = (isList ? cells : [places.count, ...places.values].map((place) => cells[place])).map(numberIn);
@@ -45,28 +51,60 @@ function wrongCount(numbers) {
 }
 
 /** Which cells are the key, the count and the further columns; a text if they cannot be found. */
-function placesOf({ header, rows }, names, hasKeys) {
-  const width = header?.length ?? rows[0]?.length ?? 0;
-  const all = Array.from({ length: width }, (_, place) => place);
-  const found = header ? names.map((name) => header.indexOf(name)) : [];
-  const isNamed = header !== null && found.every((place) => place >= 0);
-  if (hasKeys && header && !isNamed) return `must name every column: ${names.join(", ")}`;
-  if (isNamed) {
-    const rest = all.filter((place) => !found.includes(place));
-    const count = rest.find((place) => COUNT_NAMES.includes(header[place].toLowerCase())) ?? lastNumber(rest, rows);
-    const keys = rest.filter((place) => place !== count);
-    return hasKeys && keys.length === 0 ? "must have a group key" : { keys, count, values: found };
+function placesOf(table, names, hasKeys) {
+  return table.header === null ? placesByOrder(table, names, hasKeys) : placesByName(table, names, hasKeys);
+}
+
+/** The columns of intervals in the service's own tables are left out. They say nothing about keys. */
+function placesByName({ header, rows }, names, hasKeys) {
+  const found = names.map((name) => header.indexOf(name));
+  const isNamed = found.every((place) => place >= 0);
+  if (hasKeys && !isNamed) return `must name every column: ${names.join(", ")}`;
+  const isOfInterval = (name) => OF_AN_INTERVAL.test(name) && header.includes(name.replace(OF_AN_INTERVAL, ""));
+  const rest = [...header.keys()].filter((place) => !found.includes(place) && !isOfInterval(header[place]));
+  const numbers = rest.filter((place) => hasNumbers(rows, place));
+  const count = rest.find((place) => COUNT_NAME.test(header[place])) ?? onlyCount(rest, numbers);
+  if (count === undefined) {
+    const candidates = numbers.map((place) => header[place]).join(" or ");
+    return `must say which column is the count, ${candidates}: name it count, and remove the other columns of numbers`;
   }
+  const keys = rest.filter((place) => place !== count);
+  if (hasKeys && keys.length === 0) return "must have a group key";
+  const isKey = (place) => !numbers.includes(place) || (keys.length === 1 && place < count);
+  const left = keys.filter((place) => !isKey(place)).map((place) => header[place]);
+  if (left.length > 0) {
+    const columns = left.length === 1 ? "a column of numbers that is" : "columns of numbers that are";
+    const removed = left.join(" and ");
+    return `has ${columns} neither the count, ${header[count]}, nor a further column of the answer: remove ${removed}`;
+  }
+  return { keys, count, values: isNamed ? found : [], countName: header[count] };
+}
+
+/** The only column of numbers; the last column if there is none; of two, the last if the first must be the key. */
+function onlyCount(rest, numbers) {
+  if (numbers.length > 1 && rest.length > 2) return undefined;
+  return numbers.at(-1) ?? rest.at(-1);
+}
+
+/** Without names, the count follows the key, and the further columns follow the count. */
+function placesByOrder({ rows }, names, hasKeys) {
+  const width = rows[0]?.length ?? 0;
   const wanted = ["group key", "count", ...names];
   if (hasKeys && width < wanted.length) return `must have these cells: ${wanted.join(", ")}`;
   const more = width >= wanted.length ? names.length : 0;
   const count = width - 1 - more;
-  return { keys: all.slice(0, count), count, values: more > 0 ? all.slice(count + 1) : [] };
+  const [keys, values] = [Array.from({ length: Math.max(count, 0) }, (_, place) => place), []];
+  for (let place = count + 1; place < width; place += 1) values.push(place);
+  if (keys.length > 1 && keys.some((place) => hasNumbers(rows, place))) {
+    return "has more numbers than one count and the further columns of the answer: name the columns in a first line";
+  }
+  return { keys, count, values };
 }
 
-/** The last column with a number in the first row, else the last column. */
-function lastNumber(places, rows) {
-  return places.findLast((place) => rows.length > 0 && numberIn(rows[0][place]).number !== undefined) ?? places.at(-1);
+/** Whether most of the first rows have a number there. */
+function hasNumbers(rows, place) {
+  const cells = rows.slice(0, MOST_LOOKED_AT).map((row) => row[place]);
+  return 2 * cells.filter((cell) => numberIn(cell).number !== undefined).length > cells.length;
 }
 
 /** The problems as a text: "Line 2 has …; line 5 …; and 3 more lines." Empty if there are none. */

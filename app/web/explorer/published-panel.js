@@ -1,14 +1,16 @@
 // What published numbers mean: the interval of each, why it is not symmetric near the threshold, and the total.
 
 import { byId, element } from "../shared/dom.js";
-import { errorsOf } from "../shared/forms.js";
+import { asSentence, errorsOf } from "../shared/forms.js";
 import { shown, shownUp, whole } from "../shared/number-format.js";
 import { post } from "../shared/service.js";
 import { groupsIn, problemText } from "./group-text.js";
+import { inSymbols } from "./service-words.js";
 
 const PAUSE_MS = 200;
 const MOST_ROWS = 200;
 const COUNT = "count";
+const GRID = -20; // noisy counts are multiples of a power of two, at most 2⁻²⁰ σ
 const NEAR = 3; // in σ: farther above τ*, the interval is symmetric to three digits
 
 /** Connect the panel. Returns a function that takes the next answer; null while there is none. */
@@ -29,7 +31,7 @@ export function wirePublished() {
     asking = new AbortController();
     const { signal } = asking;
     const given = answer?.mechanism.aggregates?.names ?? [];
-    const read = groupsIn(area.value, { names: given, isWhole: false });
+    const read = published(groupsIn(area.value, { names: given, isWhole: false }), answer?.mechanism);
     complain(problemText(read.problems));
     if (answer === null || read.counts.length === 0) return show([empty()]);
     const names = given.filter((_, j) => read.values[j].length === read.counts.length);
@@ -40,7 +42,7 @@ export function wirePublished() {
       if (!signal.aborted) show(result(read, found, answer.mechanism, values));
     } catch (failure) {
       if (signal.aborted) return;
-      complain(inWords(errorsOf(failure)[0], answer.mechanism));
+      complain(asSentence(inSymbols(errorsOf(failure)[0].detail)));
       show([empty()]);
     }
   }
@@ -66,13 +68,33 @@ export function wirePublished() {
 
 const empty = () => element("p", { class: "empty" }, "No published counts yet.");
 
-/** The service names the place in the request. Here it is a line of the text. */
-function inWords({ pointer, detail }, { tau_star }) {
-  if (pointer.startsWith("/counts")) return `A published count is at least τ* = ${shownUp(tau_star)}.`;
-  return detail;
+/** The groups whose count the mechanism can have published. The others are problems, each with its line. */
+function published(read, mechanism) {
+  if (mechanism === undefined) return read;
+  const { sigma, tau_star } = mechanism;
+  const least = tau_star - 2 ** Math.floor(Math.log2(sigma) + GRID); // as the service: one step may come from rounding
+  const kept = [...read.counts.keys()].filter((k) => read.counts[k] >= least);
+  if (kept.length === read.counts.length) return read;
+  const detail = `has a count below τ* = ${shownUp(tau_star)}: this mechanism did not publish it`;
+  const isKept = new Set(kept);
+  const wrong = read.lines.filter((_, k) => !isKept.has(k)).map((line) => ({ line, detail }));
+  const only = (list) => (list?.length > 0 ? kept.map((k) => list[k]) : list);
+  return {
+    ...read,
+    keys: only(read.keys),
+    counts: only(read.counts),
+    lines: only(read.lines),
+    values: read.values.map(only),
+    problems: [...read.problems, ...wrong].sort((one, other) => one.line - other.line),
+  };
 }
 
-function result({ keys, lines, counts }, { level, counts: found, values: others, total }, mechanism, values) {
+function result(
+  { keys, lines, counts, countName },
+  { level, counts: found, values: others, total },
+  mechanism,
+  values,
+) {
   const percentage = `${Number((100 * level).toPrecision(6))} %`;
   const name = (k) => (keys === null || keys[k].length === 0 ? `Line ${lines[k]}` : keys[k].join(", "));
   const columns = [[COUNT, counts, found, total.counts]];
@@ -87,13 +109,15 @@ function result({ keys, lines, counts }, { level, counts: found, values: others,
   );
   const more = counts.length - MOST_ROWS;
   const rest = more > 0 ? [element("tr", {}, element("td", { colspan: 4, class: "dropped" }, `${more} more`))] : [];
-  const heads = ["Group", "Published", "Best guess", `${percentage} interval`];
+  const from = countName === undefined || columns.length > 1 ? "" : ` ${countName}`;
+  const heads = ["Group", `Published${from}`, "Best guess", `${percentage} interval`];
   const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
   const region = { class: "table", tabindex: "0", role: "region", "aria-label": "Intervals of published counts" };
   const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows, ...rest));
   return [
     element("div", region, table),
     explanation(counts, found, mechanism, name),
+    ...negative(columns, mechanism.aggregates),
     ...totals(columns, counts.length),
   ];
 }
@@ -120,14 +144,43 @@ function explanation(counts, { low, high }, { tau_star, sigma }, name) {
     distance < NEAR
       ? `${name(nearest)} is ${distance.toFixed(1)} σ above τ*. Here a small group is published only if its noise is ` +
         "high, so published counts are too large on average. " +
-        `The interval goes ${whole(Math.ceil(down))} down and ${whole(Math.ceil(up))} up.`
+        reach(down, up)
       : `All counts are far above τ*, so the intervals are symmetric: ± ${whole(Math.ceil(up))}.`;
   return element("p", { class: "why" }, text);
 }
 
+/** How far the interval goes from the published count. Next to τ* it can lie below it as a whole. */
+function reach(down, up) {
+  if (up >= 0) return `The interval goes ${whole(Math.ceil(down))} down and ${whole(Math.ceil(up))} up.`;
+  return `The true count is smaller than the published one: by ${whole(Math.floor(-up))} to ${whole(Math.ceil(down))}.`;
+}
+
+/** Why the best guesses do not add up to the sum; empty if they do. */
+function apart(column, guesses, estimate) {
+  const added = guesses.reduce((sum, each) => sum + Math.round(each), 0);
+  if (column !== COUNT || Math.abs(added - estimate) <= guesses.length) return "";
+  return (
+    ` The best guesses add up to ${whole(added)}: each one is too low as often as too high, but not by as much. So the ` +
+    "sum is estimated from all counts together."
+  );
+}
+
+/** Why a number of a column is negative although no user adds a negative one: noise has either sign. */
+function negative(columns, aggregates) {
+  const isPositive = (name) => Number(aggregates?.sensitivity.lower[aggregates.names.indexOf(name)]) >= 0;
+  const names = columns
+    .filter(([name, numbers]) => name !== COUNT && isPositive(name) && numbers.some((number) => number < 0))
+    .map(([name]) => name);
+  if (names.length === 0) return [];
+  const text =
+    `Some published numbers of ${names.join(" and ")} are below 0. Noise can make a small true number negative. Keep ` +
+    "them: without them a sum would be too large.";
+  return [element("p", { class: "why" }, text)];
+}
+
 function totals(columns, groups) {
   if (groups < 2) return [];
-  return columns.map(([column, , , { estimate, low, high, method }]) => {
+  return columns.map(([column, , { estimate: guesses }, { estimate, low, high, method }]) => {
     const about = method === "exact" ? "" : " This interval is an approximation for many groups.";
     const sum = `Sum of ${column} over these ${groups} groups: `;
     const strong = element("strong", {}, guess(column, estimate));
@@ -136,7 +189,7 @@ function totals(columns, groups) {
       { class: "sum" },
       sum,
       strong,
-      `, ${span(column, low, high)}. Dropped groups are not in it.${about}`,
+      `, ${span(column, low, high)}. Dropped groups are not in it.${about}${apart(column, guesses, estimate)}`,
     );
   });
 }

@@ -4,6 +4,7 @@ import { byId, element } from "../shared/dom.js";
 import { makeField, showErrors } from "../shared/forms.js";
 import { wireExamples } from "./example-cards.js";
 import { FIELDS } from "./page-state.js";
+import { withSymbols } from "./service-words.js";
 
 const COLUMN = {
   name: { label: "Name" },
@@ -80,7 +81,7 @@ export function wireForm(state, changed) {
 
 /** Show the errors of failed requests in the form. Returns the names of the fields with errors. */
 export function showFormErrors(failures) {
-  const names = showErrors(byId("form"), failures, fieldOf);
+  const names = showErrors(byId("form"), failures.map(withSymbols), fieldOf);
   if (names.some((name) => byId("more").contains(byId(`${name}-error`)))) byId("more").open = true;
   return names;
 }

@@ -47,17 +47,19 @@ export function wireSizes() {
 
 /** The groups of a text, how often each size occurs, and the groups in the order of their sizes. */
 function read(text, names) {
-  const { keys, counts, lines, problems } = groupsIn(text, { names });
+  const { keys, counts, countName, lines, problems } = groupsIn(text, { names });
   const times = new Map();
   for (const size of counts) times.set(size, (times.get(size) ?? 0) + 1);
   const order = Uint32Array.from(counts.keys()).sort((one, other) => counts[other] - counts[one]);
-  return { keys, counts, lines, problems, times, order, sentence: summary(counts, order, problems.length) };
+  const sentence = summary(counts, countName, order, problems.length);
+  return { keys, counts, lines, problems, times, order, sentence };
 }
 
-function summary(counts, order, ignored) {
+function summary(counts, name, order, ignored) {
+  const origin = name === undefined ? "" : ` from the column ${name}`;
   const skipped = ignored > 0 ? `, ${whole(ignored)} ${ignored === 1 ? "line" : "lines"} not read` : "";
   const span = order.length > 0 ? `, smallest ${whole(counts[order.at(-1)])}, largest ${whole(counts[order[0]])}` : "";
-  return `${whole(counts.length)} ${counts.length === 1 ? "size" : "sizes"} read${skipped}${span}; nothing was sent.`;
+  return `${whole(counts.length)} ${counts.length === 1 ? "size" : "sizes"} read${origin}${skipped}${span}; nothing was sent.`;
 }
 
 function example(tau_star) {

@@ -3,16 +3,34 @@
 import { shown, upwards } from "../shared/number-format.js";
 import { effectiveTau } from "./effective-tau.js";
 
+const MOST_DIGITS = 17;
+
 /**
- * The texts of σ and τ*, both rounded up. A larger σ needs a higher τ*: δ_infinite depends on (τ* − τ)/σ alone. So a
- * computed τ* grows with the rounded σ before it is rounded itself, and the pair costs no more than the exact one.
+ * The texts of σ and τ*. A `given` number stands as it was typed. A computed one is rounded up. A larger σ needs a higher
+ * τ*: δ_infinite depends on (τ* − τ)/σ alone. So a computed τ* grows with the rounded σ before it is rounded itself, and
+ * at a given τ* the rounded σ stays below `largest_sigma`. The pair costs no more than the exact one.
  */
-export function usable({ sigma, tau, tau_star }, solved = ["sigma", "tau_star"]) {
-  const noise = upwards(sigma);
+export function usable({ sigma, tau, tau_star }, { given = {}, largest_sigma } = {}) {
+  const noise = given.sigma ? sigma : upwardsWithin(sigma, largest_sigma ?? Infinity);
   const least = Number(effectiveTau(tau ?? 1));
-  const grown =
-    solved.includes("tau_star") && noise > sigma ? least + above(tau_star - least, noise / sigma) : tau_star;
-  return { noise, sigma: shown(noise), tau_star: shown(upwards(grown)) };
+  const grown = noise > sigma ? least + above(tau_star - least, noise / sigma) : tau_star;
+  return {
+    noise,
+    sigma: given.sigma || (noise === upwards(sigma) ? shown(noise) : String(noise)),
+    tau_star: given.tau_star || shown(upwards(grown)),
+  };
+}
+
+/** A σ in as few digits as fit between two bounds. */
+function upwardsWithin(sigma, most) {
+  if (upwards(sigma) <= most) return upwards(sigma);
+  for (let digits = 4; digits < MOST_DIGITS; digits += 1) {
+    const near = Number(sigma.toPrecision(digits));
+    const step = 10 ** (Math.floor(Math.log10(sigma)) + 1 - digits);
+    const found = near >= sigma ? near : Number((near + step).toPrecision(digits));
+    if (sigma <= found && found <= most) return found;
+  }
+  return sigma;
 }
 
 /** A product that rounding has not made smaller. */

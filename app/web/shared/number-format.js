@@ -17,7 +17,12 @@ export function shownUp(value) {
 
 /** Like shown, but rounded down: never above the value. */
 export function shownDown(value) {
-  return shown(rounded(value, -1));
+  return shown(downwards(value));
+}
+
+/** The number that shownDown writes. */
+export function downwards(value) {
+  return rounded(value, -1);
 }
 
 /** The number that shownUp writes. */

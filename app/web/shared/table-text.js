@@ -6,6 +6,7 @@ const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const SEPARATED = /^[+-]?\d{1,3}([ ,.'’\u00a0\u2009\u202f]\d{3})+$/; // 1,234 and 1 234 567
 const THOUSANDS = /\d{1,3}(,\d{3})+(?!\d)/g;
 const UNCLEAR = /(^|[\s,])\d{1,3}([ ,'’\u00a0\u2009\u202f]\d{3})+$/; // a,1,200: two parts of a key and 200, or a and 1200
+const UNCLEAR_IN_LIST = /(^|[\s,])\d{1,3}[ ,'’\u00a0\u2009\u202f]\d{3}(?=[\s,]|$)/; // 1,200,90: three numbers, or 1200 and 90
 const BRACKETED = /^[[({]/;
 
 /**
@@ -23,7 +24,9 @@ export function parseTable(text) {
   if (isHeader) table.header = headerOf(records[0], separator, width);
   for (const { line, cells, unclear } of body) {
     const isRagged = !table.isList && cells.length !== width;
-    const isUnclear = UNCLEAR.test(unclear) && (table.header === null || separator === " ");
+    const isTwofold =
+      UNCLEAR.test(unclear) || (UNCLEAR_IN_LIST.test(unclear) && cells.every((cell) => NUMBER.test(cell)));
+    const isUnclear = isTwofold && (table.header === null || separator === " ");
     if (isRagged) table.problems.push({ line, detail: ragged(cells, width, unclear) });
     else if (isUnclear) table.problems.push({ line, detail: ONE_OR_TWO });
     else {

@@ -11,6 +11,7 @@ the answer meets the target, and the next double below it (for C_u the next inte
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from itertools import islice
 
 from flint import arb
@@ -93,15 +94,21 @@ def _more_column_noise(noise: NoiseCost, fixed: ColumnCosts, c_u: int, target: T
     def mu_star() -> arb:
         return noise.mu_at(arb(target.epsilon), arb(target.delta))
 
+    factor = _three_digits_up(approximate(lambda: fixed.squared(c_u).sqrt() / mu_star()))
+    reason = f"at this c_u the further columns alone exceed the target, and need more than {factor} times their noise"
     if fixed.capped:
-        factor = upper_double(approximate(lambda: fixed.squared(c_u).sqrt() / mu_star()))
-        return f"must have more than {factor!r} times the noise: at this c_u the other columns alone exceed the target"
+        return f"must have more noise: {reason}"
 
     def fits_without_counts(mu_0: float) -> bool:
         return _noise_fits(noise, lambda: arb(c_u).sqrt() * mu_0, target)
 
     most = largest_double(fits_without_counts, LEAST_DOUBLE, approximate(lambda: mu_star() / arb(c_u).sqrt()))
-    return f"must have mu_0 below {most!r}: at this c_u the noise on the other columns alone exceeds the target"
+    return f"must have mu_0 below {most!r}: {reason}"
+
+
+def _three_digits_up(ratio: arb) -> str:
+    """A positive number in three digits, rounded up."""
+    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(upper_double(ratio))):.9g}"
 
 
 def _with_smallest_tau_star(accounting: Accounting, draft: Draft, sigma: float, target: Target) -> Mechanism:
