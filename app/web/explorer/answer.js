@@ -38,7 +38,7 @@ export function showAnswer(
     ...columnLines(mechanism, isSolved ? without_caps : undefined),
     ...(isSolved && isTyped ? greedyColumn(mechanism, balance) : []),
   );
-  const plan = planQuery(mechanism);
+  const plan = planQuery({ ...mechanism, epsilon });
   plan.set("epsilon", String(epsilon));
   byId("plan").href = `ledger?${plan}`;
   byId("release-plan").href = `release-table?${plan}`;
