@@ -39,7 +39,6 @@ export function showAnswer(
     ...(isSolved && isTyped ? greedyColumn(mechanism, balance) : []),
   );
   const plan = planQuery({ ...mechanism, epsilon });
-  plan.set("epsilon", String(epsilon));
   byId("plan").href = `ledger?${plan}`;
   byId("release-plan").href = `release-table?${plan}`;
   byId("certificate").replaceChildren(
