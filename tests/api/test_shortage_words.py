@@ -23,7 +23,24 @@ CASES: dict[str, tuple[Mechanism | PlainGaussian, Limit, int, int]] = {
         1,
         1,
     ),
-    "ε and δ are used up; ε = 1.5 and δ = 2.6e-6 would fit two": (weekly(1, 1e-6), Limit(1, 1e-6), 1, 1),
+    "one more needs more ε and δ than remain; ε = 1.5 and δ = 2.6e-6 would fit it": (
+        weekly(1, 1e-6),
+        Limit(1, 1e-6),
+        1,
+        1,
+    ),
+    "52 more need more ε and δ than remain; ε = 7.7 and δ = 0.0001 would fit these 52": (
+        weekly(1, 1e-6),
+        Limit(2, 1e-6),
+        1,
+        52,
+    ),
+    "52 more need more δ than remains; ε 0.9 of 1 remains; δ = 5.4e-5 would fit these 52": (
+        weekly(0.1, 1e-6),
+        Limit(1, 1e-6),
+        1,
+        52,
+    ),
     "ε is used up by the noise; δ 9.82e-7 of 1e-6 remains; ε = 1.3 would fit two": (
         PlainGaussian(1, 5.0),
         Limit(1, 1e-6),

@@ -109,11 +109,50 @@ def test_the_figures_show_the_bounds_of_the_service(visit: Visit, platform: Plat
     expect(page.locator("#budget-title")).to_have_text(name)
     expect(page.locator("#budget-description")).to_have_text("page views")
     expect(page.locator("#epsilon-spent")).to_have_text("0.428 of 1")  # 0.42709, up: the safe side
+    expect(page.locator("#epsilon-bounds")).to_be_hidden()
+    page.get_by_text("All digits").click()
+    expect(page.locator("#epsilon-bounds")).to_be_visible()
     expect(page.locator("#epsilon-bounds")).to_have_text(f"between {spent['epsilon_lower']} and {spent['epsilon']}")
-    expect(page.locator("#delta-spent")).to_have_text("1.996 × 10⁻⁵ of 1 × 10⁻⁴")
+    expect(page.locator("#delta-spent")).to_have_text("1.996e-5 of 1e-4")
     delta = f"{spent['delta_lower']} and {spent['delta']}".replace("e-05", "e-5")
     expect(page.locator("#delta-bounds")).to_have_text(f"between {delta}")
     expect(page.locator("#sums")).to_contain_text("2 releases: noise cost 0.021")
+
+
+def test_a_full_budget_does_not_look_overspent(visit: Visit, platform: Platform) -> None:
+    """Nor does its only release. And no link leads to another one."""
+    name = platform.budget(epsilon=1, delta=1e-6)
+    target = {"mechanism": {"c_u": 8, "tau": 1}, "epsilon": 1, "delta": 1e-6}
+    mechanism = platform.client.post("/calibrate", json=target).json()["mechanism"]
+    assert platform.charge(name, f"{name}-all", mechanism).status_code == 200
+    numbers = "&".join(f"{field}={mechanism[field]}" for field in ("c_u", "tau", "sigma", "tau_star"))
+    page = look(visit, name, f"&{numbers}")
+
+    expect(page.locator("#delta-spent")).to_have_text("1e-6 of 1e-6")
+    expect(page.locator("#gauge-place")).to_contain_text("100.0 % used")
+    expect(page.locator("#releases .known")).to_contain_text("100.0 % of the budget")
+    sums = "One release fills the budget: noise cost 0.057, threshold cost 1.001 × 10⁻⁶."  # exact accounting of one
+    expect(page.locator("#sums")).to_have_text(sums)
+    expect(page.locator("#verdict")).to_contain_text("No further release like this fits.")
+    expect(page.get_by_role("link", name="Release a table with these numbers")).to_have_count(0)
+    form = page.get_by_role("form", name="A new budget")
+    page.get_by_text("Create a budget").click()
+    expect(form.get_by_label("Groups per user")).to_have_value("8")
+    expect(form.get_by_label("Minimum group size")).to_have_value("1")
+    visit.complaints.clear()  # the browser logs in its console that no noise fits the used budget
+
+
+def test_what_is_spent_is_rounded_as_its_limit_is(visit: Visit, platform: Platform) -> None:
+    name = platform.budget(epsilon=1, delta=1e-6)
+    target = {"mechanism": {"c_u": 8, "tau": 1}, "epsilon": 1, "delta": 1e-6, "releases": 2}
+    mechanism = platform.client.post("/calibrate", json=target).json()["mechanism"]
+    for number in range(2):
+        assert platform.charge(name, f"{name}-{number}", mechanism).status_code == 200
+    page = look(visit, name)
+
+    noise, threshold = "0.054 of 0.054", "4.128 × 10⁻⁷ of 4.128 × 10⁻⁷"
+    expect(page.locator("#sums")).to_have_text(f"2 releases: noise cost {noise}, threshold cost {threshold}.")
+    visit.complaints.clear()  # the browser logs in its console that no noise fits the used budget
 
 
 def test_a_budget_is_chosen_from_the_list_and_kept_in_the_link(visit: Visit, platform: Platform) -> None:
@@ -168,7 +207,7 @@ def test_a_plan_of_several_is_previewed_together(visit: Visit, platform: Platfor
     page = look(visit, platform.budget(charges=3))
 
     verdict = plan(page, times=3)
-    expect(verdict).to_contain_text("After these 3 the budget would be at ε = 0.839 and δ = 6.28")
+    expect(verdict).to_contain_text("After these 3 the budget would be at ε = 0.839 at δ = 1e-4, ")
     verdict = plan(page, times=9)
     expect(verdict).to_contain_text("Of these 9, 4 would fit.")
     verdict = plan(page, c_u=1, sigma=50, tau="", tau_star="")
@@ -428,6 +467,28 @@ def test_a_plan_from_the_explorer_has_its_columns(visit: Visit, platform: Platfo
     visit.complaints.clear()  # the browser logs in its console that no noise fits the used budget
 
 
+def test_a_year_with_columns_is_planned(visit: Visit, platform: Platform) -> None:
+    """The noise of one release does not stay with its columns: 52 need more of it."""
+    name = platform.budget(epsilon=1, delta=1e-6)
+    visit.open("/?epsilon=1&delta=1e-6&c_u=16&tau=1&column=likes~0~1~~4&column=seconds~0~600~~")
+    link = visit.page.get_by_role("link", name="How often does this fit a budget?")
+    page = look(visit, name, f"&{(link.get_attribute('href') or '').partition('?')[2]}")
+    expect(page.locator("#plan-columns-1-noise")).to_have_value("")
+    verdict = plan(page, times=52)
+    expect(verdict).to_contain_text("52 equal releases would fit with as little as σ = ")
+
+    page.locator("#plan-columns-0-noise").fill("20")  # as in a link to noise that was not balanced
+    page.locator("#plan-columns-1-noise").fill("12000")
+    page.get_by_label("Plan by").select_option("equal shares of what remains")
+    expect(page.locator("#plan-columns-1-noise")).to_have_value("")
+    expect(verdict).to_contain_text("52 more releases like this fit.")
+    page.get_by_text("Create a budget").click()
+    form = page.get_by_role("form", name="A new budget")
+    for field, text in {"Limit of ε": "1", "Limit of δ": "1e-6", "Groups per user": "16", "Releases": "52"}.items():
+        form.get_by_label(field).fill(text)
+    expect(form.locator(".needs")).to_contain_text("Each of the 52 needs σ = ")
+
+
 def test_a_year_of_weekly_releases_is_planned(visit: Visit, platform: Platform) -> None:
     """ε in all divided by 52, then ε of each: what fits, what each needs, what is used up, and a limit that fits."""
     page, name = look(visit, platform.budget()), next(names)
@@ -564,6 +625,9 @@ def test_the_first_budget_can_be_created(window: BrowserContext, tmp_path: Path)
         expect(page.locator("#budgets")).to_have_text("No budget yet.")
         expect(page.get_by_label("Name")).to_be_visible()
         expect(page.locator("#budget")).to_be_hidden()
+        side = page.locator(".side")
+        assert side.evaluate("it => it.scrollHeight <= it.clientHeight + 1")  # nothing scrolls in itself
+        assert side.evaluate("it => it.clientWidth > 0.8 * it.closest('main').clientWidth")
         page.close()
 
 

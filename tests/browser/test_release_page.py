@@ -144,6 +144,8 @@ def test_a_table_is_pasted_priced_checked_released_and_downloaded(visit: Visit, 
 
     expect(page.locator("#noise-answer")).to_contain_text("σ = 11.95, τ* = 61.07. Counts ± 23.43, seconds ± 234.21")
     expect(page.locator("#cost")).to_contain_text("It costs 12.6 % of web.")
+    expect(page.locator("#stated")).to_contain_text("The certificate will state ε = 1, δ ≤ 1e-6.")
+    expect(page.locator("#cost")).to_contain_text("By itself it has ε = 0.873 at δ = 1e-5.")
     count = page.get_by_role("button", name="Make it count: spend 12.6 % of web")
     expect(count).to_be_disabled()
 
@@ -177,6 +179,25 @@ def test_a_table_is_pasted_priced_checked_released_and_downloaded(visit: Visit, 
     assert "home" not in page.url
 
 
+def test_a_number_is_no_group_key_unless_the_user_says_so(visit: Visit, platform: Platform) -> None:
+    """Neither by default, nor because another column becomes the number of users."""
+    platform.budget("roles")
+    page = enter(visit, platform.key, "?budget=roles&c_u=1&tau=1&tau_star=60&sigma=10")
+    dry = page.get_by_role("button", name="Dry run with my table")
+    said = "Choose what {} is. A group key is published as it is, without noise."
+    page.get_by_label("Paste it, or drop a file").fill("page,clicks,unique_users\nhome,50000,1200\n")
+    expect(page.locator("#table-error")).to_have_text(said.format("clicks"))
+    expect(page.get_by_label("Role of clicks").locator("option:checked")).to_have_text("choose")
+    expect(dry).to_be_disabled()
+
+    page.get_by_label("Role of clicks").select_option("number of users")
+    expect(page.locator("#table-error")).to_have_text(said.format("unique_users"))
+    page.get_by_label("Role of unique_users").select_option("number of users")
+    page.get_by_label("Role of clicks").select_option("left out")
+    expect(page.locator("#table-error")).to_be_empty()
+    expect(dry).to_be_enabled()
+
+
 def test_files_are_opened_and_a_used_name_is_explained(visit: Visit, platform: Platform) -> None:
     """Parquet, both kinds of Arrow, and CSV, with the numbers of a link. One name is the same table in any format."""
     platform.budget("files")
@@ -201,6 +222,12 @@ def test_files_are_opened_and_a_used_name_is_explained(visit: Visit, platform: P
         expect(page.locator("#table-known")).to_be_empty()
     assert platform.spent("files") == 1
 
+    bring(page, "twice.parquet", as_parquet(pa.concat_tables([TABLE, TABLE])))
+    page.get_by_role("button", name="Dry run with my table").click()
+    expect(page.locator("#act-error")).to_have_text(
+        "Group keys must be unique: no two groups may have the same group key"
+    )
+    page.get_by_role("button", name="Clear").click()
     page.get_by_label("Name of the release").fill("Woche 47 – ü")
     page.get_by_label("Paste it, or drop a file").fill("url,users\nhome,7000\n")
     page.get_by_role("button", name="Dry run with my table").click()
@@ -212,6 +239,33 @@ def test_files_are_opened_and_a_used_name_is_explained(visit: Visit, platform: P
     expect(page.locator("#result")).not_to_contain_text("7000")
     visit.complaints.clear()  # the browser logs the 422 in its console
     assert platform.spent("files") == 1
+
+
+@pytest.mark.parametrize(("epsilon", "stated"), [("1", 1), ("", 0.873)], ids=["typed", "none"])
+def test_the_epsilon_of_a_plan_is_the_one_that_the_certificate_states(
+    visit: Visit, platform: Platform, epsilon: str, stated: float
+) -> None:
+    """Not that of the budget, which is larger. Without one, it is that of the release at the budget's δ."""
+    name = f"stated-{stated}"
+    platform.budget(name)
+    asked = {"mechanism": {"c_u": 4, "tau": 1}, "epsilon": 1, "delta": 1e-6}
+    found = platform.client.post("/calibrate", json=asked).json()["mechanism"]
+    numbers = "&".join(f"{field}={found[field]}" for field in ("c_u", "tau", "sigma", "tau_star"))
+    page = visit.page
+    page.goto(f"{visit.url}/ledger?budget={name}&{numbers}&epsilon={epsilon}")
+    page.get_by_label("Access key").fill(platform.key)
+    page.get_by_role("button", name="Use this access key").click()
+    link = page.get_by_role("link", name="Release a table with these numbers").get_attribute("href") or ""
+    page = enter(visit, platform.key, f"?{link.partition('?')[2]}")
+    page.get_by_label("Paste it, or drop a file").fill("url,users\nhome,7000\n")
+    expect(page.locator("#stated")).to_contain_text(f"The certificate will state ε = {stated}, δ ≤ ")
+    if epsilon:
+        expect(page.locator("#stated")).to_contain_text("δ ≤ 1e-6.")
+    page.get_by_label("Name of the release").fill(name)
+    page.get_by_role("button", name="Dry run with my table").click()
+    page.get_by_role("button", name="Make it count: spend").click()
+    expect(page.locator("#result-title")).to_have_text(f"Released: {name}")
+    assert platform.client.get(f"/releases/{name}/certificate").json()["epsilon"] == stated
 
 
 def test_a_lost_answer_is_found_again_and_nothing_is_charged_twice(visit: Visit, platform: Platform) -> None:

@@ -62,10 +62,13 @@ def call(page: Page, module: str, expression: str, argument: object) -> Any:
 
 
 def kind_of(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):
+        return "text" if kind_of(kind.value_type) == "text" else "other"
     if pa.types.is_floating(kind):
         return "number"
-    is_whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
-    return "whole" if is_whole else "text"
+    if pa.types.is_decimal(kind) and kind.scale != 0:
+        return "other"
+    return "whole" if pa.types.is_integer(kind) or pa.types.is_decimal(kind) else "text"
 
 
 def expected(schema: pa.Schema) -> list[dict[str, str]]:
@@ -147,7 +150,7 @@ def test_separated_values_are_read_as_python_reads_them(
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("url,users\na,1\nb\n", "Line 3: has 1 cells, and the header line has 2."),
+        ("url,users\na,1\nb\n", "Line 3: has 1 cell, and the header line has 2."),
         ('url,users\n"a\nb",1\n\n"c",2,3\n', "Line 5: has 3 cells, and the header line has 2."),
         (
             "url,users\na,12\ngrape,1,200\n",
@@ -183,7 +186,43 @@ def test_numbers_are_checked_with_their_line_and_keys_are_sent_as_they_are(page:
         "csv_types": {"url": "string", "users": "int64"},
     }
     assert content == 'url,users\n"",12\n,3\n" "" a""",4\n'
+    said = call(page, "table-file", sent, {"text": "a,b,users\nx,,1\nx,y,2\nx,,3\n", "roles": ["key", "key", "count"]})
+    assert said == "Line 4: has the same group key as line 2."
+    _, content = call(page, "table-file", sent, {"text": 'a,users\n"",1\n,2\n', "roles": ["key", "count"]})
+    assert content == 'a,users\n"",1\n,2\n'
     for cell in ("1,200", "1 200", "-1", "1.5", ""):
         text = f'url\tusers\na\t3\nb\t"{cell}"\n'
         said = call(page, "table-file", sent, {"text": text, "roles": ["key", "count"]})
         assert said == "Line 3: users must be a whole number, such as 1200, without separators between thousands."
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ("url,country,users,seconds\na,US,5,1.5\n", "key key count value"),
+        ("page,unique_users,clicks\nhome,1200,50000\n", "key count value"),
+        ("page,clicks,unique_users\nhome,50000,1200\n", "key unset count"),
+        ("page,dau,clicks\nhome,1200,50000\n", "key unset unset"),
+        ("page,views\nhome,12\n", "key count"),
+        ("week,users\n47,12\n", "unset count"),
+        ('page,users,clicks\nhome,"1,200",7\nnews,n/a,8\n', "key unset count"),
+        ("page,share,users\nhome,12 %,7\nnews,,8\n", "key unset count"),
+        ("day,users\n2026-11-17,12\n", "key count"),
+    ],
+)
+def test_only_texts_become_a_group_key_by_themselves(page: Page, text: str, roles: str) -> None:
+    """A group key is published without noise."""
+    found = call(page, "table-file", "(await it.tableOf(new Blob([given]))).columns.map(({ role }) => role)", text)
+
+    assert found == roles.split()
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file, None], ids=["stream", "file", "parquet"])
+def test_no_number_of_a_file_becomes_a_group_key_by_itself(page: Page, new: Any) -> None:
+    table = SCHEMA.append(pa.field("time", pa.duration("s"))).empty_table()
+    content = as_parquet(table) if new is None else as_arrow(table, new)
+    found = call(page, "table-file", "(await it.tableOf(file())).columns", content)
+
+    numbers = {"code", "small", "users", "wide", "ratio", "seconds", "sum", "price", "naïve ✓", "last", "time"}
+    assert {each["name"] for each in found if each["role"] != "key"} == numbers
+    assert [each["name"] for each in found if each["role"] == "count"] == ["users"]

@@ -19,11 +19,8 @@ ShortSide = TypeAliasType(
     "ShortSide", Annotated[shortage.Binding, Field(description="noise: ε is used up. threshold: δ is used up.")]
 )
 
-_USED_UP = {
-    "noise": "ε is used up by the noise",
-    "threshold": "δ is used up by the threshold",
-    "both": "ε and δ are used up",
-}
+_USED_UP = {"noise": "ε is used up by the noise", "threshold": "δ is used up by the threshold"}
+_MORE_THAN_REMAINS = {"noise": "ε than remains", "threshold": "δ than remains", "both": "ε and δ than remain"}
 _TOO_SMALL = {
     "noise": "the noise needs more ε than the budget has",
     "threshold": "the threshold needs more δ than the budget has",
@@ -78,10 +75,18 @@ class ShortageOut(Strict):
 
 
 def _sentence(limit: Limit, spent: Spent, found: Shortage) -> str:
+    """One side is used up if one more release does not fit because of it. Many only need more than remains."""
+    asked = found.releases - spent.releases
     if spent.releases == 0:
         parts = [_TOO_SMALL[found.binding]]
-    else:
+        number = _NUMBERS.get(asked, f"all {asked}")
+    elif asked == 1 and found.binding != "both":
         parts = [_USED_UP[found.binding], *_remaining(limit, spent, found)]
+        number = _NUMBERS.get(found.releases, f"all {found.releases}")
+    else:
+        more = "one more needs" if asked == 1 else f"{asked} more need"
+        parts = [f"{more} more {_MORE_THAN_REMAINS[found.binding]}", *_remaining(limit, spent, found)]
+        number = "it" if asked == 1 else f"these {asked}"
     if found.fitting is not None:
         raised = [
             f"{symbol} = {_short(value)}"
@@ -91,7 +96,6 @@ def _sentence(limit: Limit, spent: Spent, found: Shortage) -> str:
             )
             if value != before
         ]
-        number = _NUMBERS.get(found.releases, f"all {found.releases}")
         parts.append(f"{' and '.join(raised)} would fit {number}")
     return "; ".join(parts)
 

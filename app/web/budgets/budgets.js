@@ -3,7 +3,7 @@
 import { showEntered, showLocked, wireAccess } from "../shared/access-form.js";
 import { byId, element } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
-import { digits, shown, shownDown, shownUp } from "../shared/number-format.js";
+import { bound, digits, shownUp } from "../shared/number-format.js";
 import { get } from "../shared/service.js";
 import { showBudgets } from "./budget-list.js";
 import { gauge, usedPercent } from "./gauge.js";
@@ -69,6 +69,7 @@ async function load(id = chosen) {
 function show(budget) {
   shownBudget = budget;
   byId("budget").hidden = false;
+  document.body.classList.remove("no-budget");
   byId("budget-title").textContent = budget.id;
   byId("budget-description").textContent = budget.description;
   byId("budget-unit").textContent = `Privacy unit: ${unitOf(budget)}.`;
@@ -88,9 +89,10 @@ function unitOf({ privacy_unit, period }) {
 function showSpent({ limit, spent, promise }) {
   const hasEpsilon = spent.epsilon !== null;
   const between = (low, high) => `between ${digits(low)} and ${digits(high)}`;
+  const delta = spent.delta === 0 ? "0" : bound(spent.delta, digits(limit.delta));
   byId("epsilon-spent").textContent = `${hasEpsilon ? roundedUp(spent.epsilon) : "∞"} of ${limit.epsilon}`;
   byId("epsilon-bounds").textContent = hasEpsilon ? between(spent.epsilon_lower, spent.epsilon) : "no finite ε";
-  byId("delta-spent").textContent = `${roundedUp(spent.delta)} of ${shown(limit.delta)}`;
+  byId("delta-spent").textContent = `${delta} of ${digits(limit.delta)}`;
   byId("delta-bounds").textContent = between(spent.delta_lower, spent.delta);
   byId("sums").textContent = sums(limit, spent);
   // The promise is above the limit's δ only after somebody lowered the limit.
@@ -105,8 +107,14 @@ function sums(limit, spent) {
     return "Nothing is spent yet. The first release sets the split between noise cost and threshold cost.";
   }
   const times = spent.releases === 1 ? "One release" : `${spent.releases} releases`;
-  const noise = `noise cost ${roundedUp(spent.mu_squared)} of ${roundedDown(limit.mu_squared)}`;
-  const threshold = `threshold cost ${roundedUp(spent.hazard)} of ${roundedDown(limit.hazard)}`;
+  // A single release has exact accounting, and may cost more than several together may. A lowered limit is exceeded, too.
+  if (spent.mu_squared > limit.mu_squared || spent.hazard > limit.hazard) {
+    const costs = `noise cost ${roundedUp(spent.mu_squared)}, threshold cost ${roundedUp(spent.hazard)}`;
+    return `${times} ${spent.releases === 1 ? "fills" : "fill"} the budget: ${costs}.`;
+  }
+  // Both are rounded up: rounded to different sides, a full budget would look overspent.
+  const noise = `noise cost ${roundedUp(spent.mu_squared)} of ${roundedUp(limit.mu_squared)}`;
+  const threshold = `threshold cost ${roundedUp(spent.hazard)} of ${roundedUp(limit.hazard)}`;
   return `${times}: ${noise}, ${threshold}.`;
 }
 
@@ -125,6 +133,7 @@ function showGauge(preview) {
 function showNone() {
   byId("budget").hidden = true;
   byId("create").open = true;
+  document.body.classList.add("no-budget"); // the form that creates the first one uses the width
 }
 
 /** Hide all budgets, so that nobody takes old numbers for current ones. */
@@ -140,8 +149,4 @@ function remember() {
 
 function roundedUp(value) {
   return value === 0 ? "0" : shownUp(value);
-}
-
-function roundedDown(value) {
-  return value === 0 ? "0" : shownDown(value);
 }

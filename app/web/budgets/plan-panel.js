@@ -9,7 +9,7 @@ import { MEANING } from "../shared/meaning-link.js";
 import { deviation } from "../shared/plan-link.js";
 import { hasAccessKey, post, problemWith, typed } from "../shared/service.js";
 import { fieldAt, showColumns } from "./column-fields.js";
-import { columnProblem, draftOf, hasThreshold, planOf, solved, WAYS } from "./planned-release.js";
+import { balanced, columnProblem, draftOf, hasThreshold, planOf, solved, WAYS } from "./planned-release.js";
 import { verdict } from "./verdict.js";
 
 const FIELDS = {
@@ -20,8 +20,8 @@ const FIELDS = {
   tau_star: { symbol: "τ*", label: "Threshold, in users" },
   epsilon: { symbol: "ε", label: "Of each release", help: "Smaller is more private.", link: MEANING },
   delta: { symbol: "δ", label: "Of each release", help: "Far below 1 / number of users." },
-  mu_0: { symbol: "μ₀", label: "Additional columns" },
-  times: { symbol: "k", label: "Times" },
+  mu_0: { symbol: "μ₀", label: "Further columns", help: "Their noise cost, if you know it instead of their ranges." },
+  times: { symbol: "k", label: "Releases" },
 };
 const OF_WAY = { sigma: "given", tau_star: "given", epsilon: "each", delta: "each" };
 const NEW_COLUMN = { name: "", lower: "0", upper: "1", groups: "", noise: "" };
@@ -45,7 +45,10 @@ export function wirePlan(plan, changed, planned) {
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {
     if (target.name in plan) plan[target.name] = target.value;
-    if (target.name === "way") showWay();
+    if (target.name === "way") {
+      if (plan.way !== "given") plan.columns = balanced(plan).columns;
+      fill();
+    }
     askLater();
   });
 
@@ -98,7 +101,7 @@ export function wirePlan(plan, changed, planned) {
     const wantsLeast = plan.way !== "all" && hasThreshold(plan) && columnProblem(plan) === null;
     const [found, least] = await Promise.allSettled([
       previews(times, signal),
-      wantsLeast ? post("calibrate", { mechanism: draftOf(plan), ...share(times) }, signal) : null,
+      wantsLeast ? post("calibrate", { mechanism: draftOf(balanced(plan)), ...share(times) }, signal) : null,
     ]);
     if (signal.aborted) return;
     // The smallest noise is extra information. If only it fails, the rest is still shown.

@@ -37,9 +37,15 @@ export function linkOf(budget, { columns, way, ...texts }) {
   return query;
 }
 
-/** The mechanism without noise and threshold. */
+/** The mechanism without noise and threshold. Its columns have the noise that the plan gives them, or balanced noise. */
 export function draftOf(plan) {
   return { c_u: typed(plan.c_u), tau: typed(plan.tau), aggregates: columnsOf(plan) };
+}
+
+/** The same plan with balanced noise. Noise in the columns' own units is that of one σ: another σ needs other noise. */
+export function balanced(plan) {
+  const isRelative = plan.columns.some(({ noise }) => noise.includes("σ"));
+  return isRelative ? plan : { ...plan, columns: plan.columns.map((column) => ({ ...column, noise: "" })) };
 }
 
 /** The mechanism with the noise and the threshold of the plan. */

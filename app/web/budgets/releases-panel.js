@@ -57,7 +57,7 @@ export function wireReleases() {
       element("div", { class: "title" }, element("h3", {}, release.key), stateOf(release)),
       ...(release.description ? [element("p", { class: "description" }, release.description)] : []),
       ...(release.labels.length > 0 ? [labels(release.labels)] : []),
-      element("p", { class: "known" }, ...facts(release, shareOf(release, budget.limit))),
+      element("p", { class: "known" }, ...facts(release, shareOf(release, budget))),
       element("div", { class: "row" }, certificate, ...(hasAnswer ? [answer] : [])),
       error,
     );
@@ -138,8 +138,8 @@ function committedFacts({ digest, rows }) {
   return [...number, element("span", { title: digest }, `digest ${digest.slice(0, 8)}…`)];
 }
 
-/** The share of the budget, as the gauge counts it: of the cap that it fills more. */
-function shareOf({ mu_squared, hazard }, limit) {
+/** The share of the budget, as the gauge counts it: of the cap that it fills more, and no more than is used in all. */
+function shareOf({ mu_squared, hazard }, { limit, used }) {
   const share = (cost, cap) => (cost > 0 ? cost / cap : 0);
-  return Math.max(share(mu_squared, limit.mu_squared), share(hazard, limit.hazard));
+  return Math.min(Math.max(share(mu_squared, limit.mu_squared), share(hazard, limit.hazard)), used);
 }

@@ -1,10 +1,11 @@
 // A typical release of a new budget: it divides the budget between noise and threshold before the first release does.
 
+import { OUTLINE } from "../shared/case-study.js";
 import { element } from "../shared/dom.js";
 import { errorsOf, makeField } from "../shared/forms.js";
 import { shownUp } from "../shared/number-format.js";
 import { post, typed } from "../shared/service.js";
-import { draftOf } from "./planned-release.js";
+import { balanced, draftOf } from "./planned-release.js";
 
 const FIELDS = {
   c_u: { symbol: "Cᵤ", label: "Groups per user" },
@@ -17,8 +18,12 @@ const SETTLES =
 const PAUSE_MS = 200;
 
 /** The fields, and what each typical release would need. */
-export function typicalFields(form, { columns }) {
-  const fields = Object.entries(FIELDS).map(([name, field]) => makeField({ id: `${form.id}-${name}`, name, ...field }));
+export function typicalFields(form, { columns, c_u, tau }) {
+  // Those of the plan, if it is the user's own: the case study settles nothing.
+  const known = c_u === OUTLINE.c_u ? {} : { c_u, tau };
+  const fields = Object.entries(FIELDS).map(([name, field]) =>
+    makeField({ id: `${form.id}-${name}`, name, ...field, value: known[name] }),
+  );
   const names = columns.map(({ name }) => name).join(", ");
   return element(
     "fieldset",
@@ -41,7 +46,7 @@ export function wireTypical(form, plan) {
   async function mechanism(signal) {
     const { c_u, tau, times, epsilon, delta } = form.elements;
     if (c_u.value.trim() === "") return undefined;
-    const draft = { ...draftOf({ ...plan, mu_0: "", c_u: c_u.value, tau: tau.value || "1" }) };
+    const draft = draftOf(balanced({ ...plan, mu_0: "", c_u: c_u.value, tau: tau.value || "1" }));
     const target = { epsilon: typed(epsilon.value), delta: typed(delta.value), releases: typed(times.value) };
     return (await post("calibrate", { mechanism: draft, ...target }, signal)).mechanism;
   }

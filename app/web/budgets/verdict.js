@@ -4,6 +4,7 @@ import { element } from "../shared/dom.js";
 import { asSentence, errorsOf } from "../shared/forms.js";
 import { digits, shownUp } from "../shared/number-format.js";
 import { planQuery } from "../shared/plan-link.js";
+import { epsilonAt, epsilonOf } from "./cost-words.js";
 import { usedPercent } from "./gauge.js";
 
 const ENDLESS = 1e18;
@@ -20,7 +21,7 @@ export function verdict({ mechanism, one, together, least, wantsLeast }, { budge
     ...consequence(one, together, budget),
     ...(together.fits ? [] : [short(together, raise)]),
     ...(wantsLeast ? [smallestNoise(least, together.asked.releases, take)] : []),
-    element("p", {}, element("a", { href: releaseLink(budget, mechanism) }, "Release a table with these numbers")),
+    ...(one.more > 0 ? [element("p", {}, releaseLink(budget, mechanism, plan))] : []),
   ];
 }
 
@@ -32,7 +33,7 @@ function needed(mechanism, releases, take) {
     (name, j) => `, ${name} ± ${shownUp(1.96 * Math.sqrt(aggregates.covariance[j][j]))}`,
   );
   const text = `${each} needs σ = ${shownUp(sigma)} and τ* = ${shownUp(tau_star)}: counts ± ${shownUp(1.96 * sigma)}`;
-  return element("p", {}, `${text}${columns.join("")}, 19 times out of 20. `, takeButton(mechanism, take));
+  return element("p", {}, `${text}${columns.join("")}, in 19 of 20 cases. `, takeButton(mechanism, take));
 }
 
 /** One release alone, all of them together, and the budget after them; how many fit, if not all do. */
@@ -41,17 +42,14 @@ function consequence(one, together, { limit }) {
   const { releases } = together.asked;
   const lines = [];
   if (releases > 1) {
-    const [alone, all] = [one.asked, together.asked].map(({ epsilon }) =>
-      epsilon === null ? "no finite ε" : `ε = ${shownUp(epsilon)}`,
-    );
+    const [alone, all] = [one.asked, together.asked].map(epsilonOf);
     lines.push(
       `One release alone has ${alone}, and all ${releases} together have ${all}, at δ = ${digits(limit.delta)}.`,
     );
   }
   if (fits) {
     const these = releases === 1 ? "this release" : `these ${releases}`;
-    const bounds = `ε = ${after.epsilon === null ? "∞" : shownUp(after.epsilon)} and δ = ${shownUp(after.delta)}`;
-    lines.push(`After ${these} the budget would be at ${bounds}, ${usedPercent(used)} used.`);
+    lines.push(`After ${these} the budget would be at ${epsilonAt(limit, after)}, ${usedPercent(used)} used.`);
   }
   const missed =
     !fits && one.more > 0 ? [element("p", { class: "missed" }, `Of these ${releases}, ${some} would fit.`)] : [];
@@ -85,10 +83,11 @@ function takeButton(mechanism, take) {
   return element("button", { class: "quiet", type: "button", id: "take", onclick }, "Plan with these");
 }
 
-function releaseLink({ id }, mechanism) {
-  const query = planQuery(mechanism);
+/** The link carries the ε of the plan. Equal shares have none of their own. */
+function releaseLink({ id }, mechanism, { way, epsilon }) {
+  const query = planQuery({ ...mechanism, epsilon: way === "all" ? "" : epsilon });
   query.set("budget", id);
-  return `release-table?${query}`;
+  return element("a", { href: `release-table?${query}` }, "Release a table with these numbers");
 }
 
 function fitting(more) {

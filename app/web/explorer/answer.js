@@ -38,8 +38,7 @@ export function showAnswer(
     ...columnLines(mechanism, isSolved ? without_caps : undefined),
     ...(isSolved && isTyped ? greedyColumn(mechanism, balance) : []),
   );
-  const plan = planQuery(mechanism);
-  plan.set("epsilon", String(epsilon));
+  const plan = planQuery({ ...mechanism, epsilon });
   byId("plan").href = `ledger?${plan}`;
   byId("release-plan").href = `release-table?${plan}`;
   byId("certificate").replaceChildren(

@@ -7,7 +7,7 @@ const [HEADER_TYPE, HEADER] = [1, 2]; // of a message
 const SCHEMA = 1; // the type of header
 const FIELDS = 1; // of a schema
 const [NAME, TYPE_TYPE, TYPE, DICTIONARY] = [0, 2, 3, 4]; // of a field
-const [INT, FLOATING_POINT, DECIMAL] = [2, 3, 7];
+const [INT, FLOATING_POINT, DECIMAL, DURATION] = [2, 3, 7, 18];
 const SCALE = 1; // of a decimal
 
 /** The names and kinds of the columns. The number of rows is not known without reading all of the file. */
@@ -26,11 +26,11 @@ export async function arrowColumns(file, isFile) {
 }
 
 function kindOf(field) {
-  if (field.has(DICTIONARY)) return "text";
   const type = field.byte(TYPE_TYPE);
-  if (type === INT) return "whole";
-  if (type === FLOATING_POINT) return "number";
-  return type === DECIMAL && field.table(TYPE).int(SCALE) === 0 ? "whole" : "text";
+  if (![INT, FLOATING_POINT, DECIMAL, DURATION].includes(type)) return "text";
+  if (field.has(DICTIONARY) || type === DURATION) return "other";
+  if (type === DECIMAL) return field.table(TYPE).int(SCALE) === 0 ? "whole" : "other";
+  return type === INT ? "whole" : "number";
 }
 
 /** A table of a FlatBuffer: a table of offsets says where each field is, if it is there. */

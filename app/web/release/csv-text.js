@@ -46,7 +46,10 @@ export function readRows(text) {
     );
     const hint = number > width && isThousands ? " Write numbers without separators between thousands." : "";
     if (number !== width) {
-      throw new TableFault(`has ${number} cells, and the header line has ${width}.${hint}`, row.line);
+      throw new TableFault(
+        `has ${number === 1 ? "1 cell" : `${number} cells`}, and the header line has ${width}.${hint}`,
+        row.line,
+      );
     }
   }
   return rows;

@@ -1,7 +1,7 @@
 // Noise and threshold: from ε and δ of this release, from a share of the budget, or as given.
 
 import { fieldAt, showColumns } from "../budgets/column-fields.js";
-import { WAYS } from "../budgets/planned-release.js";
+import { balanced, WAYS } from "../budgets/planned-release.js";
 import { byId, element } from "../shared/dom.js";
 import { makeFields, showErrors } from "../shared/forms.js";
 import { MEANING } from "../shared/meaning-link.js";
@@ -21,7 +21,8 @@ const FIELDS = {
   sigma: { symbol: "σ", label: "Noise, in users" },
   tau_star: { symbol: "τ*", label: "Threshold, in users" },
 };
-const OF_WAY = { epsilon: "each", delta: "each", times: "all", sigma: "given", tau_star: "given" };
+// ε of given noise is the one that the certificate states.
+const OF_WAY = { epsilon: ["each", "given"], delta: ["each"], times: ["all"], sigma: ["given"], tau_star: ["given"] };
 const NEW_COLUMN = { lower: "0", upper: "", groups: "", noise: "" };
 
 /** Connect the form. `changed()` is called on input. Returns a function that takes the names of the further columns. */
@@ -35,12 +36,21 @@ export function wireNoise(plan, changed) {
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {
     if (target.name in plan) plan[target.name] = target.value;
+    if (target.name === "way" && plan.way !== "given") {
+      for (const [j, { noise }] of balanced(plan).columns.entries()) plan.columns[j].noise = noise;
+      showNoiseColumns();
+    }
     showWay();
     changed();
   });
 
   function showWay() {
-    for (const [name, way] of Object.entries(OF_WAY)) form.elements[name].closest(".field").hidden = way !== plan.way;
+    for (const [name, way] of Object.entries(OF_WAY))
+      form.elements[name].closest(".field").hidden = !way.includes(plan.way);
+  }
+
+  function showNoiseColumns() {
+    showColumns(byId("noise-columns"), plan.columns, changed);
   }
 
   showWay();
@@ -50,7 +60,7 @@ export function wireNoise(plan, changed) {
       return known.get(name);
     });
     byId("noise-fieldset").hidden = names.length === 0;
-    showColumns(byId("noise-columns"), plan.columns, changed);
+    showNoiseColumns();
   };
 }
 
@@ -61,7 +71,7 @@ function columnFields() {
   return element(
     "fieldset",
     { class: "columns wide", id: "noise-fieldset", hidden: true },
-    element("legend", {}, "Further numbers"),
+    element("legend", {}, "Further columns"),
     element("p", { class: "help" }, help),
     element("div", { id: "noise-columns" }),
     element("p", { class: "error", id: "noise-columns-error", "data-error-of": "columns" }),
@@ -81,6 +91,6 @@ function sentence({ sigma, tau_star, aggregates }) {
   const columns = (aggregates?.names ?? []).map(
     (name, j) => `, ${name} ± ${shownUp(1.96 * Math.sqrt(Number(aggregates.covariance[j][j])))}`,
   );
-  const counts = `Counts ± ${shownUp(1.96 * noise)}${columns.join("")}, 19 times out of 20`;
+  const counts = `Counts ± ${shownUp(1.96 * noise)}${columns.join("")}, in 19 of 20 cases`;
   return `σ = ${shownUp(noise)}, τ* = ${shownUp(threshold)}. ${counts}. Groups with a noisy count below τ* are not shown.`;
 }

@@ -36,7 +36,7 @@ function after(elements, place) {
 
 function kindOf({ [TYPE]: type, [CONVERTED]: converted, [SCALE]: scale = 0, [LOGICAL]: logical }) {
   const logicalType = Object.keys(logical ?? {})[0];
-  if (converted === DECIMAL || logicalType === String(DECIMAL)) return scale === 0 ? "whole" : "text";
+  if (converted === DECIMAL || logicalType === String(DECIMAL)) return scale === 0 ? "whole" : "other";
   if (REALS.includes(type)) return "number";
   const isPlain = PLAIN.includes(converted) && (logicalType === undefined || logicalType === INTEGER);
   return INTEGERS.includes(type) && isPlain ? "whole" : "text";

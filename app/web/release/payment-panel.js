@@ -1,9 +1,11 @@
 // Who pays: the budget, the name of the release, and what it would spend.
 
+import { epsilonAt } from "../budgets/cost-words.js";
 import { gauge, usedPercent } from "../budgets/gauge.js";
 import { byId, element } from "../shared/dom.js";
 import { asSentence, errorsOf, makeFields, showErrors } from "../shared/forms.js";
-import { shownUp } from "../shared/number-format.js";
+import { MEANING } from "../shared/meaning-link.js";
+import { bound } from "../shared/number-format.js";
 import { problemWith } from "../shared/service.js";
 
 const NAME_HELP =
@@ -71,8 +73,11 @@ function sayPayment(text, link, rest = "") {
   byId("pay-note").replaceChildren(text, ...parts);
 }
 
-/** Show what a release would spend: the gauge of its budget, or what is short. Null if it is not known. */
-export function showCost(budget, preview) {
+/**
+ * Show what a release would spend: the gauge of its budget, or what is short; null if it is not known. `stated` are the
+ * ε and δ of the certificate, and the δ that the user has asked for, if any.
+ */
+export function showCost(budget, preview, stated) {
   const place = byId("cost");
   if (preview === null) {
     place.replaceChildren(
@@ -81,7 +86,6 @@ export function showCost(budget, preview) {
     return;
   }
   const { fits, used, asked, after, shortage } = preview;
-  const bounds = ({ epsilon, delta }) => `ε = ${epsilon === null ? "∞" : shownUp(epsilon)} and δ = ${shownUp(delta)}`;
   if (!fits) {
     const sentence = asSentence(shortage.detail);
     place.replaceChildren(
@@ -96,8 +100,15 @@ export function showCost(budget, preview) {
     element("p", { class: "lead" }, `It costs ${spending(budget, preview)} of ${budget.id}.`),
     element(
       "p",
+      { id: "stated" },
+      `The certificate will state ε = ${stated.epsilon}, δ ≤ ${bound(stated.delta, stated.target)}. `,
+      element("a", { href: MEANING.href }, MEANING.text),
+    ),
+    element(
+      "p",
       { class: "help" },
-      `By itself it has ${bounds(asked)}. After it, ${budget.id} is at ${bounds(after)}, ${usedPercent(used)} used.`,
+      `By itself it has ${epsilonAt(budget.limit, asked)}. After it, ${budget.id} is at ` +
+        `${epsilonAt(budget.limit, after)}, ${usedPercent(used)} used.`,
     ),
   );
 }

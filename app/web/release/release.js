@@ -6,6 +6,7 @@ import { planOf, solved } from "../budgets/planned-release.js";
 import { showEntered, showLocked, wireAccess } from "../shared/access-form.js";
 import { byId } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
+import { upwards } from "../shared/number-format.js";
 import { encode, get, post, postForm, problemWith, typed } from "../shared/service.js";
 import { madeUpGroups } from "./made-up.js";
 import { showNoise, wireNoise } from "./noise-panel.js";
@@ -21,6 +22,7 @@ const PAUSE_MS = 200;
 const MOST_SHOWN_BYTES = 4e6; // a larger answer is not shown, only downloaded
 const KEY = /^[\w.~:-]{1,255}$/; // other characters cannot be in a header
 const BAD_NAME = problemWith("name", "must have 1 to 255 letters, digits and . _ ~ : - only");
+const PLACES = { "/key_columns": "Group keys", "/count_column": "The number of users" };
 const NOT_CHECKED = problemWith("table", "The table has changed. Dry run it first.");
 const NO_BUDGET = problemWith("way", "Choose a budget in step 3 first.");
 const START = { way: "each", tau: "1", epsilon: "1", delta: "1e-6" };
@@ -31,7 +33,7 @@ const payment = { budget: query.get("budget") ?? "", name: "", description: "" }
 const signal = new AbortController().signal;
 const openCertificate = wireCertificate();
 let budgets = [];
-let [mechanism, preview] = [null, null];
+let [mechanism, preview, stated] = [null, null, null];
 let checked = null; // the request of the last successful dry run
 let isBusy = false;
 let asking = new AbortController();
@@ -75,7 +77,7 @@ async function loadBudgets() {
 function askLater() {
   asking.abort();
   clearTimeout(pause);
-  [mechanism, preview] = [null, null];
+  [mechanism, preview, stated] = [null, null, null];
   showButtons();
   pause = setTimeout(ask, PAUSE_MS);
 }
@@ -85,7 +87,7 @@ async function ask() {
   asking.abort();
   asking = new AbortController();
   const asked = asking.signal;
-  [mechanism, preview] = [null, null];
+  [mechanism, preview, stated] = [null, null, null];
   const failures = [];
   try {
     if (plan.c_u.trim() !== "") await calibrate(asked);
@@ -95,15 +97,26 @@ async function ask() {
   }
   if (asked.aborted) return;
   showNoise(mechanism, failures);
-  showCost(chosen(), preview);
+  showCost(chosen(), preview, stated);
   showButtons();
 }
 
 async function calibrate(asked) {
   if (plan.way === "all" && !chosen()) throw NO_BUDGET;
-  mechanism = await solved(plan, payment.budget, asked);
-  if (chosen()) preview = await post(`budgets/${encodeURIComponent(payment.budget)}/preview`, { mechanism }, asked);
-  else if (plan.way === "given") await post("account/exact", { mechanism, epsilon: 1 }, asked); // checks it
+  const made = await solved(plan, payment.budget, asked);
+  const path = `budgets/${encodeURIComponent(payment.budget)}/preview`;
+  const found = chosen() ? await post(path, { mechanism: made }, asked) : null;
+  const epsilon = statedEpsilon(found);
+  const { points } = await post("account/exact", { mechanism: made, epsilon: epsilon ?? 1 }, asked); // also checks it
+  const target = plan.way === "each" ? plan.delta : Number.NaN;
+  [mechanism, preview, stated] = [made, found, { epsilon, delta: points[0].delta, target }];
+}
+
+/** The ε of the certificate: as typed, else that of this release at the budget's δ. Undefined without a budget. */
+function statedEpsilon(found) {
+  const epsilon = plan.way === "all" ? undefined : typed(plan.epsilon);
+  if (epsilon !== undefined || found === null) return epsilon;
+  return found.asked.epsilon === null ? chosen().limit.epsilon : upwards(found.asked.epsilon);
 }
 
 function showButtons() {
@@ -125,8 +138,13 @@ function requestText() {
 }
 
 function request() {
-  const epsilon = plan.way === "each" ? typed(plan.epsilon) : chosen()?.limit.epsilon;
-  return { mechanism, epsilon, ...rolesOf(source.table), budget: payment.budget || undefined, intervals: LEVEL };
+  return {
+    mechanism,
+    epsilon: stated?.epsilon,
+    ...rolesOf(source.table),
+    budget: payment.budget || undefined,
+    intervals: LEVEL,
+  };
 }
 
 /** Run one of the buttons. While it runs, none can be pressed. */
@@ -152,7 +170,7 @@ async function act(work) {
 function wordsOf(failure) {
   if (failure.line !== undefined) return failure.message;
   return errorsOf(failure)
-    .map(({ pointer, detail }) => `${pointer} ${detail}`.trim())
+    .map(({ pointer, detail }) => `${PLACES[pointer] ?? pointer} ${detail}`.trim())
     .join("; ");
 }
 

@@ -57,7 +57,7 @@ function tableOf({ groups, intervals }, names) {
   const heads = [
     ...names.keys.map((text) => element("th", { scope: "col", class: "part" }, text)),
     ...columns.flatMap(({ name }) =>
-      [name, `${name}, 19 times out of 20`].map((text) => element("th", { scope: "col" }, text)),
+      [name, `${name}, in 19 of 20 cases`].map((text) => element("th", { scope: "col" }, text)),
     ),
   ];
   const rows = keys.map((key, k) => row(Array.isArray(key) ? key : [key], columns, k));

@@ -1,8 +1,14 @@
-// What each column of the table is: part of the group key, the number of users, a further number, or left out.
+// What each column of the table is: part of the group key, the number of users, a further column, or left out.
 
 import { byId, element } from "../shared/dom.js";
 
-const ROLES = { key: "part of the group key", count: "number of users", value: "a further number", none: "left out" };
+const ROLES = {
+  unset: "choose",
+  key: "part of the group key, without noise",
+  count: "number of users",
+  value: "a further column",
+  none: "left out",
+};
 const TYPES = {
   string: "text",
   int64: "whole number",
@@ -24,9 +30,10 @@ function row(table, column, changed) {
   // The type of a group key is the user's choice: guessed from the cells, it would tell something about dropped groups.
   const type = element("td", {}, typeCell(table, column, changed));
   const canLeaveOut = table.cells !== null;
-  const options = Object.entries(ROLES).filter(([role]) => role !== "none" || canLeaveOut);
+  const isOffered = { unset: column.role === "unset", none: canLeaveOut };
+  const options = Object.entries(ROLES).filter(([role]) => isOffered[role] ?? true);
   const role = choice(`Role of ${column.name}`, Object.fromEntries(options), column.role, (value) => {
-    if (value === "count") for (const each of table.columns) if (each.role === "count") each.role = "key";
+    if (value === "count") for (const each of table.columns) if (each.role === "count") each.role = "unset";
     column.role = value;
     changed();
   });
@@ -34,7 +41,7 @@ function row(table, column, changed) {
 }
 
 function typeCell({ format }, column, changed) {
-  if (column.role === "none") return "–";
+  if (column.role === "none" || column.role === "unset") return "–";
   if (column.role !== "key") return NUMBERS;
   if (format !== "csv") return "as in the file";
   return choice(`Type of ${column.name}`, TYPES, column.type, (value) => {
@@ -53,7 +60,9 @@ function choice(label, options, chosen, use) {
 /** What is wrong with the roles, in a sentence; empty if nothing is. */
 export function roleFault({ columns }) {
   const number = (role) => columns.filter((column) => column.role === role).length;
+  const unset = columns.find(({ role }) => role === "unset");
   if (number("count") !== 1) return "Choose the column with the number of users.";
+  if (unset) return `Choose what ${unset.name} is. A group key is published as it is, without noise.`;
   if (number("key") === 0) return "Choose at least one column as part of the group key.";
   return new Set(columns.map(({ name }) => name)).size < columns.length ? "Two columns have the same name." : "";
 }

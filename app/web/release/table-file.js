@@ -8,7 +8,8 @@ const MOST_CHECKED = 1 << 24; // bytes of CSV that the page reads as a whole
 const HEAD = 1 << 20;
 const WHOLE = /^\d+$/;
 const NUMBER = /^-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
-const COUNT_NAME = /^(users?|num_users|user_count|count|counts|n|people|persons|visitors|uniques?)$/i;
+const LIKE_NUMBER = /^[-+]?[\d.,'_\s]*\d[\d.,'_\s]*%?$/; // also with separators, which the service refuses
+const COUNT_NAME = /^(users?|num_users|user_count|count|counts|n|people|persons|visitors|uniq.*|distinct.*)$/i;
 const FORMATS = { csv: "CSV", parquet: "Parquet", arrow: "Arrow" };
 
 /** A table: `format`, `columns` with a `name`, a `kind` and a guessed `role`, and the number of `rows` if it is known. */
@@ -83,17 +84,25 @@ function namesOf(head) {
 /** What the cells of a column look like. It only helps to guess a role: the user decides. */
 function kindOf(texts) {
   if (texts.every((text) => WHOLE.test(text))) return "whole";
-  return texts.every((text) => text === "" || NUMBER.test(text)) ? "number" : "text";
+  if (texts.every((text) => text === "" || NUMBER.test(text))) return "number";
+  const likeNumbers = texts.filter((text) => LIKE_NUMBER.test(text)).length;
+  return 2 * likeNumbers >= texts.filter((text) => text !== "").length ? "other" : "text";
 }
 
-/** The count is the column with such a name, else the last one of whole numbers; numbers after it are further values. */
+/**
+ * The count is the column with such a name, else the only one of whole numbers; numbers after it are further values. A
+ * group key is published without noise, so only texts become one by themselves: for any other column, the user chooses.
+ */
 function withRoles(columns) {
   const named = columns.findIndex(({ name, kind }) => kind === "whole" && COUNT_NAME.test(name));
-  const count = named >= 0 ? named : columns.findLastIndex(({ kind }) => kind === "whole");
-  return columns.map((column, k) => {
-    const isValue = k > count && column.kind !== "text" && count >= 0;
-    return { ...column, type: "string", role: k === count ? "count" : isValue ? "value" : "key" };
-  });
+  const whole = columns.flatMap(({ kind }, k) => (kind === "whole" ? [k] : []));
+  const count = named < 0 && whole.length === 1 ? whole[0] : named;
+  const roleOf = ({ kind }, k) => {
+    if (k === count) return "count";
+    if (kind === "text") return "key";
+    return count >= 0 && k > count && kind !== "other" ? "value" : "unset";
+  };
+  return columns.map((column, k) => ({ ...column, type: "string", role: roleOf(column, k) }));
 }
 
 /** The table in words: "8 rows, 3 columns, CSV". */
@@ -124,9 +133,23 @@ export function bytesOf({ cells, columns, blob }) {
   if (cells === null) return blob;
   const kept = columns.map((column, k) => ({ ...column, k })).filter(({ role }) => role !== "none");
   const [, ...body] = cells;
+  checkKeys(body, kept);
   const rows = body.map((row) => kept.map((column) => sent(row, column)));
   const names = kept.map(({ name }) => ({ text: name, isQuoted: false }));
   return new Blob([writeRows([names, ...rows])], { type: "text/csv" });
+}
+
+/** No two rows have the same group key. An empty cell is null, and an empty text in quotes is not. */
+function checkKeys(body, kept) {
+  const keys = kept.filter(({ role }) => role === "key");
+  const lines = new Map();
+  for (const { line, cells } of body) {
+    const key = JSON.stringify(
+      keys.map(({ k }) => (cells[k].text === "" && !cells[k].isQuoted ? null : cells[k].text)),
+    );
+    if (lines.has(key)) throw new TableFault(`has the same group key as line ${lines.get(key)}.`, line);
+    lines.set(key, line);
+  }
 }
 
 function sent({ line, cells }, { name, role, k }) {
