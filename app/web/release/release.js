@@ -39,11 +39,11 @@ let isBusy = false;
 let asking = new AbortController();
 let pause = 0;
 
+const showColumns = wireNoise(plan, askLater);
 const source = wireTable(() => {
   showColumns(namesOf("value"));
   askLater();
 });
-const showColumns = wireNoise(plan, askLater);
 wirePayment(payment, (field) => (field === "budget" ? askLater() : showButtons()));
 wireAccess(byId("access"), () => loadBudgets());
 byId("try").addEventListener("click", () => act(tryOut));

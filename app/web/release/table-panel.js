@@ -82,6 +82,7 @@ export function wireTable(changed) {
     void open(null);
     area.focus();
   });
-  if (area.value !== "") void openText(); // pasted before this script came, or kept by the browser
+  // Pasted before this script came, or kept by the browser. The caller gets the state first.
+  if (area.value !== "") queueMicrotask(openText);
   return state;
 }
