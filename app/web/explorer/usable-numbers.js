@@ -4,20 +4,22 @@ import { shown, upwards } from "../shared/number-format.js";
 import { effectiveTau } from "./effective-tau.js";
 
 const MOST_DIGITS = 17;
+const MOST_TYPED = 12; // characters: a longer number is from a preset or a link, and has no room in a figure
 
 /**
- * The texts of σ and τ*. A `given` number stands as it was typed. A computed one is rounded up. A larger σ needs a higher
+ * The texts of σ and τ*. A `given` number stands as it was typed, unless it is long. Others are rounded up. A larger σ needs a higher
  * τ*: δ_infinite depends on (τ* − τ)/σ alone. So a computed τ* grows with the rounded σ before it is rounded itself, and
  * at a given τ* the rounded σ stays below `largest_sigma`. The pair costs no more than the exact one.
  */
 export function usable({ sigma, tau, tau_star }, { given = {}, largest_sigma } = {}) {
-  const noise = given.sigma ? sigma : upwardsWithin(sigma, largest_sigma ?? Infinity);
+  const [typedSigma, typedTauStar] = [given.sigma, given.tau_star].map((text) => text?.length <= MOST_TYPED && text);
+  const noise = typedSigma ? sigma : upwardsWithin(sigma, largest_sigma ?? Infinity);
   const least = Number(effectiveTau(tau ?? 1));
   const grown = noise > sigma ? least + above(tau_star - least, noise / sigma) : tau_star;
   return {
     noise,
-    sigma: given.sigma || (noise === upwards(sigma) ? shown(noise) : String(noise)),
-    tau_star: given.tau_star || shown(upwards(grown)),
+    sigma: typedSigma || (noise === upwards(sigma) ? shown(noise) : String(noise)),
+    tau_star: typedTauStar || shown(upwards(grown)),
   };
 }
 

@@ -11,7 +11,6 @@ the answer meets the target, and the next double below it (for C_u the next inte
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context
 from itertools import islice
 
 from flint import arb
@@ -108,7 +107,9 @@ def _more_column_noise(noise: NoiseCost, fixed: ColumnCosts, c_u: int, target: T
 
 def _three_digits_up(ratio: arb) -> str:
     """A positive number in three digits, rounded up."""
-    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(upper_double(ratio))):.9g}"
+    value = upper_double(ratio)
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{math.ceil(value / unit) * unit:.9g}"
 
 
 def _with_smallest_tau_star(accounting: Accounting, draft: Draft, sigma: float, target: Target) -> Mechanism:
