@@ -1,9 +1,9 @@
 // A typical release of a new budget: it divides the budget between noise and threshold before the first release does.
 
+import { usable } from "../explorer/usable-numbers.js";
 import { OUTLINE } from "../shared/case-study.js";
 import { element } from "../shared/dom.js";
 import { errorsOf, makeField } from "../shared/forms.js";
-import { shownUp } from "../shared/number-format.js";
 import { post, typed } from "../shared/service.js";
 import { balanced, draftOf } from "./planned-release.js";
 
@@ -55,8 +55,8 @@ export function wireTypical(form, plan) {
     const found = await mechanism(signal);
     const number = form.elements.times.value.trim();
     const each = number === "" || number === "1" ? "The release" : `Each of the ${number}`;
-    place.textContent =
-      found === undefined ? "" : `${each} needs σ = ${shownUp(found.sigma)} and τ* = ${shownUp(found.tau_star)}.`;
+    const few = found === undefined ? null : usable(found);
+    place.textContent = few === null ? "" : `${each} needs σ = ${few.sigma} and τ* = ${few.tau_star}.`;
   }
 
   form.addEventListener("reset", () => {

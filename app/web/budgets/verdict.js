@@ -1,5 +1,6 @@
 // What the service says about a plan, in sentences.
 
+import { usable } from "../explorer/usable-numbers.js";
 import { element } from "../shared/dom.js";
 import { asSentence, errorsOf } from "../shared/forms.js";
 import { digits, shownUp } from "../shared/number-format.js";
@@ -27,12 +28,13 @@ export function verdict({ mechanism, one, together, least, wantsLeast }, { budge
 
 /** What each release needs, with a button that puts it into the plan. */
 function needed(mechanism, releases, take) {
-  const { sigma, tau_star, aggregates } = mechanism;
+  const { aggregates } = mechanism;
+  const { noise, sigma, tau_star } = usable(mechanism);
   const each = releases === 1 ? "The release" : `Each of the ${releases} releases`;
   const columns = (aggregates?.names ?? []).map(
     (name, j) => `, ${name} ± ${shownUp(1.96 * Math.sqrt(aggregates.covariance[j][j]))}`,
   );
-  const text = `${each} needs σ = ${shownUp(sigma)} and τ* = ${shownUp(tau_star)}: counts ± ${shownUp(1.96 * sigma)}`;
+  const text = `${each} needs σ = ${sigma} and τ* = ${tau_star}: counts ± ${shownUp(1.96 * noise)}`;
   return element("p", {}, `${text}${columns.join("")}, in 19 of 20 cases. `, takeButton(mechanism, take));
 }
 
@@ -74,7 +76,8 @@ function smallestNoise(least, releases, take) {
     return element("p", { class: "help" }, isImpossible ? impossible : unknown);
   }
   const { mechanism } = least.value;
-  const numbers = `σ = ${shownUp(mechanism.sigma)} and τ* = ${shownUp(mechanism.tau_star)}`;
+  const few = usable(mechanism);
+  const numbers = `σ = ${few.sigma} and τ* = ${few.tau_star}`;
   return element("p", {}, `${each} would fit with as little as ${numbers}. `, takeButton(mechanism, take));
 }
 

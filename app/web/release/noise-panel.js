@@ -2,6 +2,7 @@
 
 import { fieldAt, showColumns } from "../budgets/column-fields.js";
 import { balanced, WAYS } from "../budgets/planned-release.js";
+import { usable } from "../explorer/usable-numbers.js";
 import { byId, element } from "../shared/dom.js";
 import { makeFields, showErrors } from "../shared/forms.js";
 import { MEANING } from "../shared/meaning-link.js";
@@ -86,11 +87,11 @@ export function showNoise(mechanism, failures) {
   byId("noise-answer").textContent = mechanism === null ? none : sentence(mechanism);
 }
 
-function sentence({ sigma, tau_star, aggregates }) {
-  const [noise, threshold] = [sigma, tau_star].map(Number);
+function sentence({ sigma, tau, tau_star, aggregates }) {
+  const few = usable({ sigma: Number(sigma), tau: Number(tau), tau_star: Number(tau_star) });
   const columns = (aggregates?.names ?? []).map(
     (name, j) => `, ${name} ± ${shownUp(1.96 * Math.sqrt(Number(aggregates.covariance[j][j])))}`,
   );
-  const counts = `Counts ± ${shownUp(1.96 * noise)}${columns.join("")}, in 19 of 20 cases`;
-  return `σ = ${shownUp(noise)}, τ* = ${shownUp(threshold)}. ${counts}. Groups with a noisy count below τ* are not shown.`;
+  const counts = `Counts ± ${shownUp(1.96 * few.noise)}${columns.join("")}, in 19 of 20 cases`;
+  return `σ = ${few.sigma}, τ* = ${few.tau_star}. ${counts}. Groups with a noisy count below τ* are not shown.`;
 }

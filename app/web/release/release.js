@@ -93,6 +93,7 @@ async function ask() {
     if (plan.c_u.trim() !== "") await calibrate(asked);
   } catch (failure) {
     failures.push(failure);
+    showLocked(byId("access"), failure);
     mechanism = null;
   }
   if (asked.aborted) return;
@@ -104,8 +105,7 @@ async function ask() {
 async function calibrate(asked) {
   if (plan.way === "all" && !chosen()) throw NO_BUDGET;
   const made = await solved(plan, payment.budget, asked);
-  const path = `budgets/${encodeURIComponent(payment.budget)}/preview`;
-  const found = chosen() ? await post(path, { mechanism: made }, asked) : null;
+  const found = chosen() ? await price(made, asked) : null;
   const epsilon = statedEpsilon(found);
   const { points } = await post("account/exact", { mechanism: made, epsilon: epsilon ?? 1 }, asked); // also checks it
   const target = plan.way === "each" ? plan.delta : Number.NaN;
@@ -117,6 +117,14 @@ function statedEpsilon(found) {
   const epsilon = plan.way === "all" ? undefined : typed(plan.epsilon);
   if (epsilon !== undefined || found === null) return epsilon;
   return found.asked.epsilon === null ? chosen().limit.epsilon : upwards(found.asked.epsilon);
+}
+
+/** What a release would cost. The budget is loaded again: others may have spent some of it. */
+async function price(made, asked) {
+  const path = `budgets/${encodeURIComponent(payment.budget)}`;
+  const [now, found] = await Promise.all([get(path, asked), post(`${path}/preview`, { mechanism: made }, asked)]);
+  budgets = budgets.map((each) => (each.id === now.id ? now : each));
+  return found;
 }
 
 function showButtons() {
