@@ -498,7 +498,7 @@ def test_a_year_of_weekly_releases_is_planned(visit: Visit, platform: Platform) 
     limit = {"Limit of ε": "1", "Limit of δ": "1e-6"}
     for field, text in ({"Name": name, "Groups per user": "8", "Releases": "52"} | limit).items():
         form.get_by_label(field).fill(text)
-    expect(form.locator(".needs")).to_have_text("Each of the 52 needs σ = 88.06 and τ* = 530.99.")
+    expect(form.locator(".needs")).to_have_text("Each of the 52 needs σ = 88.06 and τ* = 531.03.")
     form.get_by_role("button", name="Create").click()
     expect(page.locator("#budget-title")).to_have_text(name)
     expect(page.locator("#history tbody tr").first).to_contain_text("noise cost : threshold cost")
