@@ -106,10 +106,8 @@ def _more_column_noise(noise: NoiseCost, fixed: ColumnCosts, c_u: int, target: T
 
 
 def _three_digits_up(ratio: arb) -> str:
-    """A positive number in three digits, rounded up."""
-    value = upper_double(ratio)
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{math.ceil(value / unit) * unit:.9g}"
+    """A positive number in three digits, rounded up: 0.005 of it is at least half a unit of the last digit."""
+    return f"{float(f'{1.005 * upper_double(ratio):.2e}'):.9g}"
 
 
 def _with_smallest_tau_star(accounting: Accounting, draft: Draft, sigma: float, target: Target) -> Mechanism:
