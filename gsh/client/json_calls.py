@@ -13,9 +13,9 @@ from gsh.client.operations import Bound
 from gsh.client.problems import Renames, error_of
 from gsh.client.retries import patiently
 
-__all__ = ["ask", "json_call", "json_of", "once_headers", "part"]
+__all__ = ["ask", "checked_name", "json_call", "json_of", "once_headers", "part"]
 
-_KEY = re.compile(r"[A-Za-z0-9._~:-]{1,255}")
+_NAME = re.compile(r"[A-Za-z0-9._~:-]{1,255}")
 
 
 def ask(bound: Bound[Any], call: Call, renames: Renames = ()) -> Operation[Answer]:
@@ -49,9 +49,14 @@ def once_headers(once: str | None) -> dict[str, str]:
     """The header with the idempotency key."""
     if once is None:
         return {}
-    if not isinstance(once, str) or not _KEY.fullmatch(once) or once in {".", ".."}:
-        raise InvalidParameter("once", "must be 1 to 255 letters, digits and the characters . _ ~ : and -")
-    return {"Idempotency-Key": once}
+    return {"Idempotency-Key": checked_name("once", once)}
+
+
+def checked_name(pointer: str, name: object) -> str:
+    """The name of a release or of a budget."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in {".", ".."}:
+        raise InvalidParameter(pointer, "must be 1 to 255 letters, digits and the characters . _ ~ : and -")
+    return name
 
 
 def json_of(answer: Answer) -> Json:

@@ -86,12 +86,11 @@ def publish(
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     target = mechanism_for(plan, **aim, weights=weights, payer=payer)
     output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
-    local = (
-        None
-        if payer is not None
-        else _local_certificate(target, plan, text("privacy_unit", privacy_unit or "user"), unprotected)
-    )
-    if payer is not None:
+    local: dict[str, Any] = {}
+    if payer is None:
+        unit = text("privacy_unit", privacy_unit or "user")
+        local = _local_certificate(target, plan, unit, unprotected)
+    else:
         earlier = _released(payer, plan, target, unprotected, output)
         if earlier is not None:
             return earlier
@@ -104,7 +103,6 @@ def publish(
         table = aggregated(space, source, plan, tell, _buckets)
     tell(Progress("noise"))
     if payer is None:
-        assert local is not None
         private = release(target.mechanism, table, key_columns=plan.by, count_column=COUNT)
         return _result(rows_with(private, local), local, plan, output, tell)
     provenance = {"enforced_by": _ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()}
@@ -149,8 +147,8 @@ def _released(
     ):
         if not is_same:
             raise InvalidParameter("once", f"must be a new name: the release that has it was made with another {name}")
-    if output is not None and output.holds(payer.once, plan):
-        table = output.table()
+    is_there, table = (False, None) if output is None else output.written_before(payer.once, plan)
+    if is_there:
         return _published(record.load().table if table is None else table, said, plan, output, is_replayed=True)
     return _of_service(record.load(), plan, output, lambda _progress: None, is_replayed=True)
 

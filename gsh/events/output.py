@@ -66,17 +66,15 @@ class Output:
     def _exists(self, path: Path) -> InvalidParameter:
         return InvalidParameter("to", f"must not exist, nor may {path.name}: publish replaces nothing")
 
-    def holds(self, once: str, plan: Plan) -> bool:
-        """Whether this release was written here before: the same name, by the same plan."""
-        said = self._certificate()
+    def written_before(self, once: str, plan: Plan) -> tuple[bool, pa.Table | None]:
+        """Whether this release was written here before, by the same plan; and its rows, if the format has types."""
         try:
-            return bool(said["idempotency_key"] == once and said["bounds"]["plan_digest"] == plan.digest)
-        except (KeyError, TypeError):
-            return False
-
-    def table(self) -> pa.Table | None:
-        """The rows of the file, with their types; None for CSV, which has none."""
-        return None if self.format == "csv" else self._read()
+            table = None if self.certificate_path is not None else self._read()
+            said = self._said(table)
+            is_it = said["idempotency_key"] == once and said["bounds"]["plan_digest"] == plan.digest
+        except (OSError, ValueError, KeyError, TypeError, Error):
+            return False, None
+        return is_it, table
 
     def write(self, table: pa.Table, plan: Plan, certificate: Mapping[str, Any]) -> None:
         """All files, or none of them: the table gets its name last."""
@@ -96,14 +94,12 @@ class Output:
             return
         raise self._exists(taken)
 
-    def _certificate(self) -> Any:
-        """That of the file, if it can be read."""
-        try:
-            if self.certificate_path is not None:
-                return json.loads(self.certificate_path.read_bytes()) if self.path.is_file() else None
-            return json.loads((self._read().schema.metadata or {}).get(CERTIFICATE.encode(), b"{}"))
-        except (OSError, ValueError, Error):
-            return None
+    def _said(self, table: pa.Table | None) -> Any:
+        """The certificate: in the metadata of the table, or beside a file without metadata."""
+        if table is not None:
+            return json.loads((table.schema.metadata or {}).get(CERTIFICATE.encode(), b"{}"))
+        assert self.certificate_path is not None
+        return json.loads(self.certificate_path.read_bytes()) if self.path.is_file() else None
 
     def _read(self) -> pa.Table:
         with self.path.open("rb") as file:

@@ -1,6 +1,5 @@
 """Who pays for a release: a budget of the service under a name, or nobody."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from gsh.client.releases import RecordedRelease
 
 __all__ = ["Payer", "check_plan", "payer_of"]
-
-_NAME = re.compile(r"[A-Za-z0-9._~:-]{1,255}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +71,15 @@ def payer_of(
         return None
     if not (hasattr(service, "releases") and hasattr(service, "budgets")):
         raise InvalidParameter("service", f"must be a gsh.Client, not {type(service).__name__}")
+    from gsh.client.json_calls import checked_name  # noqa: PLC0415 - only with a service
+
     for name, value in (("budget", budget), ("once", once)):
         if value is None:
             raise InvalidParameter(name, "must be given with a service: a release is charged once, under its name")
-        if not _NAME.fullmatch(text(name, value)):
-            raise InvalidParameter(name, "must be 1 to 255 of the characters A-Z a-z 0-9 . _ ~ : -")
     text("description", description)
-    assert budget is not None
-    assert once is not None
     if privacy_unit is not None:
         raise InvalidParameter("privacy_unit", "must be omitted with a service: the budget has it")
-    return Payer(service, budget, once)
+    return Payer(service, checked_name("budget", budget), checked_name("once", once))
 
 
 def check_plan(digest: str | None, plan: Plan) -> None:

@@ -16,7 +16,7 @@ SMALL = "/?epsilon=1&delta=1e-6&c_u=10&tau=1"
 
 def formatted(case_study: Visit, call: str, argument: object) -> Any:
     """The result of a call; ``it`` has the functions of both modules."""
-    modules = ["./web/shared/number-format.js", "./web/explorer/usable-numbers.js"]
+    modules = ["./web/shared/number-format.js", "./web/shared/usable-numbers.js"]
     load = f"const it = Object.assign({{}}, ...await Promise.all({modules}.map((each) => import(each))));"
     return case_study.page.evaluate(f"async argument => {{ {load} return {call}; }}", argument)
 

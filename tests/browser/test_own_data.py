@@ -224,7 +224,7 @@ def test_the_error_of_a_published_count_is_that_of_noise_that_passed(case_study:
 
 def test_a_tau_of_zero_acts_as_one(case_study: Visit) -> None:
     """Empty groups are never listed. A typed τ keeps its digits."""
-    assert module(case_study, "effective-tau", "argument.map(it.effectiveTau)", [0, 1, 20, "0", "2.0"]) == [
+    assert module(case_study, "../shared/effective-tau", "argument.map(it.effectiveTau)", [0, 1, 20, "0", "2.0"]) == [
         *(effective_tau(tau) for tau in (0, 1, 20)),
         1,
         "2.0",

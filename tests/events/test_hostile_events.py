@@ -104,7 +104,7 @@ def test_columns_may_have_the_names_that_buckets_use(name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
 def test_infinite_times_have_lots_of_their_own(kind: str) -> None:
-    """A user with both and a missing one keeps the same, whoever else is there and in whatever order."""
+    """One user has three keys and keeps one: always the same, with any other users and any order of rows."""
     plan = make_plan(user="u", by="k", c_u=1, salt=SALT)
     kept = set()
     with duckdb.connect() as connection:

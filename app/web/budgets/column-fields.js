@@ -1,15 +1,8 @@
 // Fields for the further columns of a plan, and the place of each error.
 
 import { element } from "../shared/dom.js";
-import { makeField } from "../shared/forms.js";
+import { COLUMN_FIELDS, makeField } from "../shared/forms.js";
 
-const FIELDS = {
-  name: { label: "Name" },
-  lower: { label: "Minimum" },
-  upper: { label: "Maximum" },
-  groups: { label: "Groups, at most", placeholder: "all" },
-  noise: { label: "Noise", placeholder: "balanced" },
-};
 const PARTS = { names: "name", covariance: "noise", relative_covariance: "noise" };
 
 /** Show the fields of all columns. `changed()` is called on input; `remove(index)`, if given, by a button. */
@@ -19,7 +12,7 @@ export function showColumns(place, columns, changed, remove) {
 
 function row(prefix, column, index, changed, remove) {
   const fixed = remove === undefined ? { name: column.name } : {}; // the name is that of a column of the table
-  const fields = Object.entries(FIELDS).filter(([key]) => !(key in fixed));
+  const fields = Object.entries(COLUMN_FIELDS).filter(([key]) => !(key in fixed));
   const made = fields.map(([key, field]) => {
     const id = `${prefix}-${index}-${key}`;
     const oninput = ({ target }) => {

@@ -1,10 +1,10 @@
 // A typical release of a new budget: it divides the budget between noise and threshold before the first release does.
 
-import { usable } from "../explorer/usable-numbers.js";
 import { OUTLINE } from "../shared/case-study.js";
 import { element } from "../shared/dom.js";
 import { errorsOf, makeField } from "../shared/forms.js";
 import { post, typed } from "../shared/service.js";
+import { usable } from "../shared/usable-numbers.js";
 import { balanced, draftOf } from "./planned-release.js";
 
 const FIELDS = {

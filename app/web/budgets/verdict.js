@@ -1,10 +1,10 @@
 // What the service says about a plan, in sentences.
 
-import { usable } from "../explorer/usable-numbers.js";
 import { element } from "../shared/dom.js";
 import { asSentence, errorsOf } from "../shared/forms.js";
 import { digits, shownUp } from "../shared/number-format.js";
 import { planQuery } from "../shared/plan-link.js";
+import { usable } from "../shared/usable-numbers.js";
 import { epsilonAt, epsilonOf } from "./cost-words.js";
 import { usedPercent } from "./gauge.js";
 

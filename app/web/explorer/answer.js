@@ -3,9 +3,9 @@
 import { byId, element } from "../shared/dom.js";
 import { bound, digits, downwards, shownDown, shownUp } from "../shared/number-format.js";
 import { planQuery } from "../shared/plan-link.js";
+import { usable } from "../shared/usable-numbers.js";
 import { balanceButton, columnLines, greedyColumn } from "./column-lines.js";
 import { inSymbols, SYMBOLS } from "./service-words.js";
-import { usable } from "./usable-numbers.js";
 
 /**
  * Show the mechanism from /calibrate or /account/exact, whether it meets the typed δ, and what caps of columns save.

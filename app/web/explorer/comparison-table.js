@@ -2,7 +2,7 @@
 
 import { byId, element } from "../shared/dom.js";
 import { excess } from "../shared/number-format.js";
-import { usable } from "./usable-numbers.js";
+import { usable } from "../shared/usable-numbers.js";
 
 /** The names of the accountings, and of a mechanism that the user has given. */
 export const ACCOUNTINGS = {

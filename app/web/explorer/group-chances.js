@@ -1,8 +1,8 @@
 // A row for each group with the chance that it is published. Of many groups, those nearest to the threshold.
 
 import { element } from "../shared/dom.js";
+import { effectiveTau } from "../shared/effective-tau.js";
 import { percent, whole } from "../shared/number-format.js";
-import { effectiveTau } from "./effective-tau.js";
 import { keepProbability } from "./normal-distribution.js";
 
 const MOST_ROWS = 100;

@@ -1,6 +1,6 @@
 // The standard normal distribution to about 13 digits, tails included, for estimates about the user's own data.
 
-import { effectiveTau } from "./effective-tau.js";
+import { effectiveTau } from "../shared/effective-tau.js";
 
 const SWITCH = 2;
 

@@ -1,7 +1,7 @@
 // The points of the plots. The service computes privacy; normal-distribution.js computes the effect on the data.
 
+import { effectiveTau } from "../shared/effective-tau.js";
 import { post } from "../shared/service.js";
-import { effectiveTau } from "./effective-tau.js";
 import { keepProbability, publishedError } from "./normal-distribution.js";
 
 const STEPS = 60;

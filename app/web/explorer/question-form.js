@@ -1,18 +1,11 @@
 // The explorer's form: it shows the page's state, writes changes into the state, and shows the service's errors.
 
 import { byId, element } from "../shared/dom.js";
-import { makeField, showErrors } from "../shared/forms.js";
+import { COLUMN_FIELDS, makeField, showErrors } from "../shared/forms.js";
 import { wireExamples } from "./example-cards.js";
 import { FIELDS } from "./page-state.js";
 import { withSymbols } from "./service-words.js";
 
-const COLUMN = {
-  name: { label: "Name" },
-  lower: { label: "Minimum" },
-  upper: { label: "Maximum" },
-  groups: { label: "Groups, at most", placeholder: "all" },
-  noise: { label: "Noise", placeholder: "balanced" },
-};
 // A user likes a page once, shares it a few times, and reads it for at most ten minutes.
 const NEW_COLUMNS = { likes: "1", shares: "5", seconds: "600" };
 
@@ -51,7 +44,7 @@ export function wireForm(state, changed) {
   }
 
   function columnRow(column, index) {
-    const fields = Object.entries(COLUMN).map(([key, field]) => {
+    const fields = Object.entries(COLUMN_FIELDS).map(([key, field]) => {
       const id = `column-${index}-${key}`;
       const oninput = (event) => {
         column[key] = event.target.value;

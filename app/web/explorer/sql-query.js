@@ -1,9 +1,9 @@
 // The query for the platform's own engine, and the form with the names in it. The service has the only generator of it.
 
 import { byId } from "../shared/dom.js";
+import { effectiveTau } from "../shared/effective-tau.js";
 import { makeFields, showErrors } from "../shared/forms.js";
 import { post, typed } from "../shared/service.js";
-import { effectiveTau } from "./effective-tau.js";
 
 const DIALECTS = {
   duckdb: "DuckDB",

@@ -1,6 +1,6 @@
 // What a mechanism would publish of groups of given sizes. POST /utility computes the same, and a test compares them.
 
-import { effectiveTau } from "./effective-tau.js";
+import { effectiveTau } from "../shared/effective-tau.js";
 import { logTail, tail, tailQuantile } from "./normal-distribution.js";
 
 const CLOSE_ENOUGH = 1e-12;

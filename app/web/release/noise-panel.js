@@ -2,11 +2,11 @@
 
 import { fieldAt, showColumns } from "../budgets/column-fields.js";
 import { balanced, WAYS } from "../budgets/planned-release.js";
-import { usable } from "../explorer/usable-numbers.js";
 import { byId, element } from "../shared/dom.js";
 import { makeFields, showErrors } from "../shared/forms.js";
 import { MEANING } from "../shared/meaning-link.js";
 import { shownUp } from "../shared/number-format.js";
+import { usable } from "../shared/usable-numbers.js";
 
 const FIELDS = {
   way: { label: "From", options: { ...WAYS, each: "ε and δ of this release" } },

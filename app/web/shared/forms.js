@@ -7,6 +7,15 @@
 import { element } from "./dom.js";
 import { Problem } from "./service.js";
 
+/** The fields of a further column. Empty noise is balanced, and no number of groups stands for all. */
+export const COLUMN_FIELDS = {
+  name: { label: "Name" },
+  lower: { label: "Minimum" },
+  upper: { label: "Maximum" },
+  groups: { label: "Groups, at most", placeholder: "all" },
+  noise: { label: "Noise", placeholder: "balanced" },
+};
+
 const FORM = "form"; // the place for errors that concern no single field
 
 /**

@@ -1,7 +1,7 @@
 // σ and τ* in few digits, as a pair that still meets the target.
 
-import { shown, upwards } from "../shared/number-format.js";
 import { effectiveTau } from "./effective-tau.js";
+import { shown, upwards } from "./number-format.js";
 
 const MOST_DIGITS = 17;
 const MOST_TYPED = 12; // characters: a longer number is from a preset or a link, and has no room in a figure
