@@ -7,33 +7,20 @@ All functions take and return balls, so they run inside ``balls.at_precision``. 
 method on midpoints. Their callers decide the last bit with a certified comparison.
 """
 
-import functools
 import math
 
-from flint import arb, ctx
+from flint import arb
 
 from gsh.accounting.numerics.newton import newton
+from gsh.accounting.numerics.normal_tail import tail
 
-__all__ = ["delta", "delta_with_accident", "epsilon_at", "epsilon_with_accident", "mu_at", "quantile", "tail"]
+__all__ = ["delta", "delta_with_accident", "epsilon_at", "epsilon_with_accident", "mu_at", "quantile"]
 
-_FAR_OUT = 10_000
 _DOUBLE_STEPS = 12
 _ROOT_OF_HALF = math.sqrt(0.5)
 _ROOT_OF_TWO_PI = math.sqrt(2 * math.pi)
 _MOST_CHANGE = 50.0  # of ln μ: a larger one comes from a value that is all cancellation
 _MOST_EXPONENT = 700.0  # e^ε is a double up to 709
-
-
-def tail(x: arb) -> arb:
-    """Φ(−x).
-
-    Past 4e5 arb's erfc is only a bound. So far out the tail comes from erfc(z) = e^(−z²) U(½, ½, z²)/√π, which keeps
-    its relative accuracy and is slower near zero.  [DLMF 7.11.5]
-    """
-    if x < _FAR_OUT:
-        return (x * _root_of_half(ctx.prec)).erfc() / 2
-    half_square, half = x * x / 2, arb(1) / 2
-    return (-half_square).exp() * half_square.hypgeom_u(half, half) / (4 * arb.pi()).sqrt()
 
 
 def quantile(q: arb) -> arb:
@@ -154,12 +141,6 @@ def _sides(mu: arb, epsilon: arb) -> tuple[arb, arb]:
     """The two terms of f. The second is also −∂f/∂ε."""
     centre, half = epsilon / mu, mu / 2
     return tail(centre - half), epsilon.exp() * tail(centre + half)
-
-
-@functools.cache
-def _root_of_half(_precision: int) -> arb:
-    """√½, computed once per precision."""
-    return (arb(1) / 2).sqrt()
 
 
 def _height(probability: arb) -> arb:

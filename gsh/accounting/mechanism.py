@@ -8,8 +8,8 @@ from flint import arb
 from gsh.accounting.column_costs import Capped, ColumnCosts, column_costs
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.gaussian import tail
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below
+from gsh.accounting.numerics.normal_tail import tail
 from gsh.accounting.sensitivity import MOST_C_U, Box, Sensitivity
 
 __all__ = ["MOST_C_U", "Aggregates", "Mechanism", "PlainGaussian", "check_caps", "check_names", "effective_tau"]

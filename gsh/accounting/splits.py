@@ -24,6 +24,7 @@ from flint import arb
 from gsh.accounting import gaussian
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import approximate, at_precision, upper_double
+from gsh.accounting.numerics.normal_tail import tail
 
 __all__ = ["ENOUGH_EPSILON", "Splits", "at_split", "epsilon_guess", "hazard_guess", "splits_of"]
 
@@ -183,7 +184,7 @@ class _Search:
                 epsilon,
                 root,
                 a,
-                below=gaussian.tail(-a),
+                below=tail(-a),
                 density=(-a * a / 2).exp() / self._norm,
                 delta=gaussian.delta_with_accident(root, hazard, self._epsilon),
                 has_lemma=bool(epsilon >= ENOUGH_EPSILON) or bool(a >= 0.5),
