@@ -56,7 +56,7 @@ def complete(app: FastAPI) -> None:
             document["components"]["securitySchemes"] = {"accessKey": _ACCESS_KEY}
             schemas = document["components"]["schemas"]
             _restore_nulls(schemas)
-            answers, problems = AnswerExamples(schemas), ProblemExamples(app, schemas)
+            answers, problems = AnswerExamples(schemas), ProblemExamples(schemas)
             for method, path, operation in _operations(document):
                 _restore_example_nulls(operation, schemas)
                 _name_forms(operation, schemas)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 
 from app.api.auth import Access
 from app.api.problems import (
@@ -18,6 +18,7 @@ from app.api.problems import (
     InvalidBody,
     InvalidEncoding,
     InvalidQuery,
+    answer_to,
     kinds,
     problem_response,
 )
@@ -100,10 +101,9 @@ _WHERE: Mapping[Kind, Callable[[_Operation], bool]] = {
 
 
 class ProblemExamples:
-    """Makes the examples for the operations of one application, with its handlers of errors."""
+    """Makes the examples for the operations of one document, as the handlers of errors make them."""
 
-    def __init__(self, app: FastAPI, schemas: _Json) -> None:
-        self._handlers = app.exception_handlers
+    def __init__(self, schemas: _Json) -> None:
         self._schemas = schemas
         self._errors: Mapping[Kind, Exception] = {
             kinds.INVALID_ENCODING: InvalidEncoding(),
@@ -139,11 +139,7 @@ class ProblemExamples:
         return name
 
     def _document(self, kind: Kind, error: Exception | None) -> _Json:
-        if error is None:
-            response = problem_response(kind.status, kind)
-        else:
-            handler: Any = next(self._handlers[each] for each in type(error).__mro__ if each in self._handlers)
-            response = handler(Request(_SCOPE), error)
+        response = problem_response(kind.status, kind) if error is None else answer_to(Request(_SCOPE), error)
         document: _Json = json.loads(bytes(response.body))
         return document | {"request_id": _REQUEST_ID}
 

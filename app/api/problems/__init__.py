@@ -27,7 +27,7 @@ from app.api.problems.errors import (
     NotAdmitted,
     UnsupportedEncoding,
 )
-from app.api.problems.handlers import install
+from app.api.problems.handlers import answer_to, install
 from app.api.problems.kinds import CONNECTION_KINDS, KINDS
 
 __all__ = [
@@ -55,6 +55,7 @@ __all__ = [
     "ProblemError",
     "ReusedProblem",
     "UnsupportedEncoding",
+    "answer_to",
     "install",
     "problem_response",
 ]

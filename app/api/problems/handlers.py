@@ -40,7 +40,7 @@ Exception                          500 internal-error
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -83,7 +83,7 @@ from app.service.errors import Busy, DeadlinePassed, InvalidRequest, LimitExceed
 from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
 from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
 
-__all__ = ["install"]
+__all__ = ["answer_to", "install"]
 
 logger = logging.getLogger("app.ledger")
 
@@ -139,14 +139,22 @@ _OPPOSITE_DIRECTIONS = (
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of every route with a problem document."""
-    for error in _TABLE:
-        app.add_exception_handler(error, _answer)
-    app.add_exception_handler(BudgetExceeded, _on_budget_exceeded)
-    app.add_exception_handler(KeyReused, _on_key_reused)
-    app.add_exception_handler(NotAdmitted, _on_not_admitted)
-    app.add_exception_handler(TooManyComparisons, _on_too_many_comparisons)
-    app.add_exception_handler(HTTPException, _on_http_exception)
+    """Answer every error of every route with a problem document.
+
+    Starlette calls a plain function in a thread, which takes longer than to make a document. Only the handler that
+    searches for a limit is one.
+    """
+    for error, handler in _HANDLERS.items():
+        app.add_exception_handler(error, handler if handler is _on_budget_exceeded else _on_the_loop)
+
+
+def answer_to(request: Request, error: Exception) -> Response:
+    """The problem document of an error."""
+    return next(_HANDLERS[each] for each in type(error).__mro__ if each in _HANDLERS)(request, error)
+
+
+async def _on_the_loop(request: Request, error: Exception) -> Response:
+    return answer_to(request, error)
 
 
 def _answer(_request: Request, error: Exception) -> Response:
@@ -287,3 +295,13 @@ def _on_not_admitted(request: Request, error: Exception) -> Response:
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     return problem_response(error.status, kind, headers=headers)
+
+
+_HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Response]] = {
+    **dict.fromkeys(_TABLE, _answer),
+    BudgetExceeded: _on_budget_exceeded,
+    KeyReused: _on_key_reused,
+    NotAdmitted: _on_not_admitted,
+    TooManyComparisons: _on_too_many_comparisons,
+    HTTPException: _on_http_exception,
+}
