@@ -1,4 +1,4 @@
-# Each part changes less often than the next one: a change of the code makes only the last layer anew, which is small.
+# Each part changes less often than the next one. A change of the code makes only small layers anew, at the end.
 ARG BASE=python:3.13-slim
 
 # What to install. Other changes of pyproject.toml do not reach the next part.
@@ -22,19 +22,24 @@ RUN /opt/service/bin/python /prune.py /opt/service/lib/python3*/site-packages \
 
 FROM dependencies AS code
 RUN /opt/service/bin/python -m pip install --no-cache-dir --root-user-action=ignore --requirement /build.txt
-WORKDIR /src
-COPY pyproject.toml LICENSE README.md ./
-COPY app ./app
-COPY gsh ./gsh
-RUN /opt/service/bin/python -m pip install --no-compile --no-deps --no-build-isolation --root /code \
-        --root-user-action=ignore --no-warn-script-location . \
-    && python -m compileall -q --invalidation-mode unchecked-hash /code
+COPY pyproject.toml LICENSE README.md /src/
+COPY app /src/app
+COPY gsh /src/gsh
+WORKDIR /code
+# A folder for each layer. All files have the same time, so that a part that did not change is the same layer again.
+RUN set -e; \
+    /opt/service/bin/python -m pip install --no-compile --no-deps --no-build-isolation --root . \
+        --root-user-action=ignore --no-warn-script-location /src; \
+    for package in gsh app; do \
+        folder=$(echo opt/service/lib/python3*/site-packages/$package); \
+        python -m compileall -q --invalidation-mode unchecked-hash "$folder"; \
+        mkdir "/$package"; \
+        cp --recursive --parents "$folder" "/$package"; \
+        rm -r "$folder"; \
+    done; \
+    find /gsh /app /code -exec touch --date=@0 {} +
 
 FROM ${BASE}
-LABEL org.opencontainers.image.title="Gaussian sparse histogram" \
-    org.opencontainers.image.description="Private group-by tables, with exact privacy accounting and budgets" \
-    org.opencontainers.image.version="0.2.0" \
-    org.opencontainers.image.licenses="Apache-2.0"
 RUN groupadd --gid 10001 service \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin service \
     && install --directory --owner=10001 --group=10001 --mode=0700 /var/lib/gsh
@@ -44,7 +49,13 @@ RUN python -m compileall -q -j 0 --invalidation-mode unchecked-hash \
         -x '/(dist-packages|ensurepip|idlelib|lib2to3|site-packages|test|tests|turtledemo)/' \
         "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
 COPY --from=pruned /opt/service /opt/service
+COPY --from=code /gsh /
+COPY --from=code /app /
 COPY --from=code /code /
+LABEL org.opencontainers.image.title="Gaussian sparse histogram" \
+    org.opencontainers.image.description="Private group-by tables, with exact privacy accounting and budgets" \
+    org.opencontainers.image.version="0.2.0" \
+    org.opencontainers.image.licenses="Apache-2.0"
 ENV PATH=/opt/service/bin:$PATH \
     GSH_HOST=0.0.0.0 \
     GSH_PORT=8000 \

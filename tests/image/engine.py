@@ -22,7 +22,7 @@ from typing import Any, Self
 import httpx
 import pytest
 
-__all__ = ["IMAGE", "PATIENCE", "ROOT", "VERSION", "Container", "called", "checked", "engine_or_skip", "extra"]
+__all__ = ["IMAGE", "PATIENCE", "ROOT", "VERSION", "Container", "build", "called", "checked", "engine_or_skip"]
 __all__ += ["inspected", "volume"]
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +62,12 @@ def inspected(kind: str, name: str) -> Any:
 
 def extra(variable: str) -> list[str]:
     return shlex.split(os.environ.get(variable, ""))
+
+
+def build(tree: Path, *tags: str) -> None:
+    """Podman's own format of images has no health check."""
+    options = ["--format=docker"] if os.environ["IMAGE_ENGINE"] == "podman" else []
+    checked("build", *options, *extra("IMAGE_BUILD_OPTIONS"), *(f"--tag={tag}" for tag in tags), ".", cwd=tree)
 
 
 @contextmanager

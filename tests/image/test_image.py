@@ -41,13 +41,6 @@ def test_the_image_is_small_labelled_and_unprivileged() -> None:
     assert checked("run", "--rm", IMAGE, "id") == "uid=10001(service) gid=10001(service) groups=10001(service)"
 
 
-def test_the_code_is_in_a_small_layer_of_its_own() -> None:
-    layers = checked("history", "--format={{.Size}} {{.CreatedBy}}", IMAGE).splitlines()
-    sizes = [(float(size), unit) for size, unit in re.findall(r"(?m)^([\d.]+) ?([MG]B)", "\n".join(layers))]
-
-    assert sizes[0] < (10, "MB") < sizes[1], layers
-
-
 def test_every_endpoint_and_page_answers_with_a_key_from_a_file(tmp_path: Path, ledger: str) -> None:
     """Nothing that an endpoint needs was pruned."""
     (tmp_path / "key").write_text(KEY + "\n")
