@@ -99,6 +99,10 @@ constraints:
 	build/constraints-env/bin/python -m pip install --quiet '.[service,duckdb,test,bench]'
 	build/constraints-env/bin/python -m pip freeze --exclude gaussian-sparse-histogram > constraints.txt
 
+# A package of the system, or a sentence that says what needs it. Another installation may hold the lock for minutes.
+install = { test "$$(id -u)" = 0 && apt-get update -qq \
+	&& apt-get -o DPkg::Lock::Timeout=300 install -qq --yes $(1) > /dev/null; } || { echo "$(2): apt-get install $(1)"; exit 1; }
+
 # The tests of the pages use the system's Chromium.
 chromium:
 	@sh tests/browser/chromium.sh
@@ -106,19 +110,14 @@ chromium:
 # The tests start their own PostgreSQL server from the system's programs.
 postgres:
 	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null \
-		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes postgresql > /dev/null; } \
-		|| { echo "The tests need PostgreSQL's server programs: apt-get install postgresql"; exit 1; }
+		|| $(call install,postgresql,The tests need PostgreSQL's server programs)
 
 nginx:
-	@command -v nginx > /dev/null || test -x /usr/sbin/nginx \
-		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes nginx > /dev/null; } \
-		|| { echo "The benchmark of a cluster needs nginx: apt-get install nginx"; exit 1; }
+	@command -v nginx > /dev/null || test -x /usr/sbin/nginx || $(call install,nginx,The benchmark of a cluster needs nginx)
 
 # The tests run the commands that the pages show.
 curl:
-	@command -v curl > /dev/null \
-		|| { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes curl > /dev/null; } \
-		|| { echo "The tests run the pages' commands with curl: apt-get install curl"; exit 1; }
+	@command -v curl > /dev/null || $(call install,curl,The tests run the pages' commands with curl)
 
 # Spark needs Java 17 or newer.
 java:

@@ -9,7 +9,7 @@ if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     {
         apt-get update &&
             for package in chromium-headless-shell chromium; do # the first is lighter, and not in every Debian
-                apt-get install --yes --no-install-recommends "$package" fonts-liberation && exit 0
+                apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "$package" fonts-liberation && exit 0
             done
     } >build/chromium.log 2>&1
 fi

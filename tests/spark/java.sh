@@ -8,5 +8,5 @@ is_new() {
 }
 
 is_new \
-    || { test "$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes default-jre-headless > /dev/null && is_new; } \
+    || { test "$(id -u)" = 0 && apt-get update -qq && apt-get -o DPkg::Lock::Timeout=300 install -qq --yes default-jre-headless > /dev/null && is_new; } \
     || { echo "The tests on Spark need Java 17 or newer: apt-get install default-jre-headless"; exit 1; }
