@@ -79,20 +79,7 @@ class Soak:
         for each in clients:
             each.start()
         notes.get()  # the first answer: the clients have started
-        columns = (
-            "minute",
-            "requests",
-            "4xx",
-            "503",
-            "other 5xx",
-            "closed",
-            "hung up",
-            "p50, ms",
-            "p99, ms",
-            "MB",
-            "descriptors",
-        )
-        print(table(columns, ()), flush=True)
+        print(table(COLUMNS, ()), flush=True)
         try:
             started = time.monotonic()
             faults = itertools.cycle((self._restart, self._kill, self._kill))

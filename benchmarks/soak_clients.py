@@ -13,7 +13,7 @@ from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 
 from benchmarks.setting import DELTA, EPSILON, MECHANISM, OUTLINE_BODY
-from tests.api.crashes import BODY, _digest, table
+from tests.api.crashes import BODY, digest_of, table
 
 __all__ = ["CLOSED", "HUNG_UP", "Note", "client"]
 
@@ -150,7 +150,7 @@ class Client:
             self._connection.close()
             self._connection = self._connected()
             return Note(CLOSED)
-        return Note(answer.status, time.perf_counter() - started, content=_digest(content))
+        return Note(answer.status, time.perf_counter() - started, content=digest_of(content))
 
     def _connected(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT)

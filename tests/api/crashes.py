@@ -30,6 +30,7 @@ __all__ = [
     "Swarm",
     "check_ledger",
     "commit",
+    "digest_of",
     "open_release",
     "open_turn",
     "release",
@@ -80,7 +81,7 @@ class Notebook:
                 return
             self.kinds[kind] += 1
             if kind in {"release", "table"}:
-                self.answers[key].add(_digest(response.content))
+                self.answers[key].add(digest_of(response.content))
                 return
             shown = response.json()
             assert shown["key"] == key
@@ -219,7 +220,7 @@ def check_ledger(place: str, notebook: Notebook) -> int:
         releases = {release.key: release for release in ledger.releases([], None, 10**6)}
         assert releases.keys() == set(charges)
         for key, seen in notebook.answers.items():
-            assert seen == {_digest(b"".join(ledger.content(releases[key])))}, key
+            assert seen == {digest_of(b"".join(ledger.content(releases[key])))}, key
         for key, seeds in notebook.seeds.items():
             seed = ledger.seed(releases[key])
             assert seeds == ({base64.b64encode(seed).decode()} if seed else {*list(seeds)[:1]}), key
@@ -259,6 +260,6 @@ def _answers(ledger: Ledger, table: str) -> set[str]:
         return {answer for (answer,) in execute(f"SELECT DISTINCT answer FROM {table}")}
 
 
-def _digest(content: bytes) -> bytes:
+def digest_of(content: bytes) -> bytes:
     """Notes of large answers are short."""
     return content if len(content) < 10_000 else hashlib.sha256(content).digest()
