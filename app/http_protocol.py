@@ -5,7 +5,6 @@ httptools has no such limits, but is twice as fast as a parser that has them. So
 """
 
 import asyncio
-from collections.abc import Iterable
 from contextvars import Context
 from dataclasses import dataclass
 from operator import attrgetter
@@ -60,11 +59,8 @@ class _Lingering:
     def write(self, data: bytes) -> None:
         """Send nothing more to a client that was refused. A pipelined request of its own may still end."""
         if not self._protocol.is_draining:
+            self._protocol.is_within_answer = data != _CONTINUE
             self._transport.write(data)
-
-    def writelines(self, parts: Iterable[bytes]) -> None:
-        if not self._protocol.is_draining:
-            self._transport.writelines(parts)
 
     def close(self) -> None:
         self._protocol.end()
@@ -84,20 +80,24 @@ class _OnePacket:
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
-        """The first bytes are the head, unless they ask for the body."""
-        if self._head:
-            self._transport.writelines((self._head, data))
-            self._head = b""
-        elif self._head is None and data != _CONTINUE:
+        """The first bytes are the head, except for «100 Continue», which is sent at once."""
+        if self._head is None and data != _CONTINUE:
             self._head = data
+        elif self._head and len(data) <= _SLICE:
+            data, self._head = self._head + data, b""
+            self._transport.write(data)
         else:
+            self._send_head()
             self._transport.write(data)
 
     def close(self) -> None:
+        self._send_head()
+        self._transport.close()
+
+    def _send_head(self) -> None:
         if self._head:
             self._transport.write(self._head)
             self._head = b""
-        self._transport.close()
 
 
 def _refusal(status: int) -> bytes:
@@ -123,7 +123,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._begun = 0
         self.url, self.headers = b"", []
         self._waited = 0.0
-        self.is_draining = self._is_too_large = False
+        self.is_draining = self.is_within_answer = self._is_too_large = False
         self._timer: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._await_head()
@@ -240,6 +240,7 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        self.is_within_answer = False
         super().on_response_complete()
         if self.cycle is not None and self.cycle.more_body and self.cycle.response_complete:
             self.end()
@@ -256,7 +257,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def end(self) -> None:
         """Close after the answer. A client that is still sending is first read to its end, within bounds."""
-        if self.cycle is not None and self.cycle.more_body:
+        if self.pipeline or (self.cycle is not None and self.cycle.more_body):
             self._drain()
         else:
             self._raw.close()
@@ -264,12 +265,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def _refuse(self, status: int) -> None:
         """Answer without the application: there is no request to give to it."""
         self._bounds.metrics.refuse_connection(status)
-        has_begun = False
         if self.cycle is not None and not self.cycle.response_complete:
-            has_begun = self.cycle.response_started
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if has_begun:
+        if self.is_within_answer:  # of this request, or of an earlier one
             self._raw.abort()
             return
         self._raw.write(Context().run(_refusal, status))  # a context of its own, as the request would have had

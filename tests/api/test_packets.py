@@ -1,7 +1,7 @@
 """An answer is sent with as few calls as possible, and in the right order. The transport records what is sent."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -25,16 +25,20 @@ class Recorder(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.sent: list[bytes] = []
-        self.closed = False
+        self.closed = self.aborted = self.ended = False
 
     def write(self, data: Any) -> None:
-        self.sent.append(data)
-
-    def writelines(self, list_of_data: Iterable[Any]) -> None:
-        self.sent.append(b"".join(list_of_data))
+        if not self.closed:
+            self.sent.append(data)
 
     def close(self) -> None:
         self.closed = True
+
+    def abort(self) -> None:
+        self.closed = self.aborted = True
+
+    def write_eof(self) -> None:
+        self.ended = True
 
     def is_closing(self) -> bool:
         return self.closed
@@ -46,8 +50,8 @@ class Recorder(asyncio.Transport):
     def resume_reading(self) -> None: ...
 
 
-def recorded(app: App, request: bytes, *later: bytes) -> Recorder:
-    """What a connection sends after a request; more of it arrives when the first part has been answered."""
+def recorded(app: App, *steps: bytes | Callable[[], None]) -> Recorder:
+    """What a connection sends. Bytes arrive, or something is done, when there is nothing else to do."""
 
     async def run() -> Recorder:
         config = uvicorn.Config(
@@ -59,11 +63,13 @@ def recorded(app: App, request: bytes, *later: bytes) -> Recorder:
         protocol = BoundedProtocol(config, state, {"connection_bounds": bounds})
         transport = Recorder()
         protocol.connection_made(transport)
-        for part in (request, *later):
-            protocol.data_received(part)
+        for step in steps:
+            protocol.data_received(step) if isinstance(step, bytes) else step()
             for _ in range(20):
                 await asyncio.sleep(0)
+        closed = transport.closed
         protocol.connection_lost(None)
+        transport.closed = closed  # as it was before the end
         assert not state.tasks
         return transport
 
@@ -150,3 +156,61 @@ def test_the_connection_closes_after_the_answer_if_the_client_asks() -> None:
     (sent,) = transport.sent
     assert sent.endswith(b"answer")
     assert transport.closed
+
+
+def test_a_connection_is_not_closed_while_requests_are_unread() -> None:
+    """To close it then would reset it, and the answer could be lost on its way."""
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(START | {"headers": [(b"content-length", b"6"), (b"connection", b"close")]})
+        await send({"type": "http.response.body", "body": b"answer"})
+
+    transport = recorded(app, GET + GET)
+
+    assert len(transport.sent) == 1
+    assert transport.ended
+    assert not transport.closed
+
+
+def test_a_long_body_is_not_copied_to_its_head() -> None:
+    content = b"x" * 100_000
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(START | {"headers": [(b"content-length", b"100000")]})
+        await send({"type": "http.response.body", "body": content})
+
+    head, body = recorded(app, GET).sent
+
+    assert head.endswith(b"\r\n\r\n")
+    assert body is content
+
+
+@pytest.mark.parametrize("parts", [(b"an", b"swer"), (b"answer", b"")], ids=["within an answer", "before an answer"])
+def test_nothing_is_written_into_an_answer_that_an_earlier_request_gets(parts: tuple[bytes, bytes]) -> None:
+    """The client cannot tell the refusal of a later request from it. So it is cut off."""
+    later = asyncio.Event()
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(START)
+        await send({"type": "http.response.body", "body": parts[0], "more_body": True})
+        await later.wait()
+        await send({"type": "http.response.body", "body": parts[1]})
+
+    transport = recorded(app, GET, GET + b"no request\r\n\r\n", later.set)
+
+    assert len(transport.sent) == 1
+    assert b"400" not in transport.sent[0]
+    assert transport.aborted
+
+
+def test_nothing_follows_a_refusal() -> None:
+    """An answer that is ready only then would belong to no request."""
+    refused = asyncio.Event()
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await refused.wait()
+        await answers(_scope, _receive, send)
+
+    (sent,) = recorded(app, GET, b"no request\r\n\r\n", refused.set).sent
+
+    assert sent.startswith(b"HTTP/1.1 400 ")
