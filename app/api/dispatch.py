@@ -29,12 +29,11 @@ class Dispatcher:
             return await self._router.lifespan(scope, receive, send)
         if scope["type"] != "http":
             return await send({"type": "websocket.close"})
-        # Taken out, because a scope that holds its body is a cycle. Memory that waits for the collector slows all down.
-        body: Body = scope.pop("body")
+        assert isinstance(receive, Body)  # from GuardMiddleware; in the scope it would be a cycle of references
         route = self._route(scope)
         await self._authorizer.enter(scope, getattr(route, "needs", None))
         check_query(scope, route)
-        body.bind(getattr(route, "body_limit", _NO_LIMIT_DECLARED), self._quotas)
+        receive.bind(getattr(route, "body_limit", _NO_LIMIT_DECLARED), self._quotas)
         return await route.handle(scope, receive, send)
 
     def _route(self, scope: Scope) -> BaseRoute:

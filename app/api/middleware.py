@@ -44,7 +44,7 @@ class GuardMiddleware:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         length, wants_websocket, codings, name = _announced(scope)
-        body = scope["body"] = CompressedBody(receive, length, codings) if codings else Body(receive, length)
+        body = CompressedBody(receive, length, codings) if codings else Body(receive, length)
         started = False
 
         async def guarded(message: Message) -> None:

@@ -27,6 +27,7 @@ REQUESTS = {
     "another method": ("GET", "/account/exact", None, 405),
     "an unknown parameter": ("GET", "/healthz?a=1", None, 422),
     "an unknown coding": ("POST", "/account/exact", EXACT, 415),
+    "a websocket": ("GET", "/websocket", None, 404),
 }
 
 
@@ -40,6 +41,8 @@ class Exchange:
         self.scope["headers"].append((b"host", b"localhost"))
         if status == 415:
             self.scope["headers"].append((b"content-encoding", b"rot13"))
+        if target == "/websocket":
+            self.scope["headers"].append((b"upgrade", b"websocket"))
         self.status = 0
 
     async def receive(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The page of each problem type, and the place in each error."""
 
+import inspect
 import re
 from html import escape
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ from starlette.exceptions import HTTPException
 from app.api.auth import PUBLIC
 from app.api.problems import KINDS, handlers, kinds
 from app.api.problems.kinds import BY_STATUS, CONNECTION_KINDS
+from app.ledger.errors import BudgetExceeded
 from app.main import create_app
 from app.settings import Settings
 from tests.api.client import CASE_STUDY, Client, problem_errors
@@ -213,3 +215,10 @@ def test_only_the_beginning_of_accept_is_read(client: Client) -> None:
     response = client.request("GET", "/problems", headers={"accept": "," * 1000 + "text/html"})
 
     assert response.headers["content-type"] == "application/json"
+
+
+def test_only_the_error_that_takes_a_search_is_answered_in_a_thread(client: Client) -> None:
+    """Starlette calls plain functions in a thread."""
+    handlers = client.app.exception_handlers
+
+    assert [kind for kind in handlers if not inspect.iscoroutinefunction(handlers[kind])] == [BudgetExceeded]
