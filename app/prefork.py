@@ -4,6 +4,8 @@ uvicorn starts each web worker in a new interpreter, which imports everything ag
 65 MB for each. Forked, they start at once and share that memory.
 """
 
+import ctypes
+import os
 import signal
 from multiprocessing.context import ForkProcess
 
@@ -14,6 +16,7 @@ from app.service.nursery import NURSERY
 __all__ = ["load_everything"]
 
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def load_everything() -> None:
@@ -28,6 +31,7 @@ class _WebWorker(ForkProcess):
     """A signal that comes between the fork and uvicorn's own handlers ends it. The parent's handlers would lose it."""
 
     def start(self) -> None:
+        self._parent = os.getpid()
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             super().start()
@@ -38,7 +42,10 @@ class _WebWorker(ForkProcess):
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-        super().run()
+        # Without the parent nobody would stop it, and it would keep the port.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() == self._parent:
+            super().run()
 
 
 class _Forking:

@@ -4,9 +4,11 @@ import logging
 import logging.config
 import os
 import resource
+import signal
 import sys
 import tempfile
-from contextlib import closing, nullcontext
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 
 import uvicorn
 
@@ -47,9 +49,7 @@ def serve() -> int:
         # while modules load would leave it behind.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = ""
     load_everything()
-    with tempfile.TemporaryDirectory(prefix="gsh-metrics-") if settings.workers > 1 else nullcontext() as shared:
-        if shared is not None:
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
+    with _shared_metrics() if settings.workers > 1 else nullcontext():
         uvicorn.run(
             "app.main:create_app",
             factory=True,
@@ -67,6 +67,19 @@ def serve() -> int:
             timeout_worker_healthcheck=_WORKER_SECONDS,
         )
     return 0
+
+
+@contextmanager
+def _shared_metrics() -> Iterator[None]:
+    """A folder through which web workers share their metrics. A stop signal waits until it would delete the folder."""
+    signals = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    with tempfile.TemporaryDirectory(prefix="gsh-metrics-") as folder:
+        for each in signals:
+            signal.signal(each, lambda *_: sys.exit())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        yield
 
 
 def _allow_open_files() -> None:

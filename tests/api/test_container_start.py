@@ -48,6 +48,24 @@ def test_a_stop_signal_while_modules_load_is_a_normal_end(tmp_path: Path, module
 
 
 @pytest.mark.slow
+def test_a_stop_before_web_workers_start_leaves_no_folder(tmp_path: Path) -> None:
+    """The folder for their metrics is there for a few milliseconds before uvicorn has a handler for the signal."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    settings = environment(port="0", ledger=str(tmp_path / "ledger.sqlite3"), workers="2")
+    command = [sys.executable, "-m", "app"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=settings | {"TMPDIR": str(temporary)}, stdout=subprocess.PIPE
+    ) as process:
+        while not any(temporary.glob("gsh-metrics-*")):
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.slow
 def test_the_health_check_asks_the_service_of_the_same_settings(tmp_path: Path) -> None:
     with Service(temporary=tmp_path) as service:
         port = str(urlsplit(service.url).port)

@@ -1,6 +1,8 @@
 """`python -m app`: it starts, answers, logs JSON without posted data, adds up metrics, and stops at a signal."""
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import httpx
 import pytest
 
 from tests.api.client import CASE_STUDY, Client, Json
-from tests.api.process import PATIENCE, ROOT, Service, environment, nursery_of, stopped, wait_for_end, worker_of
+from tests.api.process import PATIENCE, ROOT, Service, environment, family, nursery_of, stopped, wait_for_end, worker_of
 
 pytestmark = pytest.mark.slow
 
@@ -186,3 +188,17 @@ def test_workers_draw_noise_of_their_own(tmp_path: Path) -> None:
         answers = [service.post("/release", body).json() for body in [small] * 20 + [large] * 6]
 
     assert len({tuple(answer["groups"]["counts"][:2]) for answer in answers}) == 26
+
+
+def test_no_process_outlives_a_killed_service(tmp_path: Path) -> None:
+    """Without their parent, web workers would keep the port, and nobody would stop them."""
+    with Service(temporary=tmp_path, workers="2") as service:
+        for _ in range(2):
+            service.wait_for_message("Application startup complete")
+        assert service.post("/compare", COMPARE).status_code == 200
+        started = family(service.pid)
+        assert len(started) >= 5  # the parent, two web workers, the nursery, a worker of a pool
+        os.kill(service.pid, signal.SIGKILL)
+        service.wait()
+        for process in started:
+            wait_for_end(process)
