@@ -12,6 +12,8 @@ __all__ = ["Settings", "settings_or_exit"]
 
 
 _LEDGER = "ledger.sqlite3"
+_LEDGER_OF_THE_IMAGE = "/var/lib/gsh/ledger.sqlite3"
+_MOST_SECRET_BYTES = 64 * 1024
 
 
 class Settings(BaseSettings):
@@ -66,10 +68,13 @@ class Settings(BaseSettings):
         default=65_536, ge=0, description="curve points in the cache; the least recently used are dropped"
     )
     heavy_threads: int = Field(
-        default=1, ge=1, le=64, description="worker processes for heavy accounting, and as many more for releases"
+        default=1,
+        ge=1,
+        le=64,
+        description="worker processes in each of the three worker pools: accounting, releases, stored answers",
     )
     heavy_queue: int = Field(
-        default=16, ge=0, description="heavy requests that may wait in each of the two worker pools; more is 503"
+        default=16, ge=0, description="heavy requests that may wait in each worker pool; more is 503"
     )
     heavy_seconds: float = Field(
         default=60,
@@ -163,13 +168,17 @@ class Settings(BaseSettings):
         variable, place = f"GSH_{others.field_name}_FILE".upper(), others.data.get(f"{others.field_name}_file", "")
         if not place:
             return given
-        if given not in ("", SecretStr(""), _LEDGER):
+        if given not in ("", SecretStr(""), _LEDGER, _LEDGER_OF_THE_IMAGE):
             raise ValueError(f"must not be set together with {variable}")
         try:
-            found = Path(place).read_text().rstrip("\r\n")
+            with Path(place).open("rb") as file:
+                content = file.read(_MOST_SECRET_BYTES + 1)
+            found = content.decode().rstrip("\r\n")
         except (OSError, ValueError) as error:
             reason = (isinstance(error, OSError) and error.strerror) or "it is not text"
             raise ValueError(f"cannot be read from {variable}: {reason}") from None
+        if len(content) > _MOST_SECRET_BYTES:
+            raise ValueError(f"must have at most {_MOST_SECRET_BYTES} bytes in {variable}")
         if not found:
             raise ValueError(f"must not be empty in {variable}")
         return found
@@ -177,15 +186,22 @@ class Settings(BaseSettings):
     @field_validator("ledger_secret", "admin_key")
     @classmethod
     def _long_enough(cls, secret: SecretStr) -> SecretStr:
-        if 0 < len(secret.get_secret_value()) < 32:
+        text = secret.get_secret_value()
+        if text and (len(text) < 32 or text.isspace()):
             raise ValueError("must have at least 32 characters")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError("must be text in UTF-8") from None
         return secret
 
     @field_validator("admin_key")
     @classmethod
-    def _fits_a_header(cls, key: SecretStr) -> SecretStr:
+    def _fits_a_header(cls, key: SecretStr, others: ValidationInfo) -> SecretStr:
         if not re.fullmatch("[!-~]{0,512}", key.get_secret_value()):
             raise ValueError("must have at most 512 characters, all of them printable ASCII, and no spaces")
+        if key.get_secret_value() and key == others.data.get("ledger_secret"):
+            raise ValueError("must not be the ledger's secret, which no request may carry")
         return key
 
 

@@ -1,5 +1,6 @@
 """The first access key as a setting, and secrets in files."""
 
+import re
 import subprocess
 import sys
 from contextlib import closing
@@ -47,8 +48,22 @@ def test_a_secret_may_be_in_a_file(name: str, end: str, tmp_path: Path, monkeypa
     assert plain(Settings(), name) == SECRETS[name]
 
 
+def test_a_file_replaces_the_ledger_that_the_image_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The image sets GSH_LEDGER, and the operator only the file."""
+    (of_the_image,) = re.findall(r"GSH_LEDGER=(\S+)", (ROOT / "Dockerfile").read_text())
+    (tmp_path / "ledger").write_text(SECRETS["ledger"])
+    monkeypatch.setenv("GSH_LEDGER", of_the_image)
+    monkeypatch.setenv("GSH_LEDGER_FILE", str(tmp_path / "ledger"))
+
+    assert Settings().ledger == SECRETS["ledger"]
+
+
 @pytest.mark.parametrize("name", SECRETS)
-@pytest.mark.parametrize("content", [b"", b"\n", b"\xff" * 40, None], ids=["empty", "a line end", "no text", "missing"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n", b"\xff" * 40, b"s" * 70_000, None],
+    ids=["empty", "a line end", "no text", "too long", "missing"],
+)
 def test_a_file_without_a_secret_is_refused_and_not_shown(
     name: str,
     content: bytes | None,
@@ -90,6 +105,27 @@ def test_a_first_key_is_long_and_fits_a_header(
     line = refused(capsys)
     assert line.startswith("GSH_ADMIN_KEY: ")
     assert key.strip() not in line
+
+
+@pytest.mark.parametrize("secret", ["s" * 31, " " * 40, "\udcff" * 40], ids=["short", "blank", "no text"])
+def test_a_secret_of_the_ledger_is_long_and_text(
+    secret: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GSH_LEDGER_SECRET", secret)
+
+    assert refused(capsys).startswith("GSH_LEDGER_SECRET: ")
+
+
+def test_the_first_key_is_not_the_secret_of_the_ledger(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Clients send the key, and the secret must stay in the service."""
+    monkeypatch.setenv("GSH_LEDGER_SECRET", KEY)
+    monkeypatch.setenv("GSH_ADMIN_KEY", KEY)
+
+    line = refused(capsys)
+    assert line.startswith("GSH_ADMIN_KEY: ")
+    assert KEY not in line
 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=32, max_size=512))

@@ -54,6 +54,22 @@ def test_every_endpoint_and_page_answers_with_a_key_from_a_file(tmp_path: Path, 
     assert KEY not in container.output
 
 
+def test_every_secret_may_be_in_a_file(tmp_path: Path, ledger: str) -> None:
+    """Also the ledger, which the image names itself."""
+    secrets = {"admin_key": KEY, "ledger_secret": "s" * 32, "ledger": "/var/lib/gsh/other.sqlite3"}
+    for name, secret in secrets.items():
+        (tmp_path / name).write_text(secret)
+    places = {f"{name}_file": f"/run/secrets/{name}" for name in secrets}
+    with (
+        Container(ledger, f"--volume={tmp_path}:/run/secrets:ro", **places) as container,
+        container.client(KEY) as client,
+    ):
+        assert client.get("/budgets").status_code == 200
+        assert checked("exec", container.name, "ls", "/var/lib/gsh").split()[0] == "other.sqlite3"
+        assert container.stop() == 0
+    assert not any(secret in container.output for secret in (KEY, "s" * 32))
+
+
 def test_without_a_key_it_refuses_with_a_command_that_works_and_keeps_its_ledger(ledger: str) -> None:
     refused = Container(ledger)
     assert refused.wait() == 2
