@@ -309,8 +309,11 @@ def test_a_release_whose_worker_is_killed_is_503(tmp_path: Path) -> None:
             os.kill(worker, signal.SIGKILL)
             answers = [post.result() for post in posts]
 
-        (refused,) = (answer for answer in answers if answer.status_code != 200)  # those that waited get a new worker
-        problem_errors(refused, 503, "busy")
+        # Those that waited get a new worker. The worker may have been killed before it was given the first one.
+        refused = [answer for answer in answers if answer.status_code != 200]
+        assert len(refused) <= 1
+        for answer in refused:
+            problem_errors(answer, 503, "busy")
         assert spooled(service.pid) == []
         assert httpx.post(service.url + "/release/table", files=form(STREAM), timeout=PATIENCE).status_code == 200
 
