@@ -45,15 +45,17 @@ def main() -> None:
             small = posts("/release", itertools.repeat(BODY), heads)
             large = as_arrow(table_of(most), 0)
             work: dict[str, Callable[[], object]] = {
-                "at rest": lambda: None,
+                "nothing, after the start": lambda: None,
                 "/account/exact, uncached, 16 connections": lambda: throughput(server.port, exact, SECONDS),
                 "/release of two groups, charged, 16 connections": lambda: throughput(server.port, small, SECONDS),
                 f"/release/table of {len(large[1]) / MIB:.0f} MiB": lambda: send(server.port, large),
                 "two such tables at a time": lambda: together(server, large, 2),
-                "at rest again": lambda: None,
+                "nothing, afterwards": lambda: None,
             }
             rows = [(name, *measured(server, each)) for name, each in work.items()]
             connections, each_charge = connected(place), (size_of(place) - empty) / charges(place)
+        with serving("app", ledger=place, ledger_secret=SECRET, **settings | {"workers": 4}) as server:
+            rows.append(("nothing, with GSH_WORKERS=4", *measured(server, lambda: None)))
     print("## One instance with the settings of deploy/kubernetes\n")
     cells = [(name, f"{memory / MIB:,.0f}", f"{files / MIB:,.0f}") for name, memory, files in rows]
     print(table(("what it does", "most memory of its processes, MiB", "most in /tmp, MiB"), cells))

@@ -82,14 +82,10 @@ class Client:
         return self._post("/account/exact", {"mechanism": MECHANISM, "epsilon": epsilons})
 
     def calibrate(self) -> Note:
-        return self._post(
-            "/calibrate", {"mechanism": OUTLINE_BODY, "epsilon": self._lots.uniform(0.3, 2), "delta": DELTA}
-        )
+        return self._post("/calibrate", self._target())
 
     def compare(self) -> Note:
-        return self._post(
-            "/compare", {"mechanism": OUTLINE_BODY, "epsilon": self._lots.uniform(0.3, 2), "delta": DELTA}
-        )
+        return self._post("/compare", self._target())
 
     def release(self) -> Note:
         return self._paid(next(self._keys))
