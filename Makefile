@@ -90,7 +90,7 @@ image:
 
 # The image with a real engine: builds it, and runs it as docs/operations.md says. Without an engine it is skipped.
 image-test: $(VENV)/test.stamp
-	IMAGE_ENGINE=$(ENGINE) $(BIN)/python -m pytest --durations=25 tests/image
+	IMAGE_ENGINE=$(ENGINE) $(BIN)/python -m pytest --durations=25 tests/image || test $$? = 5 # all are skipped
 
 # The newest versions that pyproject.toml allows, as constraints.txt. Spark is left out: it has environments of its own.
 constraints:
