@@ -59,11 +59,9 @@ def test_every_secret_may_be_in_a_file(tmp_path: Path, ledger: str) -> None:
     secrets = {"admin_key": KEY, "ledger_secret": "s" * 32, "ledger": "/var/lib/gsh/other.sqlite3"}
     for name, secret in secrets.items():
         (tmp_path / name).write_text(secret)
+    mounts = [f"--volume={tmp_path / name}:/run/secrets/{name}:ro" for name in secrets]
     places = {f"{name}_file": f"/run/secrets/{name}" for name in secrets}
-    with (
-        Container(ledger, f"--volume={tmp_path}:/run/secrets:ro", **places) as container,
-        container.client(KEY) as client,
-    ):
+    with Container(ledger, *mounts, **places) as container, container.client(KEY) as client:
         assert client.get("/budgets").status_code == 200
         assert checked("exec", container.name, "ls", "/var/lib/gsh").split()[0] == "other.sqlite3"
         assert container.stop() == 0
