@@ -14,9 +14,8 @@ def main() -> int:
     """Only then load all the rest, which takes a second."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # its threads would be idle, and forks need a process without any
+    # Its threads would be idle, and only a process without threads may fork.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from app.serving import serve  # noqa: PLC0415 - after the handler is set
 
     return serve()

@@ -6,7 +6,7 @@ arb's erfc takes half the time of a certified δ. At the lowest precision, which
 take its place: Taylor's, at the multiples c of 1/16. Each R⁽ⁿ⁾(x) = (−1)ⁿ ∫₀^∞ tⁿ e^(−xt − t²/2) dt falls in size as x
 grows. So within w of c the remainder of order n is at most |R⁽ⁿ⁾(c − w)| wⁿ/n!, and is part of the ball.
 
-For x < 0 the tail is 1 − Φ(x): narrow as a share of itself, which is at least ½, but useless for 1 − Φ(−x).
+For x < 0 the tail is 1 − Φ(x), which is at least ½. Do not subtract it from 1: the difference has few correct bits.
 """
 
 import functools
