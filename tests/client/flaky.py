@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import BinaryIO, Literal, NamedTuple, Self
 
+from tests.api.process import PATIENCE
+
 __all__ = ["FAULTS", "Fault", "Flaky"]
 
 Fault = Literal["refused", "uploading", "unread", "half", "busy", "busy late", "silent"]
@@ -30,6 +32,7 @@ class Flaky:
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._noted = threading.Condition()
         self.requests: list[str] = []
         self.faults: list[Fault] = []
 
@@ -41,6 +44,11 @@ class Flaky:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
+    def wait_for(self, requests: int) -> None:
+        """Until so many requests have come. A client that gives up early may be faster than the proxy."""
+        with self._noted:
+            assert self._noted.wait_for(lambda: len(self.requests) >= requests, PATIENCE)
+
     def _listen(self) -> None:
         with suppress(OSError):  # until the listener is closed
             while True:
@@ -50,7 +58,9 @@ class Flaky:
     def _serve(self, client: socket.socket) -> None:
         with client, client.makefile("rb") as source, suppress(OSError, EOFError):
             while (head := _head(source)) is not None:
-                self.requests.append(head.partition(b"\r\n")[0].decode())
+                with self._noted:
+                    self.requests.append(head.partition(b"\r\n")[0].decode())
+                    self._noted.notify_all()
                 with self._lock:
                     fault = self._left.pop(0) if self._left else None
                 if fault is not None:

@@ -135,8 +135,10 @@ def test_a_call_that_changes_nothing_is_sent_again(running: Service, kind: str, 
 def test_a_service_that_never_answers_is_given_up(running: Service, mode: Mode) -> None:
     """After as many attempts as allowed, each as long as the timeout allows."""
     timeout = httpx.Timeout(60, read=0.02)
-    with Flaky(running.url, ["silent"] * 9) as proxy, pytest.raises(Unreachable, match="longer than the timeout"):
-        outcome(mode, proxy.url, lambda client: client.version(), Retries(most=2, first=0.0), timeout=timeout)
+    with Flaky(running.url, ["silent"] * 9) as proxy:
+        with pytest.raises(Unreachable, match="longer than the timeout"):
+            outcome(mode, proxy.url, lambda client: client.version(), Retries(most=2, first=0.0), timeout=timeout)
+        proxy.wait_for(3)
 
     assert len(proxy.requests) == 3
 
