@@ -7,16 +7,28 @@ uvicorn starts each web worker in a new interpreter, which imports everything ag
 import ctypes
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.context import ForkProcess
 
 from uvicorn import _subprocess
 
 from app.service.nursery import NURSERY
 
-__all__ = ["load_everything"]
+__all__ = ["STOP_SIGNALS", "load_everything", "stop_signals_held"]
 
-_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+@contextmanager
+def stop_signals_held() -> Iterator[None]:
+    """A stop signal that comes inside the block waits for its end."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
 
 def load_everything() -> None:
@@ -32,16 +44,13 @@ class _WebWorker(ForkProcess):
 
     def start(self) -> None:
         self._parent = os.getpid()
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        try:
+        with stop_signals_held():
             super().start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
     def run(self) -> None:
-        for each in _SIGNALS:
+        for each in STOP_SIGNALS:
             signal.signal(each, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         # Without the parent nobody would stop it, and it would keep the port.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() == self._parent:

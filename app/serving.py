@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 
 import uvicorn
 
@@ -19,7 +19,7 @@ from app.ledger.opening import open_ledger
 from app.ledger.store import Ledger
 from app.logs import log_config
 from app.loopback import is_loopback
-from app.prefork import load_everything
+from app.prefork import STOP_SIGNALS, load_everything, stop_signals_held
 from app.settings import Settings, settings_or_exit
 
 __all__ = ["serve"]
@@ -72,12 +72,11 @@ def serve() -> int:
 @contextmanager
 def _shared_metrics() -> Iterator[None]:
     """A folder through which web workers share their metrics. A stop signal waits until it would delete the folder."""
-    signals = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    with tempfile.TemporaryDirectory(prefix="gsh-metrics-") as folder:
-        for each in signals:
-            signal.signal(each, lambda *_: sys.exit())
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+    with ExitStack() as stack:
+        with stop_signals_held():
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gsh-metrics-"))
+            for each in STOP_SIGNALS:
+                signal.signal(each, lambda *_: sys.exit())
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         yield
 
