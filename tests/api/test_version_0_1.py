@@ -8,8 +8,6 @@ import base64
 import hashlib
 import io
 import json
-import shutil
-import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,19 +20,16 @@ import pyarrow.csv
 import pytest
 
 from app.ledger.opening import connections_of, is_postgres
-from app.ledger.statements import POSTGRES
 from tests.api.client import Client, Json, problem_errors
 from tests.histogram.uploads import from_bytes
+from tests.ledger.old_ledgers import FIXTURES, copy_ledger
 
-FIXTURES = Path(__file__).parents[1] / "ledger" / "fixtures"
 OLD = FIXTURES / "version_0_1_0_answers.sqlite3"
 FACTS: Json = json.loads(OLD.with_suffix(".json").read_text())
 POSTS: dict[str, Json] = FACTS["posts"]
 STATES = {"groups": "made", "elsewhere": "charged", "table": "made", "parquet": "made"}
 MADE = [key for key, state in STATES.items() if state == "made"]
 MECHANISM = {"c_u": 3, "tau": 1, "tau_star": 120, "sigma": 20}
-TABLES = ("budgets", "entries", "answer_parts", "access_keys", "ledger", "schema_version")
-_VERSION = 3
 
 
 class Upgraded(Client):
@@ -63,26 +58,7 @@ class Upgraded(Client):
 
 @pytest.fixture
 def old_place(ledger_url: str) -> str:
-    """A copy of the old ledger. A copy on PostgreSQL has the tables that version 0.1.0 made there."""
-    if not is_postgres(ledger_url):
-        shutil.copy(OLD, ledger_url)
-        secret = Path(f"{ledger_url}.secret")
-        secret.write_text(FACTS["secret"])
-        secret.chmod(0o600)
-        return ledger_url
-    connections = connections_of(ledger_url)
-    with connections.transaction() as execute, closing(sqlite3.connect(f"file:{OLD}?immutable=1", uri=True)) as old:
-        execute(connections.statements.make_version)
-        for statement in (statement for each in connections.statements.migrations[:_VERSION] for statement in each):
-            execute(statement)
-        for table in TABLES:
-            rows = old.execute(f"SELECT * FROM {table}")
-            names = [column[0] for column in rows.description]
-            places = ", ".join(["%s"] * len(names))
-            for row in rows:
-                execute(POSTGRES.adapt(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({places})"), row)
-    connections.close()
-    return ledger_url
+    return copy_ledger(OLD, FACTS["secret"], ledger_url)
 
 
 @pytest.fixture
