@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from app.ledger.connections import Execute, Taken
 from app.ledger.errors import LedgerUnavailable, reason_of
@@ -35,10 +36,16 @@ class SqliteConnections:
         self.path = path
         self._make = make
         self._open: dict[int, sqlite3.Connection] = {}
+        self._connecting = threading.Lock()
+        self._file: tuple[int, int] | None = None
+        """The device and the inode of the file that the connections have open."""
 
     @contextmanager
     def transaction(self, *, migrating: bool = False) -> Iterator[Execute]:  # noqa: ARG002
-        """Everything that is executed inside, or nothing."""
+        """Everything that is executed inside, or nothing.
+
+        An error after the commit if the file is not at its path any more: what was written is not in the ledger.
+        """
         try:
             connection = self._connection()
             _begin_writing(connection)
@@ -53,6 +60,12 @@ class SqliteConnections:
             raise Taken from error
         except sqlite3.Error as error:
             raise LedgerUnavailable(str(error)) from error
+        self._expect_file()
+
+    def execute_alone(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """SQLite writes nothing before the commit."""
+        with self.transaction() as execute:
+            return execute(statement, values)
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
@@ -80,27 +93,51 @@ class SqliteConnections:
         """All connections, once no thread uses one."""
         while self._open:
             self._open.popitem()[1].close()
+        self._file = None
 
     def _connection(self) -> sqlite3.Connection:
+        """The connection of this thread, to the file that is at the path."""
         connection = self._open.get(threading.get_ident())
         if connection is None:
-            connection = sqlite3.connect(
-                _address(self.path, make=self._make),
-                uri=True,
-                timeout=_BUSY_SECONDS,
-                isolation_level=None,
-                cached_statements=64,
-                check_same_thread=False,
+            with self._connecting:
+                connection = self._connected()
+        self._expect_file()
+        return connection
+
+    def _expect_file(self) -> None:
+        """SQLite goes on with a file that was deleted or replaced. Charges to such a file would be lost."""
+        found = _identity(self.path)
+        if found != self._file:
+            there = "there is no file" if found is None else "there is another file"
+            raise LedgerUnavailable(
+                f"{there} at {self.path}, in place of the ledger that was opened: put the ledger back, or restart the "
+                "service"
             )
-            try:
-                if self._make:
-                    _write_ahead(connection)
-                for pragma in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
-                    connection.execute(f"PRAGMA {pragma}")
-            except sqlite3.Error:
-                connection.close()
-                raise
-            self._open[threading.get_ident()] = connection
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._file is not None:
+            self._expect_file()
+        address = _address(self.path, make=self._make and self._file is None)
+        before = _identity(self.path)
+        connection = sqlite3.connect(
+            address,
+            uri=True,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            cached_statements=64,
+            check_same_thread=False,
+        )
+        try:
+            if self._make:
+                _write_ahead(connection)
+            for pragma in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
+                connection.execute(f"PRAGMA {pragma}")
+            self._file = self._file or before
+            self._expect_file()
+        except (sqlite3.Error, LedgerUnavailable):
+            connection.close()
+            raise
+        self._open[threading.get_ident()] = connection
         return connection
 
 
@@ -136,6 +173,18 @@ def _address(path: Path, *, make: bool) -> str:
         return f"{path.absolute().as_uri()}?mode=rw"
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL
         raise LedgerUnavailable(f"unable to open database file: {reason_of(error)}") from error
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """The device and the inode of a file; None if there is none.
+
+    By its path: a file that is opened here would have to be closed again, which ends SQLite's locks on it.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _make(path: Path) -> None:

@@ -112,8 +112,6 @@ class LedgerPool:
 
     def _probe(self) -> None:
         self._work(lambda _ledger: None)
-        if not exists(self._place):  # SQLite would go on with a file that is deleted
-            raise LedgerUnavailable(f"there is no file {self._place}")
         with self._connections.reading() as execute:
             execute(self._connections.statements.fact, ("secret",))
 

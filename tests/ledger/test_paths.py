@@ -1,25 +1,29 @@
-"""Invalid ledger paths, and file permissions.
+"""Invalid ledger paths, file permissions, and files that are not at their path any more.
 
 An invalid path is one line at start and 503 at run time, never a 500. The paths below fail for root too.
 """
 
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
+from app.ledger.answers import Staged
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_existing, open_ledger
 from app.ledger.sqlite import SqliteConnections, _address
 from gsh.accounting.budget_limits import Limit
 from tests.api.client import CASE_STUDY, Client, problem_errors
 from tests.api.process import PATIENCE, ROOT, Service, environment
-from tests.ledger.examples import AT, charge, paid
+from tests.ledger.examples import AT, charge, paid, store
 
 pytestmark = pytest.mark.slow
 
@@ -176,3 +180,79 @@ def test_another_thread_that_opens_the_ledger_takes_no_lock_from_the_first(tmp_p
 
     assert locks_on(path) == held
     connections.close()
+
+
+def test_a_ledger_that_is_not_at_its_path_any_more_is_not_charged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SQLite goes on with a file that was deleted or replaced, and nobody would find its charges again."""
+    place, aside = tmp_path / "ledger.sqlite3", tmp_path / "aside.sqlite3"
+    copy = tmp_path / "copy.sqlite3"
+    client = Client(ledger=str(place))
+    assert client.request("PUT", "/budgets/web", json={"epsilon": 10, "delta": 1e-3}).status_code == 200
+    bodies = iter(range(100))
+
+    def release() -> httpx.Response:
+        body = {"mechanism": CASE_STUDY, "groups": GROUPS, "budget": "web"}
+        return client.request("POST", "/release", json=body, headers={"idempotency-key": f"r{next(bodies)}"})
+
+    assert release().status_code == 200
+    with closing(sqlite3.connect(place)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+
+    def delete() -> None:
+        place.rename(aside)
+
+    def replace_it() -> None:
+        place.rename(aside)
+        copy.replace(place)
+
+    for change, words in ((delete, "there is no file"), (replace_it, "there is another file")):
+        change()
+        caplog.clear()
+        problem_errors(release(), 503, "ledger-unavailable")
+        (line,) = [line for line in caplog.messages if "unavailable" in line]
+        assert f"{words} at {place}" in line
+        problem_errors(client.get("/budgets"), 503, "ledger-unavailable")
+        assert (probe(client), place.exists()) == (503, change is replace_it)
+
+        aside.replace(place)
+
+        assert (release().status_code, probe(client)) == (200, 200)
+    assert client.get("/budgets/web").json()["spent"]["releases"] == 3
+    assert client.get("/budgets/web/verify").json()["intact"] is True
+    client.app.state.services.ledger_pool.close()
+
+
+def probe(client: Client) -> int:
+    """The status of /readyz, without the answer that is remembered for a second."""
+    client.app.state.services.ledger_probe._asked_at = float("-inf")
+    return client.get("/readyz").status_code
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced"])
+def test_a_file_that_is_replaced_during_a_charge_is_found_before_the_answer(tmp_path: Path, change: str) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    with closing(open_ledger(str(place), SECRET)) as ledger:
+        ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
+        staged = store(ledger, b"42")
+
+        def answer(_budget: object, _number: int) -> Staged:
+            place.unlink()
+            if change == "replaced":
+                place.touch()
+            return staged
+
+        with pytest.raises(LedgerUnavailable, match="in place of the ledger"):
+            ledger.charge(paid(), AT, answer)
+
+
+def test_another_thread_does_not_make_a_file_in_place_of_a_deleted_ledger(tmp_path: Path) -> None:
+    place = tmp_path / "ledger.sqlite3"
+    with closing(open_ledger(str(place), SECRET)) as ledger, ThreadPoolExecutor(1) as thread:
+        place.unlink()
+
+        with pytest.raises(LedgerUnavailable, match="there is no file"):
+            thread.submit(ledger.budgets).result()
+
+        assert not place.exists()
