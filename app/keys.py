@@ -122,7 +122,7 @@ def _revoke(ledger: Ledger, asked: argparse.Namespace) -> int:
 
 def _seal(ledger: Ledger, asked: argparse.Namespace) -> int:
     ledger.keys.seal()
-    ledger.seal_erasures()
+    ledger.seal()
     return _list(ledger, asked)
 
 
@@ -158,8 +158,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
     revoke.add_argument("id", help="as list shows it")
     revoke.set_defaults(run=_revoke)
     sealing = (
-        "seal all access keys, and the erasures of answers, as they are, after you have checked the list: for a ledger "
-        "with a new secret"
+        "seal all access keys, releases and erasures of answers as they are, after you have checked the list: for a "
+        "ledger with a new secret"
     )
     commands.add_parser("seal", help=sealing, description=sealing).set_defaults(run=_seal)
     for command in commands.choices.values():

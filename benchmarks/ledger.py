@@ -1,7 +1,8 @@
 """How many charges a second does the ledger make, and what does a budget add to a release?
 
 ``python -m benchmarks.ledger``. Each client is a process of its own. "Bare" is the three
-statements that write a charge, in transactions that are on the disk when they return, and nothing else.
+statements that write a charge, in one transaction that is on the disk when it returns, and nothing else. A charge takes
+two transactions: the second one stores the key of the answer.
 """
 
 import asyncio
@@ -21,10 +22,11 @@ from time import perf_counter
 
 import psycopg
 
-from app.ledger.answers import Answer, small
+from app.ledger.answers import Answer, Staged
 from app.ledger.charges import Charge
 from app.ledger.opening import connections_of, is_postgres, open_ledger
 from app.ledger.releases import Notes
+from app.ledger.store import Ledger
 from app.service.ledger_pool import LedgerPool
 from app.service.payments import Payments
 from benchmarks.markdown import table
@@ -135,23 +137,31 @@ def bare_client(place: str, number: int) -> int:
                 ("web", entry, "charge", AT, payload, "0" * 64, cost.mu_squared, cost.hazard, *answer),
             )
             told = (NOTES.release_id, "", "[]", NOTES.certificate, NOTES.provenance, None)
-            execute(sql.add_release, (key, "web", entry, AT, "made", *told, "0" * 64, None, None))
+            execute(sql.add_release, (key, "web", entry, AT, "made", *told, "0" * 64, None, 2, "0" * 64))
         made += 1
     connections.close()
     return made
 
 
 def ledger_client(place: str, number: int) -> int:
-    """Whole charges: checked, chained, and stored with their answer."""
+    """Whole charges: checked, chained, and stored with their answer and its key."""
     ledger = open_ledger(place, SECRET)
     start = int(perf_counter() * 1e9)
     _gate[0].wait()
     made, until = 0, perf_counter() + SECONDS
     while perf_counter() < until:
-        ledger.charge(charge_of(f"{start}-{number}-{made}"), AT, lambda _budget, _number: small(JSON, CONTENT))
+        charge(ledger, f"{start}-{number}-{made}")
         made += 1
     ledger.close()
     return made
+
+
+def charge(ledger: Ledger, key: str) -> None:
+    """With an answer of 1 kB, which is encrypted, and whose key is stored in a second transaction."""
+    staging = ledger.staging(Answer(JSON, lambda: [CONTENT]), AT)
+    staging.step()
+    staged: Staged = staging.finish()
+    ledger.charge(charge_of(key), AT, lambda _budget, _number: staged)
 
 
 def charge_of(key: str) -> Charge:
@@ -230,7 +240,7 @@ def _charge_until(place: str, ready: Event, stop: Event, told: "Queue[list[float
     ready.set()
     while not stop.is_set():
         started = perf_counter()
-        ledger.charge(charge_of(str(uuid.uuid4())), AT, lambda _budget, _number: small(JSON, CONTENT))
+        charge(ledger, str(uuid.uuid4()))
         times.append(perf_counter() - started)
     ledger.close()
     told.put(times)

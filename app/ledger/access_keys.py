@@ -12,6 +12,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from app.ledger.clock import after, seconds_of
@@ -27,6 +28,9 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 _SEALS = "access_keys"
 """The name of the fact that holds the seal of each access key, by its id, and a seal over all seals."""
+
+_NO_SEAL = ""
+"""The seal of an access key that was revoked when it was not as it was sealed. No row has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class AccessKey:
         return self.expires_at is not None and self.expires_at <= at
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SealedKeys:
     """The access keys of a ledger, compared with their seals."""
 
@@ -77,14 +81,23 @@ class SealedKeys:
 
     def first_of(self, key: AccessKey) -> str:
         """The id of the access key that was rotated, perhaps several times, to this one: one client with many keys."""
-        by_id, first, seen = {each.id: each for each in self.every}, key, {key.id}
-        while first.replaces is not None and first.replaces in by_id and first.replaces not in seen:
-            seen.add(first.replaces)
-            first = by_id[first.replaces]
-        return first.id
+        return self._rotated(key)[-1].id
 
     def is_sealed(self, key: AccessKey) -> bool:
-        return not {"", key.id} & self.faults.keys()
+        """Whether the access key, and all that it was rotated from, are as they were sealed: they say who it is."""
+        names = {name for each in self._rotated(key) for name in (each.id, each.replaces)}
+        return not {"", *names} & self.faults.keys()
+
+    def _rotated(self, key: AccessKey) -> list[AccessKey]:
+        """The access key, and those before it, the latest first."""
+        chain = [key]
+        while (before := self._by_id.get(chain[-1].replaces or "")) is not None and before not in chain:
+            chain.append(before)
+        return chain
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, AccessKey]:
+        return {each.id: each for each in self.every}
 
 
 def new_key(
@@ -158,9 +171,11 @@ class KeyTable:
             found = [_key_of(row) for row in execute(self._sql.keys) if row[0] == name and row[6] is None]
             for key in found:
                 execute(self._sql.revoke_key, (at, name))
-                revoked = None if key is None else replace(key, revoked_at=at)
-                if revoked is not None:
-                    _store(execute, self._sql, self._secret, seals | {name: _seal(self._secret, revoked.row)})
+                if key is not None:
+                    revoked = _seal(self._secret, replace(key, revoked_at=at).row)
+                    # What somebody else wrote into the row is not sealed: its successors would get another client.
+                    seal = revoked if _is_sealed(self._secret, key, seals) else _NO_SEAL
+                    _store(execute, self._sql, self._secret, seals | {name: seal})
             return bool(found)
 
     def rotate(self, name: str, at: str, until: str, expires_at: str | None = None) -> tuple[str, AccessKey] | None:

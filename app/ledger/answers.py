@@ -1,22 +1,23 @@
 """The answers that were paid for: a small one is in the row of its charge, a large one in parts of its own.
 
 Parts are written before the charge, each in a short transaction, so that a large answer does not hold up other charges.
-They are encrypted with a random key that is stored with the charge. Parts without a charge, after a crash for example,
-cannot be read by anyone. They are removed later.
+All answers with noise are encrypted (part_cipher.py), and their key is stored after the charge (answer_keys.py). Parts
+without a charge, after a crash for example, cannot be read by anyone. They are removed later.
 """
 
 import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
+from app.ledger.answer_keys import Facts
 from app.ledger.connections import Connections, Execute
 from app.ledger.errors import LedgerUnavailable
+from app.ledger.part_cipher import KEY_BYTES, opened, opened_of_version_0_2, sealed
 from app.ledger.statements import Statements
 
 __all__ = [
+    "ENCRYPTED",
     "PART_BYTES",
     "SMALL_BYTES",
     "Answer",
@@ -25,11 +26,12 @@ __all__ = [
     "Staging",
     "expect_staged",
     "part_of",
-    "place_of",
     "remove",
-    "small",
+    "without_noise",
 ]
 
+ENCRYPTED = 2
+"""The version of releases whose answers are encrypted by part_cipher.py. Those before have version 1."""
 PART_BYTES = 1024**2
 SMALL_BYTES = 64 * 1024
 _REMOVED_AT_ONCE = 4
@@ -47,30 +49,40 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPlace:
-    """Where the parts of a large answer are, and the key that decrypts them. Version 0.1 did not encrypt."""
+    """The id of a draw, and the key that decrypts it; None if it is not stored yet, or erased, or of version 0.1."""
 
     answer: str
     key: bytes | None
+    version: int = ENCRYPTED
 
-
-def place_of(answer: str | None, key: bytes | None) -> AnswerPlace | None:
-    """From the columns of a release."""
-    return None if answer is None else AnswerPlace(answer, None if key is None else bytes(key))
+    def opened(self, stored: bytes, part: int) -> bytes | None:
+        """The part as it was. ValueError if it was changed; None if nobody can read it."""
+        if self.version < ENCRYPTED:  # version 0.1 did not encrypt
+            return stored if self.key is None else opened_of_version_0_2(stored, self.key, part)
+        return None if self.key is None else opened(stored, self.key, self.answer, part)
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """An answer that is ready to be charged: a small one as its bytes, a large one by its place."""
+    """An answer that is ready to be charged. ``content`` is that of a small one, as it will be stored."""
 
     media_type: str
     sha256: str
     size: int
     content: bytes | None
     place: AnswerPlace | None = None
+    """None for an answer without noise, which is not encrypted."""
+
+    @property
+    def facts(self) -> Facts | None:
+        """What is recorded and stored of an encrypted answer."""
+        return (
+            None if self.place is None or self.place.key is None else Facts.of(self.place.key, self.sha256, self.size)
+        )
 
 
-def small(media_type: str, content: bytes) -> Staged:
-    """An answer that is stored in the row of its charge."""
+def without_noise(media_type: str, content: bytes) -> Staged:
+    """A small answer that says only what a budget has spent: it is stored as it is."""
     return Staged(media_type, hashlib.sha256(content).hexdigest(), len(content), content)
 
 
@@ -82,41 +94,49 @@ class Staging:
         self._media_type = answer.media_type
         self._at = at
         self._parts = _parts(answer.chunks())
-        self._place = AnswerPlace(secrets.token_hex(16), secrets.token_bytes(32))
+        # A key for this draw alone: whatever fails, no other bytes are ever encrypted with it.
+        self._key = secrets.token_bytes(KEY_BYTES)
+        self._place = AnswerPlace(secrets.token_hex(16), self._key)
         self._digest = hashlib.sha256()
         self._size = self._written = 0
-        self._content: bytes | None = b""
+        self._next: bytes | None = None
+        """A part that is encrypted, and not known to be written: a step that failed is repeated with the same bytes."""
+        self._content: bytes | None = None
+        self._is_small = True
 
     def step(self) -> bool:
         """Write the next part; False if there is none."""
-        part = next(self._parts, None)
-        if part is None:
-            return False
-        self._digest.update(part)
-        self._size += len(part)
+        if self._next is None:
+            part = next(self._parts, None)
+            if part is None:
+                return False
+            self._digest.update(part)
+            self._size += len(part)
+            self._next = sealed(part, self._key, self._place.answer, self._written)
         if self._size <= SMALL_BYTES:  # the only part
-            self._content = part
+            self._content, self._next = self._next, None
             return True
-        self._content = None
-        sql, sealed = self._connections.statements, _sealed(part, self._place, self._written)
+        self._is_small = False
+        sql = self._connections.statements
         with self._connections.transaction() as execute:
             if self._written == 0:
                 execute(sql.stage, (self._place.answer, self._at))
             else:
                 expect_staged(execute, sql, self._place)
-            execute(sql.add_part, (self._place.answer, self._written, sealed))
-        self._written += 1
+            execute(sql.add_part, (self._place.answer, self._written, self._next))
+        self._written, self._next = self._written + 1, None
         return True
 
     @property
     def is_small(self) -> bool:
         """Whether all that was read so far fits the row of a charge."""
-        return self._content is not None
+        return self._is_small
 
     def finish(self) -> Staged:
         """The answer, after all steps."""
-        place = self._place if self._content is None else None
-        return Staged(self._media_type, self._digest.hexdigest(), self._size, self._content, place)
+        if self._size == 0 and self._content is None:  # no part at all
+            self._content = sealed(b"", self._key, self._place.answer, 0)
+        return Staged(self._media_type, self._digest.hexdigest(), self._size, self._content, self._place)
 
     def drop(self) -> bool:
         """Remove some parts: the release was refused, or an earlier one is the answer. False if none is left."""
@@ -151,7 +171,7 @@ def remove(execute: Execute, sql: Statements, answer: str) -> bool:
 def part_of(execute: Execute, sql: Statements, place: AnswerPlace, part: int) -> bytes | None:
     """One part of a large answer; None after the last."""
     rows = execute(sql.part, (place.answer, part))
-    return _opened(bytes(rows[0][0]), place, part) if rows else None
+    return place.opened(bytes(rows[0][0]), part) if rows else None
 
 
 def _parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -164,31 +184,3 @@ def _parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
             del pending[:PART_BYTES]
     if pending:
         yield bytes(pending)
-
-
-def _sealed(content: bytes, place: AnswerPlace, part: int) -> bytes:
-    """The part compressed, with its length in front, and encrypted."""
-    compressed = bytes(_codec().compress(content))
-    return _exclusive_or(len(content).to_bytes(4, "big") + compressed, place, part)
-
-
-def _opened(stored: bytes, place: AnswerPlace, part: int) -> bytes:
-    if place.key is None:
-        return stored
-    plain = _exclusive_or(stored, place, part)
-    return bytes(_codec().decompress(plain[4:], int.from_bytes(plain[:4], "big")))
-
-
-def _exclusive_or(content: bytes, place: AnswerPlace, part: int) -> bytes:
-    """The content combined with a stream that the key and the number of the part determine: SHAKE-256, used once."""
-    assert place.key is not None
-    stream = hashlib.shake_256(place.key + part.to_bytes(8, "big")).digest(len(content))
-    mixed = int.from_bytes(content, "little") ^ int.from_bytes(stream, "little")
-    return mixed.to_bytes(len(content), "little")
-
-
-@cache
-def _codec() -> Any:
-    import pyarrow as pa  # noqa: PLC0415 - half a second, which programs that store no large answer do not need
-
-    return pa.Codec("zstd", 1)

@@ -9,9 +9,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from app.ledger.answers import AnswerPlace, place_of
+from app.ledger.answer_keys import facts_of, unread_mark
+from app.ledger.answers import ENCRYPTED, AnswerPlace
 from app.ledger.charges import sha256_of
 from app.ledger.connections import Execute
+from app.ledger.release_seals import release_seal
+from app.ledger.releases import place_of
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Entry, HistoryFault
 from app.ledger.statements import Statements
@@ -38,7 +41,10 @@ _COLUMNS = {
 """The stored name of each column, and its name for people."""
 _TEXTS = ("certificate", "provenance", "layout")
 """Recorded by their hashes."""
-_FURTHER = (*_TEXTS, "state", "committed", "erased_at", "erasure", "answer", "answer_key")
+_KEYS = ("answer", "answer_key", "version", "seal", "key_of_answer", "facts")
+_FURTHER = (*_TEXTS, "state", "committed", "erased_at", "erasure", *_KEYS)
+_OF_A_DRAW = {"release_id", "certificate_sha256", "layout_sha256", "media_type", "answer_seal"}
+"""Recorded anew if an answer that nobody has read is drawn again."""
 
 
 class Audit:
@@ -58,11 +64,13 @@ class Audit:
 
     def faults(self, execute: Execute, budget: str, content: Content) -> Iterator[HistoryFault]:
         """Entries whose columns, release or answer differ from what was recorded, in a history of an intact chain."""
+        drawn = (Entry(*row).details for row in execute(self._sql.redraws, (budget,)))
+        redraws = {details.get("key"): details for details in drawn}
         commits: dict[str, dict[str, Any]] = {}
         states: dict[str, tuple[int, tuple[str, str, str | None]]] = {}
         for entry, columns in self._rows(execute, budget):
             try:
-                wrong = self._wrong(entry, columns, content)
+                wrong = self._wrong(entry, columns, redraws, content)
                 if entry.kind == "committed":
                     commits[entry.details["key"]] = entry.details | {"at": entry.at}
                 elif entry.kind == "charge":
@@ -84,11 +92,16 @@ class Audit:
                 yield Entry(*row[: -len(names)]), dict(zip(names, row[-len(names) :], strict=True))
             after = rows[-1][1]
 
-    def _wrong(self, entry: Entry, columns: dict[str, Any], content: Content) -> str | None:
+    def _wrong(
+        self, entry: Entry, columns: dict[str, Any], redraws: dict[Any, dict[str, Any]], content: Content
+    ) -> str | None:
         if entry.kind != "charge":
             is_bare = set(columns.values()) == {None}
             return None if is_bare else "has the cost or the answer of a charge, but is no charge"
         details, found = entry.details, dict(columns)
+        if details.get("key") in redraws:
+            kept = {name: value for name, value in details.items() if name not in _OF_A_DRAW}
+            details = kept | redraws[details["key"]]
         if "state" in details:  # entries of version 0.1 record no release
             found["labels"] = json.loads(columns["labels"])
             for name in _TEXTS:
@@ -98,18 +111,36 @@ class Audit:
             # Entries of earlier versions record only the cost and the idempotency key.
             if name in details and details[name] != found[name]:
                 return f"has another {title} in its row of the database than in the record that is hashed"
+        identity = (columns["key"], entry.budget, entry.number, columns["version"])
+        known = (columns["client"], columns["request"], columns["content_hash"])
+        if columns["key"] is not None and columns["seal"] != release_seal(self._secret, (*identity, *known)):
+            return "has a client or a request that this service did not seal"
         return self._wrong_answer(details, columns, content)
 
     def _wrong_answer(self, details: dict[str, Any], columns: dict[str, Any], content: Content) -> str | None:
         if columns["erased_at"] is not None:
             seal = erasure_seal(self._secret, details["key"], columns["erased_at"])
-            return None if columns["erasure"] == seal else "has an answer that this service did not erase"
-        if "answer" not in details:
+            if columns["erasure"] != seal:
+                return "has an answer that this service did not erase"
+        if "answer_seal" in details:
+            return self._wrong_encrypted(details, columns, content)
+        if columns["erased_at"] is not None or "answer" not in details:
             return None
-        place = place_of(columns["answer"], columns["answer_key"])
-        if _digest(content(details["key"], place)) != (details["answer"], columns["size"]):
-            return "has another answer than the one that was paid for"
-        return None
+        place = place_of(columns["version"], columns["answer"], columns["answer_key"], None)
+        return _wrong_bytes(content(details["key"], place), details["answer"], columns["size"])
+
+    def _wrong_encrypted(self, details: dict[str, Any], columns: dict[str, Any], content: Content) -> str | None:
+        """Of an answer whose hash is stored with its key, and recorded as a keyed hash."""
+        key, facts = bytes(columns["key_of_answer"]), facts_of(bytes(columns["facts"]))
+        if facts is None:
+            is_unread = columns["erased_at"] is not None or key == unread_mark(self._secret, columns["answer"])
+            return None if is_unread else "has an answer whose key was removed"
+        if facts.seal != details["answer_seal"] or columns["size"] is not None:
+            return "has another hash or size of its answer than the recorded one"
+        if columns["erased_at"] is not None:
+            return None
+        place = AnswerPlace(columns["answer"], key, ENCRYPTED)
+        return _wrong_bytes(content(details["key"], place), facts.sha256, facts.size)
 
 
 def erasure_seal(secret: Secret, key: str, at: str) -> str:
@@ -124,6 +155,10 @@ def _is_as_committed(recorded: str, state: str, committed: str | None, commit: d
     told = json.loads(committed or "{}")
     same = all(told.get(name) == commit.get(name) for name in ("sha256", "rows", "at"))
     return (recorded, state) == ("open", "committed") and same
+
+
+def _wrong_bytes(answer: Iterable[bytes], sha256: str, size: int) -> str | None:
+    return None if _digest(answer) == (sha256, size) else "has another answer than the one that was paid for"
 
 
 def _digest(chunks: Iterable[bytes]) -> tuple[str, int]:

@@ -28,6 +28,13 @@ class Connections(Protocol):
         """Everything that is executed inside, or nothing; durable when the context ends."""
         ...
 
+    def execute_alone(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """A transaction of one statement, which the database gets and commits in one step.
+
+        If the connection breaks, the statement may be executed twice.
+        """
+        ...
+
     def reading(self) -> AbstractContextManager[Execute]:
         """Everything that is read inside is of one moment."""
         ...

@@ -1,15 +1,19 @@
 """Bringing a ledger to the schema of this version: forward only, in one transaction."""
 
+import logging
 from contextlib import suppress
 
 from app.ledger.access_keys import seal_all
 from app.ledger.connections import Connections, Execute
 from app.ledger.errors import WrongLedger
+from app.ledger.release_seals import seal_releases
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Entry, hull_of, text_of
 from app.ledger.statements import Statements
 
 __all__ = ["migrate"]
+
+logger = logging.getLogger("app.ledger")
 
 # The versions in which SQL cannot fill in the new columns: the hulls of budgets, and the states of releases.
 _HULLS, _RELEASES = 4, 6
@@ -42,15 +46,18 @@ def migrate(connections: Connections, secret: Secret) -> None:
 
 
 def _seal_once(execute: Execute, sql: Statements, secret: Secret, *, is_new: bool) -> None:
-    """Seal the access keys of a ledger that has no seals yet.
+    """Seal the access keys and the releases of a ledger that has no seals of them yet.
 
     The mark of the secret tells that, not the version: anyone who can write to the database could lower the version.
     """
-    is_earlier = execute(sql.fact, ("secret",)) == [(secret.earlier_mark,)]
-    if is_new or is_earlier:
+    without_seals, with_sealed_keys, _ = secret.marks
+    found = execute(sql.fact, ("secret",))
+    if is_new or found == [(without_seals,)]:
         seal_all(execute, sql, secret)
-    if is_earlier:
+    if found in ([(without_seals,)], [(with_sealed_keys,)]):
+        sealed = seal_releases(execute, sql, secret)
         execute(sql.set_fact, ("secret", secret.mark))
+        logger.info("sealed %d releases of an earlier version", sealed)
 
 
 def _fill_hulls(execute: Execute, sql: Statements) -> None:

@@ -2,7 +2,10 @@
 
 The engine draws its noise from the seed, so that a task that runs twice draws the same noise twice:
 
-    seed = HMAC-SHA-256(the ledger's secret, nonce, idempotency key),   nonce = 32 bytes of the operating system
+    seed = HMAC-SHA-256(the ledger's secret, nonce, idempotency key, client),   nonce = 32 bytes of the operating system
+
+The client is the keyed hash of who opened the release. So another client would get another seed. A release that version
+0.2 opened has a seed without the client, and keeps it. Its client is sealed, as that of every release is.
 
 While a release is open, the database and the secret together give the seed back. The commit deletes the nonce. After
 it nothing does.
@@ -12,9 +15,11 @@ import json
 import os
 from dataclasses import asdict
 
+from app.ledger.answers import ENCRYPTED
 from app.ledger.budget_rows import add_entry, known_budget, set_budget
 from app.ledger.connections import Execute
 from app.ledger.errors import AlreadyCommitted, NotOpen, NotOwner, UnknownRelease
+from app.ledger.release_seals import check_seal
 from app.ledger.releases import Commit, RecordedRelease, find_release
 from app.ledger.secret import Secret
 from app.ledger.state import By
@@ -22,6 +27,8 @@ from app.ledger.statements import Statements
 
 __all__ = ["add_nonce", "commit", "seed_of"]
 
+_WITH_CLIENT = ENCRYPTED
+"""The version of releases whose seeds depend on the client. Those before have version 1."""
 _NONCE_BYTES = 32
 
 
@@ -32,12 +39,18 @@ def add_nonce(execute: Execute, sql: Statements, key: str) -> None:
 
 def seed_of(execute: Execute, sql: Statements, secret: Secret, release: RecordedRelease) -> bytes | None:
     """The seed of an open release; None after its commit."""
+    check_seal(secret, release.identity, release.seal)
     rows = execute(sql.seed, (release.key,)) if release.state == "open" else []
-    return secret.derived(b"seed", bytes(rows[0][0]), release.key.encode()) if rows else None
+    if not rows:
+        return None
+    parts = (bytes(rows[0][0]), release.key.encode())
+    if release.version < _WITH_CLIENT:
+        return secret.derived(b"seed", *parts)
+    return secret.derived(b"seed of a client", *parts, (release.client or "").encode())
 
 
 def commit(
-    execute: Execute, sql: Statements, key: str, made: Commit, by: By | None, client: str | None
+    execute: Execute, sql: Statements, secret: Secret, key: str, made: Commit, by: By | None, client: str | None
 ) -> RecordedRelease:
     """The release, committed. The same digest again changes nothing.
 
@@ -48,6 +61,7 @@ def commit(
     release = _known(execute, sql, key)  # as it is now: another commit may have held the lock
     if None not in (client, release.client) and client != release.client:
         raise NotOwner
+    check_seal(secret, release.identity, release.seal)
     if release.committed is not None:
         if release.committed.sha256 != made.sha256:
             raise AlreadyCommitted

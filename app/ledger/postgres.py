@@ -24,7 +24,9 @@ __all__ = ["PostgresConnections"]
 T = TypeVar("T")
 
 # The server ends a statement, or its wait for a lock, after 30 s, and an idle transaction after 60 s.
-_OPTIONS = "-c statement_timeout=30000 -c lock_timeout=30000 -c idle_in_transaction_session_timeout=60000"
+_TIMEOUTS = "-c statement_timeout=30000 -c lock_timeout=30000 -c idle_in_transaction_session_timeout=60000"
+# The server may be set not to wait for the disk, but the ledger must wait.
+_OPTIONS = f"{_TIMEOUTS} -c synchronous_commit=on"
 # The client gives up after this: the machine of a server may answer although the server itself hangs.
 _ANSWER_SECONDS = 35.0
 # If the machine does not answer at all, the kernel gives up sooner.
@@ -76,8 +78,6 @@ class PostgresConnections:
             try:
                 if migrating:
                     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
-                # The server may be set not to wait for the disk, but the ledger must wait.
-                connection.execute("SET LOCAL synchronous_commit = on")
                 yield _executor(connection)
                 connection.execute("COMMIT")
             except BaseException:
@@ -86,6 +86,21 @@ class PostgresConnections:
                 raise
         except psycopg.IntegrityError as error:
             raise Taken from error
+        except psycopg.Error as error:
+            self._drop()
+            raise LedgerUnavailable(self._reason(error)) from error
+
+    def execute_alone(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """One message, which the server executes and commits without waiting for the next one.
+
+        Once more if the connection breaks: it may have been broken since its last use.
+        """
+        try:
+            try:
+                return _executor(self._connection())(statement, values)
+            except psycopg.OperationalError:
+                self._drop()
+                return _executor(self._connection())(statement, values)
         except psycopg.Error as error:
             self._drop()
             raise LedgerUnavailable(self._reason(error)) from error
@@ -124,18 +139,26 @@ class PostgresConnections:
 
     def _begun(self, begin: str) -> _Impatient:
         """A connection with a transaction begun. A connection that broke since its last use is replaced."""
-        connection = self._open.get(threading.get_ident())
-        if connection is not None:
+        if threading.get_ident() in self._open:
             try:
-                connection.execute(begin)
-                return connection
+                return self._with(begin)
             except psycopg.Error:
                 self._drop()
-        settings: dict[str, Any] = {"options": _OPTIONS, "application_name": "gsh", **_NETWORK}
-        connection = _Impatient.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS, **settings)
-        connection.patience = self._patience
-        self._open[threading.get_ident()] = connection
+        return self._with(begin)
+
+    def _with(self, begin: str) -> _Impatient:
+        connection = self._connection()
         connection.execute(begin)
+        return connection
+
+    def _connection(self) -> _Impatient:
+        """The connection of this thread. A missing one is made."""
+        connection = self._open.get(threading.get_ident())
+        if connection is None:
+            settings: dict[str, Any] = {"options": _OPTIONS, "application_name": "gsh", **_NETWORK}
+            connection = _Impatient.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS, **settings)
+            connection.patience = self._patience
+            self._open[threading.get_ident()] = connection
         return connection
 
     def _drop(self) -> None:

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from app.ledger.answers import AnswerPlace, place_of
+from app.ledger.answer_keys import facts_of
+from app.ledger.answers import ENCRYPTED, AnswerPlace
 from app.ledger.connections import Execute
 from app.ledger.errors import LedgerUnavailable
+from app.ledger.release_seals import Identity
 from app.ledger.state import UNREADABLE, By, Entry
 from app.ledger.statements import Statements
 from gsh.accounting.composition import Cost
@@ -21,6 +23,7 @@ __all__ = [
     "find_by_id",
     "find_release",
     "list_releases",
+    "place_of",
 ]
 
 ReleaseState = Literal["made", "open", "committed", "charged"]
@@ -74,31 +77,49 @@ class RecordedRelease:
     place: AnswerPlace | None
     committed: Commit | None
     erased_at: str | None
+    version: int
+    """How its answer is encrypted, and its seed derived."""
+    seal: str | None
+    """Over its identity (release_seals.py)."""
 
     @property
     def has_answer(self) -> bool:
-        """Whether it has, or had, an answer with groups."""
-        return self.state == "made"
+        """Whether it has, or had, an answer with groups that can be read."""
+        return self.state == "made" and self.answer_sha256 is not None
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether nobody can have read its answer: the key was not stored."""
+        is_stored = self.answer_sha256 is not None or self.erased_at is not None
+        return self.state == "made" and self.version >= ENCRYPTED and not is_stored
+
+    def is_unread_draw(self, answer: str | None) -> bool:
+        """Whether nobody can have read it, and this is the id of its draw."""
+        return self.is_unread and self.place is not None and self.place.answer == answer
+
+    @property
+    def identity(self) -> Identity:
+        """What decides who may have it again."""
+        charged = (self.key, self.budget, self.number, self.version)
+        return *charged, self.client, self.request, self.content_hash
 
 
-def add_release(
-    execute: Execute,
-    sql: Statements,
-    entry: Entry,
-    key: str,
-    state: ReleaseState,
-    notes: Notes,
-    content_hash: str,
-    place: AnswerPlace | None,
-) -> None:
-    """Record a release whose charge is in the same transaction."""
-    where = (None, None) if place is None else (place.answer, place.key)
+def add_release(execute: Execute, sql: Statements, release: RecordedRelease) -> None:
+    """Record a release whose charge is in the same transaction, without the key of its answer."""
+    notes = release.notes
     texts = (notes.certificate or None, notes.provenance or None, notes.layout or None)
-    told = (notes.release_id or None, notes.description, json.dumps(notes.labels), *texts)
-    execute(
-        sql.add_release,
-        (key, entry.budget, entry.number, entry.at, state, *told, content_hash or None, *where),
-    )
+    told = (notes.release_id or None, notes.description, json.dumps(notes.labels), *texts, release.content_hash)
+    answer = None if release.place is None else release.place.answer
+    charged = (release.key, release.budget, release.number, release.at, release.state)
+    execute(sql.add_release, (*charged, *told, answer, release.version, release.seal))
+
+
+def place_of(version: int, answer: str | None, old_key: bytes | None, key: bytes | None) -> AnswerPlace | None:
+    """From the columns of a release. ``key`` is None if it is not stored, or erased."""
+    if answer is None:
+        return None
+    used = key if version >= ENCRYPTED else old_key
+    return AnswerPlace(answer, None if used is None else bytes(used), version)
 
 
 def find_release(execute: Execute, sql: Statements, key: str) -> RecordedRelease | None:
@@ -132,7 +153,9 @@ def _release_of(row: Sequence[Any]) -> RecordedRelease:
 def _read(row: Sequence[Any]) -> RecordedRelease:
     key, budget, number, at, state, release_id, description, labels, certificate, provenance, layout, *rest = row
     content_hash, answer, answer_key, committed, erased_at, _erasure, head, payload, s, d, *rest = rest
-    media_type, size, client, request = rest
+    media_type, size, client, request, version, seal, key_stored, facts_stored = rest
+    facts = None if facts_stored is None else facts_of(bytes(facts_stored))
+    is_readable = facts is not None and erased_at is None
     details = Entry(budget, number, "charge", at, payload, head).details
     by = By(**details["by"]) if "by" in details else None
     told = (release_id or "", description, tuple(json.loads(labels)), certificate or "", provenance or "", layout or "")
@@ -149,9 +172,11 @@ def _read(row: Sequence[Any]) -> RecordedRelease:
         request=request,
         client=client,
         media_type=media_type,
-        size=size,
-        answer_sha256=details.get("answer"),
-        place=place_of(answer, answer_key),
+        size=size if facts is None else facts.size,
+        answer_sha256=details.get("answer") if facts is None else facts.sha256,
+        place=place_of(version, answer, answer_key, key_stored if is_readable else None),
         committed=None if committed is None else Commit(**json.loads(committed)),
         erased_at=erased_at,
+        version=version,
+        seal=seal,
     )

@@ -1,5 +1,6 @@
 """Answers that are kept no longer. Their charges and certificates stay for ever."""
 
+from app.ledger.answer_keys import erase_key
 from app.ledger.answers import remove
 from app.ledger.audit import erasure_seal
 from app.ledger.connections import Execute
@@ -12,12 +13,13 @@ __all__ = ["erase_answers", "remove_abandoned", "seal_erasures"]
 def erase_answers(execute: Execute, sql: Statements, secret: Secret, before: str, at: str) -> int:
     """Erase some answers of releases before a time, and say how many; 0 if there are none.
 
-    With its key, a large answer is lost at once. Its parts are listed for removal.
+    With its key, an answer is lost at once. The parts of a large one are listed for removal.
     """
     outdated = execute(sql.outdated, (before,))
     for key, answer in outdated:
         if answer is not None:
             execute(sql.stage, (answer, ""))
+            erase_key(execute, sql, answer)
         execute(sql.erase_content, (key,))
         execute(sql.set_erased, (at, erasure_seal(secret, key, at), key))
     return len(outdated)

@@ -33,14 +33,19 @@ class Secret:
         return self.derived(*parts).hex()
 
     @property
-    def earlier_mark(self) -> str:
-        """The mark in ledgers whose access keys are not sealed yet. Nobody can write it without the secret."""
-        return self.fingerprint(b"the secret of this ledger")
+    def marks(self) -> tuple[str, str, str]:
+        """The marks of ledgers without seals, with sealed access keys, and with sealed access keys and releases.
+
+        Nobody can write one without the secret, unless it was in this ledger before.
+        """
+        text = b"the secret of this ledger"
+        keys = text + b", which seals its access keys"
+        return self.fingerprint(text), self.fingerprint(keys), self.fingerprint(keys + b" and its releases")
 
     @property
     def mark(self) -> str:
         """Stored in the ledger, to recognise its own secret."""
-        return self.fingerprint(b"the secret of this ledger, which seals its access keys")
+        return self.marks[-1]
 
 
 def secret_file(database: Path) -> Path:

@@ -37,7 +37,7 @@ __all__ = [
     "text_of",
 ]
 
-EntryKind = Literal["created", "changed", "charge", "committed"]
+EntryKind = Literal["created", "changed", "charge", "redrawn", "committed"]
 
 BUDGET_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Names of budgets: letters, digits, dots, dashes and underscores, which no place needs to quote."""
@@ -141,6 +141,10 @@ class Budget:
         """The budget, unchanged but for the entry that records what was published under an open release."""
         return self._appended("committed", at, details | _signed(by))
 
+    def redrawn(self, at: str, details: dict[str, Any], by: By | None) -> tuple["Budget", Entry]:
+        """The budget, unchanged but for the entry that records the second draw of an answer that nobody has read."""
+        return self._appended("redrawn", at, details | _signed(by))
+
     def _appended(self, kind: EntryKind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
         payload, number = _ordered_json(details), self.entries + 1
         entry = Entry(self.id, number, kind, at, payload, _hash(self.head, self.id, number, kind, at, payload))
@@ -212,7 +216,7 @@ def fraction_of(text: str) -> Fraction:
 
 def _replayed(budget: Budget, entry: Entry) -> Budget:
     details = entry.details
-    if entry.kind == "committed":
+    if entry.kind in {"committed", "redrawn"}:
         return replace(budget, entries=entry.number, head=entry.hash)
     if entry.kind != "charge":
         settled = _cost_in(details["proportion"]) if "proportion" in details else None

@@ -23,7 +23,7 @@ class Dialect:
     def adapt(self, statement: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
         words |= {"clustered": self.clustered, "release": _RELEASE, "listed": _LISTED, "access_key": _ACCESS_KEY}
-        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 16)}
+        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 15, 16)}
         return statement.format_map(words).replace("%s", self.placeholder)
 
 
@@ -95,6 +95,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """ALTER TABLE access_keys ADD COLUMN expires_at TEXT""",
         """ALTER TABLE access_keys ADD COLUMN replaces TEXT""",
     ),
+    (
+        """ALTER TABLE releases ADD COLUMN version BIGINT NOT NULL DEFAULT 1""",
+        """ALTER TABLE releases ADD COLUMN seal TEXT""",
+        """CREATE TABLE answer_keys (
+            answer TEXT PRIMARY KEY, key {bytes} NOT NULL, facts {bytes} NOT NULL) {clustered}""",
+    ),
 )
 """The statements from each version of the schema to the next. Released ones are never edited, only new ones added."""
 
@@ -104,9 +110,11 @@ _BUDGET = (
 )
 _RELEASE = (
     "releases.key, releases.budget, releases.number, releases.at, state, release_id, description, labels, certificate, "
-    "provenance, layout, content_hash, answer, answer_key, committed, erased_at, erasure, "
-    "entries.hash, payload, entries.s, entries.d, media_type, size, entries.client, entries.request "
-    "FROM releases JOIN entries ON entries.key = releases.key"
+    "provenance, layout, content_hash, releases.answer, answer_key, committed, erased_at, erasure, "
+    "entries.hash, payload, entries.s, entries.d, media_type, size, entries.client, entries.request, "
+    "version, seal, answer_keys.key, facts "
+    "FROM releases JOIN entries ON entries.key = releases.key "
+    "LEFT JOIN answer_keys ON answer_keys.answer = releases.answer"
 )
 _LISTED = _RELEASE.replace("certificate, provenance, layout", "NULL, NULL, NULL")
 """Without the texts that a list does not show: together they can be large."""
@@ -119,6 +127,7 @@ class Statements:
     def __init__(self, dialect: Dialect) -> None:
         adapt = self._adapt = dialect.adapt
         self._add_releases(adapt)
+        self._add_answer_keys(adapt)
         self.migrations = tuple(tuple(map(adapt, statements)) for statements in MIGRATIONS)
         self.alive = adapt("SELECT 1")
         self.make_version = adapt("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
@@ -157,8 +166,9 @@ class Statements:
         self.audited = adapt(
             "SELECT entries.budget, entries.number, kind, entries.at, payload, hash, s, d, entries.key, request, "
             "client, media_type, size, release_id, description, labels, content_hash, certificate, provenance, layout, "
-            "state, committed, erased_at, erasure, answer, answer_key "
+            "state, committed, erased_at, erasure, releases.answer, answer_key, version, seal, answer_keys.key, facts "
             "FROM entries LEFT JOIN releases ON releases.key = entries.key "
+            "LEFT JOIN answer_keys ON answer_keys.answer = releases.answer "
             "WHERE entries.budget = %s AND entries.number > %s ORDER BY entries.number LIMIT %s"
         )
         self.charges = adapt(
@@ -166,9 +176,9 @@ class Statements:
             "WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s"
         )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
-        self.owner = adapt(
-            "SELECT client, request, entries.budget, state FROM entries "
-            "LEFT JOIN releases ON releases.key = entries.key WHERE entries.key = %s"
+        self.redraws = adapt(
+            "SELECT budget, number, kind, at, payload, hash FROM entries "
+            "WHERE budget = %s AND kind = 'redrawn' ORDER BY number"
         )
         self.locked_key = adapt("SELECT key FROM entries WHERE key = %s {lock_row}")
         self.comparisons = adapt("SELECT until FROM comparisons WHERE key = %s")
@@ -196,13 +206,24 @@ class Statements:
         self.abandoned = adapt("SELECT answer FROM staged WHERE at < %s LIMIT 1")
         self.add_release = adapt(
             "INSERT INTO releases (key, budget, number, at, state, release_id, description, labels, certificate, "
-            "provenance, layout, content_hash, answer, answer_key) VALUES ({values_14})"
+            "provenance, layout, content_hash, answer, version, seal) VALUES ({values_15})"
         )
+        self.draw_again = adapt(
+            "UPDATE releases SET release_id = %s, certificate = %s, layout = %s, answer = %s WHERE key = %s"
+        )
+        self.set_content = adapt("UPDATE entries SET media_type = %s, content = %s WHERE key = %s")
+        self.identities = adapt(
+            "SELECT releases.key, releases.budget, releases.number, version, client, request, content_hash "
+            "FROM releases JOIN entries ON entries.key = releases.key "
+            "WHERE releases.key > %s ORDER BY releases.key LIMIT %s"
+        )
+        self.set_seal = adapt("UPDATE releases SET seal = %s WHERE key = %s")
         self.release = adapt("SELECT {release} WHERE releases.key = %s")
         self.release_by_id = adapt("SELECT {release} WHERE release_id = %s")
         self.set_state = adapt("UPDATE releases SET state = %s, committed = %s WHERE key = %s")
         self.set_erased = adapt(
-            "UPDATE releases SET erased_at = %s, erasure = %s, answer = NULL, answer_key = NULL WHERE key = %s"
+            "UPDATE releases SET erased_at = %s, erasure = %s, answer_key = NULL, "
+            "answer = CASE WHEN version = 1 THEN NULL ELSE answer END WHERE key = %s"
         )
         self.erased = adapt("SELECT key, erased_at FROM releases WHERE erased_at IS NOT NULL")
         self.set_erasure = adapt("UPDATE releases SET erasure = %s WHERE key = %s")
@@ -212,6 +233,17 @@ class Statements:
         self.add_seed = adapt("INSERT INTO seeds (key, nonce) VALUES (%s, %s)")
         self.seed = adapt("SELECT nonce FROM seeds WHERE key = %s")
         self.erase_seed = adapt("DELETE FROM seeds WHERE key = %s")
+
+    def _add_answer_keys(self, adapt: Callable[[str], str]) -> None:
+        """The keys of answers, and the marks in their place."""
+        self.add_answer_key = adapt("INSERT INTO answer_keys (answer, key, facts) VALUES (%s, %s, %s)")
+        self.store_answer_key = adapt(
+            "UPDATE answer_keys SET key = %s, facts = %s WHERE answer = %s AND key = %s AND facts = %s RETURNING answer"
+        )
+        self.drop_mark = adapt("DELETE FROM answer_keys WHERE answer = %s AND key = %s AND facts = %s RETURNING answer")
+        self.erase_answer_key = adapt("UPDATE answer_keys SET key = %s WHERE answer = %s")
+        self.unread_answers = adapt("SELECT answer FROM answer_keys WHERE facts = %s AND key <> %s")
+        self.set_mark = adapt("UPDATE answer_keys SET key = %s WHERE answer = %s")
 
     def releases(self, budgets: int, *, is_continued: bool) -> str:
         """A page of releases, the newest first: of so many budgets (0 for all), after the last one of another page."""

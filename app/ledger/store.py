@@ -1,17 +1,27 @@
-"""The ledger on a database. Each method is one transaction.
+"""The ledger on a database. Each method is one transaction, except for a charge.
 
-A charge and the answer that it pays for are stored together, or neither is: the parts of a large answer are written
-before, but only the charge has the key to read them.
+A charge and the answer that it pays for are stored together, or neither is. The answer is encrypted, and a second
+transaction stores its key (answer_keys.py). The parts of a large answer are written before.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from app.ledger.access_keys import KeyTable
-from app.ledger.answers import Answer, AnswerPlace, Staged, Staging, part_of
+from app.ledger.answer_keys import Facts, renew_marks, store_key
+from app.ledger.answers import ENCRYPTED, Answer, AnswerPlace, Staged, Staging, part_of
 from app.ledger.audit import Audit
 from app.ledger.budget_rows import add_budget, add_entry, all_budgets, find_budget, known_budget, set_budget
-from app.ledger.charges import Charge, Charged, add_charge, fitting, has_same_bytes, is_used, released_for
+from app.ledger.charges import (
+    Charge,
+    Charged,
+    CheckedBudget,
+    add_charge,
+    fitting,
+    has_same_bytes,
+    released_for,
+    used_by,
+)
 from app.ledger.connections import Connections, Execute, Taken
 from app.ledger.errors import (
     AnswerErased,
@@ -25,6 +35,8 @@ from app.ledger.errors import (
 )
 from app.ledger.heads import HeadTable
 from app.ledger.open_releases import add_nonce, commit, seed_of
+from app.ledger.redraws import draw_again
+from app.ledger.release_seals import seal_releases
 from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases
 from app.ledger.retention import erase_answers, remove_abandoned, seal_erasures
 from app.ledger.secret import Secret
@@ -123,12 +135,18 @@ class Ledger:
             budget = known_budget(execute, self._sql, name)
             return [Entry(*row) for row in execute(self._sql.charges, (name, before or budget.entries + 1, limit))]
 
-    def check(self, charge: Charge, at: str) -> Budget | None:
-        """The budget that can pay now; None if the idempotency key is used: then ``recall`` compares."""
+    def check(self, charge: Charge, at: str) -> CheckedBudget | None:
+        """The budget that can pay now; None if the idempotency key is used: then ``recall`` compares.
+
+        If the answer is charged, and nobody can have read it, the budget has paid already: ``charge`` compares.
+        """
         with self._connections.reading() as execute:
-            if is_used(execute, self._sql, charge, self._client(charge), at):
-                return None
-            return fitting(find_budget(execute, self._sql, charge.budget), charge)[0]
+            used = used_by(execute, self._sql, self.secret, charge, self._client(charge), at)
+            if used is None:
+                return CheckedBudget(fitting(find_budget(execute, self._sql, charge.budget), charge)[0])
+            if used.is_unread and used.place is not None:
+                return CheckedBudget(known_budget(execute, self._sql, used.budget), used.place.answer)
+            return None
 
     def check_fit(self, charge: Charge) -> Budget:
         """The budget that could pay for a release, whatever its idempotency key."""
@@ -141,12 +159,12 @@ class Ledger:
         Not a reading: where nothing can be written, guesses cannot be counted, and nothing may be compared.
         """
         with self._connections.transaction() as execute:
-            return has_same_bytes(execute, self._sql, charge, self._client(charge), at)
+            return has_same_bytes(execute, self._sql, self.secret, charge, self._client(charge), at)
 
     def recall(self, charge: Charge, at: str) -> RecordedRelease:
         """The release that the same request has paid for."""
         with self._connections.transaction() as execute:
-            found = released_for(execute, self._sql, charge, self._client(charge), at)
+            found = released_for(execute, self._sql, self.secret, charge, self._client(charge), at)
         if isinstance(found, RecordedRelease):
             return found
         raise found or LedgerUnavailable("a release is gone")  # an idempotency key that is used stays used
@@ -155,25 +173,60 @@ class Ledger:
         """Write an answer before its charge."""
         return Staging(self._connections, answer, at)
 
-    def charge(self, charge: Charge, at: str, answer: Callable[[Budget, int], Staged] | None = None) -> Charged:
-        """Charge and store the answer, or give the release that is stored already. Not every release has an answer."""
+    def charge(
+        self,
+        charge: Charge,
+        at: str,
+        answer: Callable[[Budget, int], Staged] | None = None,
+        *,
+        unread: str | None = None,
+    ) -> Charged:
+        """Charge and store the answer, or give the release that is stored already. Not every release has an answer.
+
+        ``unread`` is the id of a draw that is charged, and whose key was never stored: ``answer`` takes its place, and
+        is not charged again. Without it, the result may be a release that is unread: its key may come in a moment.
+        """
         client = self._client(charge)
         try:
             with self._connections.transaction() as execute:
                 # Lock the budget first: another request with the same idempotency key has then ended, or waits.
                 budget = find_budget(execute, self._sql, charge.budget, lock=True)
-                found = released_for(execute, self._sql, charge, client, at)
+                found = released_for(execute, self._sql, self.secret, charge, client, at)
+                made = None
                 if found is None:
                     fits = fitting(budget, charge)
-                    made = add_charge(execute, self._sql, fits, charge, client, at, answer)
+                    made = add_charge(execute, self._sql, self.secret, fits, charge, client, at, answer)
                     if charge.state == "open":
                         add_nonce(execute, self._sql, charge.idempotency_key)
-                    return Charged(made, is_new=True)
+                elif isinstance(found, RecordedRelease) and found.is_unread_draw(unread) and answer is not None:
+                    if budget is None or budget.id != found.budget:
+                        raise LedgerUnavailable("a release was paid for by another budget than its request names")
+                    drawn = answer(budget, found.number)
+                    made = draw_again(execute, self._sql, self.secret, budget, found, charge.notes, drawn, at)
         except Taken:  # a request on another budget has used the idempotency key first
             return Charged(self.recall(charge, at), is_new=False)
+        if made is not None:
+            return self._with_key(made)
         if isinstance(found, RecordedRelease):
-            return Charged(found, is_new=False)
+            return Charged(found if unread is None else self.release(found.key), is_new=False)
+        assert found is not None
         raise found
+
+    def _with_key(self, release: RecordedRelease) -> Charged:
+        """Store the key of an answer that is charged now. If another draw has taken its place, that is the release."""
+        place = release.place
+        if place is None or place.key is None:
+            return Charged(release, is_new=True)
+        assert release.answer_sha256 is not None
+        assert release.size is not None
+        facts = Facts.of(place.key, release.answer_sha256, release.size)
+        if store_key(self._connections, self.secret, place.answer, place.key, facts):
+            return Charged(release, is_new=True)
+        stored = self.release(release.key)
+        if stored.erased_at is not None:
+            raise AnswerErased(stored.erased_at)
+        # The same key: it was stored, and only the acknowledgement was lost.
+        return Charged(stored, is_new=stored.place == place)
 
     def seed(self, release: RecordedRelease) -> bytes | None:
         """The seed of an open release; None after its commit."""
@@ -187,7 +240,7 @@ class Ledger:
         """
         owner = None if client is None else self._hashed(client)
         with self._connections.transaction() as execute:
-            committed = commit(execute, self._sql, key, made, by, owner)
+            committed = commit(execute, self._sql, self.secret, key, made, by, owner)
         self.forget()
         return committed
 
@@ -210,9 +263,9 @@ class Ledger:
     def content(self, release: RecordedRelease) -> Iterator[bytes]:
         """The bytes of an answer. Each part is a transaction of its own: answers never change, but may be erased."""
         size = number = 0
-        while size < (release.size or 0):
+        while size < (release.size or 0) or release.is_unread:
             with self._connections.reading() as execute:
-                part = _part(execute, self._sql, release.key, release.place, number)
+                part = _readable(execute, self._sql, release.key, release.place, number)
             if part is None:
                 raise self._lost(release.key)
             size, number = size + len(part), number + 1
@@ -228,9 +281,11 @@ class Ledger:
         with self._connections.transaction() as execute:
             return erase_answers(execute, self._sql, self.secret, before, at)
 
-    def seal_erasures(self) -> None:
-        """Seal the erased answers as they are now: for an operator who has changed the secret."""
+    def seal(self) -> None:
+        """Seal releases, unread answers and erasures as they are now: for an operator who has changed the secret."""
         with self._connections.transaction() as execute:
+            seal_releases(execute, self._sql, self.secret)
+            renew_marks(execute, self._sql, self.secret)
             seal_erasures(execute, self._sql, self.secret)
 
     def forget(self) -> None:
@@ -284,12 +339,24 @@ class Ledger:
         return self.secret.fingerprint(b"client", client.encode())
 
 
+def _readable(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None, number: int) -> bytes | None:
+    """A part of an answer. An error if it was changed in the database."""
+    try:
+        return _part(execute, sql, key, place, number)
+    except UNREADABLE:
+        pass
+    # Outside of the handler: the error of a reader holds what it could not read.
+    raise LedgerUnavailable("an answer is not as it was stored: run app.verify")
+
+
 def _part(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None, number: int) -> bytes | None:
     """A part of an answer; a small answer is one part. None after the last."""
-    if place is not None:
-        return part_of(execute, sql, place, number)
-    rows = execute(sql.content, (key,)) if number == 0 else []
-    return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+    if number == 0 and (place is None or place.version >= ENCRYPTED):
+        rows = execute(sql.content, (key,))
+        content = bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+        if place is None or content is not None:
+            return content if place is None or content is None else place.opened(content, 0)
+    return None if place is None else part_of(execute, sql, place, number)
 
 
 def _whole(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None) -> Iterator[bytes]:

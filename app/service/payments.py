@@ -3,17 +3,21 @@
 A repeated request gets the stored answer. If two requests with one idempotency key arrive at once, both may draw noise.
 One answer is stored and both get it. The other draw is never seen. The same holds for a draw that the budget can no
 longer pay for when it is charged.
+
+The key of an answer is stored after its charge. If it is not there, another process stores it in a moment, or has
+ended: then the answer is drawn again.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from app.ledger.answers import Answer, Staged, Staging, small
-from app.ledger.charges import Charge, Charged
+from app.ledger.answers import Answer, Staged, Staging, without_noise
+from app.ledger.charges import Charge, Charged, CheckedBudget
 from app.ledger.clock import now
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.releases import Notes, RecordedRelease
@@ -102,9 +106,13 @@ class Payments:
         """The keyed hash by which a repeated request is recognised."""
         return await self._ledger.fetch(lambda ledger: ledger.secret.fingerprint(*request))
 
-    async def budget_for(self, charge: Charge) -> Budget | None:
+    async def budget_for(self, charge: Charge) -> CheckedBudget | None:
         """The budget, if it can pay now, else an error; None if the idempotency key is used."""
-        return await self._ledger.decide(lambda ledger: ledger.check(charge, now()))
+        payable = await self._ledger.decide(lambda ledger: ledger.check(charge, now()))
+        if payable is None or payable.unread is None:
+            return payable
+        release = await self._once_stored(charge.idempotency_key)
+        return payable if release.is_unread else None
 
     async def would_pay(self, charge: Charge) -> Budget:
         """The budget, if it could pay for a release with an idempotency key that is not used."""
@@ -118,9 +126,12 @@ class Payments:
             release = await self._ledger.ask(lambda ledger: ledger.recall(compared, now()))
         return await self._collected(release, retry.collect)
 
-    async def pay(self, charge: Charge, answer: Answer, collect: Collect) -> Outcome:
-        """The answer, charged and stored; or the one that another request stored meanwhile."""
-        charged = await self._stored(charge, answer)
+    async def pay(self, charge: Charge, answer: Answer, collect: Collect, unread: str | None = None) -> Outcome:
+        """The answer, charged and stored; or the one that another request stored meanwhile.
+
+        ``unread`` is the id of a draw that is charged already, and that nobody can have read: this one replaces it.
+        """
+        charged = await self._stored(charge, answer, unread)
         return Outcome(answer) if charged.is_new else await self._collected(charged.release, collect)
 
     async def with_content(self, charge: Charge, meaning: bytes) -> Charge:
@@ -149,9 +160,9 @@ class Payments:
             if request:
                 by_bytes = ledger.secret.fingerprint(b"charge", charge.budget.encode(), request)
                 asked = replace(asked, request=by_bytes)
-            budget = ledger.check(asked, at)
-            if budget is not None:
-                certificate = certify(Terms.of(budget, charge.idempotency_key))
+            payable = ledger.check(asked, at)
+            if payable is not None:
+                certificate = certify(Terms.of(payable.budget, charge.idempotency_key))
                 asked = replace(asked, notes=replace(asked.notes, certificate=certificate))
             make = None if answer is None else partial(_small, answer, at)
             charged = ledger.charge(asked, at, make)
@@ -159,29 +170,43 @@ class Payments:
 
         return await self._ledger.ask(work)
 
-    async def _stored(self, charge: Charge, answer: Answer) -> Charged:
-        """A small answer is one transaction. Between the parts of a large one, other requests have their turn."""
+    async def _stored(self, charge: Charge, answer: Answer, unread: str | None) -> Charged:
+        """A small answer is stored at once. Between the parts of a large one, other requests have their turn."""
         at = now()
 
-        def begin(ledger: Ledger) -> Staging | Charged:
+        def begin(ledger: Ledger) -> tuple[Staging, Charged | None]:
             staging = ledger.staging(answer, at)
             if staging.step() and not staging.is_small:
-                return staging
-            return _charge(ledger, charge, staging)
+                return staging, None
+            return staging, _charge(ledger, charge, staging, unread)
 
-        begun = await self._ledger.ask(begin)
-        if isinstance(begun, Charged):
-            return begun
+        staging, charged = await self._ledger.ask(begin)
         try:
-            while await self._ledger.ask(lambda _ledger: begun.step()):
+            while charged is None and await self._ledger.ask(lambda _ledger: staging.step()):
                 pass
-            charged = await self._ledger.ask(lambda ledger: _charge(ledger, charge, begun))
+            while charged is None or charged.release.is_unread:
+                if charged is not None:
+                    release = await self._once_stored(charge.idempotency_key)
+                    if not release.is_unread or release.place is None:
+                        charged = Charged(release, is_new=False)
+                        break
+                    unread = release.place.answer
+                charged = await self._ledger.ask(partial(_charge, charge=charge, staging=staging, unread=unread))
         except BaseException:
-            await self._drop(begun)
+            await self._drop(staging)
             raise
         if not charged.is_new:
-            await self._drop(begun)
+            await self._drop(staging)
         return charged
+
+    async def _once_stored(self, idempotency_key: str) -> RecordedRelease:
+        """A release whose answer was charged and whose key may come in a moment, if its process has not ended."""
+        end = time.monotonic() + _KEY_SECONDS
+        while True:
+            release = await self._ledger.read(lambda ledger: ledger.release(idempotency_key))
+            if not release.is_unread or time.monotonic() > end:
+                return release
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _drop(self, staging: Staging) -> None:
         """Remove an answer that is not charged. If that fails now, it is removed later: nobody can read it."""
@@ -195,12 +220,14 @@ class Payments:
 
 
 _JSON = "application/json"
+# The key of an answer is stored milliseconds after its charge. A worker that waits to draw does not wait much longer.
+_KEY_SECONDS, _POLL_SECONDS = 2.0, 0.02
 
 
 def _small(answer: Callable[[Budget, int, str], bytes], at: str, after: Budget, number: int) -> Staged:
-    return small(_JSON, answer(after, number, at))
+    return without_noise(_JSON, answer(after, number, at))
 
 
-def _charge(ledger: Ledger, charge: Charge, staging: Staging) -> Charged:
+def _charge(ledger: Ledger, charge: Charge, staging: Staging, unread: str | None) -> Charged:
     staged = staging.finish()
-    return ledger.charge(charge, now(), lambda _after, _number: staged)
+    return ledger.charge(charge, now(), lambda _after, _number: staged, unread=unread)

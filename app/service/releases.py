@@ -59,14 +59,14 @@ async def make_release(payments: Payments, charge: Charge | None, making: Making
     """The answer of a release, which may now be shown. A charge comes before the answer; None is a free release."""
     if charge is None:
         return Outcome((await making.draw(None)).answer)
-    budget = await payments.budget_for(charge)
-    if budget is None:
+    payable = await payments.budget_for(charge)
+    if payable is None:
         await making.drop()
         return await payments.recall(charge, making)
-    drawn = await making.draw(Terms.of(budget, charge.idempotency_key))
+    drawn = await making.draw(Terms.of(payable.budget, charge.idempotency_key))
     notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
     charge = await payments.with_content(replace(charge, notes=notes), drawn.meaning)
-    return await payments.pay(charge, drawn.answer, making.collect)
+    return await payments.pay(charge, drawn.answer, making.collect, payable.unread)
 
 
 def mapped(file: IO[bytes]) -> pa.Buffer:

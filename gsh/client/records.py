@@ -154,7 +154,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a budget's history: created, changed, charge or committed. ``details`` depend on the kind."""
+    """An entry of a history: created, changed, charge, redrawn or committed. ``details`` depend on the kind."""
 
     number: int
     kind: str

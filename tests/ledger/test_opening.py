@@ -95,6 +95,7 @@ def test_a_ledger_gets_another_secret_by_the_steps_in_the_operations_page(ledger
     with pytest.raises(KeyReused):
         charge(again, paid(request=again.secret.fingerprint(b"body")))
     assert again.budget("web")[0].spent.releases == 1
+    again.seal()  # as `python -m app.keys seal` does
     assert again.verify("web")[1] is None
     again.close()
     with pytest.raises(WrongLedger):

@@ -187,7 +187,8 @@ def test_after_the_commit_no_file_of_sqlite_has_the_nonce(tmp_path: Path) -> Non
         seed = ledger.seed(release)
         with closing(sqlite3.connect(place)) as database:
             ((nonce,),) = database.execute("SELECT nonce FROM seeds").fetchall()
-        assert ledger.secret.derived(b"seed", nonce, b"spark") == seed
+        assert release.client is not None
+        assert ledger.secret.derived(b"seed of a client", nonce, b"spark", release.client.encode()) == seed
         assert nonce in files_of(place)
         assert seed not in files_of(place)
 
@@ -420,7 +421,7 @@ def test_erased_answers_are_sealed_anew_after_a_change_of_the_secret(ledger_url:
 
     with closing(open_ledger(ledger_url, "another secret for tests")) as another:
         assert another.verify("web")[1] is not None
-        another.seal_erasures()
+        another.seal()
         assert another.verify("web")[1] is None
 
 

@@ -20,7 +20,7 @@ from app.ledger.store import Ledger
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING, Part, cost_of, delta_at
-from tests.ledger.examples import AT, GAUSSIAN, SMALL, URLS, answer, charge, paid, store
+from tests.ledger.examples import AT, GAUSSIAN, SMALL, URLS, charge, paid, store
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def test_exactly_the_number_allowed_by_composition_fits(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceeded) as refused:
         ledger.check(paid(key="one more"), AT)
     with pytest.raises(BudgetExceeded):
-        ledger.charge(paid(key="one more"), AT, lambda _budget, number: drawn.append(number) or answer())
+        ledger.charge(paid(key="one more"), AT, lambda _budget, number: drawn.append(number) or store(ledger, b"42"))
     assert drawn == []
     assert refused.value.budget.spent.releases == many == 7
     assert refused.value.asked == URLS
@@ -189,6 +189,10 @@ TAMPERING = {
     "another content that would be recognised": "UPDATE releases SET content_hash = 'x' WHERE key = 'b'",
     "another state": "UPDATE releases SET state = 'open' WHERE key = 'b'",
     "a commit of a release that was made here": """UPDATE releases SET committed = '{"sha256": ""}' WHERE key = 'b'""",
+    "another owner without a seal": "UPDATE releases SET seal = NULL WHERE key = 'b'",
+    "another way of encryption": "UPDATE releases SET version = 1 WHERE key = 'b'",
+    "another draw": "UPDATE releases SET answer = (SELECT answer FROM releases WHERE key = 'a') WHERE key = 'b'",
+    "the key of an answer": "DELETE FROM answer_keys",
     "a release that is gone": "DELETE FROM releases WHERE key = 'b'",
     "an answer that is said to be erased": "UPDATE releases SET erased_at = '2026-11-17T12:00:00Z' WHERE key = 'b'",
     "labels that are no JSON": "UPDATE releases SET labels = '[' WHERE key = 'b'",
@@ -225,6 +229,7 @@ def test_an_entry_of_an_earlier_version_is_verified_by_its_recorded_fields(ledge
             "INSERT INTO releases (key, budget, number, at, state, description, labels) "
             f"VALUES ('old', 'web', 2, '{AT}', 'made', '', '[]')"
         )
+    ledger.seal()  # as a migration does
     assert ledger.verify("web")[1] is None
     assert charge(ledger, paid(key="old")) == b"42"
 
@@ -281,7 +286,7 @@ def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None
 
     assert entry.details["request"] == "a keyed hash"
     assert set(entry.shown) == {
-        *("release", "mu_squared", "hazard", "idempotency_key", "answer", "media_type", "size"),
+        *("release", "mu_squared", "hazard", "idempotency_key", "answer_seal", "media_type"),
         *("state", "description", "labels"),
     }
 

@@ -148,8 +148,9 @@ UNKNOWN_RELEASE = Kind(
     "Unknown release",
     "There is no such release, or it has no answer.",
     "No release has this idempotency key, or your access key may not use the budget that paid for it, or another "
-    "engine made it, so that the service has no answer.",
-    "Check the name with GET /releases. A release without a budget is not recorded.",
+    "engine made it, so that the service has no answer. Or the service stopped before the answer was stored.",
+    "Check the name with GET /releases. A release without a budget is not recorded. If the state is made, send the "
+    "same request again with the same idempotency key: it is charged once only.",
 )
 NO_CERTIFICATE = Kind(
     "no-certificate",

@@ -39,6 +39,13 @@ _BY: Any = {
 }
 
 
+_ANSWER_SEAL: Any = {
+    "title": "Answer seal",
+    "description": "A keyed hash of the SHA-256 and the size of the answer, by which a verification checks both.",
+    "examples": ["9f2c…"],
+}
+
+
 class LimitDetails(Strict):
     """The limit that an entry records."""
 
@@ -126,9 +133,11 @@ class ChargeDetails(Strict):
     by: OrAbsent[ByOut] = Field(**_BY)
     answer: OrAbsent[str] = Field(
         title="Answer",
-        description="The SHA-256 of the stored answer; absent if another engine makes the release.",
+        description="The SHA-256 of the stored answer, if it has no noise, or if version 0.2 or 0.1 made it. "
+        "GET /releases/{key} says it for every release.",
         examples=["9f2c…"],
     )
+    answer_seal: OrAbsent[str] = Field(**_ANSWER_SEAL)
     media_type: OrAbsent[str] = Field(
         title="Media type",
         description="The media type of the answer; absent in entries of version 0.1.",
@@ -136,9 +145,33 @@ class ChargeDetails(Strict):
     )
     size: OrAbsent[int] = Field(
         title="Size",
-        description="The number of bytes of the answer; absent in entries of version 0.1.",
+        description="The number of bytes of the answer, if its SHA-256 is here; absent in entries of version 0.1.",
         examples=[731],
     )
+
+
+class RedrawDetails(Strict):
+    """The second draw of an answer that was charged, and whose first draw nobody could read."""
+
+    idempotency_key: str = Field(
+        title="Idempotency key", description="The name of the release.", examples=["web-2026-46"]
+    )
+    release_id: str = Field(
+        title="Release",
+        description="The identifier of the release in the certificate of this draw.",
+        examples=["5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10"],
+    )
+    certificate_sha256: str = Field(
+        title="Certificate", description="The SHA-256 of the certificate of this draw.", examples=["9f2c…"]
+    )
+    layout_sha256: OrAbsent[str] = Field(
+        title="Layout", description="The SHA-256 of the roles of a table's columns.", examples=["9f2c…"]
+    )
+    answer_seal: str = Field(**_ANSWER_SEAL)
+    media_type: str = Field(
+        title="Media type", description="The media type of the answer.", examples=["application/json"]
+    )
+    by: OrAbsent[ByOut] = Field(**_BY)
 
 
 class CommitDetails(Strict):
@@ -180,8 +213,8 @@ class ChargeEntry(_Entry):
     kind: Literal["charge"] = Field(title="Kind", description="A release was charged.", examples=["charge"])
     details: ChargeDetails = Field(
         title="Details",
-        description="The release, its cost, its idempotency key and the hash of its answer.",
-        examples=[{"release": _RELEASE, **_PROPORTION, "answer": "9f2c…"}],
+        description="The release, its cost, its idempotency key and the seal of its answer.",
+        examples=[{"release": _RELEASE, **_PROPORTION, "answer_seal": "9f2c…"}],
     )
 
 
@@ -196,7 +229,28 @@ class CommittedEntry(_Entry):
     )
 
 
-_AnyEntry = CreatedEntry | ChangedEntry | ChargeEntry | CommittedEntry
+class RedrawnEntry(_Entry):
+    """A release that was charged before is drawn again, because the service stopped before its answer was stored."""
+
+    kind: Literal["redrawn"] = Field(
+        title="Kind", description="An answer that nobody could read was drawn again.", examples=["redrawn"]
+    )
+    details: RedrawDetails = Field(
+        title="Details",
+        description="The release, its new certificate and the seal of its answer. It costs nothing.",
+        examples=[
+            {
+                "idempotency_key": "web-2026-46",
+                "release_id": "5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10",
+                "certificate_sha256": "9f2c…",
+                "answer_seal": "9f2c…",
+                "media_type": "application/json",
+            }
+        ],
+    )
+
+
+_AnyEntry = CreatedEntry | ChangedEntry | ChargeEntry | RedrawnEntry | CommittedEntry
 EntryOut = Annotated[_AnyEntry, Field(discriminator="kind")]
 _ENTRY: TypeAdapter[_AnyEntry] = TypeAdapter(EntryOut)
 

@@ -85,7 +85,8 @@ class ReleaseOut(Strict):
     hazard: float = Field(title="−C_u ln p", description="Its threshold cost.", examples=[9.99e-06])
     answer: AnswerOut | None = Field(
         title="Answer",
-        description="The stored answer; null if this service did not make the release.",
+        description="The stored answer; null if this service did not make the release, or stopped before the answer "
+        "was stored: then send the same request again.",
         examples=[_ANSWER],
     )
     committed: CommittedOut | None = Field(

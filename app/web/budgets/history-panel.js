@@ -76,6 +76,7 @@ const CELLS = {
     amount(details.hazard),
     keyText(details),
   ],
+  redrawn: (details) => [described("Drawn again: nobody had its answer", details), "", "", keyText(details)],
   committed: (details) => [described(commitText(details), details), "", "", keyText(details)],
 };
 
