@@ -109,7 +109,7 @@ class ProblemExamples:
             kinds.INVALID_ENCODING: InvalidEncoding(),
             kinds.KEY_MISSING: MissingIdempotencyKey(),
             kinds.BUDGET_EXCEEDED: _budget_exceeded(),
-            kinds.DIVISION_SETTLED: DivisionSettled(names_mechanism=True),
+            kinds.DIVISION_SETTLED: DivisionSettled(),
             kinds.INFEASIBLE_TARGET: _infeasible_target(),
             kinds.KEY_REUSED: KeyReused("web-2026-46", "web", has_answer=True),
             kinds.LIMIT_EXCEEDED: _limit_exceeded(),

@@ -50,19 +50,25 @@ def _columns(budget: Budget) -> tuple[Any, ...]:
     proportion = (None, None) if limit.proportion is None else (limit.proportion.mu_squared, limit.proportion.hazard)
     only = None if spent.only is None else json.dumps(release_json(spent.only))
     sums = (text_of(spent.mu_squared), text_of(spent.hazard), spent.releases, only)
-    hull = (None, None) if budget.hull is None else (text_of(budget.hull.mu_squared), text_of(budget.hull.hazard))
     unit = (budget.privacy_unit, budget.period)
     return (
         *(limit.epsilon, limit.delta, *proportion, budget.description),
-        *(*sums, budget.entries, budget.head, *hull, *unit),
+        *(*sums, budget.entries, budget.head, *_texts(budget.hull), *unit, *_texts(limit.ray)),
     )
+
+
+def _texts(caps: Caps | None) -> tuple[str | None, str | None]:
+    return (None, None) if caps is None else (text_of(caps.mu_squared), text_of(caps.hazard))
+
+
+def _caps_of(mu_squared: str | None, hazard: str | None) -> Caps | None:
+    return None if mu_squared is None or hazard is None else Caps(fraction_of(mu_squared), fraction_of(hazard))
 
 
 def _budget_of(row: Sequence[Any]) -> Budget:
     name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head, *rest = row
-    hull_s, hull_d, privacy_unit, period = rest
-    limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d))
+    hull_s, hull_d, privacy_unit, period, *ray = rest
+    limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d), _caps_of(*ray))
     release = None if only is None else release_of(json.loads(only))
     spent = Spent(fraction_of(s), fraction_of(d), charges, release)
-    caps = None if hull_s is None or hull_d is None else Caps(fraction_of(hull_s), fraction_of(hull_d))
-    return Budget(name, limit, description, spent, entries, head, caps, privacy_unit, period)
+    return Budget(name, limit, description, spent, entries, head, _caps_of(hull_s, hull_d), privacy_unit, period)

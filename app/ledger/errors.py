@@ -5,7 +5,7 @@ answered, and charged at most once.
 LedgerError
 ├── UnknownBudget         no budget has this name
 ├── BudgetExceeded        the release does not fit the remaining budget
-├── DivisionSettled       a change of the limit would divide the budget again after its first charge
+├── DivisionSettled       a change names a mechanism of another proportion after the first charge
 ├── UnitSettled           a change would protect another privacy unit or period after the first charge
 ├── ReasonMissing         an existing budget is changed without a reason
 ├── KeyReused             the idempotency key belongs to another request
@@ -61,11 +61,7 @@ class BudgetExceeded(LedgerError):
 
 
 class DivisionSettled(LedgerError):
-    """``names_mechanism``: the reason is a mechanism of another proportion; otherwise it is the limit."""
-
-    def __init__(self, *, names_mechanism: bool) -> None:
-        super().__init__(names_mechanism)
-        self.names_mechanism = names_mechanism
+    pass
 
 
 class UnitSettled(LedgerError):

@@ -8,15 +8,15 @@ from app.ledger.connections import Connections, Execute
 from app.ledger.errors import WrongLedger
 from app.ledger.release_seals import seal_releases
 from app.ledger.secret import Secret
-from app.ledger.state import UNREADABLE, Entry, hull_of, text_of
+from app.ledger.state import UNREADABLE, Entry, ray_and_hull_of, text_of
 from app.ledger.statements import Statements
 
 __all__ = ["migrate"]
 
 logger = logging.getLogger("app.ledger")
 
-# The versions in which SQL cannot fill in the new columns: the hulls of budgets, and the states of releases.
-_HULLS, _RELEASES = 4, 6
+# The versions in which SQL cannot fill in the new columns: the states of releases, and the rays and hulls of budgets.
+_RELEASES, _RAYS = 6, 9
 _BEGINNING_OF_A_CHARGE = b'{"budget":'
 
 
@@ -34,10 +34,10 @@ def migrate(connections: Connections, secret: Secret) -> None:
         for number, statements in enumerate(sql.migrations[version:], version + 1):
             for statement in statements:
                 execute(statement)
-            if number == _HULLS:
-                _fill_hulls(execute, sql)
             if number == _RELEASES:
                 _tell_charges(execute, sql)
+            if number == _RAYS:
+                _fill_rays(execute, sql)
         _seal_once(execute, sql, secret, is_new=version == 0)
         execute(sql.set_version, (len(sql.migrations),))
         execute(sql.add_fact, ("secret", secret.mark))
@@ -60,16 +60,17 @@ def _seal_once(execute: Execute, sql: Statements, secret: Secret, *, is_new: boo
         logger.info("sealed %d releases of an earlier version", sealed)
 
 
-def _fill_hulls(execute: Execute, sql: Statements) -> None:
-    """Compute the hull of each budget from its history, because an earlier version may have divided it again.
+def _fill_rays(execute: Execute, sql: Statements) -> None:
+    """Compute the ray and the hull of each budget from its history: earlier versions could divide a budget again.
 
-    A history that cannot be read gets no hull: verification finds it.
+    A history that cannot be read gets none: verification finds it.
     """
     for (name,) in execute("SELECT id FROM budgets"):
         with suppress(*UNREADABLE):
-            hull = hull_of(Entry(*row) for row in execute(sql.first_charge_and_changes, (name, name)))
-            if hull is not None:
-                execute(sql.set_hull, (text_of(hull.mu_squared), text_of(hull.hazard), name))
+            found = ray_and_hull_of(Entry(*row) for row in execute(sql.first_charge_and_changes, (name, name)))
+            if found is not None:
+                texts = (text_of(exact) for caps in found for exact in (caps.mu_squared, caps.hazard))
+                execute(sql.set_ray_and_hull, (*texts, name))
 
 
 def _tell_charges(execute: Execute, sql: Statements) -> None:

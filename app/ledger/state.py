@@ -32,7 +32,7 @@ __all__ = [
     "HistoryFault",
     "check_history",
     "fraction_of",
-    "hull_of",
+    "ray_and_hull_of",
     "release_of",
     "text_of",
 ]
@@ -50,8 +50,8 @@ UNREADABLE = (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, 
 
 _WIRE_NAMES = {"s": "mu_squared", "d": "hazard", "key": "idempotency_key"}
 """Entries keep the names of version 0.1, because they are hashed as text. The API has better names."""
-_HIDDEN = {"request", "content_hash", "client"}
-"""Keyed hashes of the request, its content and the client, which only the ledger needs."""
+_HIDDEN = {"request", "content_hash", "client", "ray"}
+"""Keyed hashes of the request, its content and the client, and the rule of the caps, which only the ledger needs."""
 
 _ordered_json = json.JSONEncoder(sort_keys=True).encode
 
@@ -109,7 +109,7 @@ class Budget:
         """The δ at the limit's ε that holds for all releases within the caps; None before the first charge."""
         if self.spent.releases == 0:
             return None
-        return promised_delta(self.hull or self.limit.caps, self.spent, self.limit.epsilon)
+        return promised_delta(self.limit.caps.joined(self.hull), self.spent, self.limit.epsilon)
 
     def changed_to(
         self,
@@ -127,15 +127,17 @@ class Budget:
             details["proportion"] = _stored(limit.proportion)
         privacy_unit, period = unit
         details |= {"privacy_unit": privacy_unit, "period": period} | ({"reason": reason} if reason else {})
-        changes = {"limit": limit, "description": description, "privacy_unit": privacy_unit, "period": period}
-        return self._appended(kind, at, details | _signed(by), **changes)
+        if self.spent.releases:
+            details["ray"] = True
+        changed = replace(self, description=description, privacy_unit=privacy_unit, period=period)._limited(limit)
+        return changed._appended(kind, at, details | _signed(by))
 
     def charged(
         self, after: Spent, release: Release, cost: Cost, at: str, further: dict[str, Any], by: By | None = None
     ) -> tuple["Budget", Entry]:
         """The budget with one more release, whose sums are ``after``, and the entry that records it."""
         details = {"release": json_of(release)} | _stored(cost) | further | _signed(by)
-        return self._appended("charge", at, details, spent=after, limit=self.limit.settled_by(cost))
+        return self._after(after, cost)._appended("charge", at, details)
 
     def committed(self, at: str, details: dict[str, Any], by: By | None) -> tuple["Budget", Entry]:
         """The budget, unchanged but for the entry that records what was published under an open release."""
@@ -145,14 +147,33 @@ class Budget:
         """The budget, unchanged but for the entry that records the second draw of an answer that nobody has read."""
         return self._appended("redrawn", at, details | _signed(by))
 
-    def _appended(self, kind: EntryKind, at: str, details: dict[str, Any], **changes: Any) -> tuple["Budget", Entry]:
+    def _appended(self, kind: EntryKind, at: str, details: dict[str, Any]) -> tuple["Budget", Entry]:
         payload, number = _ordered_json(details), self.entries + 1
         entry = Entry(self.id, number, kind, at, payload, _hash(self.head, self.id, number, kind, at, payload))
-        return replace(self, entries=number, head=entry.hash, **changes)._with_hull(), entry
+        return replace(self, entries=number, head=entry.hash), entry
 
-    def _with_hull(self) -> "Budget":
-        """The same budget, with its present caps joined to the hull."""
-        return self if self.spent.releases == 0 else replace(self, hull=self.limit.caps.joined(self.hull))
+    def _after(self, spent: Spent, cost: Cost) -> "Budget":
+        """The budget after a charge. The first one fixes the ray of all caps to come."""
+        if self.spent.releases:
+            return replace(self, spent=spent)
+        limit = self.limit.settled_by(cost)
+        return replace(self, spent=spent, limit=limit.with_ray_through(limit.caps), hull=limit.caps)
+
+    def _limited(self, limit: Limit) -> "Budget":
+        """The budget with another limit. If it has charges, the hull covers the caps before and after."""
+        if self.spent.releases == 0:
+            return replace(self, limit=limit)
+        return replace(self, limit=limit, hull=limit.caps.joined(self.limit.caps).joined(self.hull))
+
+    def _limited_before_rays(self, limit: Limit) -> "Budget":
+        """The same by the rule of versions 0.1 and 0.2, whose caps of one proportion could cross.
+
+        The budget keeps the hull of all its caps. From now on it grows along the ray through this hull.
+        """
+        if self.spent.releases == 0:
+            return replace(self, limit=limit)
+        hull = limit.caps.joined(self.hull)
+        return replace(self, limit=limit.with_ray_through(hull), hull=hull)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +202,12 @@ def check_history(budget: Budget, entries: Iterable[Entry]) -> HistoryFault | No
     return None
 
 
-def hull_of(entries: Iterable[Entry]) -> Caps | None:
-    """The hull, from the changes of a limit and the first charge, in order. Other charges do not change it."""
+def ray_and_hull_of(entries: Iterable[Entry]) -> tuple[Caps, Caps] | None:
+    """The ray and the hull, from the changes of a limit and the first charge, in order; None without a charge."""
     budget = Budget("", Limit(0.0, 0.0), "")
     for entry in entries:
         budget = _replayed(budget, entry)
-    return budget.hull
+    return None if budget.limit.ray is None or budget.hull is None else (budget.limit.ray, budget.hull)
 
 
 def release_of(document: dict[str, Any]) -> Release:
@@ -216,24 +237,26 @@ def fraction_of(text: str) -> Fraction:
 
 def _replayed(budget: Budget, entry: Entry) -> Budget:
     details = entry.details
+    budget = replace(budget, entries=entry.number, head=entry.hash)
     if entry.kind in {"committed", "redrawn"}:
-        return replace(budget, entries=entry.number, head=entry.hash)
+        return budget
     if entry.kind != "charge":
         settled = _cost_in(details["proportion"]) if "proportion" in details else None
         limit = Limit(details["epsilon"], details["delta"], settled)
         if entry.kind == "changed" and settled is None:
             limit = replace(limit, proportion=budget.limit.proportion)  # recorded before there were proportions
-        said = {"limit": limit, "description": details["description"]}
+        said = {"description": details["description"]}
         said |= {"privacy_unit": details.get("privacy_unit", "user"), "period": details.get("period")}
-        return replace(budget, **said, entries=entry.number, head=entry.hash)._with_hull()
+        budget = replace(budget, **said)
+        if "ray" in details:
+            return budget._limited(replace(limit, ray=budget.limit.ray))
+        return budget._limited_before_rays(limit)
     release, cost = release_of(details["release"]), _cost_in(details)
     least = cost_of(release)
     # The last bit may differ between versions of the arithmetic, if a real number is itself a double.
     if cost.mu_squared < next_below(least.mu_squared) or cost.hazard < next_below(least.hazard):
         raise ValueError
-    limit = budget.limit.settled_by(cost)
-    spent = budget.spent.plus(release, cost)
-    return replace(budget, limit=limit, spent=spent, entries=entry.number, head=entry.hash)._with_hull()
+    return budget._after(budget.spent.plus(release, cost), cost)
 
 
 def _signed(by: By | None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ class Dialect:
     def adapt(self, statement: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
         words |= {"clustered": self.clustered, "release": _RELEASE, "listed": _LISTED, "access_key": _ACCESS_KEY}
-        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 15, 16)}
+        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 15, 18)}
         return statement.format_map(words).replace("%s", self.placeholder)
 
 
@@ -101,12 +101,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE answer_keys (
             answer TEXT PRIMARY KEY, key {bytes} NOT NULL, facts {bytes} NOT NULL) {clustered}""",
     ),
+    (
+        """ALTER TABLE budgets ADD COLUMN ray_s TEXT""",
+        """ALTER TABLE budgets ADD COLUMN ray_d TEXT""",
+    ),
 )
 """The statements from each version of the schema to the next. Released ones are never edited, only new ones added."""
 
 _BUDGET = (
     "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head, "
-    "hull_s, hull_d, privacy_unit, period"
+    "hull_s, hull_d, privacy_unit, period, ray_s, ray_d"
 )
 _RELEASE = (
     "releases.key, releases.budget, releases.number, releases.at, state, release_id, description, labels, certificate, "
@@ -145,13 +149,15 @@ class Statements:
         self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")
-        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES ({values_16})")
+        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES ({values_18})")
         self.set_budget = adapt(
             "UPDATE budgets SET epsilon = %s, delta = %s, proportion_s = %s, proportion_d = %s, description = %s, "
             "s = %s, d = %s, charges = %s, only_release = %s, entries = %s, head = %s, "
-            "hull_s = %s, hull_d = %s, privacy_unit = %s, period = %s WHERE id = %s"
+            "hull_s = %s, hull_d = %s, privacy_unit = %s, period = %s, ray_s = %s, ray_d = %s WHERE id = %s"
         )
-        self.set_hull = adapt("UPDATE budgets SET hull_s = %s, hull_d = %s WHERE id = %s")
+        self.set_ray_and_hull = adapt(
+            "UPDATE budgets SET ray_s = %s, ray_d = %s, hull_s = %s, hull_d = %s WHERE id = %s"
+        )
         self.first_charge_and_changes = adapt(
             "SELECT budget, number, kind, at, payload, hash FROM entries WHERE budget = %s AND (kind <> 'charge' OR "
             "number = (SELECT MIN(number) FROM entries WHERE budget = %s AND kind = 'charge')) ORDER BY number"

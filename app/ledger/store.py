@@ -42,7 +42,7 @@ from app.ledger.retention import erase_answers, remove_abandoned, seal_erasures
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, check_history
 from app.ledger.statements import Statements
-from gsh.accounting.budget_limits import Limit, admits_change, same_proportion
+from gsh.accounting.budget_limits import Limit, same_proportion
 from gsh.accounting.composition import Cost, Part
 
 __all__ = ["Ledger"]
@@ -373,14 +373,11 @@ def _unit(given: tuple[str | None, str | None] | None, earlier: tuple[str, str |
 
 
 def _changed(budget: Budget, limit: Limit) -> Limit:
-    """The limit that a budget may get. After its first charge it keeps its proportion."""
+    """The limit that a budget may get. After its first charge it keeps its proportion, and its caps their ray."""
     if limit.proportion is None:
         limit = replace(limit, proportion=budget.limit.proportion)
     if budget.spent.releases == 0:
         return limit
     if not same_proportion(limit, budget.limit):
-        raise DivisionSettled(names_mechanism=True)
-    limit = replace(limit, proportion=budget.limit.proportion)
-    if not admits_change(budget.hull or budget.limit.caps, limit):
-        raise DivisionSettled(names_mechanism=False)
-    return limit
+        raise DivisionSettled
+    return replace(limit, proportion=budget.limit.proportion, ray=budget.limit.ray)

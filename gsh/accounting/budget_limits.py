@@ -1,7 +1,8 @@
 """A limit on (ε, δ), kept by a cap on each of two sums: ``mu_squared`` and ``hazard``.  [docs/math/composition.md, 4]
 
-A budget may change its limit. Its releases then stay within the componentwise maximum of all caps that it ever had
-while it had charges: the *hull*. Composition at the hull covers all of them, whatever was chosen after seeing results.
+The first charge fixes the direction of the caps, the *ray*. Every later limit has caps on this ray, so the caps of two
+limits never cross. The largest caps since the first charge are the *hull*. Composition at the hull covers all releases,
+whatever was chosen after seeing results.
 """
 
 import math
@@ -17,7 +18,7 @@ from gsh.accounting.numerics.balls import approximate, round_down
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, LEAST_DOUBLE, double_above, double_below
 from gsh.accounting.numerics.search import largest_double
 
-__all__ = ["MOST_RELEASES", "Caps", "Limit", "admits_change", "promised_delta", "same_proportion"]
+__all__ = ["MOST_RELEASES", "Caps", "Limit", "promised_delta", "same_proportion"]
 
 MOST_RELEASES = 10**18
 _RESERVED = arb(1) / 8
@@ -41,6 +42,12 @@ class Caps:
         """The componentwise maximum."""
         return self if other is None else Caps(max(self.mu_squared, other.mu_squared), max(self.hazard, other.hazard))
 
+    def times(self, factor: Fraction) -> "Caps":
+        return Caps(factor * self.mu_squared, factor * self.hazard)
+
+    def is_parallel_to(self, other: "Caps") -> bool:
+        return self.mu_squared * other.hazard == self.hazard * other.mu_squared
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
@@ -53,6 +60,8 @@ class Limit:
     epsilon: float
     delta: float
     proportion: Cost | None = None
+    ray: Caps | None = None
+    """What all caps are multiples of, the reserve for thresholds included; None before the first charge."""
 
     def settled_by(self, cost: Cost) -> "Limit":
         """The same limit, with its proportion fixed by this first release unless it is fixed already."""
@@ -60,9 +69,20 @@ class Limit:
 
     @property
     def caps(self) -> Caps:
-        """The caps of a limit whose proportion is fixed."""
+        """The caps of a limit whose proportion is fixed: λ times the ray, for the largest λ that fits."""
+        if self.ray is not None:
+            return _largest_multiple(self.epsilon, self.delta, self.ray)
         assert self.proportion is not None
         return _caps(self.epsilon, self.delta, self.proportion)
+
+    def with_ray_through(self, caps: Caps) -> "Limit":
+        """The same limit, and all that follow it, with caps in the direction of these.
+
+        The ray is the proportion itself if the caps are a multiple of it: its multiples are the caps of ``_caps``.
+        """
+        assert self.proportion is not None
+        proportion = _vector(self.proportion)
+        return replace(self, ray=proportion if caps.is_parallel_to(proportion) else caps)
 
     def admits(self, spent: Spent) -> bool:
         """Whether releases with these sums are admitted, one by one. A single release has exact accounting."""
@@ -119,18 +139,7 @@ def same_proportion(one: Limit, other: Limit) -> bool:
     """Whether two limits split (ε, δ) in the same proportion of noise cost to threshold cost."""
     assert one.proportion is not None
     assert other.proportion is not None
-    return Fraction(one.proportion.mu_squared) * Fraction(other.proportion.hazard) == Fraction(
-        one.proportion.hazard
-    ) * Fraction(other.proportion.mu_squared)
-
-
-def admits_change(hull: Caps, limit: Limit) -> bool:
-    """Whether a budget with charges may change to this limit, which has the proportion of the first charge.
-
-    Caps within the hull add nothing. Larger caps, joined with the hull, must fit the new limit.
-    """
-    joined = hull.joined(limit.caps)
-    return joined == hull or joined.fit(limit.epsilon, limit.delta)
+    return _vector(one.proportion).is_parallel_to(_vector(other.proportion))
 
 
 def promised_delta(hull: Caps, spent: Spent, epsilon: float) -> float:
@@ -145,17 +154,25 @@ def promised_delta(hull: Caps, spent: Spent, epsilon: float) -> float:
     return max(together, delta_at(alone, epsilon)) if alone else together
 
 
+def _vector(cost: Cost) -> Caps:
+    return Caps(Fraction(cost.mu_squared), Fraction(cost.hazard))
+
+
+@lru_cache(maxsize=4096)
+def _largest_multiple(epsilon: float, delta: float, ray: Caps) -> Caps:
+    """The largest multiple of the ray that fits, by a double."""
+    return ray.times(_most(epsilon, delta, ray.mu_squared, ray.hazard))
+
+
 @lru_cache(maxsize=4096)
 def _caps(epsilon: float, delta: float, proportion: Cost) -> Caps:
     """The largest multiple of the proportion that fits, but with at least an eighth of δ for thresholds.
 
     At usual (ε, δ) the reserve takes about 2 % of ``mu_squared``, and a histogram can follow plain Gaussian noise.
     """
-    mu_squared, hazard = Fraction(proportion.mu_squared), Fraction(proportion.hazard)
-    times = _most(epsilon, delta, mu_squared, hazard)
-    reserve = _reserve(delta)
-    if times * hazard >= reserve:
-        return Caps(times * mu_squared, times * hazard)
+    caps, reserve = _largest_multiple(epsilon, delta, _vector(proportion)), _reserve(delta)
+    if caps.hazard >= reserve:
+        return caps
     return Caps(_most(epsilon, delta, mu_squared=Fraction(1), hazard=Fraction(0), reserve=reserve), reserve)
 
 

@@ -1,5 +1,6 @@
-"""The hull of a budget's caps: the changes that keep the promise, and the promised δ."""
+"""The caps of all limits of a budget are on one ray, and the promise is composition at the largest."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -7,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gsh.accounting import case_study
-from gsh.accounting.budget_limits import Caps, Limit, admits_change, promised_delta, same_proportion
-from gsh.accounting.composition import NOTHING, Cost, Spent, cost_of, delta_at, fits_together
+from gsh.accounting.budget_limits import Caps, Limit, promised_delta, same_proportion
+from gsh.accounting.composition import NOTHING, Cost, Spent, cost_of, delta_at
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from tests.accounting.draws import examples, log_uniform
 
@@ -17,31 +18,34 @@ NOISE = Cost(1.0, 0.0)
 PROPORTIONS = log_uniform(1e-8, 1e2)
 
 
-@examples(100)
-@given(PROPORTIONS, log_uniform(0.01, 10), log_uniform(1e-9, 0.1), st.floats(1, 20), st.floats(1, 9))
-def test_raising_a_limit_at_the_same_proportion_always_passes(
-    ratio: float, epsilon: float, delta: float, more_epsilon: float, more_delta: float
-) -> None:
-    hull = Limit(epsilon, delta, Cost(1.0, ratio)).caps
+@examples(60)
+@given(st.none() | PROPORTIONS, log_uniform(0.01, 10), log_uniform(1e-9, 0.1))
+def test_the_ray_changes_no_cap_of_the_limit_that_fixes_it(ratio: float | None, epsilon: float, delta: float) -> None:
+    """Neither with the reserve for thresholds nor without it, to the last bit."""
+    limit = Limit(epsilon, delta, Cost(1.0, ratio or 0.0))
 
-    assert admits_change(hull, Limit(epsilon * more_epsilon, delta, Cost(1.0, ratio)))
-    assert admits_change(hull, Limit(epsilon, delta * more_delta, Cost(1.0, ratio)))
-    assert admits_change(hull, Limit(epsilon * more_epsilon, delta * more_delta, Cost(1.0, ratio)))
+    assert limit.with_ray_through(limit.caps).caps == limit.caps
 
 
 @examples(60)
-@given(PROPORTIONS, st.lists(st.tuples(log_uniform(0.1, 10), log_uniform(1e-7, 1e-2)), min_size=2, max_size=5))
-def test_every_history_of_admitted_limits_keeps_the_promise_of_its_largest(
-    ratio: float, wanted: list[tuple[float, float]]
+@given(
+    st.none() | PROPORTIONS,
+    st.lists(st.tuples(log_uniform(0.1, 10), log_uniform(1e-7, 1e-2)), min_size=2, max_size=5),
+)
+def test_the_caps_of_all_limits_are_multiples_of_one_vector_and_fit_to_the_last_bit(
+    ratio: float | None, wanted: list[tuple[float, float]]
 ) -> None:
-    """Composition at the hull is at most the δ of one of the admitted limits."""
-    limits = [Limit(epsilon, delta, Cost(1.0, ratio)) for epsilon, delta in wanted]
-    hull, kept = limits[0].caps, [limits[0]]
-    for limit in limits[1:]:
-        if admits_change(hull, limit):
-            hull, kept = hull.joined(limit.caps), [*kept, limit]
+    """So of two limits, one has both caps larger: they never cross, and a hull is one of them."""
+    limits = [Limit(epsilon, delta, Cost(1.0, ratio or 0.0)) for epsilon, delta in wanted]
+    ray = limits[0].with_ray_through(limits[0].caps).ray
+    caps = [replace(limit, ray=ray).caps for limit in limits]
+    hull, just_more = max(caps, key=lambda each: each.mu_squared), 1 + Fraction(1, 2**51)
 
-    assert any(fits_together(hull.mu_squared, hull.hazard, limit.epsilon, limit.delta) for limit in kept)
+    for each, limit in zip(caps, limits, strict=True):
+        assert each.is_parallel_to(limits[0].caps)
+        assert each.joined(hull) == hull
+        assert each.fit(limit.epsilon, limit.delta)
+        assert not each.times(just_more).fit(limit.epsilon, limit.delta)
 
 
 @examples(40)
@@ -54,13 +58,15 @@ def test_another_proportion_differs_from_the_same_one_at_another_scale(one: floa
     assert not same_proportion(limit, Limit(1.0, 1e-4, Cost(1.0, other)))
 
 
-def test_epsilon_up_and_delta_down_would_move_the_caps_in_opposite_directions() -> None:
-    """The reserve for thresholds falls while the cap of mu_squared rises, so the hull of both exceeds either limit."""
-    hull = Limit(1.0, 1e-4, NOISE).caps
+def test_without_a_ray_the_caps_of_one_proportion_cross() -> None:
+    """The reserve for thresholds falls with δ while the cap of mu_squared rises with ε."""
+    one, other = Limit(1.0, 1e-4, NOISE), Limit(2.0, 5e-5, NOISE)
+    joined = one.caps.joined(other.caps)
+    on_the_ray = replace(other, ray=one.with_ray_through(one.caps).ray)
 
-    assert not admits_change(hull, Limit(2.0, 5e-5, NOISE))
-    assert admits_change(hull, Limit(2.0, 1e-4, NOISE))
-    assert admits_change(hull, Limit(0.5, 5e-5, NOISE))
+    assert joined not in (one.caps, other.caps)
+    assert not joined.fit(2.0, 5e-5)
+    assert on_the_ray.caps.joined(one.caps) == on_the_ray.caps
 
 
 def test_the_promise_is_composition_at_the_hull() -> None:

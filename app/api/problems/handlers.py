@@ -132,10 +132,6 @@ _OTHER_PROPORTION = (
     "must have the proportion of mu_squared to hazard that the budget was divided by before its first charge: omit it; "
     "another division needs another budget, for releases about other users"
 )
-_OPPOSITE_DIRECTIONS = (
-    "must not fall while epsilon rises, or rise while epsilon falls: change one of them at a time, or both in the same "
-    "direction"
-)
 
 
 def install(app: FastAPI) -> None:
@@ -201,10 +197,8 @@ def _pointed(
     An endpoint that has them elsewhere gives the whole pointer.
     """
     match error:
-        case DivisionSettled(names_mechanism=True):
-            return "/mechanism", _OTHER_PROPORTION
         case DivisionSettled():
-            return "/delta", _OPPOSITE_DIRECTIONS
+            return "/mechanism", _OTHER_PROPORTION
         case AccountingError() if error.pointer.startswith("/"):
             return error.pointer, error.detail
         case AccountingError(pointer="epsilon" | "delta"):

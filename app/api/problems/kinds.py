@@ -209,7 +209,7 @@ DIVISION_SETTLED = Kind(
     "The first charge settled how noise and thresholds share the budget.",
     "The change would divide the budget between noise and thresholds in another way after its first charge. Choosing "
     "the division after seeing results could nearly double δ, so the service refuses it. The budget is unchanged.",
-    "Omit the mechanism and change epsilon or delta alone, or both in the same direction.",
+    "Omit the mechanism, and change epsilon and delta alone.",
 )
 CONTENT_TOO_LARGE = Kind(
     "content-too-large",
