@@ -117,6 +117,24 @@ def test_a_charge_over_budget_is_refused_with_the_spent_and_the_asked_cost(bank:
     assert bank.budget()["spent"]["releases"] == fitting
 
 
+@pytest.mark.parametrize("lowered", [{"delta": 8e-6}, {"epsilon": 0.01}, {"epsilon": 0.01, "delta": 1e-9}], ids=str)
+@pytest.mark.parametrize("asked", [{"c_u": 1, "sigma": 1000}, CASE_STUDY], ids=["plain noise", "histogram"])
+def test_below_what_is_spent_every_release_is_refused_in_words(bank: Bank, lowered: Json, asked: Json) -> None:
+    """Plain noise costs no hazard. It does not fit either, if the limit was lowered below the hazard that is spent."""
+    assert bank.put("web", LIMIT | {"mechanism": {"c_u": 1, "sigma": 50}}).status_code == 200  # most of it is for noise
+    assert bank.charge("a").status_code == 200
+    bank.put("web", LIMIT | lowered)
+
+    refused = bank.charge("b", asked)
+
+    assert refused.status_code == 409
+    errors = {each["pointer"]: each["detail"] for each in refused.json()["errors"]}
+    assert errors
+    assert ("is spent already, and the limit allows" in errors.get("/mechanism", "")) == (asked != CASE_STUDY)
+    preview = bank.answer("/budgets/web/preview", {"mechanism": asked})
+    assert preview["shortage"]["detail"] in refused.json()["detail"]
+
+
 def test_a_mechanism_in_the_query_gets_the_number_of_further_releases(bank: Bank) -> None:
     bank.charge("a")
     query = "?c_u=51914&tau=1&tau_star=13948&sigma=2228"

@@ -232,17 +232,25 @@ def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
     """
     budget, cost = error.budget, error.cost
     limit = budget.limit.settled_by(cost)
-    room = limit.remaining(budget.spent)
-    found = ShortageOut.of(budget, limit, budget.spent.plus(error.asked, cost))
+    caps, spent, after = limit.caps, budget.spent, budget.spent.plus(error.asked, cost)
+    found = ShortageOut.of(budget, limit, after)
     assert found is not None
     sides = [
-        ("sigma", "mu_squared", cost.mu_squared, room.mu_squared, "more noise costs less"),
-        ("tau_star", "hazard", cost.hazard, room.hazard, "a higher threshold costs less"),
+        ("sigma", "mu_squared", "more noise costs less"),
+        ("tau_star", "hazard", "a higher threshold costs less"),
     ]
-    short = [side for side in (reversed(sides) if found.binding == "threshold" else sides) if side[2] > side[3]]
-    for place, (field, name, asked, remaining, advice) in enumerate(short):
-        numbers = f"costs {asked:.6g} of {name}, and {remaining:.6g} remain: {asked - remaining:.3g} too much; {advice}"
-        yield f"/mechanism/{field}", f"{numbers}; {found.detail}" if place == 0 else numbers
+    # A cap is short by the sums. A release without a threshold costs no hazard, and still does not fit a cap of hazard
+    # that was lowered below what is spent.
+    short = [side for side in sides if getattr(after, side[1]) > getattr(caps, side[1])]
+    for place, (field, name, advice) in enumerate(reversed(short) if found.binding == "threshold" else short):
+        asked, cap, used = getattr(cost, name), getattr(caps, name), getattr(spent, name)
+        if asked:
+            room, pointer = getattr(limit.remaining(spent), name), f"/mechanism/{field}"
+            numbers = f"costs {asked:.6g} of {name}, and {room:.6g} remain: {asked - room:.3g} too much; {advice}"
+        else:
+            pointer = "/mechanism"
+            numbers = f"costs no {name}, but {float(used):.6g} is spent already, and the limit allows {float(cap):.6g}"
+        yield pointer, f"{numbers}; {found.detail}" if place == 0 else numbers
 
 
 def _how_to_fetch(path: str, has_answer: bool) -> str:
