@@ -68,14 +68,18 @@ class Terms(NamedTuple):
     budget: str
     epsilon: float
     delta: float
+    promised_delta: float
+    """The promise that the charge keeps. Before the first one it is the limit, whichever release comes first."""
     privacy_unit: str
     period: str | None
     idempotency_key: str | None
 
     @classmethod
     def of(cls, budget: Budget, idempotency_key: str | None) -> "Terms":
-        limit = budget.limit
-        return cls(budget.id, limit.epsilon, limit.delta, budget.privacy_unit, budget.period, idempotency_key)
+        limit, promise = budget.limit, budget.promise
+        promised_delta = limit.delta if promise is None else promise
+        point = (limit.epsilon, limit.delta, promised_delta)
+        return cls(budget.id, *point, budget.privacy_unit, budget.period, idempotency_key)
 
 
 @dataclass(frozen=True, slots=True)

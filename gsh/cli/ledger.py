@@ -171,6 +171,9 @@ def _show_budget(budget: "Budget", *, as_json: bool) -> None:
         ["used", f"{budget.used:.1%}"],
         ["remaining", f"mu_squared {number(rest.mu_squared, 4)}, hazard {number(rest.hazard, 4)}"],
     ]
+    if budget.promise is not None:
+        promise = f"epsilon {number(budget.promise.epsilon)}, delta {number(budget.promise.delta, 4)}"
+        rows.insert(3, ["promise", promise])
     show(dataclasses.asdict(budget), Sheet(("budget", budget.id), rows), as_json=as_json)
 
 

@@ -56,7 +56,13 @@ def complete(mechanism: Json, **asked: object) -> Certificate:
     return (
         drafted(mechanism, **asked)
         .charged_to(
-            budget="web", epsilon=1.0, delta=1e-4, privacy_unit="user", period="week", idempotency_key="web-2026-46"
+            budget="web",
+            epsilon=1.0,
+            delta=1e-4,
+            promised_delta=1e-4,
+            privacy_unit="user",
+            period="week",
+            idempotency_key="web-2026-46",
         )
         .recorded(RECORD)
     )

@@ -146,7 +146,13 @@ def test_a_release_made_elsewhere_says_who_draws_the_noise() -> None:
 def test_a_budget_and_a_record_change_nothing_else() -> None:
     draft = drafted(CASE_STUDY, epsilon=0.349)
     charged = draft.charged_to(
-        budget="web", epsilon=1.0, delta=1e-4, privacy_unit="household", period=None, idempotency_key="week-46"
+        budget="web",
+        epsilon=1.0,
+        delta=1e-4,
+        promised_delta=1e-2,
+        privacy_unit="household",
+        period=None,
+        idempotency_key="week-46",
     )
     recorded = charged.recorded(RECORD)
 
@@ -155,7 +161,11 @@ def test_a_budget_and_a_record_change_nothing_else() -> None:
     assert changed == {
         "idempotency_key": "week-46",
         "privacy_unit": "household",
-        "budget": {"id": "web", "limit": {"epsilon": 1.0, "delta": 1e-4}},
+        "budget": {
+            "id": "web",
+            "promise": {"epsilon": 1.0, "delta": 1e-2},
+            "limit": {"epsilon": 1.0, "delta": 1e-4},
+        },
         "record": RECORD.model_dump(),
     }
     assert charged.record is None
@@ -164,7 +174,13 @@ def test_a_budget_and_a_record_change_nothing_else() -> None:
 def test_an_unknown_period_is_refused() -> None:
     with pytest.raises(ValidationError):
         drafted(CASE_STUDY).charged_to(
-            budget="web", epsilon=1.0, delta=1e-4, privacy_unit="user", period="hour", idempotency_key="k"
+            budget="web",
+            epsilon=1.0,
+            delta=1e-4,
+            promised_delta=1e-2,
+            privacy_unit="user",
+            period="hour",
+            idempotency_key="k",
         )
 
 

@@ -113,7 +113,7 @@ def test_every_text_of_the_certificate_is_on_the_page() -> None:
 def test_what_the_caller_says_is_escaped() -> None:
     evil = "<script>alert('1')</script>&amp;\""
     certificate = drafted(SHAPES["box"], unprotected=[evil]).charged_to(
-        budget="web", epsilon=1.0, delta=1e-4, privacy_unit=evil, period=None, idempotency_key=evil
+        budget="web", epsilon=1.0, delta=1e-4, promised_delta=1e-4, privacy_unit=evil, period=None, idempotency_key=evil
     )
     shown = page(certificate)
 

@@ -222,3 +222,24 @@ def test_a_paid_release_does_not_wait_for_readers_of_budgets(
 
     assert bank.get("/budgets/web").status_code == 503
     assert post(bank, "first").status_code == 200
+
+
+def test_a_certificate_under_a_lowered_limit_states_the_promise(bank: Bank) -> None:
+    """A limit that is lowered does not undo what was released under the larger one."""
+    mechanism = {"c_u": 1, "tau": 1, "tau_star": 5000, "sigma": 500}
+    bank.put("web", LIMIT | {"delta": 1e-2})
+    small(bank, "first", mechanism=mechanism)
+    bank.put("web", LIMIT | {"delta": 3e-6})
+    assert small(bank, "second", mechanism=mechanism).status_code == 200
+    assert bank.charge("third", {"c_u": 1, "sigma": 500}).status_code == 200
+    promise = bank.budget()["promise"]
+    assert promise["delta"] == pytest.approx(1e-2)
+
+    paid = {key: bank.get(f"/releases/{key}/certificate").json()["budget"] for key in ("first", "second", "third")}
+    assert paid["first"]["promise"] == {"epsilon": 1.0, "delta": 1e-2}
+    assert paid["second"]["promise"] == paid["third"]["promise"] == promise
+    for media_type in ("text/html", "application/yaml"):
+        shown = bank.request("GET", "/releases/second/certificate", headers={"accept": media_type}).text
+        assert "≤ 0.01" in shown
+        assert "3e-06" not in shown
+        assert "3e-6" not in shown

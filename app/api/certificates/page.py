@@ -6,7 +6,7 @@ from fractions import Fraction
 from html import escape
 
 from app.api.certificates.point import QuotedPoint, quoted_point
-from app.api.certificates.words import change_of, digits, enforced, enforcer, few_up, unit_of
+from app.api.certificates.words import change_of, digits, enforced, enforcer, few_up, promises, unit_of
 from app.api.page_headers import page_headers
 from app.api.schemas.aggregates import ColumnsIn
 from app.api.schemas.certificate import Certificate
@@ -59,8 +59,9 @@ def _lead(certificate: Certificate) -> str:
         )
     else:
         paragraphs.append(
-            f"<p>It was charged to the budget <b>{escape(paid.id)}</b>, which limits all its releases together to "
-            f"<i>ε</i> = {digits(paid.limit.epsilon)} and <i>δ</i> = {digits(paid.limit.delta)}.</p>"
+            f"<p>It was charged to the budget <b>{escape(paid.id)}</b>, which {promises(paid)} <i>ε</i> = "
+            f"{digits(paid.stated.epsilon)} and <i>δ</i> ≤ {few_up(paid.stated.delta)} for all its releases "
+            "together.</p>"
         )
     if certificate.unprotected:
         chosen = "; ".join(map(escape, certificate.unprotected))

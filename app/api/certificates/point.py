@@ -26,6 +26,6 @@ def quoted_point(certificate: Certificate) -> QuotedPoint:
     """
     if certificate.epsilon is not None and certificate.delta is not None:
         return QuotedPoint(certificate.epsilon, certificate.delta, is_stated=True)
-    epsilon = 1.0 if certificate.budget is None else certificate.budget.limit.epsilon
+    epsilon = 1.0 if certificate.budget is None else certificate.budget.stated.epsilon
     (noise,) = round_up(lambda: [gaussian.delta(arb(certificate.mu), arb(epsilon))], ceilings=(1.0,))
     return QuotedPoint(epsilon, max(certificate.delta_infinite, noise), is_stated=False)

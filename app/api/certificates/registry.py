@@ -6,7 +6,7 @@ The entry has the shape of the registry's schema of autumn 2026. What only peopl
 import re
 
 from app.api.certificates.point import quoted_point
-from app.api.certificates.words import change_of, digits, enforced, unit_of
+from app.api.certificates.words import change_of, digits, enforced, few_up, promises, unit_of
 from app.api.certificates.yaml_text import Noted, Value, to_yaml
 from app.api.schemas.certificate import Certificate
 from app.api.schemas.mechanism import GaussianIn, MechanismIn
@@ -105,8 +105,8 @@ def _accounting(certificate: Certificate) -> Value:
         composition = "This is the cost of one release. Nothing keeps count of other releases about the same units."
     else:
         composition = (
-            f"All releases that are charged to the budget {_plain(paid.id)} together are limited to ε = "
-            f"{digits(paid.limit.epsilon)} and δ = {digits(paid.limit.delta)}. This one adds μ² = "
+            f"The budget {_plain(paid.id)} {promises(paid)} ε = {digits(paid.stated.epsilon)} and δ ≤ "
+            f"{few_up(paid.stated.delta)} for all its releases together. This one adds μ² = "
             f"{digits(certificate.mu_squared)} and −C_u ln p = {digits(certificate.hazard)} to two sums, from which "
             "the total follows."
         )

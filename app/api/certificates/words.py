@@ -4,8 +4,9 @@ from decimal import ROUND_CEILING, Context
 
 from app.api.schemas.bounds import BoundsOut
 from app.api.schemas.certificate import Certificate
+from app.api.schemas.ledger_record import PaidBy
 
-__all__ = ["change_of", "digits", "enforced", "enforcer", "few_up", "unit_of"]
+__all__ = ["change_of", "digits", "enforced", "enforcer", "few_up", "promises", "unit_of"]
 
 _NORMS = {"l1": "the sum of the absolute changes", "l2": "the Euclidean norm of the changes"}
 _ENFORCERS = {
@@ -45,6 +46,11 @@ def few_up(number: float) -> str:
     """At most four digits of a number, rounded up: ``1e-6``. All digits stand elsewhere."""
     few = Context(prec=4, rounding=ROUND_CEILING).create_decimal(number)
     return digits(float(few)).replace("e-0", "e-")
+
+
+def promises(paid: PaidBy) -> str:
+    """The verb of a budget. Certificates before version 0.3 have its limit only."""
+    return "allowed" if paid.promise is None else "promises"
 
 
 def enforcer(bounds: BoundsOut) -> str:

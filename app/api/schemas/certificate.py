@@ -15,7 +15,7 @@ from app.api.schemas.aggregates import CAPPED, CappedIn
 from app.api.schemas.bounds import BoundsOut
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.certified import UNPROTECTED, AnyCertified
-from app.api.schemas.ledger_record import PaidBy, PaidLimit, Period, Record
+from app.api.schemas.ledger_record import PaidBy, PaidPoint, Period, Record
 from app.api.schemas.mechanism import AnyMechanismIn
 from app.api.schemas.stated_point import stated_point
 from app.api.schemas.strict import Strict
@@ -78,7 +78,11 @@ CERTIFICATE_EXAMPLE: dict[str, Any] = {
     "epsilon": 0.349,
     "delta": 9.999999999999999e-06,
     "curve": CURVE,
-    "budget": {"id": "web", "limit": {"epsilon": 1.0, "delta": 1e-4}},
+    "budget": {
+        "id": "web",
+        "promise": {"epsilon": 1.0, "delta": 1e-4},
+        "limit": {"epsilon": 1.0, "delta": 1e-4},
+    },
     "unprotected": [],
     "trust_model": TRUST_MODEL,
     "release_type": RELEASE_TYPE,
@@ -248,11 +252,20 @@ class Certificate(Strict):
         )
 
     def charged_to(
-        self, *, budget: str, epsilon: float, delta: float, privacy_unit: str, period: str | None, idempotency_key: str
+        self,
+        *,
+        budget: str,
+        epsilon: float,
+        delta: float,
+        promised_delta: float,
+        privacy_unit: str,
+        period: str | None,
+        idempotency_key: str,
     ) -> Self:
-        """The same release, paid for by a budget with the limit (ε, δ)."""
+        """The same release, paid for by a budget with the limit (ε, δ) and the promised δ at this ε."""
+        promise, limit = PaidPoint(epsilon=epsilon, delta=promised_delta), PaidPoint(epsilon=epsilon, delta=delta)
         return self._with(
-            budget=PaidBy(id=budget, limit=PaidLimit(epsilon=epsilon, delta=delta)),
+            budget=PaidBy(id=budget, promise=promise, limit=limit),
             privacy_unit=privacy_unit,
             period=period,
             idempotency_key=idempotency_key,

@@ -9,7 +9,7 @@ from app.api.schemas.scalars import Digest
 from app.api.schemas.strict import Strict
 from app.ledger import releases
 
-__all__ = ["PaidBy", "PaidLimit", "Period", "Record", "ReleaseState"]
+__all__ = ["PaidBy", "PaidPoint", "Period", "Record", "ReleaseState"]
 
 Period = TypeAliasType(
     "Period",
@@ -27,22 +27,36 @@ ReleaseState = TypeAliasType(
 )
 
 
-class PaidLimit(Strict):
-    """The (ε, δ) that a budget allows for all its releases together."""
+class PaidPoint(Strict):
+    """An (ε, δ) for all releases of a budget together."""
 
     epsilon: float = Field(title="ε", description="The ε of the budget.", examples=[1.0])
-    delta: float = Field(title="δ", description="The δ of the budget.", examples=[1e-4])
+    delta: float = Field(title="δ", description="The δ at this ε.", examples=[1e-4])
 
 
 class PaidBy(Strict):
     """The budget that a release was charged to."""
 
     id: str = Field(title="Budget", description="The name of the budget.", examples=["web"])
-    limit: PaidLimit = Field(
-        title="Limit",
-        description="What the budget allowed when the release was charged.",
+    promise: PaidPoint | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Promise",
+        description="The (ε, δ) that held for all releases of the budget when this one was charged: those made, and "
+        "those that were possible. It grows if the limit is raised later. Missing in certificates before version 0.3.",
         examples=[{"epsilon": 1.0, "delta": 1e-4}],
     )
+    limit: PaidPoint = Field(
+        title="Limit",
+        description="The limit that was in force. It may be smaller than the promise: a limit that is lowered does "
+        "not undo releases.",
+        examples=[{"epsilon": 1.0, "delta": 1e-4}],
+    )
+
+    @property
+    def stated(self) -> PaidPoint:
+        """The promise. Certificates of earlier versions know the limit only."""
+        return self.promise or self.limit
 
 
 class Record(Strict):
