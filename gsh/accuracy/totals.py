@@ -14,7 +14,8 @@ share, of which one fails with probability 0.9 α at most, and the other with 0.
     b = g'(t) + (1 − g(t)) (s + t),   s = (τ* − C)/σ,   g(t) = min(t/width, 1),   width = (max(z, 2)²/3k)^⅓.
 
 Only the second term needs s. Its largest value gives a lower end, and its least value that matters gives an upper end.
-The variance of y/σ − b is E[g² + g'²] ≤ E[1 + g' + g'²], whatever s is, and a sum of many is nearly normal.
+The variance of y/σ − b is E[g² + g'²] ≤ E[1 + g' + g'²], whatever s is, and a sum of many is nearly normal. If few
+counts are near τ* by chance, Σ b and the variance are both too small. So the lower end counts within two widths of τ*.
 """
 
 import math
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.grid import count_grid, value_grids
@@ -30,7 +32,7 @@ from gsh.accuracy.intervals import count_intervals, deviation_of, half_steps, z_
 from gsh.accuracy.levels import log_tails
 from gsh.accuracy.truncation import Doubles, distances
 
-__all__ = ["LEAST_S", "MANY", "Method", "Total", "count_total", "value_total"]
+__all__ = ["LEAST_S", "MANY", "Method", "Total", "count_total", "normal_totals", "share_near", "value_total"]
 
 Method: TypeAlias = Literal["exact", "normal"]
 
@@ -110,20 +112,47 @@ def _conditional(mechanism: Mechanism, counts: Doubles, level: float) -> tuple[f
 
 
 def _normal(mechanism: Mechanism, counts: Doubles, level: float) -> Total:
-    groups, sigma, z = len(counts), mechanism.sigma, z_of(level)
+    found = normal_totals(mechanism, counts[np.newaxis], level)
+    estimate, error, low, high = (float(column[0]) for column in found)
+    return Total(estimate, error, low, high, "normal")
+
+
+def normal_totals(
+    mechanism: Mechanism, rows: Doubles, level: float, window: int = 2
+) -> tuple[Doubles, Doubles, Doubles, Doubles]:
+    """The normal method for many tables at once, one per row: estimates, standard errors, lower and upper ends.
+
+    The lower end counts groups within ``window`` widths of τ*. With 1 it has the standard error of the upper end, and
+    covers too rarely at high levels.
+    """
+    groups, sigma, z = rows.shape[1], mechanism.sigma, z_of(level)
     most_s = (mechanism.tau_star - mechanism.effective_tau) / sigma
     width = (max(z, 2.0) ** 2 / (3 * groups)) ** (1 / 3)
     with np.errstate(over="ignore", invalid="ignore"):
-        t = np.maximum((counts - mechanism.tau_star) / sigma, 0.0)
-        total = float(counts.sum())
-    near = t[t < width]
-    error = sigma * math.sqrt(groups + len(near) * (1 / width + 1 / width**2))
-    reach = z * error + float(half_steps(count_grid(mechanism), counts).sum())
-    least = float(mechanism.effective_tau) * groups
+        t = np.maximum((rows - mechanism.tau_star) / sigma, 0.0)
+        sums = rows.sum(axis=1)
+        beyond = np.maximum(1 - t / width, 0.0)  # 1 − g
+        near, within = (t < width).sum(axis=1), (t < window * width).sum(axis=1)
+        factors, rests = beyond.sum(axis=1), (beyond * t).sum(axis=1)
 
-    def corrected(s: float) -> float:
-        """The sum less σ Σ b, if all groups have this s."""
-        return total - sigma * float((1 / width + (1 - near / width) * (s + near)).sum())
+        def corrected(s: float) -> Doubles:
+            """The sums less σ Σ b, if all groups have this s."""
+            with_s = np.where(factors > 0, s * factors, 0.0)
+            return np.asarray(sums - sigma * (near / width + with_s + rests))
 
-    low, estimate, high = corrected(most_s) - reach, corrected(0.0), corrected(LEAST_S) + reach
-    return Total(max(estimate, least), error, max(low, least), max(high, least), "normal")
+        def error(like_near: Doubles) -> Doubles:
+            return np.asarray(sigma * np.sqrt(groups + like_near * (1 / width + 1 / width**2)))
+
+        half = half_steps(count_grid(mechanism), rows).sum(axis=1)
+        least, errors = float(mechanism.effective_tau) * groups, error(near)
+        low = corrected(most_s) - z * error(share_near(most_s, width, window) * within) - half
+        high = corrected(LEAST_S) + z * errors + half
+    return np.maximum(corrected(0.0), least), errors, np.maximum(low, least), np.maximum(high, least)
+
+
+def share_near(s: float, width: float, window: int = 2) -> float:
+    """κ = P(t < width)/P(t < window · width) at this s. It rises with s."""
+    whole, one, all_of_it = (float(log_ndtr(-(s + widths * width))) for widths in (0, 1, window))
+    if not math.isfinite(one):
+        return 1.0
+    return math.expm1(one - whole) / math.expm1(all_of_it - whole)

@@ -13,7 +13,7 @@ from gsh.accounting.grid import count_grid
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.accuracy.intervals import count_intervals, half_steps, z_of
-from gsh.accuracy.totals import LEAST_S, MANY, Total, count_total, value_total
+from gsh.accuracy.totals import LEAST_S, MANY, Total, count_total, normal_totals, share_near, value_total
 from gsh.accuracy.truncation import Doubles
 from tests.accounting.draws import examples
 from tests.accuracy.draws import fewest_covered, published
@@ -151,6 +151,42 @@ def density(s: float, first: float, last: float) -> tuple[Doubles, Doubles]:
     return t, WEIGHTS * (last - first) / 2 * np.exp(-((s + t) ** 2) / 2 - log_ndtr(-s)) / math.sqrt(2 * math.pi)
 
 
+@pytest.mark.parametrize("near", [1, 8, 20])
+def test_a_lower_end_at_level_0_999_fails_no_more_often_than_it_says(near: int) -> None:
+    """30 groups, of which some have τ* − τ = 1 σ. With the error of the upper end, 8 near ones cover 0.9987 only."""
+    mechanism, size = Mechanism(10, 1, 1 + SIGMA, SIGMA), 100_000
+    true = np.array([1.0] * near + [FAR] * (MANY - near))
+    rows = published(true, mechanism.tau_star, SIGMA, size, seed=7)
+
+    _, errors, low, high = normal_totals(mechanism, rows, 0.999)
+
+    assert np.mean((low <= true.sum()) & (true.sum() <= high)) > 0.9991
+    _, _, earlier, _ = normal_totals(mechanism, rows, 0.999, window=1)
+    assert near != 8 or np.mean((earlier <= true.sum()) & (true.sum() <= high)) < 0.9989
+    for row, *columns in zip(rows[:20], errors, low, high, strict=False):
+        alone = count_total(mechanism, row, 0.999, "counts")
+        assert [alone.standard_error, alone.low, alone.high] == pytest.approx(columns, rel=1e-12)
+
+
+@pytest.mark.parametrize("width", [0.01, 0.354, 0.6433])
+@pytest.mark.parametrize("most_s", [0.001, 1.0, 6.0, 40.0, 1e6])
+def test_the_wider_window_of_the_lower_end_expects_no_fewer_groups_near_the_threshold(
+    most_s: float, width: float
+) -> None:
+    """κ P(t < 2 width) ≥ P(t < width) for every s ≤ s⁺, with equality at s⁺, where κ is the ratio."""
+
+    def log_share(s: float, reach: float) -> float:
+        """ln P(t < reach | published)"""
+        return math.log(-math.expm1(float(log_ndtr(-(s + reach)) - log_ndtr(-s))))
+
+    share = share_near(most_s, width)
+    ratios = [log_share(s, width) - log_share(s, 2 * width) for s in np.linspace(-20, min(most_s, 40.0), 200).tolist()]
+
+    assert 0.5 < share <= 1
+    assert max(ratios) <= math.log(share) + 1e-9
+    assert ratios == sorted(ratios) or max(np.diff(ratios) * -1) < 1e-9
+
+
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999999])
 @pytest.mark.parametrize("s", [LEAST_S, 0.0, 0.2, 1.0, 3.0, 6.0, 20.0])
 def test_the_correction_is_unbiased_and_its_variance_is_not_above_the_stated_one(s: float, level: float) -> None:
@@ -162,10 +198,12 @@ def test_the_correction_is_unbiased_and_its_variance_is_not_above_the_stated_one
         for t, weight in zip(*density(s, first, last), strict=True):
             counts = np.append(others, mechanism.tau_star + SIGMA * t)
             found = count_total(mechanism, counts, level, "counts")
-            reach = z_of(level) * found.standard_error + half_steps(count_grid(mechanism), counts).sum()
+            lower = share_near(s, width) * float(t < 2 * width) * (1 / width + 1 / width**2) if s > 0 else None
+            error = found.standard_error if lower is None else SIGMA * math.sqrt(MANY + lower)
+            reach = z_of(level) * error + half_steps(count_grid(mechanism), counts).sum()
             end = {LEAST_S: found.high - reach, 0.0: found.estimate}.get(s, found.low + reach)
             corrected.append((end - others.sum() - mechanism.tau_star) / SIGMA + s)
-            variances.append((found.standard_error / SIGMA) ** 2 - len(others))
+            variances.append((error / SIGMA) ** 2 - len(others))
             weights.append(weight)
 
     assert np.sum(weights) == pytest.approx(1, abs=1e-9)
