@@ -1,31 +1,71 @@
-"""A dry run of a release: whether the budget would pay, and the answer without noise."""
+"""A dry run of a release: whether the budget would pay, what its name would do, and the answer without noise."""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from app.api.auth import Access
-from app.api.dependencies import Services
 from app.api.schemas.costs import CostOut
 from app.api.schemas.release import DryBudget
-from app.ledger.releases import Notes
-from app.service.payments import Payment, Terms
+from app.ledger.charges import Charge
+from app.ledger.releases import Notes, RecordedRelease
+from app.service.payments import Payments, Terms
 from app.service.releases import ReleaseFacts
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.composition import Spent
 
-__all__ = ["dry_run_terms", "encoded_dry_run"]
-
-
-async def dry_run_terms(
-    services: Services, access: Access, facts: ReleaseFacts
-) -> tuple[Terms | None, DryBudget | None]:
-    """What the certificate would say of the budget, and what would be spent; an error if the budget would not pay."""
-    access.check(facts.budget)
-    if facts.budget is None:
-        return None, None
-    charge = Payment(facts.budget, "", access.client).charge(facts.mechanism, Notes())
-    budget = await services.payments.would_pay(charge)
-    spent, limit = budget.spent.plus(charge.release, charge.cost), budget.limit.settled_by(charge.cost)
-    after = DryBudget(id=budget.id, after=CostOut.of(spent, limit), used=limit.used(spent))
-    return Terms.of(budget, None), after
+__all__ = ["DryRun", "check_dry_run", "dry_run"]
 
 
-def encoded_dry_run(certificate: str, after: DryBudget | None) -> bytes:
-    """The answer, from a certificate that is JSON already."""
-    budget = "null" if after is None else after.model_dump_json()
-    return f'{{"dry_run":true,"certificate":{certificate},"budget":{budget}}}'.encode()
+class DryRun(NamedTuple):
+    """What a release would do, if it were made now."""
+
+    terms: Terms | None
+    """What the certificate would say of the budget; None without a budget."""
+    after: DryBudget | None
+    earlier: RecordedRelease | None = None
+    """The release that has this idempotency key and this content already. It would be replayed."""
+
+    def encoded(self, certificate: str) -> bytes:
+        """The answer, with a certificate that is JSON already. A replay has the stored one."""
+        budget = "null" if self.after is None else self.after.model_dump_json()
+        at = "null"
+        if self.earlier is not None:
+            certificate, at = self.earlier.notes.certificate or certificate, f'"{self.earlier.at}"'
+        return f'{{"dry_run":true,"certificate":{certificate},"budget":{budget},"released_at":{at}}}'.encode()
+
+
+async def check_dry_run(payments: Payments, access: Access, facts: ReleaseFacts, key: str | None) -> None:
+    """All that can be refused before the content is known."""
+    charge = _charge(access, facts, key)
+    if charge is not None:
+        await payments.would_pay(charge)
+
+
+async def dry_run(
+    payments: Payments, access: Access, facts: ReleaseFacts, key: str | None, meaning: Callable[[], Awaitable[bytes]]
+) -> DryRun:
+    """What the release would do; an error if it would be refused.
+
+    An idempotency key that is used is compared and counted as for the release itself, so that a dry run is no way to
+    guess a posted table. ``meaning`` gives the digest of the content.
+    """
+    charge = _charge(access, facts, key)
+    if charge is None:
+        return DryRun(None, None)
+    payable = await payments.would_pay(charge)
+    earlier = await payments.recorded(charge, meaning) if payable is None else None
+    budget = await payments.standing(charge.budget) if payable is None else payable.budget
+    spent, limit = budget.spent, budget.limit
+    if payable is not None and payable.unread is None:  # else it is charged already
+        spent, limit = spent.plus(charge.release, charge.cost), limit.settled_by(charge.cost)
+    return DryRun(Terms.of(budget, key), _after(budget.id, spent, limit), earlier)
+
+
+def _after(name: str, spent: Spent, limit: Limit) -> DryBudget:
+    return DryBudget(id=name, after=CostOut.of(spent, limit), used=limit.used(spent))
+
+
+def _charge(access: Access, facts: ReleaseFacts, key: str | None) -> Charge | None:
+    """What would be charged; None without a budget. A dry run needs no idempotency key: the empty one is never used."""
+    payment = access.payment(facts.budget, "" if key is None and facts.budget is not None else key)
+    return None if payment is None else payment.charge(facts.mechanism, Notes())

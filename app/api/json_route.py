@@ -5,7 +5,8 @@ answer again. That takes longer than to certify a δ, so a JsonRoute does none o
 """
 
 import inspect
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from fastapi import Request
@@ -58,7 +59,7 @@ class Encoded(NamedTuple):
 
     content: bytes
     status: int = 200
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class JsonRoute(DeclaredRoute):
@@ -73,7 +74,8 @@ class JsonRoute(DeclaredRoute):
         if content_type(scope) != b"application/json":
             raise HTTPException(415)
         answer = await self.answer(Request(scope, receive), await _content(receive))
-        body, status, further = (answer, 200, ()) if isinstance(answer, bytes) else answer
+        body, status, given = Encoded(answer) if isinstance(answer, bytes) else answer
+        further = [(name.lower().encode(), value.encode()) for name, value in given.items()]
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *further]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

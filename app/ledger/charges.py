@@ -58,6 +58,11 @@ class Charged:
     release: RecordedRelease
     is_new: bool
 
+    @property
+    def replayed_at(self) -> str | None:
+        """When the release was made, if an earlier request has paid for it; None if it is new."""
+        return None if self.is_new else self.release.at
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedBudget:

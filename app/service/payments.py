@@ -10,7 +10,7 @@ ended: then the answer is drawn again.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -84,10 +84,11 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An answer that may be shown. ``is_replayed`` if an earlier request has paid for it."""
+    """An answer that may be shown."""
 
     answer: Answer
-    is_replayed: bool = False
+    replayed_at: str | None = None
+    """When the release was made, if an earlier request has paid for it; None if it is new."""
 
 
 class Retry(Protocol):
@@ -118,17 +119,30 @@ class Payments:
         release = await self._once_stored(charge.idempotency_key)
         return payable if release.is_unread else None
 
-    async def would_pay(self, charge: Charge) -> Budget:
-        """The budget, if it could pay for a release with an idempotency key that is not used."""
-        return await self._ledger.decide(lambda ledger: ledger.check_fit(charge))
+    async def would_pay(self, charge: Charge) -> CheckedBudget | None:
+        """The same for a dry run, whose idempotency key may be empty: then only the budget is asked."""
+        if charge.idempotency_key:
+            return await self.budget_for(charge)
+        return CheckedBudget(await self._ledger.decide(lambda ledger: ledger.check_fit(charge)))
 
     async def recall(self, charge: Charge, retry: Retry) -> Outcome:
-        """The stored answer, if this request is the one that paid for it: the same bytes, or the same content."""
+        """The stored answer, if this request is the one that paid for it."""
+        return await self._collected(await self.recorded(charge, retry.meaning), retry.collect)
+
+    async def recorded(self, charge: Charge, meaning: Callable[[], Awaitable[bytes]]) -> RecordedRelease:
+        """The release that this request has paid for: it has the same bytes, or the same content.
+
+        A comparison with other content counts, and is an error (``app/ledger/comparison_limit.py``).
+        """
         release = await self._ledger.ask(lambda ledger: ledger.recall_same_bytes(charge, now()))
         if release is None:
-            compared = await self.with_content(charge, await retry.meaning())
+            compared = await self.with_content(charge, await meaning())
             release = await self._ledger.ask(lambda ledger: ledger.recall(compared, now()))
-        return await self._collected(release, retry.collect)
+        return release
+
+    async def standing(self, budget: str) -> Budget:
+        """The budget as it is now."""
+        return await self._ledger.decide(lambda ledger: ledger.standing(budget))
 
     async def pay(self, charge: Charge, answer: Answer, collect: Collect, unread: str | None = None) -> Outcome:
         """The answer, charged and stored; or the one that another request stored meanwhile.
@@ -220,7 +234,7 @@ class Payments:
 
     async def _collected(self, release: RecordedRelease, collect: Collect) -> Outcome:
         answer = await self._ledger.fetch(lambda ledger: collect(release.media_type or _JSON, ledger.content(release)))
-        return Outcome(answer, is_replayed=True)
+        return Outcome(answer, release.at)
 
 
 _JSON = "application/json"

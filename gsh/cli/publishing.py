@@ -107,9 +107,9 @@ def publish(
 def _tell(published: "Published", output: str, *, as_json: bool) -> None:
     """The document for programs, or the last line for people."""
     if as_json:
-        plan = published.plan.to_json()
-        certificate = published.certificate
-        show({"output": output, "groups": published.groups, "certificate": certificate, "plan": plan}, as_json=True)
+        document = {"output": output, "groups": published.groups, "certificate": published.certificate}
+        replay = {"is_replayed": published.is_replayed, "released_at": published.released_at}
+        show({**document, **replay, "plan": published.plan.to_json()}, as_json=True)
     else:
         sys.stdout.write(f"{published.summary()}\n")
 

@@ -37,6 +37,9 @@ from gsh.cli.tables import format_named, read_table_file, write_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gsh.client.records import DryRun
+    from gsh.histogram.formats import Format
+
 __all__ = ["commands"]
 
 commands = typer.Typer()
@@ -80,13 +83,22 @@ def release(
     source_format: From = None,
     output_format: Into = None,
     types: CsvTypes = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="The service checks the table, the budget and the name. It draws and charges nothing; no file is "
+            "written.",
+        ),
+    ] = False,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Release a table of groups: add noise, drop small groups, and certify what is left.
 
     In this process; or by the service, if --service or --budget is given. Without --once, every release draws new
-    noise and costs privacy again.
+    noise and costs privacy again. With a --once that was used before, the earlier release comes again, and the output
+    says so.
     """
     from gsh.histogram.tables import Roles  # noqa: PLC0415 - loads pyarrow
 
@@ -94,6 +106,8 @@ def release(
     is_here = service is None and budget is None
     if is_here and (once is not None or description is not None):
         raise Refusal(Code.INVALID, "--once and --description: need a service", "add --budget ID and --service URL")
+    if is_here and dry_run:
+        raise Refusal(Code.INVALID, "--dry-run: needs a service", "add --budget ID and --service URL")
     used = mechanism_of(mechanism, c_u, tau, tau_star, sigma)
     roles = Roles(tuple(names("--keys", keys)), users, used.aggregates.names if used.aggregates else ())
     declared = csv_types(types, list(roles.keys), users, roles.values)
@@ -101,23 +115,35 @@ def release(
     needs_file = certificate is None and once is None
     _check_place(needs_file and into == "csv")
     stated = {"epsilon": epsilon, "delta": delta, "unprotected": unprotected or []}
+    paid = {"budget": budget, "once": once, "description": description, "csv_types": declared}
+    is_file = table != PIPE and source_format is None and os.path.isfile(table)
+    replay: dict[str, Any] = {"is_replayed": False, "released_at": None}
+
+    def read() -> "tuple[Format | None, Any]":
+        """The format of the table, if it is known, and the table. The client reads a file itself."""
+        return (None, table) if is_file and not is_here else read_table_file(table, source_format, declared)
+
+    if dry_run:
+        with connected(service, key_file, retries) as client:
+            checked = client.dry_run(read()[1], used, users=users, keys=roles.keys, **_given(stated | paid))
+        _tell_dry(checked, once, as_json=as_json)
+        return
     with written(output, force=force) as sink:
-        is_file = table != PIPE and source_format is None and os.path.isfile(table)
-        kind, groups = (None, table) if is_file and not is_here else read_table_file(table, source_format, declared)
+        kind, groups = read()
         into = into or kind or format_named(table, source_format, "--format")
         _check_place(needs_file and into == "csv")
         if is_here:
             private, promise = _here(groups, used, users, list(roles.keys), stated)
         else:
-            paid = {"budget": budget, "once": once, "description": description, "csv_types": declared}
             with connected(service, key_file, retries) as client, _interrupted():
                 released = client.release(groups, used, users=users, keys=roles.keys, **_given(stated | paid))
             private, promise = released.table, released.certificate.to_dict()
+            replay = {"is_replayed": released.is_replayed, "released_at": released.released_at}
         write_rows(private, into, promise, sink, roles)
         if certificate is not None:
             with written(certificate, force=force) as file:
                 file.write(json.dumps(promise, indent=2, ensure_ascii=False).encode() + b"\n")
-    _tell(output, len(private), promise, as_json=as_json)
+    _tell(output, len(private), promise, replay, as_json=as_json)
 
 
 def _here(
@@ -157,17 +183,35 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _tell(output: str, groups: int, promise: Any, *, as_json: bool) -> None:
+def _tell(output: str, groups: int, promise: Any, replay: Mapping[str, Any], *, as_json: bool) -> None:
     """What was released. The number of kept groups is part of the release."""
     paid = promise["budget"]
     payer = "none: nothing keeps count of this release" if paid is None else str(paid["id"])
+    again = f"released on {replay['released_at']}, nothing was charged now" if replay["is_replayed"] else ""
     if output == PIPE:
-        note(f"gsh: released {groups} groups; budget {payer}")
+        said = f"replayed: {again}; " if again else ""
+        note(f"gsh: {said}released {groups} groups; budget {payer}")
         return
     rows = [["output", output], ["groups", str(groups)], ["budget", payer]]
+    if again:
+        rows.insert(0, ["replayed", again])
     if promise["idempotency_key"] is not None:
         rows.append(["release", promise["idempotency_key"]])
     points = ("epsilon", "delta") if promise["epsilon"] is not None else ()
     rows += [[name, number(promise[name])] for name in (*points, "mu_squared", "hazard")]
-    document = {"output": output, "groups": groups, "certificate": promise}
+    document = {"output": output, "groups": groups, "certificate": promise, **replay}
     show(document, Sheet(("released", ""), rows), as_json=as_json)
+
+
+def _tell_dry(checked: "DryRun", once: str | None, *, as_json: bool) -> None:
+    """What a release would do."""
+    promise, paid = checked.certificate.to_dict(), checked.budget
+    rows = [["table", "in order"], ["budget", "none" if paid is None else paid.id]]
+    if once is not None:
+        used = f"replays the release of {checked.released_at}: nothing would be charged"
+        rows.append([once, "is free" if checked.released_at is None else used])
+    if paid is not None:
+        rows.append(["used", number(paid.used)])
+    document = {"dry_run": True, "certificate": promise, "released_at": checked.released_at}
+    document["budget"] = None if paid is None else {"id": paid.id, "used": paid.used}
+    show(document, Sheet(("dry run", ""), rows), as_json=as_json)

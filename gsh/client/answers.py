@@ -33,6 +33,8 @@ class Release:
     table: pa.Table
     is_replayed: bool = False
     """Whether an earlier request with the same ``once=`` made the release, and was charged."""
+    released_at: str | None = None
+    """When a replayed release was made. None if it is new."""
 
     @functools.cached_property
     def certificate(self) -> Certificate:
@@ -107,7 +109,8 @@ class Release:
     def __repr__(self) -> str:
         columns = ", ".join(self.table.column_names)
         name = "" if self.once is None else f" {self.once!r}"
-        return f"<Release{name}: {len(self)} groups of {columns}>"
+        replayed = f", replayed: released on {self.released_at}" if self.is_replayed else ""
+        return f"<Release{name}: {len(self)} groups of {columns}{replayed}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -116,9 +119,11 @@ class ReleasedGroups(Groups):
 
     certificate: Certificate
     is_replayed: bool
+    released_at: str | None = None
 
     def __reduce__(self) -> tuple[type["ReleasedGroups"], tuple[object, ...]]:
-        return ReleasedGroups, (self.keys, self.counts, dict(self.values), self.certificate, self.is_replayed)
+        said = (self.certificate, self.is_replayed, self.released_at)
+        return ReleasedGroups, (self.keys, self.counts, dict(self.values), *said)
 
 
 def release_of(answer: Answer) -> Release:
@@ -126,13 +131,13 @@ def release_of(answer: Answer) -> Release:
     try:
         table = pa.ipc.open_stream(answer.content).read_all()
         if CERTIFICATE.encode() in (table.schema.metadata or {}):
-            return Release(table, answer.is_replayed)
+            return Release(table, answer.is_replayed, answer.released_at)
     except pa.ArrowException:
         pass
     raise error_of(Answer(answer.status, {}, answer.content))
 
 
-def groups_of(document: Mapping[str, Any], is_replayed: bool) -> ReleasedGroups:
+def groups_of(document: Mapping[str, Any], is_replayed: bool, released_at: str | None) -> ReleasedGroups:
     """The groups of a JSON answer. Numbers are integers if their grid is 1."""
     groups, certificate = document["groups"], Certificate(document["certificate"])
     grid = document["certificate"]["grid"]
@@ -142,6 +147,7 @@ def groups_of(document: Mapping[str, Any], is_replayed: bool) -> ReleasedGroups:
         values={name: _numbers(column, grid["values"][name]) for name, column in groups["values"].items()},
         certificate=certificate,
         is_replayed=is_replayed,
+        released_at=released_at,
     )
 
 

@@ -74,6 +74,11 @@ class Answer:
     def is_replayed(self) -> bool:
         return self.headers.get("idempotency-replayed") == "true"
 
+    @property
+    def released_at(self) -> str | None:
+        """When a replayed release was made."""
+        return self.headers.get("idempotency-released-at")
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -262,6 +262,8 @@ class DryRun:
 
     certificate: Certificate
     budget: WouldSpend | None
+    released_at: str | None = None
+    """When the release was made that has this name and content already: it would be replayed, and not charged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,9 +166,11 @@ def dry_run(
     csv_types: Mapping[str, CsvType] | None = None,
     **options: Unpack[PaidOptions],
 ) -> Operation[DryRun]:
-    """All checks of a release: whether the table is in order and the budget would pay. Nothing is drawn or charged."""
+    """All checks of a release: whether the table is in order, the budget would pay, and the name ``once`` is free.
+
+    Nothing is drawn or charged.
+    """
     roles = _roles(mechanism, keys, users, is_short=True)
-    options = {name: value for name, value in options.items() if name != "once"}  # type: ignore[assignment]
     with _renaming(_TABLE):
         call = _table_call(table, mechanism, roles, csv_types, options, is_repeated=True, is_dry=True)
     answer = yield from ask(self, call, _TABLE)
@@ -189,7 +191,7 @@ def _release_groups(
     body = {"mechanism": mechanism_json(mechanism), "groups": groups} | stated(mechanism, options)
     once = options.get("once")
     answer = yield from ask(self, json_call("POST", "/release", body, once=once), _GROUPS)
-    return groups_of(json_of(answer), answer.is_replayed)
+    return groups_of(json_of(answer), answer.is_replayed, answer.released_at)
 
 
 def _table_call(

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -25,7 +26,7 @@ from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Mechanism
 
 if TYPE_CHECKING:
-    from gsh.client import Client, Release
+    from gsh.client import Client
 
 __all__ = ["publish"]
 
@@ -109,7 +110,8 @@ def publish(
     options: dict[str, Any] = {**target.stated, "budget": payer.budget, "once": payer.once, "provenance": provenance}
     options |= {"unprotected": list(unprotected)}
     made = payer.service.release(table, target.mechanism, users=COUNT, keys=plan.by, description=description, **options)
-    return _of_service(made, plan, output, tell, is_replayed=made.is_replayed)
+    published = _result(made.table, made.certificate.to_dict(), plan, output, tell)
+    return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
 
 
 def _teller(progress: OnProgress | None) -> OnProgress:
@@ -149,34 +151,23 @@ def _released(
             raise InvalidParameter("once", f"must be a new name: the release that has it was made with another {name}")
     is_there, table = (False, None) if output is None else output.written_before(payer.once, plan)
     if is_there:
-        return _published(record.load().table if table is None else table, said, plan, output, is_replayed=True)
-    return _of_service(record.load(), plan, output, lambda _progress: None, is_replayed=True)
-
-
-def _of_service(
-    made: "Release", plan: Plan, output: Output | None, tell: OnProgress, *, is_replayed: bool
-) -> Published:
-    return _result(made.table, made.certificate.to_dict(), plan, output, tell, is_replayed=is_replayed)
+        published = _published(record.load().table if table is None else table, said, plan, output)
+    else:
+        made = record.load()
+        published = _result(made.table, made.certificate.to_dict(), plan, output, lambda _progress: None)
+    return replace(published, is_replayed=True, released_at=record.at)
 
 
 def _result(
-    table: pa.Table,
-    certificate: Mapping[str, Any],
-    plan: Plan,
-    output: Output | None,
-    tell: OnProgress,
-    *,
-    is_replayed: bool = False,
+    table: pa.Table, certificate: Mapping[str, Any], plan: Plan, output: Output | None, tell: OnProgress
 ) -> Published:
     if output is not None:
         tell(Progress("writing"))
         output.write(table, plan, certificate)
-    return _published(table, certificate, plan, output, is_replayed=is_replayed)
+    return _published(table, certificate, plan, output)
 
 
-def _published(
-    table: pa.Table, certificate: Mapping[str, Any], plan: Plan, output: Output | None, *, is_replayed: bool
-) -> Published:
+def _published(table: pa.Table, certificate: Mapping[str, Any], plan: Plan, output: Output | None) -> Published:
     if output is None:
         place = "in the result"
     elif output.certificate_path is not None:
@@ -184,4 +175,4 @@ def _published(
     else:
         place = "in the metadata of the file"
     path = None if output is None else output.path
-    return Published(table, path, certificate, plan, len(table), place, is_replayed)
+    return Published(table, path, certificate, plan, len(table), place)

@@ -40,6 +40,8 @@ class Published:
     """Where the certificate is, in words."""
     is_replayed: bool = False
     """Whether this release was made before under the same ``once``."""
+    released_at: str | None = None
+    """When a replayed release was made. None if it is new."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """For whatever reads Arrow tables: pandas, polars, DuckDB."""
@@ -61,4 +63,7 @@ class Published:
         payer = "nothing keeps count of it" if paid is None else f"paid by the budget {paid['id']}"
         place = "" if self.path is None else f" in {self.path}"
         groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
-        return f"{groups} published{place}{point}; {payer}; certificate {self.certificate_at}"
+        made = f"{groups} published{place}{point}; {payer}; certificate {self.certificate_at}"
+        if not self.is_replayed:
+            return made
+        return f"replayed: released on {self.released_at}; {made}"

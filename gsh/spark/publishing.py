@@ -200,7 +200,6 @@ def _committed(place: Place, opening: Opening) -> Finished:
     return made
 
 
-def _published(
-    place: Place, plan: Plan, certificate: Mapping[str, object], rows: int, *, is_replayed: bool
-) -> Published:
-    return Published(None, str(place), certificate, plan, rows, f"in {place}/_certificate.json", is_replayed)
+def _published(place: Place, plan: Plan, certificate: Mapping[str, Any], rows: int, *, is_replayed: bool) -> Published:
+    at = certificate["released_at"] if is_replayed else None
+    return Published(None, str(place), certificate, plan, rows, f"in {place}/_certificate.json", is_replayed, at)

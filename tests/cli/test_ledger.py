@@ -143,6 +143,45 @@ def test_a_used_name_with_another_content_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "b.parquet").exists()
 
 
+def test_a_replay_and_a_dry_run_say_what_the_name_does(tmp_path: Path) -> None:
+    """In words, in JSON, and next to a table on standard output."""
+    budget("names")
+    given, other = groups_file(tmp_path), tmp_path / "other.parquet"
+    pq.write_table(GROUPS.slice(0, 1), other)
+    command = f"{ROLES} {MECHANISM} --budget names --once N1"
+    dry = run(f"release {given} {command} -o {tmp_path / 'dry.parquet'} --dry-run")
+    assert (dry.code, dry.text.splitlines()[3].split()) == (0, ["N1", "is", "free"])
+    first = run(f"release {given} {command} -o {tmp_path / 'a.parquet'} --json").document
+    assert (first["is_replayed"], first["released_at"]) == (False, None)
+
+    again = run(f"release {given} {command} -o {tmp_path / 'b.parquet'} --json").document
+    at = run("releases get N1 --json").document["at"]
+    assert (again["is_replayed"], again["released_at"]) == (True, at)
+    said = f"released on {at}, nothing was charged now"
+    assert said in run(f"release {given} {command} -o {tmp_path / 'c.parquet'}").text
+    assert f"gsh: replayed: {said}; released " in run(f"release {given} {command} -o - --format csv").errors
+    dry = run(f"release {given} {command} -o {tmp_path / 'dry.parquet'} --dry-run --json")
+    assert (dry.code, dry.document["released_at"]) == (0, at)
+    taken = run(f"release {other} {command} -o {tmp_path / 'dry.parquet'} --dry-run")
+    assert taken.code == Code.INVALID
+    assert "gsh releases get" in taken.errors
+    here = run(f"release {given} {ROLES} {MECHANISM} -o {tmp_path / 'dry.parquet'} --dry-run")
+    assert (here.code, "--dry-run: needs a service" in here.errors) == (Code.INVALID, True)
+    assert not (tmp_path / "dry.parquet").exists()
+    assert run("budgets get names --json").document["spent"]["releases"] == 1
+
+
+@pytest.mark.parametrize("missing", ["--users users", "--keys url,country"])
+def test_the_roles_of_the_columns_are_never_guessed(missing: str, tmp_path: Path) -> None:
+    """Of a table with one column of texts and one of numbers either."""
+    roles = ROLES.replace(missing, "")
+    answer = run(f"release {groups_file(tmp_path)} {roles} {MECHANISM} -o {tmp_path / 'private.parquet'}")
+
+    assert answer.code == Code.INVALID
+    assert missing.split(maxsplit=1)[0] in answer.errors
+    assert not (tmp_path / "private.parquet").exists()
+
+
 def test_without_a_service_nothing_is_charged_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A URL in the environment alone sends no table anywhere."""
     command = f"release {groups_file(tmp_path)} {ROLES} {MECHANISM}"

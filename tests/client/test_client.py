@@ -22,6 +22,7 @@ from gsh.client import (
     AlreadyCommitted,
     Certificate,
     IdempotencyKeyMissing,
+    IdempotencyKeyReused,
     LimitExceeded,
     NotAllowed,
     NotFound,
@@ -210,12 +211,29 @@ def test_a_cancelled_call_leaves_the_client_usable(running: Service) -> None:
 
 
 def test_a_dry_run_charges_nothing(service: gsh.Client, budget: str) -> None:
-    dry = service.dry_run(TABLE, MECHANISM, users="users", keys=["url"], budget=budget, once="no-matter")
+    dry = service.dry_run(TABLE, MECHANISM, users="users", keys=["url"], budget=budget, once=f"{budget}-dry")
 
     assert dry.budget is not None
     assert (dry.budget.id, dry.budget.after.releases) == (budget, 1)
-    assert dry.certificate.mu == MECHANISM.mu
+    assert (dry.certificate.mu, dry.released_at) == (MECHANISM.mu, None)
     assert service.budgets[budget].spent.releases == 0
+
+
+def test_a_dry_run_says_what_the_name_would_do(service: gsh.Client, budget: str) -> None:
+    """The same content would be replayed. Other content is refused, and so is what is not a name."""
+    options = {"users": "users", "keys": ["url"], "budget": budget, "once": f"{budget}-name"}
+    first = service.release(TABLE, MECHANISM, **options)
+    again = service.release(TABLE, MECHANISM, **options)
+    dry = service.dry_run(TABLE, MECHANISM, **options)
+
+    assert (first.is_replayed, first.released_at) == (False, None)
+    assert (again.is_replayed, again.released_at) == (True, service.releases[f"{budget}-name"].at)
+    assert f"replayed: released on {again.released_at}" in repr(again)
+    assert (dry.released_at, dry.certificate) == (again.released_at, again.certificate)
+    with pytest.raises(IdempotencyKeyReused):
+        service.dry_run(TABLE.slice(1), MECHANISM, **options)
+    with pytest.raises(gsh.InvalidParameter, match="once"):
+        service.dry_run(TABLE, MECHANISM, **options | {"once": "two words"})
 
 
 def test_a_certificate_is_frozen_and_has_members_as_attributes() -> None:

@@ -29,9 +29,11 @@ def test_a_release_is_charged_once_and_comes_back_before_an_event_is_read(
     replayed = [gsh.publish("missing.parquet", **TARGET, **paid, to=place) for place in places]
 
     assert service.budgets[budget].spent.releases == 1
-    assert not first.is_replayed
+    assert (first.is_replayed, first.released_at, "replayed" in first.summary()) == (False, None, False)
+    at = service.releases[f"{budget}-1"].at
     for each in replayed:
-        assert each.is_replayed
+        assert (each.is_replayed, each.released_at) == (True, at)
+        assert each.summary().startswith(f"replayed: released on {at}; ")
         assert each.table.to_pylist() == first.table.to_pylist()
         assert each.plan == first.plan
     said = first.certificate

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Body, Query, Request
 from app.api.auth import needs
 from app.api.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute
 from app.api.dependencies import AT_ONCE, services_of
-from app.api.idempotency import KEY_HEADER, REPLAYED_HEADER, replayed_headers
+from app.api.idempotency import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
 from app.api.json_route import DeclaredRoute, Encoded
 from app.api.made_elsewhere import made_elsewhere
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
@@ -57,7 +57,7 @@ async def preview(
     operation_id="chargeBudget",
     summary="Charge a budget for a release that is made elsewhere",
     dependencies=[needs("release", budget="id")],
-    responses=BUDGET_PROBLEMS | {200: {"headers": REPLAYED_HEADER}},
+    responses=BUDGET_PROBLEMS | {200: {"headers": REPLAYED_HEADERS}},
     openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "weekly-2026-46"}]},
 )
 async def charge(
@@ -81,7 +81,7 @@ async def charge(
     charged, answered = await services_of(request).payments.charge(
         made.charge, made.meaning, made.certificate, _answered, request=request.state.content, answer=answer
     )
-    return Encoded(answered, headers=replayed_headers(not charged.is_new))  # type: ignore[return-value]
+    return Encoded(answered, headers=replayed_headers(charged.replayed_at))  # type: ignore[return-value]
 
 
 @router.get(

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Request
 
 from app.api.auth import access_of, needs
 from app.api.dependencies import services_of
-from app.api.idempotency import KEY_HEADER, REPLAYED_HEADER, replayed_headers
+from app.api.idempotency import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
 from app.api.json_route import Encoded, JsonRoute
 from app.api.made_elsewhere import made_elsewhere
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, COMMIT_PROBLEMS, PROBLEMS
@@ -32,7 +32,7 @@ _named = APIRouter(
     status_code=201,
     dependencies=[needs("release")],
     responses=BUDGET_PROBLEMS
-    | {200: {"model": OpenOut, "description": "The release was opened before.", "headers": REPLAYED_HEADER}},
+    | {200: {"model": OpenOut, "description": "The release was opened before.", "headers": REPLAYED_HEADERS}},
     openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "web-2026-46"}]},
 )
 async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_examples=OPEN_EXAMPLES)]) -> OpenOut:
@@ -47,7 +47,7 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
     )
     shown = OpenOut.with_seed(opened, seed).model_dump_json().encode()
     status = 201 if charged.is_new else 200
-    return Encoded(shown, status, replayed_headers(not charged.is_new))  # type: ignore[return-value]
+    return Encoded(shown, status, replayed_headers(charged.replayed_at))  # type: ignore[return-value]
 
 
 @_named.post(

@@ -11,8 +11,8 @@ from pydantic_core import to_json
 from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
 from app.api.dependencies import AT_ONCE, services_of
-from app.api.dry_run import dry_run_terms, encoded_dry_run
-from app.api.idempotency import KEY_HEADER, REPLAYED_HEADER, idempotency_key, replayed_headers
+from app.api.dry_run import dry_run
+from app.api.idempotency import KEY_HEADER, REPLAYED_HEADERS, idempotency_key, replayed_headers
 from app.api.json_route import SHORT_BYTES, Encoded, JsonRoute, parsed
 from app.api.meaning import meaning_of
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
@@ -127,7 +127,7 @@ _Content = Annotated[
     summary="Private groups from true ones",
     dependencies=[needs("release")],
     response_model=ReleaseAnswer | DryRunAnswer,
-    responses={200: {"headers": REPLAYED_HEADER}},
+    responses={200: {"headers": REPLAYED_HEADERS}},
     openapi_extra={"parameters": [KEY_HEADER]},
 )
 async def post_release(request: Request, body: _Content) -> Encoded:
@@ -145,16 +145,17 @@ async def post_release(request: Request, body: _Content) -> Encoded:
     try:
         facts = await steps.facts()
         services.rules.check(facts.mechanism, facts.budget, is_exempt=access.is_admin)
+        making = _InMemory(steps, facts.meaning)
         if facts.is_dry:
-            terms, after = await dry_run_terms(services, access, facts)
-            released = await steps.finish(Decision(terms))
-            return Encoded(encoded_dry_run(released.certificate, after))
+            dry = await dry_run(services.payments, access, facts, key, making.meaning)
+            released = await steps.finish(Decision(dry.terms))
+            return Encoded(dry.encoded(released.certificate))
         payment = access.payment(facts.budget, key)
         charge = None if payment is None else payment.charge(facts.mechanism, facts.notes, fingerprint)
-        outcome = await make_release(services.payments, charge, _InMemory(steps, facts.meaning))
+        outcome = await make_release(services.payments, charge, making)
     finally:
         await steps.stop()
-    return Encoded(b"".join(outcome.answer.chunks()), headers=replayed_headers(outcome.is_replayed))
+    return Encoded(b"".join(outcome.answer.chunks()), headers=replayed_headers(outcome.replayed_at))
 
 
 class _InMemory:

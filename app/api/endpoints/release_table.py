@@ -6,6 +6,7 @@ purpose damages only that worker.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -16,15 +17,15 @@ from app.api.answer_formats import MEDIA_TYPES, converted, file_named, is_csv, l
 from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
 from app.api.dependencies import AT_ONCE, Services, services_of
-from app.api.dry_run import dry_run_terms, encoded_dry_run
-from app.api.idempotency import KEY_HEADER, REPLAYED, REPLAYED_HEADER, idempotency_key
+from app.api.dry_run import check_dry_run, dry_run
+from app.api.idempotency import KEY_HEADER, REPLAYED_HEADERS, idempotency_key, replayed_headers
 from app.api.json_route import SHORT_BYTES, DeclaredRoute, parsed, received
 from app.api.meaning import meaning_of
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.published import columns_of_released
 from app.api.schemas.case_study import CASE_STUDY
 from app.api.schemas.certificate import Certificate
-from app.api.schemas.release import DryBudget, TableRequest
+from app.api.schemas.release import TableRequest
 from app.api.uploads import Upload, receive_upload
 from app.api.workload import in_pool
 from app.ledger.answers import Answer
@@ -73,7 +74,7 @@ _REQUEST["examples"] = [_EXAMPLE]  # without it Swagger fills in both ε and δ
         200: {
             "description": "The kept rows; for a dry run, its result as JSON.",
             "content": _TABLES | {"application/json": {"schema": {"$ref": "#/components/schemas/DryRunAnswer"}}},
-            "headers": REPLAYED_HEADER,
+            "headers": REPLAYED_HEADERS,
         }
     },
     openapi_extra={
@@ -120,7 +121,8 @@ async def release_uploaded_table(request: Request) -> Response:
         facts = await _facts(services, content)
         services.rules.check(facts.mechanism, facts.budget, is_exempt=access.is_admin)
         if facts.is_dry:
-            return _Checked(None, await dry_run_terms(services, access, facts))
+            await check_dry_run(services.payments, access, facts, key)
+            return _Checked(None, facts)
         payment = access.payment(facts.budget, key)
         charge = None if payment is None else payment.charge(facts.mechanism, facts.notes)
         if charge is not None:
@@ -129,10 +131,13 @@ async def release_uploaded_table(request: Request) -> Response:
 
     upload = await receive_upload(request.scope, received(request.receive), services.settings.max_body_bytes, check)
     try:
-        if upload.checked.dry is not None:
-            terms, after = upload.checked.dry
-            certificate = await in_pool(request, services.releases, _dry_run, *_given(services, upload), terms)
-            return Response(encoded_dry_run(certificate, after), media_type="application/json")
+        facts = upload.checked.dry
+        if facts is not None:
+            given = _given(services, upload)
+            meaning = partial(in_pool, request, services.releases, _meaning, *given)
+            dry = await dry_run(services.payments, access, facts, key, meaning)
+            certificate = await in_pool(request, services.releases, _dry_run, *given, dry.terms)
+            return Response(dry.encoded(certificate), media_type="application/json")
         answer = spool()
         try:
             return await _answer_into(answer, request, upload)
@@ -144,10 +149,10 @@ async def release_uploaded_table(request: Request) -> Response:
 
 
 class _Checked(NamedTuple):
-    """What the check of a request gave: the charge, if a budget pays; or the terms of a dry run."""
+    """What the check of a request gave: the charge, if a budget pays; or the facts of a dry run."""
 
     charge: Charge | None
-    dry: tuple[Terms | None, DryBudget | None] | None = None
+    dry: ReleaseFacts | None = None
 
 
 def _given(services: Services, upload: Upload[_Checked]) -> tuple[bytes, Limits, SharedFile]:
@@ -167,8 +172,8 @@ async def _answer_into(answer: SharedFile, request: Request, upload: Upload[_Che
         making = _InFile(request, upload, answer)
         outcome = await make_release(services.payments, charge, making)
         media_type = outcome.answer.media_type
-        if outcome.is_replayed:
-            return await _replayed(answer, request, upload, media_type)
+        if outcome.replayed_at is not None:
+            return await _replayed(answer, request, upload, media_type, outcome.replayed_at)
         key = None if charge is None else charge.idempotency_key
         return await streamed(answer, media_type, file_named(key, media_type))
     except OSError:  # most likely the disk has no room for the answer
@@ -176,7 +181,7 @@ async def _answer_into(answer: SharedFile, request: Request, upload: Upload[_Che
     raise Busy  # outside of the handler, whose exception would keep the answer
 
 
-async def _replayed(answer: SharedFile, request: Request, upload: Upload[_Checked], stored: str) -> Response:
+async def _replayed(answer: SharedFile, request: Request, upload: Upload[_Checked], stored: str, at: str) -> Response:
     """A stored answer, in the format of the table that came now."""
     charge = upload.checked.charge
     assert charge is not None
@@ -186,7 +191,7 @@ async def _replayed(answer: SharedFile, request: Request, upload: Upload[_Checke
         release = await pool.read(lambda ledger: ledger.release(charge.idempotency_key))
         answer = await converted(request, answer, release, wanted)
     try:
-        return await streamed(answer, wanted, {REPLAYED: "true"} | file_named(charge.idempotency_key, wanted))
+        return await streamed(answer, wanted, replayed_headers(at) | file_named(charge.idempotency_key, wanted))
     except BaseException:
         await answer.close()
         raise

@@ -56,8 +56,8 @@ class Payable(Certified, Described):
     dry_run: bool = Field(
         default=False,
         title="Dry run",
-        description="Check everything, and say whether the budget would pay. No noise is drawn, nothing is charged and "
-        "nothing is stored.",
+        description="Check everything, and say whether the budget would pay. With an Idempotency-Key, also say whether "
+        "it is used. No noise is drawn, nothing is charged and nothing is stored.",
         examples=[False],
     )
 
@@ -190,5 +190,11 @@ class DryRunAnswer(Strict):
     budget: DryBudget | None = Field(
         title="Budget",
         description="What the budget would have spent; null without a budget.",
+        examples=[None],
+    )
+    released_at: str | None = Field(
+        title="Released at",
+        description="When the release was made that has this Idempotency-Key and this content already: it would be "
+        "replayed, with the certificate shown here, and nothing would be charged. Null if the release would be new.",
         examples=[None],
     )
