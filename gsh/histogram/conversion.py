@@ -68,7 +68,7 @@ def _read_table(
     types: dict[str, CsvType] = {name: csv_types.get(name, "string") for name in roles.keys}
     types |= dict.fromkeys(numbers, "string")
     types |= dict.fromkeys(intervals, "float64")
-    _, table = read_table(source, ANY_SIZE, types if stored == "csv" else None)
+    _, table = read_table(source, ANY_SIZE, types if stored == "csv" else None, is_written_here=True)
     stated = (table.schema.metadata or {}).get(CERTIFICATE.encode())
     return Answer(
         roles,

@@ -15,6 +15,9 @@ with \\n.
                  and 9 after it
 
 A declared type decides the type of a column alone, so no cell of a dropped group shows in the answer's types.
+
+1.000 may be one or a thousand (number_texts.py). It is no integer. In a column of float64 or decimal it is refused,
+unless another cell of the column shows that the point is a decimal point. An error has the line, and never the cell.
 """
 
 import codecs
@@ -27,17 +30,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from gsh.histogram.csv_lines import line_of_row
 from gsh.histogram.errors import InvalidGroups
+from gsh.histogram.number_texts import ADVICE, DecimalPoints, are_ambiguous, unambiguous
 from gsh.histogram.texts import texts_of
 from gsh.pointers import pointer_part
 
-__all__ = ["CsvType", "CsvWriter", "csv_batches"]
+__all__ = ["CsvType", "CsvWriter", "csv_batches", "without_mark"]
 
 CsvType = Literal["string", "int64", "float64", "boolean", "date", "timestamp", "decimal"]
 
 _BLOCK = 1 << 23
 # More than can be declared. Arrow takes half a minute to begin a table of a million columns.
 _MOST_COLUMNS = 1000
+_NUMBERS = ("int64", "float64", "decimal")
 _QUOTE, _ENDS = ord('"'), np.frombuffer(b",\r\n", np.uint8)
 
 
@@ -71,12 +77,16 @@ _CELLS: dict[str, _Cells] = {
 }
 
 
-def csv_batches(source: pa.Buffer, types: Mapping[str, CsvType]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The batches of a CSV table, each cell checked against the declared type of its column."""
-    source = source.slice(3) if source.slice(0, min(3, source.size)).to_pybytes() == codecs.BOM_UTF8 else source
+def csv_batches(
+    source: pa.Buffer, types: Mapping[str, CsvType], *, is_written_here: bool = False
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The batches of a CSV table, each cell checked against the declared type of its column.
+
+    ``is_written_here``: a ``CsvWriter`` of this or an earlier version wrote it, so every point is a decimal point.
+    """
+    source = without_mark(source)
     _check_quotes(source)
-    if _width(source) > _MOST_COLUMNS:
-        raise _undeclared()
+    _check_header(source, types)
     reader = pa.csv.open_csv(
         pa.BufferReader(source),
         read_options=pa.csv.ReadOptions(block_size=_BLOCK),
@@ -95,9 +105,36 @@ def csv_batches(source: pa.Buffer, types: Mapping[str, CsvType]) -> tuple[pa.Sch
     if len(names) != len(types):
         raise _undeclared()
     schema = pa.schema([pa.field(name, _CELLS[types[name]].type) for name in names])
-    return schema, (
-        pa.record_batch([_parsed(batch[name], types[name], name) for name in names], schema) for batch in reader
-    )
+    return schema, _batches(reader, schema, types, source, is_written_here=is_written_here)
+
+
+def without_mark(source: pa.Buffer) -> pa.Buffer:
+    """The content after the byte order mark, if there is one."""
+    return source.slice(3) if source.slice(0, min(3, source.size)).to_pybytes() == codecs.BOM_UTF8 else source
+
+
+def _batches(
+    reader: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    types: Mapping[str, CsvType],
+    source: pa.Buffer,
+    *,
+    is_written_here: bool,
+) -> Iterator[pa.RecordBatch]:
+    decimals = () if is_written_here else ("float64", "decimal")
+    points = {name: DecimalPoints() for name in schema.names if types[name] in decimals}
+    row = 0
+    for batch in reader:
+        columns = []
+        for name in schema.names:
+            if name in points:
+                points[name].look(batch[name], row)
+            columns.append(_parsed(batch[name], types[name], name, source, row))
+        row += len(batch)
+        yield pa.record_batch(columns, schema)
+    for name, found in points.items():
+        if found.ambiguous_row is not None:
+            raise InvalidGroups(_pointer(name), f"line {line_of_row(source, found.ambiguous_row)} {ADVICE}")
 
 
 class CsvWriter:
@@ -114,7 +151,7 @@ class CsvWriter:
         """The caller closes the sink."""
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        self._write(map(texts_of, batch.columns))
+        self._write(map(_text_cells, batch.columns))
 
     def _write(self, columns: Iterable[pa.Array]) -> None:
         cells = [pc.fill_null(_quoted(column), "") for column in columns]
@@ -124,24 +161,37 @@ class CsvWriter:
             self._sink.write(lines.buffers()[2].slice(0, pc.sum(pc.binary_length(lines)).as_py()))
 
 
+def _text_cells(column: pa.Array) -> pa.Array:
+    """The column as texts. A decimal number is never written so that it can be read in two ways."""
+    texts, kind = texts_of(column), column.type
+    kind = kind.value_type if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind) else kind
+    return unambiguous(texts) if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else texts
+
+
 def _quoted(texts: pa.Array) -> pa.Array:
     is_special = pc.match_substring_regex(texts, r'\A\z|[",\r\n]')
     doubled = pc.replace_substring(texts, '"', '""')
     return pc.if_else(is_special, pc.replace_substring_regex(doubled, r"(?s)\A(.*)\z", r'"\1"'), texts)
 
 
-def _parsed(texts: pa.Array, declared: CsvType, name: str) -> pa.Array:
+def _parsed(texts: pa.Array, declared: CsvType, name: str, source: pa.Buffer, row: int) -> pa.Array:
+    """The values of some cells. ``row`` is the place of the first one in ``source``."""
     cells = _CELLS[declared]
     if cells.pattern:
         is_right = pc.match_substring_regex(texts, rf"\A({cells.pattern})\z")
-        if pc.any(pc.invert(is_right)).as_py():
-            raise _wrong(name, cells)
+        place = pc.index(is_right, False).as_py()
+        if place >= 0:
+            line = f"line {line_of_row(source, row + place)}"
+            if declared in _NUMBERS and are_ambiguous(texts.slice(place, 1))[0].as_py():
+                raise InvalidGroups(_pointer(name), f"{line} {ADVICE}")
+            raise InvalidGroups(_pointer(name), f"{_must_be(cells)}; {line} has another")
     try:
         values = texts.cast(cells.type)
     except pa.ArrowInvalid:
         values = None
     if values is None or (declared == "float64" and _is_beyond_doubles(texts, values)):
-        raise _wrong(name, cells)  # outside of the handler, whose exception quotes the cell
+        # Outside of the handler, whose exception quotes the cell.
+        raise InvalidGroups(_pointer(name), _must_be(cells))
     return values
 
 
@@ -150,8 +200,8 @@ def _is_beyond_doubles(texts: pa.Array, values: pa.Array) -> bool:
     return bool(pc.any(pc.and_(pc.is_inf(values), is_number)).as_py())
 
 
-def _wrong(name: str, cells: _Cells) -> InvalidGroups:
-    return InvalidGroups(_pointer(name), f"must be the type of all cells of this column: {cells.example}")
+def _must_be(cells: _Cells) -> str:
+    return f"must be the type of all cells of this column: {cells.example}"
 
 
 def _undeclared() -> InvalidGroups:
@@ -183,10 +233,17 @@ def _check_quotes(source: pa.Buffer) -> None:
         raise pa.ArrowInvalid
 
 
-def _width(source: pa.Buffer) -> int:
-    """The number of cells in the header line, as far as Arrow would look for its end."""
+def _check_header(source: pa.Buffer, types: Mapping[str, CsvType]) -> None:
+    """The header line, as far as Arrow would look for its end, has commas between its cells, and not too many."""
     start = np.frombuffer(source, np.uint8)[:_BLOCK]
     is_outside = np.cumsum(start == _QUOTE) % 2 == 0
     ends = np.flatnonzero(is_outside & np.isin(start, _ENDS[1:]))
     end = ends[0] if len(ends) else len(start)
-    return 1 + int(np.count_nonzero(is_outside[:end] & (start[:end] == _ENDS[0])))
+    header = start[:end][is_outside[:end]]
+    commas = int(np.count_nonzero(header == _ENDS[0]))
+    if commas >= _MOST_COLUMNS:
+        raise _undeclared()
+    for separator, noun in ((b";", "semicolons"), (b"\t", "tabs")):
+        if commas == 0 and len(types) > 1 and np.count_nonzero(header == ord(separator)) == len(types) - 1:
+            detail = "must have commas between cells, and a point in decimal numbers"
+            raise InvalidGroups("/table", f"{detail}; the header line has {noun}. Save the table again as CSV")

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches
+from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches, without_mark
+from gsh.histogram.csv_lines import uneven_line
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
 
 __all__ = ["ANY_SIZE", "CERTIFICATE", "Format", "Limits", "format_of", "read_table", "write_table"]
@@ -44,16 +45,20 @@ ANY_SIZE = Limits(2**31 - 1, 2**63 - 1)
 
 
 def read_table(
-    source: pa.Buffer, limits: Limits, csv_types: Mapping[str, CsvType] | None = None
+    source: pa.Buffer,
+    limits: Limits,
+    csv_types: Mapping[str, CsvType] | None = None,
+    *,
+    is_written_here: bool = False,
 ) -> tuple[Format, pa.Table]:
     """The format of a posted table, and the table with every buffer checked. It refers to ``source``.
 
-    A table is CSV if and only if the types of its columns are declared.
+    A table is CSV if and only if the types of its columns are declared. ``is_written_here`` is for ``csv_batches``.
     """
     kind = format_of(source) if csv_types is None else "csv"
     try:
         if csv_types is not None:
-            return kind, _collected(*csv_batches(source, csv_types), limits)
+            return kind, _collected(*csv_batches(source, csv_types, is_written_here=is_written_here), limits)
         if kind == "parquet":
             return kind, _collected(*_parquet_batches(source, limits), limits)
         return kind, _collected(*(_file_batches if kind == "arrow_file" else _stream_batches)(source), limits)
@@ -62,7 +67,19 @@ def read_table(
     except (pa.ArrowException, OSError, ValueError, OverflowError):
         is_too_large = False
     # Outside of the handlers, whose exceptions quote cells and keep memory.
-    raise _too_large(limits) if is_too_large else InvalidGroups("/table", _MUST_BE[kind == "csv"])
+    if is_too_large:
+        raise _too_large(limits)
+    raise InvalidGroups("/table", _MUST_BE[kind == "csv"] + (_uneven(source) if kind == "csv" else ""))
+
+
+def _uneven(source: pa.Buffer) -> str:
+    """Which line of CSV has too few or too many cells, in words."""
+    found = uneven_line(without_mark(source))
+    if found is None:
+        return ""
+    line, cells, expected = found
+    more = ". Write numbers without separators between thousands" if cells > expected else ""
+    return f"; line {line} has {cells} of {expected} cells{more}"
 
 
 _MUST_BE = {

@@ -171,6 +171,30 @@ def test_a_replay_and_a_dry_run_say_what_the_name_does(tmp_path: Path) -> None:
     assert run("budgets get names --json").document["spent"]["releases"] == 1
 
 
+@pytest.mark.parametrize("paid", ["", "--budget typed --once T1"], ids=["here", "service"])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("url,country,users\na.org,US,5\nb.org,FR,1.000\n", "--type users: line 3 has a number such as 1.000"),
+        ('url,country,users\na.org,US,"1,000"\n', "--type users: line 2 has a number such as 1.000"),
+        ("url;country;users\na.org;US;1000\n", "the header line has semicolons"),
+    ],
+)
+def test_a_number_that_can_be_read_in_two_ways_is_refused_with_its_line(
+    content: str, said: str, paid: str, tmp_path: Path
+) -> None:
+    budget("typed")
+    given = tmp_path / "counts.csv"
+    given.write_text(content)
+
+    answer = run(f"release {given} {ROLES} {MECHANISM} {paid} -o {tmp_path / 'private.parquet'}")
+
+    assert answer.code == Code.INVALID
+    assert said in answer.errors
+    assert not (tmp_path / "private.parquet").exists()
+    assert run("budgets get typed --json").document["spent"]["releases"] == 0
+
+
 @pytest.mark.parametrize("missing", ["--users users", "--keys url,country"])
 def test_the_roles_of_the_columns_are_never_guessed(missing: str, tmp_path: Path) -> None:
     """Of a table with one column of texts and one of numbers either."""
