@@ -9,7 +9,8 @@ from playwright.sync_api import expect
 
 from tests.browser.visits import Visit
 
-THOUSANDS = "has a number with separators between thousands: write it without them"
+THOUSANDS = "has a number that has separators between thousands: write it without them"
+TWO_WAYS = "has a number that can be read as 1234 or as 1.2340: write one of these"
 ONE_OR_TWO = (
     "can be read as one number or as two: write numbers without separators between thousands, "
     "or name the columns in a first line"
@@ -63,9 +64,14 @@ def test_counts_are_found(case_study: Visit, text: str, counts: list[int]) -> No
         ("1,200,90", [], 1, ONE_OR_TWO),
         ("7\n1 200 90", [7], 2, ONE_OR_TWO),
         ("a,1,234\nb,x,5", [5], 1, ONE_OR_TWO),
-        ("a\t1,234\nb\t56", [56], 1, THOUSANDS),
+        ("a\t1,234\nb\t56", [56], 1, TWO_WAYS),
+        ("a,1.234\nb,56", [56], 1, TWO_WAYS),
+        ("grape 1.234\npear 56", [56], 1, TWO_WAYS),
+        ("56\n1.234", [56], 2, TWO_WAYS),
+        ("a\t1,234,567\nb\t56", [56], 1, THOUSANDS),
+        ("a;1,5\nb;56", [56], 1, "has a number that has a decimal comma: write a point, 1.5"),
         ("a;1'234\nb;56", [56], 1, THOUSANDS),
-        ('url,users\na,"1,234"\nb,56', [56], 2, THOUSANDS),
+        ('url,users\na,"1,234"\nb,56', [56], 2, TWO_WAYS),
         ("url\tusers\na\t1\u202f234\nb\t56", [56], 2, THOUSANDS),
         (
             "url,users\nb,56\na,1,234",

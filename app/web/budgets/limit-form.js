@@ -3,6 +3,7 @@
 import { element } from "../shared/dom.js";
 import { makeFields, showErrors } from "../shared/forms.js";
 import { MEANING } from "../shared/meaning-link.js";
+import { numberText } from "../shared/number-text.js";
 import { problemWith, put, typed } from "../shared/service.js";
 import { isListed } from "./budget-list.js";
 import { typicalFields, wireTypical } from "./typical-release.js";
@@ -42,7 +43,7 @@ export function showLimit(form, { id, limit, description }) {
   const inputs = [...form.querySelectorAll("input")];
   const isChanged = inputs.some(({ value, defaultValue }) => value !== defaultValue);
   if (form.dataset.of === id && isChanged) return;
-  const values = { epsilon: limit.epsilon, delta: limit.delta, description, reason: "" };
+  const values = { epsilon: numberText(limit.epsilon), delta: numberText(limit.delta), description, reason: "" };
   for (const input of inputs) {
     input.value = values[input.name];
     input.defaultValue = input.value; // the input has removed line breaks

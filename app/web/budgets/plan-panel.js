@@ -6,8 +6,9 @@ import { curlCommand } from "../shared/curl-command.js";
 import { byId, element } from "../shared/dom.js";
 import { makeFields, showErrors } from "../shared/forms.js";
 import { MEANING } from "../shared/meaning-link.js";
+import { numberText } from "../shared/number-text.js";
 import { deviation } from "../shared/plan-link.js";
-import { hasAccessKey, post, problemWith, typed } from "../shared/service.js";
+import { Digits, hasAccessKey, post, problemWith, typed } from "../shared/service.js";
 import { fieldAt, showColumns } from "./column-fields.js";
 import { balanced, columnProblem, draftOf, hasThreshold, planOf, solved, WAYS } from "./planned-release.js";
 import { verdict } from "./verdict.js";
@@ -132,8 +133,8 @@ export function wirePlan(plan, changed, planned) {
 
   /** Plan with numbers that the service has found. */
   function take({ sigma, tau_star, aggregates }) {
-    Object.assign(plan, { way: "given", sigma: String(sigma), tau_star: String(tau_star) });
-    for (const [j, column] of plan.columns.entries()) column.noise = String(deviation(aggregates.covariance[j][j]));
+    Object.assign(plan, { way: "given", sigma: numberText(sigma), tau_star: numberText(tau_star) });
+    for (const [j, column] of plan.columns.entries()) column.noise = numberText(deviation(aggregates.covariance[j][j]));
     fill();
     askNow();
     form.elements.sigma.focus();
@@ -143,8 +144,8 @@ export function wirePlan(plan, changed, planned) {
   function raise({ epsilon, delta }) {
     byId("change").open = true;
     const { elements } = byId("change-form");
-    elements.epsilon.value = String(epsilon);
-    elements.delta.value = String(delta);
+    elements.epsilon.value = numberText(epsilon);
+    elements.delta.value = numberText(delta);
     elements.reason.focus();
   }
 
@@ -174,7 +175,8 @@ function aboutTimes(failure) {
 }
 
 function isWholeNumber(text) {
-  return Number(text) >= 1 && Number.isInteger(Number(text));
+  const number = typed(text);
+  return number instanceof Digits && Number(number) >= 1 && Number.isInteger(Number(number));
 }
 
 function chargeCommand(id, mechanism) {

@@ -1,6 +1,7 @@
 // Groups in a pasted text: their keys, their counts and their further columns. Every box of the page reads text so.
 
-import { numberIn, parseTable } from "../shared/table-text.js";
+import { hasDecimals, isNumeral, numberIn } from "../shared/number-text.js";
+import { parseTable } from "../shared/table-text.js";
 
 const COUNT_NAME =
   /^(users?|num_users|unique_users|user_count|counts?|n|size|people|persons|visitors|uniq.*|distinct.*)$/i;
@@ -22,9 +23,12 @@ export function groupsIn(text, { names = [], hasKeys = false, isWhole = true } =
   if (isList) groups.keys = null;
   if (typeof places === "string") return { ...groups, problems: [{ line: 1, detail: places }, ...groups.problems] };
   groups.countName = places?.countName;
+  const columns = isList ? null : [places.count, ...places.values];
+  const decimals = decimalsOf(table.rows, columns, isWhole);
   for (const [row, cells] of table.rows.entries()) {
     const line = table.lines[row];
-    const numbers = (isList ? cells : [places.count, ...places.values].map((place) => cells[place])).map(numberIn);
+    const texts = isList ? cells : columns.map((place) => cells[place]);
+    const numbers = texts.map((text, k) => numberIn(text, decimals[isList ? 0 : k]));
     const detail =
       numbers.find((each) => each.detail)?.detail ?? (isWhole && wrongCount(isList ? numbers : [numbers[0]]));
     if (detail) groups.problems.push({ line, detail });
@@ -37,6 +41,12 @@ export function groupsIn(text, { names = [], hasKeys = false, isWhole = true } =
   }
   groups.problems.sort((one, other) => one.line - other.line);
   return groups;
+}
+
+/** Whether the points of each column are decimal points. All numbers of a list are one column; users are whole numbers. */
+function decimalsOf(rows, columns, isWhole) {
+  if (columns === null) return [!isWhole && hasDecimals(rows.flat())];
+  return columns.map((place, k) => !(isWhole && k === 0) && hasDecimals(rows.map((cells) => cells[place])));
 }
 
 function add(groups, line, count) {
@@ -104,7 +114,7 @@ function placesByOrder({ rows }, names, hasKeys) {
 /** Whether most of the first rows have a number there. */
 function hasNumbers(rows, place) {
   const cells = rows.slice(0, MOST_LOOKED_AT).map((row) => row[place]);
-  return 2 * cells.filter((cell) => numberIn(cell).number !== undefined).length > cells.length;
+  return 2 * cells.filter(isNumeral).length > cells.length;
 }
 
 /** The problems as a text: "Line 2 has …; line 5 …; and 3 more lines." Empty if there are none. */

@@ -5,6 +5,7 @@
 // Scripts make all other fields with `makeField`.
 
 import { element } from "./dom.js";
+import { numeralFault } from "./number-text.js";
 import { Problem } from "./service.js";
 
 /** The fields of a further column. Empty noise is balanced, and no number of groups stands for all. */
@@ -74,11 +75,20 @@ export function showErrors(form, failures, nameOf = (pointer) => lastNamed(form,
     for (const [place, texts] of found) if (!messages.has(place)) messages.set(place, texts);
   }
   if (messages.size > 1) messages.delete(FORM);
-  for (const [name, place] of places) place.textContent = [...(messages.get(name) ?? [])].join("; ");
+  for (const [name, place] of places) {
+    const fault = messages.has(name) ? writtenWrongly(form, name) : "";
+    place.textContent = fault || [...(messages.get(name) ?? [])].join("; ");
+  }
   for (const control of form.querySelectorAll("input[name], select[name], textarea[name]")) {
     control.setAttribute("aria-invalid", String(messages.has(control.name)));
   }
   return [...messages.keys()];
+}
+
+/** Why the service did not take the text of a field as a number. It has seen a text only. */
+function writtenWrongly(form, name) {
+  const control = form.querySelector(`input[name="${CSS.escape(name)}"]`);
+  return numeralFault(control?.value.trim().replace(/\s*σ$/, "") ?? "");
 }
 
 /** The errors of a failed request, in the service's words. */

@@ -1,6 +1,7 @@
 // A mechanism as a query, for links to the pages that plan and release with it. `column` is as in the explorer's links.
 
 import { noiseOf } from "../explorer/column-noise.js";
+import { numberText } from "./number-text.js";
 
 const ULP = 2 ** -52;
 const ROUNDING = 1e-12;
@@ -12,10 +13,10 @@ const ROUNDING = 1e-12;
 export function planQuery({ aggregates, ...numbers }) {
   const query = new URLSearchParams();
   for (const name of ["c_u", "tau", "tau_star", "sigma", "epsilon"]) {
-    const text = String(numbers[name] ?? "").trim();
+    const text = numberText(numbers[name] ?? "").trim();
     if (text !== "") query.set(name, text);
   }
-  if (aggregates?.mu_0 !== undefined) query.set("mu_0", String(aggregates.mu_0));
+  if (aggregates?.mu_0 !== undefined) query.set("mu_0", numberText(aggregates.mu_0));
   for (const { name, lower, upper, noise, groups } of columnsOf(aggregates, numbers)) {
     query.append("column", [name, lower, upper, noise, groups].map(escaped).join("~"));
   }
@@ -26,14 +27,14 @@ export function planQuery({ aggregates, ...numbers }) {
 function columnsOf({ names = [], covariance, sensitivity } = {}, { c_u, sigma } = {}) {
   const columns = names.map((name, j) => ({
     name,
-    lower: String(sensitivity.lower[j]),
-    upper: String(sensitivity.upper[j]),
+    lower: numberText(sensitivity.lower[j]),
+    upper: numberText(sensitivity.upper[j]),
     noise: "",
     groups: String(sensitivity.groups?.[j] ?? ""),
   }));
   const balanced = noiseOf(columns, c_u, Number(sigma)).covariance;
   const isBalanced = columns.every((_, j) => isAsMuch(balanced[j][j], Number(covariance[j][j])));
-  return columns.map((column, j) => ({ ...column, noise: isBalanced ? "" : String(deviation(covariance[j][j])) }));
+  return columns.map((column, j) => ({ ...column, noise: isBalanced ? "" : numberText(deviation(covariance[j][j])) }));
 }
 
 /** Whether a variance is no less than another one, and hardly more. */

@@ -1,5 +1,7 @@
 // The service's public API, with URLs relative to the page. The pages send no other requests.
 
+import { isAmbiguous } from "./number-text.js";
+
 /** A problem document of the service (RFC 9457). */
 export class Problem extends Error {
   constructor({ type = "", detail, errors }, status) {
@@ -31,12 +33,15 @@ export class Digits {
 
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
-/** A typed text, ready to send: a number if it is one. Any other text is sent unchanged, and the service refuses it. */
+/**
+ * A typed text, ready to send: a number if it is one, and only one. Any other text is sent unchanged, and the service
+ * refuses it.
+ */
 export function typed(text) {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
   const plain = trimmed.replace(/^\+/, "").replace(/^\./, "0.");
-  return JSON_NUMBER.test(plain) ? new Digits(plain) : trimmed;
+  return JSON_NUMBER.test(plain) && !isAmbiguous(plain) ? new Digits(plain) : trimmed;
 }
 
 /** JSON that keeps all digits of typed numbers. */

@@ -1,9 +1,9 @@
 // A pasted table: CSV, tabs, semicolons or spaces between cells, with or without a line of names. Nothing is guessed:
 // a line that can be read in two ways is a problem with its number.
 
+import { isLikeNumber, isNumeral } from "./number-text.js";
+
 const PLAIN = /^\s*\d+\s*$/;
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-const SEPARATED = /^[+-]?\d{1,3}([ ,.'’\u00a0\u2009\u202f]\d{3})+$/; // 1,234 and 1 234 567
 const THOUSANDS = /\d{1,3}(,\d{3})+(?!\d)/g;
 const UNCLEAR = /(^|[\s,])\d{1,3}([ ,'’\u00a0\u2009\u202f]\d{3})+$/; // a,1,200: two parts of a key and 200, or a and 1200
 const UNCLEAR_IN_LIST = /(^|[\s,])\d{1,3}[ ,'’\u00a0\u2009\u202f]\d{3}(?=[\s,]|$)/; // 1,200,90: three numbers, or 1200 and 90
@@ -19,13 +19,12 @@ export function parseTable(text) {
   if (records.length === 0) return table;
   const isHeader = records.length > 1 && !records[0].cells.some(isLikeNumber);
   const body = isHeader ? records.slice(1) : records;
-  table.isList = !isHeader && body.every(({ cells }) => cells.every((cell) => NUMBER.test(cell)));
+  table.isList = !isHeader && body.every(({ cells }) => cells.every(isNumeral));
   const width = isHeader && separator !== " " ? records[0].cells.length : usualWidth(body);
   if (isHeader) table.header = headerOf(records[0], separator, width);
   for (const { line, cells, unclear } of body) {
     const isRagged = !table.isList && cells.length !== width;
-    const isTwofold =
-      UNCLEAR.test(unclear) || (UNCLEAR_IN_LIST.test(unclear) && cells.every((cell) => NUMBER.test(cell)));
+    const isTwofold = UNCLEAR.test(unclear) || (UNCLEAR_IN_LIST.test(unclear) && cells.every(isNumeral));
     const isUnclear = isTwofold && (table.header === null || separator === " ");
     if (isRagged) table.problems.push({ line, detail: ragged(cells, width, unclear) });
     else if (isUnclear) table.problems.push({ line, detail: ONE_OR_TWO });
@@ -43,15 +42,6 @@ const ONE_OR_TWO =
 function ragged(cells, width, raw) {
   const reason = /\d,\d{3}/.test(raw) ? ": write numbers without separators between thousands" : "";
   return `has ${cells.length} ${cells.length === 1 ? "cell" : "cells"}, and others have ${width}${reason}`;
-}
-
-const isLikeNumber = (cell) => NUMBER.test(cell) || SEPARATED.test(cell);
-
-/** A number in a cell: `{ number }`, or `{ detail }` that says what is wrong with it. */
-export function numberIn(cell) {
-  if (NUMBER.test(cell)) return { number: Number(cell) };
-  if (SEPARATED.test(cell)) return { detail: "has a number with separators between thousands: write it without them" };
-  return { detail: cell === "" ? "has no number" : "has a text in place of a number" };
 }
 
 /** The number of cells that most lines have, and the larger one of two. */

@@ -1,0 +1,100 @@
+"""Numbers that can be read in two ways: the pages and the library have the same rules, and every box keeps them."""
+
+import re
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from playwright.sync_api import BrowserContext, Page, expect
+
+from gsh.histogram.errors import InvalidGroups
+from gsh.histogram.formats import read_table
+from gsh.histogram.number_texts import is_ambiguous
+from tests.api.process import Service
+from tests.browser.test_table_readers import call, page
+from tests.browser.visits import Visit
+from tests.histogram.test_csv import AMPLE
+from tests.histogram.test_number_texts import EXAMPLES
+
+__all__ = ["page"]
+
+MODULE = "../shared/number-text"
+NUMERAL = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)(e[0-9]+)?")
+
+
+def test_the_examples_hold_in_the_pages(page: Page) -> None:
+    read = "given.map((text) => [it.isAmbiguous(text), it.numberIn(text).number ?? null])"
+    found = call(page, MODULE, read, [example["text"] for example in EXAMPLES])
+
+    assert found == [[example["ambiguous"], example.get("number")] for example in EXAMPLES]
+
+
+CELLS = st.one_of(
+    st.from_regex(r"-?[0-9]{1,4}[.][0-9]{2,4}", fullmatch=True),
+    st.from_regex(r"-?[0-9]{1,5}", fullmatch=True),
+    st.from_regex(r"[0-9]{0,2}[.,][0-9]{0,3}(e[0-9])?", fullmatch=True),
+)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(columns=st.lists(st.lists(CELLS, min_size=1, max_size=4), min_size=20, max_size=20))
+def test_pages_and_library_refuse_the_same_columns_in_the_same_line(page: Page, columns: list[list[str]]) -> None:
+    """A column of decimal numbers, as the release page sends it and as the service reads it."""
+    sent = (
+        "Promise.all(given.map(async (text) => { const table = await it.tableOf(new Blob([text]));"
+        " table.columns.forEach((column, k) => { column.role = ['key', 'count', 'value'][k]; });"
+        " try { await it.bytesOf(table).text(); return null; } catch (fault) { return fault.line; } }))"
+    )
+    texts = ["".join(f"k{row}\t5\t{cell}\n" for row, cell in enumerate(cells)) for cells in columns]
+    found = call(page, "table-file", sent, [f"url\tusers\tseconds\n{text}" for text in texts])
+
+    expected = [refused_line(cells) for cells in columns]
+    assert [line is None for line in found] == [line is None for line in expected]
+    for cells, line, wanted in zip(columns, found, expected, strict=True):
+        if all(NUMERAL.fullmatch(cell) for cell in cells):  # the library looks for texts first
+            assert line == wanted
+
+
+def refused_line(cells: list[str]) -> int | None:
+    content = "url,users,seconds\n" + "".join(f'k{row},5,"{cell}"\n' for row, cell in enumerate(cells))
+    try:
+        read_table(pa.py_buffer(content.encode()), AMPLE, {"url": "string", "users": "int64", "seconds": "float64"})
+    except InvalidGroups as error:
+        return int(error.detail.split("line ")[1].split()[0])
+    return None
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(0, 10**6).map(lambda n: n / 1000)))
+def test_what_the_pages_write_into_boxes_is_never_ambiguous(page: Page, numbers: list[float]) -> None:
+    found = call(page, MODULE, "given.map((number) => it.numberText(number))", numbers)
+
+    assert not any(map(is_ambiguous, found))
+    assert [float(text) for text in found] == numbers
+
+
+@pytest.mark.parametrize("field", ["epsilon", "delta", "c_u", "tau", "sigma", "tau_star"])
+def test_every_box_of_the_explorer_refuses_them(visit: Visit, field: str) -> None:
+    page = visit.open().page
+    page.evaluate("document.getElementById('more').open = true")
+    page.locator(f"#{field}").fill("1.000")
+
+    expect(page.locator(f"#{field}-error")).to_have_text("can be read as 1000 or as 1.0000: write one of these")
+    visit.complaints.clear()  # the browser logs the 422 in its console
+
+
+def test_the_limit_of_a_budget_refuses_them(service: Service, window: BrowserContext) -> None:
+    tab = window.new_page()
+    tab.goto(f"{service.url}/ledger")
+    form = tab.locator("#create-form")
+    tab.locator("#create").evaluate("(each) => { each.open = true; }")
+    form.get_by_label("Name").fill("two-ways")
+    form.get_by_label("Limit of ε").fill("1.000")
+    form.get_by_label("Limit of δ").fill("1e-6")
+    form.get_by_role("button", name="Create").click()
+
+    expect(form.locator("#create-form-epsilon-error")).to_have_text(
+        "can be read as 1000 or as 1.0000: write one of these"
+    )
+    tab.close()
