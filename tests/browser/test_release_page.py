@@ -96,6 +96,11 @@ def enter(visit: Visit, key: str, query: str = "") -> Page:
     return page
 
 
+def confirm(page: Page) -> None:
+    """A person says that the roles of the columns are right."""
+    page.get_by_label("This is right").check()
+
+
 def saved(page: Page, name: str) -> tuple[str, bytes]:
     with page.expect_download() as started:
         page.get_by_role("button", name=name, exact=True).click()
@@ -155,9 +160,10 @@ def test_a_table_is_pasted_priced_checked_released_and_downloaded(visit: Visit, 
     assert not any("multipart" in request.headers.get("content-type", "") for request in visit.requests)
 
     page.get_by_label("Name of the release").fill("web-2026-W47")
+    confirm(page)
     page.get_by_role("button", name="Dry run with my table").click()
     expect(page.locator("#act-said")).to_have_text(
-        "Your table is in order, and the budget would pay. Nothing was spent."
+        "Your table is in order, the name is free, and the budget would pay. Nothing was spent."
     )
     assert platform.spent("web") == 0
     count.click()
@@ -195,6 +201,8 @@ def test_a_number_is_no_group_key_unless_the_user_says_so(visit: Visit, platform
     page.get_by_label("Role of unique_users").select_option("number of users")
     page.get_by_label("Role of clicks").select_option("left out")
     expect(page.locator("#table-error")).to_be_empty()
+    expect(dry).to_be_disabled()
+    confirm(page)
     expect(dry).to_be_enabled()
 
 
@@ -210,19 +218,23 @@ def test_files_are_opened_and_a_used_name_is_explained(visit: Visit, platform: P
         "table.arrows": as_arrow(TABLE, pa.ipc.new_stream),
         "table.arrow": as_arrow(TABLE, pa.ipc.new_file),
     }
-    said = "Spent. files has paid for it."
+    said, button = "Spent. files has paid for it.", "Make it count: spend"
     for name, content in files.items():
         bring(page, name, content)
         expect(page.locator("#table-known")).to_contain_text(f"{name}: ")
+        confirm(page)
         page.get_by_role("button", name="Dry run with my table").click()
-        page.get_by_role("button", name="Make it count: spend").click()
+        page.get_by_role("button", name=button).click()
         expect(page.locator("#result-note")).to_have_text(said)
-        said = "This name was used before for the same table: here is that release, and nothing was charged again."
+        at = platform.client.get("/releases/files-1").json()["at"].replace("T", " ").replace("Z", " UTC")
+        said = f"Replayed: released on {at}. The same table has this name already. Nothing was charged now."
+        button = "Show this release again: spend nothing"
         page.get_by_role("button", name="Clear").click()
         expect(page.locator("#table-known")).to_be_empty()
     assert platform.spent("files") == 1
 
     bring(page, "twice.parquet", as_parquet(pa.concat_tables([TABLE, TABLE])))
+    confirm(page)
     page.get_by_role("button", name="Dry run with my table").click()
     expect(page.locator("#act-error")).to_have_text(
         "Group keys must be unique: no two groups may have the same group key"
@@ -230,13 +242,14 @@ def test_files_are_opened_and_a_used_name_is_explained(visit: Visit, platform: P
     page.get_by_role("button", name="Clear").click()
     page.get_by_label("Name of the release").fill("Woche 47 – ü")
     page.get_by_label("Paste it, or drop a file").fill("url,users\nhome,7000\n")
+    confirm(page)
     page.get_by_role("button", name="Dry run with my table").click()
-    page.get_by_role("button", name="Make it count: spend").click()
     expect(page.locator("#pay-name-error")).to_contain_text("must have 1 to 255 letters")
     page.get_by_label("Name of the release").fill("files-1")
-    page.get_by_role("button", name="Make it count: spend").click()
-    expect(page.locator("#result-note")).to_contain_text("This name has a release already, of another table")
-    expect(page.locator("#result")).not_to_contain_text("7000")
+    page.get_by_role("button", name="Dry run with my table").click()
+    expect(page.locator("#pay-name-error")).to_contain_text("belongs to a release of another table")
+    expect(page.get_by_role("button", name="Make it count: spend")).to_be_disabled()
+    expect(page.locator("#result")).to_be_hidden()
     visit.complaints.clear()  # the browser logs the 422 in its console
     assert platform.spent("files") == 1
 
@@ -262,6 +275,7 @@ def test_the_epsilon_of_a_plan_is_the_one_that_the_certificate_states(
     if epsilon:
         expect(page.locator("#stated")).to_contain_text("δ ≤ 1e-6.")
     page.get_by_label("Name of the release").fill(name)
+    confirm(page)
     page.get_by_role("button", name="Dry run with my table").click()
     page.get_by_role("button", name="Make it count: spend").click()
     expect(page.locator("#result-title")).to_have_text(f"Released: {name}")
@@ -274,6 +288,7 @@ def test_a_lost_answer_is_found_again_and_nothing_is_charged_twice(visit: Visit,
     page = enter(visit, platform.key, "?budget=lost&c_u=1&tau=1&tau_star=60&sigma=10")
     page.get_by_label("Name of the release").fill("lost-1")
     page.get_by_label("Paste it, or drop a file").fill("url,users\nhome,7000\n")
+    confirm(page)
     page.get_by_role("button", name="Dry run with my table").click()
     expect(page.locator("#act-said")).to_contain_text("in order")
 
@@ -317,6 +332,7 @@ def test_what_does_not_fit_or_is_no_table_says_what_to_do(visit: Visit, platform
     page.get_by_label("Releases").fill("2")
     expect(page.locator("#cost")).to_contain_text("of tight.")
     page.get_by_label("Role of users").select_option("number of users")
+    confirm(page)
     page.get_by_role("button", name="Dry run with my table").click()
     expect(page.locator("#act-error")).to_have_text(
         "Line 3: users must be a whole number, such as 1200, without separators between thousands."

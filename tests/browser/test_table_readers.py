@@ -190,7 +190,7 @@ def test_numbers_are_checked_with_their_line_and_keys_are_sent_as_they_are(page:
     assert said == "Line 4: has the same group key as line 2."
     _, content = call(page, "table-file", sent, {"text": 'a,users\n"",1\n,2\n', "roles": ["key", "count"]})
     assert content == 'a,users\n"",1\n,2\n'
-    for cell in ("1,200", "1 200", "-1", "1.5", ""):
+    for cell in ("1,200", "1.200", "1 200", "-1", "1.5", ""):
         text = f'url\tusers\na\t3\nb\t"{cell}"\n'
         said = call(page, "table-file", sent, {"text": text, "roles": ["key", "count"]})
         assert said == "Line 3: users must be a whole number, such as 1200, without separators between thousands."
@@ -208,6 +208,18 @@ def test_numbers_are_checked_with_their_line_and_keys_are_sent_as_they_are(page:
         ('page,users,clicks\nhome,"1,200",7\nnews,n/a,8\n', "key unset count"),
         ("page,share,users\nhome,12 %,7\nnews,,8\n", "key unset count"),
         ("day,users\n2026-11-17,12\n", "key count"),
+        ("email,user_id\nann@example.org,90211\n", "unset unset"),
+        ("contact,users\nann@example.org,5\n", "unset count"),
+        ("page,customerId\nhome,90211\n", "key unset"),
+        ("page,user\nhome,90211\n", "key unset"),
+        ("cookie,users\n3f2504e0-4f89-11d3-9a0c-0305e82c3301,5\n", "unset count"),
+        (",page,users\n0,home,5\n1,news,7\n", "none key count"),
+        ("Unnamed: 0,page,users\n0,home,5\n", "unset key count"),
+        ("page,rank\na,1\nb,2\nc,3\n", "key unset"),
+        ("page,total\nhome,12\n", "key unset"),
+        ("page,users,total\nhome,12,30\n", "key count unset"),
+        ("page,users,seconds\nhome,12,1.000\nnews,7,12.500\n", "key count unset"),
+        ("page,users,seconds\nhome,12,1.000\nnews,7,12.5\n", "key count value"),
     ],
 )
 def test_only_texts_become_a_group_key_by_themselves(page: Page, text: str, roles: str) -> None:

@@ -159,7 +159,7 @@ def test_a_release_of_the_service_survives_a_stop_and_is_charged_and_committed_o
 
     # A run after the commit reads no event.
     again = gsh.spark.publish(unreadable(read(views())), to=to, **budget, **RELEASE)
-    assert again.is_replayed
+    assert (again.is_replayed, again.released_at) == (True, certificate["released_at"])
     assert again.groups == made.groups
     assert files_in(to) == staged
 

@@ -16,15 +16,14 @@ const OTHER_NAME = problemWith(
 );
 const [FORBIDDEN, UNAVAILABLE] = [403, 503];
 
-/** Connect the form to `payment`, `{ budget, name, description }`. `changed(field)` is called on input. */
+/** Connect the form to `payment`, `{ budget, name, description, suggested }`. `changed(field)` is called on input. */
 export function wirePayment(payment, changed) {
   const form = byId("pay");
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {
-    const isSuggested = payment.name === suggested(payment.budget);
     payment[target.name] = target.value;
-    if (target.name === "budget" && isSuggested) {
-      payment.name = suggested(payment.budget);
+    if (target.name === "budget" && payment.name === payment.suggested) {
+      suggestName(payment);
       form.elements.name.value = payment.name;
     }
     changed(target.name);
@@ -42,7 +41,7 @@ export function showBudgets(budgets, payment) {
   }
   sayPayment("The budget adds up the cost of all tables about the same people. ", "See what it has paid for", ".");
   if (!budgets.some(({ id }) => id === payment.budget)) payment.budget = budgets[0].id;
-  payment.name ||= suggested(payment.budget);
+  if (payment.name === "") suggestName(payment);
   makeFields(form, {
     budget: { label: "Budget", options: Object.fromEntries(budgets.map(({ id, used }) => [id, option(id, used)])) },
     name: { label: "Name of the release", help: NAME_HELP },
@@ -53,9 +52,16 @@ export function showBudgets(budgets, payment) {
 
 const option = (id, used) => `${id} (${usedPercent(used)} used)`;
 
-/** A name with the day in it. */
-function suggested(budget) {
-  return `${budget}-${new Date().toISOString().slice(0, 10)}`;
+/** Give the next release a name with the day in it. No two releases of a day get the same one. */
+function suggestName(payment) {
+  const letters = Array.from(crypto.getRandomValues(new Uint32Array(5)), (bits) => (bits % 36).toString(36)).join("");
+  payment.suggested = `${payment.budget}-${new Date().toISOString().slice(0, 10)}-${letters}`;
+  payment.name = payment.suggested;
+}
+
+/** After a release, a suggested name is used up. A typed one stays as it is. */
+export function renewName(payment) {
+  if (payment.name === payment.suggested) payment.name = "";
 }
 
 /** Say in one sentence why no budget can be chosen, and what to do. */

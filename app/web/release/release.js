@@ -1,6 +1,5 @@
 // The release page: a table, its noise, the budget that pays, and three buttons: try, dry run, make it count.
 
-import { answerPath } from "../budgets/answer-files.js";
 import { wireCertificate } from "../budgets/certificate-dialog.js";
 import { planOf, solved } from "../budgets/planned-release.js";
 import { showEntered, showLocked, wireAccess } from "../shared/access-form.js";
@@ -10,9 +9,18 @@ import { upwards } from "../shared/number-format.js";
 import { encode, get, post, postForm, problemWith, typed } from "../shared/service.js";
 import { madeUpGroups } from "./made-up.js";
 import { showNoise, wireNoise } from "./noise-panel.js";
-import { showBudgets, showCost, showNoBudgets, showPaymentErrors, spending, wirePayment } from "./payment-panel.js";
+import {
+  renewName,
+  showBudgets,
+  showCost,
+  showNoBudgets,
+  showPaymentErrors,
+  spending,
+  wirePayment,
+} from "./payment-panel.js";
 import { hideResult, showResult } from "./result-panel.js";
 import { roleFault } from "./roles-panel.js";
+import { storedRelease, when } from "./stored-release.js";
 import { bytesOf, rolesOf } from "./table-file.js";
 import { wireTable } from "./table-panel.js";
 
@@ -21,20 +29,24 @@ const LEVEL = 0.95;
 const PAUSE_MS = 200;
 const MOST_SHOWN_BYTES = 4e6; // a larger answer is not shown, only downloaded
 const KEY = /^[\w.~:-]{1,255}$/; // other characters cannot be in a header
-const BAD_NAME = problemWith("name", "must have 1 to 255 letters, digits and . _ ~ : - only");
+const BAD_NAME = problemWith("name", "must have 1 to 255 letters, digits and . _ ~ : - only, and not only dots");
 const PLACES = { "/key_columns": "Group keys", "/count_column": "The number of users" };
 const NOT_CHECKED = problemWith("table", "The table has changed. Dry run it first.");
+const DRY_HELP = {
+  true: "All checks of your table and of the name. No noise is drawn, nothing is spent.",
+  false: "First confirm in step 1 what the columns are.",
+};
 const NO_BUDGET = problemWith("way", "Choose a budget in step 3 first.");
 const START = { way: "each", tau: "1", epsilon: "1", delta: "1e-6" };
 
 const query = new URLSearchParams(location.search);
 const plan = planOf(query, START);
-const payment = { budget: query.get("budget") ?? "", name: "", description: "" };
+const payment = { budget: query.get("budget") ?? "", name: "", description: "", suggested: "" };
 const signal = new AbortController().signal;
 const openCertificate = wireCertificate();
 let budgets = [];
 let [mechanism, preview, stated] = [null, null, null];
-let checked = null; // the request of the last successful dry run
+let checked = null; // the request of the last successful dry run, and when a release with this name was made, if one was
 let isBusy = false;
 let asking = new AbortController();
 let pause = 0;
@@ -130,19 +142,25 @@ async function price(made, asked) {
 function showButtons() {
   const fault = source.table === null ? "" : roleFault(source.table);
   const isReady = mechanism !== null && !isBusy;
-  const isChecked = checked !== null && checked === requestText() && preview?.fits === true;
+  const isConfirmed = source.table?.isConfirmed === true && fault === "";
+  const isChecked = checked !== null && checked.text === requestText() && preview?.fits === true;
   byId("try").disabled = !isReady;
-  byId("dry").disabled = !isReady || source.table === null || fault !== "" || preview?.fits === false;
-  byId("count").disabled = !isReady || !isChecked || payment.name.trim() === "";
-  byId("count").textContent = preview?.fits
-    ? `Make it count: spend ${spending(chosen(), preview)} of ${payment.budget}`
-    : "Make it count";
+  byId("dry").disabled = !isReady || !isConfirmed || preview?.fits === false;
+  byId("dry-help").textContent = DRY_HELP[isConfirmed || source.table === null || fault !== ""];
+  byId("count").disabled = !isReady || !isConfirmed || !isChecked;
+  byId("count").textContent = countLabel(isChecked && checked.releasedAt !== null);
   source.complain(fault);
 }
 
-/** Everything that is checked by a dry run, as text: if it changes, another dry run is needed. */
+function countLabel(isReplay) {
+  if (isReplay) return "Show this release again: spend nothing";
+  return preview?.fits ? `Make it count: spend ${spending(chosen(), preview)} of ${payment.budget}` : "Make it count";
+}
+
+/** Everything that is checked by a dry run, as text, also the name: if it changes, another dry run is needed. */
 function requestText() {
-  return mechanism === null || source.table === null ? "" : `${source.version} ${encode(request())}`;
+  if (mechanism === null || source.table === null) return "";
+  return `${source.version} ${payment.name.trim()} ${encode(request())}`;
 }
 
 function request() {
@@ -196,47 +214,57 @@ async function tryOut() {
 
 async function dryRun() {
   hideResult();
-  const text = requestText();
+  const [text, key] = [requestText(), chosen() ? nameOfRelease() : undefined];
   byId("act-said").textContent = "Checking your table…";
-  await (await send({ ...request(), dry_run: true })).json();
-  checked = text;
-  byId("act-said").textContent = chosen()
-    ? "Your table is in order, and the budget would pay. Nothing was spent."
-    : "Your table is in order. Nothing was spent. Choose a budget to release it.";
+  const { released_at: releasedAt } = await (await send({ ...request(), dry_run: true }, key)).json();
+  checked = { text, releasedAt };
+  byId("act-said").textContent = drySentence(key, releasedAt);
+}
+
+function drySentence(key, releasedAt) {
+  if (key === undefined) return "Your table is in order. Nothing was spent. Choose a budget to release it.";
+  if (releasedAt === null)
+    return "Your table is in order, the name is free, and the budget would pay. Nothing was spent.";
+  return `This table was released as ${key} on ${when(releasedAt)}. You can show that release again: nothing is charged.`;
+}
+
+/** The name, if it has the form of one. */
+function nameOfRelease() {
+  const key = payment.name.trim();
+  if (!KEY.test(key) || /^\.\.?$/.test(key)) throw BAD_NAME;
+  return key;
 }
 
 async function makeItCount() {
-  const key = payment.name.trim();
-  if (!KEY.test(key)) throw BAD_NAME;
-  if (checked === null || checked !== requestText()) throw NOT_CHECKED; // the table has changed since the button was shown
+  const key = nameOfRelease();
+  if (checked?.text !== requestText()) throw NOT_CHECKED; // the table has changed since the button was shown
   // All of it as it is now: the user may go on typing while the service works.
   const sent = { ...request(), description: payment.description.trim() || undefined };
-  const names = { keys: namesOf("key"), count: namesOf("count")[0] };
   byId("act-said").textContent = "Releasing… If the connection breaks, press the button again: it is charged once.";
-  let note = `Spent. ${sent.budget} has paid for it.`;
+  let [title, note] = ["Released", `Spent. ${sent.budget} has paid for it.`];
   let isSmall = true;
   try {
     const response = await send(sent, key);
     isSmall = Number(response.headers.get("Content-Length") ?? 0) <= MOST_SHOWN_BYTES;
     await response.body?.cancel();
     if (response.headers.get("Idempotency-Replayed") === "true") {
-      note = "This name was used before for the same table: here is that release, and nothing was charged again.";
+      const at = when(response.headers.get("Idempotency-Released-At"));
+      title = "Released before";
+      note = `Replayed: released on ${at}. The same table has this name already. Nothing was charged now.`;
     }
   } catch (failure) {
-    // The service may have released it all the same, or the name may have a release already.
-    if (!(await isReleased(key))) throw failure;
-    note =
-      failure.type === "key-reused"
-        ? "This name has a release already, of another table or with another mechanism: here it is. Nothing was charged now."
-        : "The connection broke, and the table was released: here it is. It was charged once.";
-    if (failure.type === "key-reused") names.keys = ["group"];
+    // A name of another release is refused. Otherwise the service may have released the table all the same.
+    if (failure.type === "key-reused" || !(await isReleased(key))) throw failure;
+    note = "The connection broke, and the table was released: here it is. It was charged once.";
   }
   checked = null;
-  const answer = isSmall ? await get(answerPath(key)).catch(() => null) : null; // the files can still be downloaded
+  renewName(payment);
+  const none = { answer: null, names: null }; // the files can still be downloaded
+  const { answer, names } = isSmall ? await storedRelease(key).catch(() => none) : none;
   await loadBudgets();
   byId("act-said").textContent = "";
   showResult({
-    title: `Released: ${key}`,
+    title: `${title}: ${key}`,
     note,
     answer,
     names,

@@ -1,18 +1,22 @@
 // A table that the user pastes or opens: its format, its columns, and the bytes to send. Nothing is sent from here.
 
+import { hasDecimals, isAmbiguous, numeralFault } from "../shared/number-text.js";
 import { arrowColumns } from "./arrow-columns.js";
 import { readRows, TableFault, writeRows } from "./csv-text.js";
 import { parquetColumns } from "./parquet-columns.js";
+import { withRoles } from "./role-proposals.js";
 
 const MOST_CHECKED = 1 << 24; // bytes of CSV that the page reads as a whole
 const HEAD = 1 << 20;
 const WHOLE = /^\d+$/;
 const NUMBER = /^-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
 const LIKE_NUMBER = /^[-+]?[\d.,'_\s]*\d[\d.,'_\s]*%?$/; // also with separators, which the service refuses
-const COUNT_NAME = /^(users?|num_users|user_count|count|counts|n|people|persons|visitors|uniq.*|distinct.*)$/i;
 const FORMATS = { csv: "CSV", parquet: "Parquet", arrow: "Arrow" };
 
-/** A table: `format`, `columns` with a `name`, a `kind` and a guessed `role`, and the number of `rows` if it is known. */
+/**
+ * A table: `format`, `columns` with a `name`, a `kind` and a proposed `role`, and the number of `rows` if it is known.
+ * `isConfirmed`: a person has said that the roles are right.
+ */
 export async function tableOf(blob) {
   const start = new Uint8Array(await blob.slice(0, 8).arrayBuffer());
   const begins = (...bytes) => bytes.every((byte, k) => start[k] === byte);
@@ -41,25 +45,28 @@ async function binary(format, blob, read) {
   } catch {
     throw new TableFault(`The ${FORMATS[format]} file is damaged or incomplete.`);
   }
-  return { format, blob, rows: found.rows, cells: null, columns: withRoles(found.columns) };
+  const columns = withRoles(found.columns, () => [], false);
+  return { format, blob, rows: found.rows, cells: null, columns, isConfirmed: false };
 }
 
-function csv(blob, rows) {
+function csv(blob, rows, isWhole = true) {
   const [head, ...body] = rows;
   const names = namesOf(head);
   if (body.length === 0) throw new TableFault("The table has a header line and no rows.");
-  const kinds = names.map((_, k) => kindOf(body.map(({ cells }) => cells[k].text.trim())));
-  const columns = withRoles(names.map((name, k) => ({ name, kind: kinds[k] })));
-  return { format: "csv", blob, rows: body.length, cells: rows, columns };
+  const texts = names.map((_, k) => body.map(({ cells }) => cells[k].text.trim()));
+  const kinds = names.map((name, k) => ({ name, kind: kindOf(texts[k]) }));
+  const columns = withRoles(kinds, (k) => texts[k], isWhole);
+  return { format: "csv", blob, rows: body.length, cells: rows, columns, isConfirmed: false };
 }
 
 /** The header line is enough for a long file. It is sent as it is, so its separator must be a comma. */
 async function longCsv(blob) {
   const text = await textOf(blob.slice(0, HEAD), true);
   const rows = readRows(wholeLines(text));
+  if (rows[0].cells[0].text.trim() === "") throw new TableFault("must have the names of the columns.", rows[0].line);
   if (!text.split("\n", 1)[0].includes(","))
     throw new TableFault("A file of this size must have commas between cells.");
-  return { ...csv(blob, rows), rows: null, cells: null };
+  return { ...csv(blob, rows, false), rows: null, cells: null };
 }
 
 /** The beginning of a text up to the last line that ends outside of quotes. */
@@ -75,7 +82,8 @@ function wholeLines(text) {
 function namesOf(head) {
   const names = head?.cells.map(({ text }) => text.trim()) ?? [];
   if (names.length === 0) throw new TableFault("There is no table yet.");
-  if (names.some((name) => name === "" || NUMBER.test(name))) {
+  // pandas writes its index first, without a name.
+  if (names.some((name, k) => (name === "" && k > 0) || NUMBER.test(name)) || names.join("") === "") {
     throw new TableFault("must have the names of the columns.", head.line);
   }
   return names;
@@ -84,25 +92,15 @@ function namesOf(head) {
 /** What the cells of a column look like. It only helps to guess a role: the user decides. */
 function kindOf(texts) {
   if (texts.every((text) => WHOLE.test(text))) return "whole";
-  if (texts.every((text) => text === "" || NUMBER.test(text))) return "number";
+  const isDecimal = hasDecimals(texts);
+  if (texts.every((text) => text === "" || isNumber(text, isDecimal))) return "number";
   const likeNumbers = texts.filter((text) => LIKE_NUMBER.test(text)).length;
   return 2 * likeNumbers >= texts.filter((text) => text !== "").length ? "other" : "text";
 }
 
-/**
- * The count is the column with such a name, else the only one of whole numbers; numbers after it are further values. A
- * group key is published without noise, so only texts become one by themselves: for any other column, the user chooses.
- */
-function withRoles(columns) {
-  const named = columns.findIndex(({ name, kind }) => kind === "whole" && COUNT_NAME.test(name));
-  const whole = columns.flatMap(({ kind }, k) => (kind === "whole" ? [k] : []));
-  const count = named < 0 && whole.length === 1 ? whole[0] : named;
-  const roleOf = ({ kind }, k) => {
-    if (k === count) return "count";
-    if (kind === "text") return "key";
-    return count >= 0 && k > count && kind !== "other" ? "value" : "unset";
-  };
-  return columns.map((column, k) => ({ ...column, type: "string", role: roleOf(column, k) }));
+/** A number of the service's CSV. `isDecimal`: another cell of the column shows that points are decimal points. */
+function isNumber(text, isDecimal) {
+  return NUMBER.test(text) && (isDecimal || !isAmbiguous(text));
 }
 
 /** The table in words: "8 rows, 3 columns, CSV". */
@@ -134,6 +132,7 @@ export function bytesOf({ cells, columns, blob }) {
   const kept = columns.map((column, k) => ({ ...column, k })).filter(({ role }) => role !== "none");
   const [, ...body] = cells;
   checkKeys(body, kept);
+  for (const column of kept) column.isDecimal = hasDecimals(body.map(({ cells: row }) => row[column.k].text.trim()));
   const rows = body.map((row) => kept.map((column) => sent(row, column)));
   const names = kept.map(({ name }) => ({ text: name, isQuoted: false }));
   return new Blob([writeRows([names, ...rows])], { type: "text/csv" });
@@ -152,11 +151,13 @@ function checkKeys(body, kept) {
   }
 }
 
-function sent({ line, cells }, { name, role, k }) {
+function sent({ line, cells }, { name, role, k, isDecimal }) {
   if (role === "key") return cells[k];
   const text = cells[k].text.trim();
-  const isRight = role === "count" ? WHOLE.test(text) : NUMBER.test(text);
+  const isRight = role === "count" ? WHOLE.test(text) : isNumber(text, isDecimal);
   if (isRight) return { text, isQuoted: false };
+  const fault = role === "count" ? "" : numeralFault(text);
+  if (fault !== "") throw new TableFault(`${name} ${fault}.`, line);
   const wanted = role === "count" ? "a whole number, such as 1200" : "a number, such as -1.5";
   throw new TableFault(`${name} must be ${wanted}, without separators between thousands.`, line);
 }

@@ -1,0 +1,20 @@
+// A stored release: when it was made, and the names of its columns. The table on the page may be another one.
+
+import { answerPath } from "../budgets/answer-files.js";
+import { get, getAs } from "../shared/service.js";
+import { readRows } from "./csv-text.js";
+
+const WITH_INTERVAL = 4; // a number, and the three columns of its interval
+
+/** A time of the service for people: 2026-11-18 02:47:50 UTC. */
+export const when = (at) => at.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC");
+
+/** The stored `answer`, and the `names` of its key columns and of its count, from the header line of its table. */
+export async function storedRelease(key) {
+  const [answer, table] = await Promise.all([get(answerPath(key)), getAs("text/csv", answerPath(key))]);
+  const [header] = readRows(await table.text());
+  const names = header.cells.map((cell) => cell.text);
+  const numbers = 1 + Object.keys(answer.groups.values ?? {}).length;
+  const keys = names.length - numbers * (answer.intervals ? WITH_INTERVAL : 1);
+  return { answer, names: { keys: names.slice(0, keys), count: names[keys] } };
+}
