@@ -1,5 +1,6 @@
 """The stored answer of a release, as it is or as the same rows in another format."""
 
+import base64
 import json
 from contextlib import ExitStack
 from typing import Any
@@ -16,12 +17,12 @@ from app.api.workload import in_pool
 from app.ledger.releases import RecordedRelease
 from app.service.errors import Busy
 from app.service.releases import mapped
-from app.service.spool import SharedFile, chunks_of, in_file_thread, overwrite, spool
+from app.service.spool import SharedFile, chunks_of, digest_of, in_file_thread, overwrite, spool
 from gsh.histogram.conversion import AnswerFormat, convert
 from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table
 from gsh.histogram.tables import Roles
 
-__all__ = ["MEDIA_TYPES", "answer_as", "converted", "file_named", "is_csv", "layout_of", "streamed"]
+__all__ = ["DIGEST_HEADER", "MEDIA_TYPES", "answer_as", "converted", "file_named", "is_csv", "layout_of", "streamed"]
 
 MEDIA_TYPES: dict[AnswerFormat, str] = {
     "json": "application/json",
@@ -30,6 +31,14 @@ MEDIA_TYPES: dict[AnswerFormat, str] = {
     "parquet": "application/vnd.apache.parquet",
     "csv": "text/csv",
 }
+DIGEST = "Repr-Digest"
+DIGEST_HEADER = {
+    DIGEST: {
+        "description": "The SHA-256 of the bytes of this answer (RFC 9530), in Base64.",
+        "schema": {"type": "string", "examples": ["sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"]},
+    }
+}
+"""The response header as the OpenAPI document describes it."""
 _FORMATS = {media_type: kind for kind, media_type in MEDIA_TYPES.items()}
 
 
@@ -82,8 +91,10 @@ async def _stored(request: Request, release: RecordedRelease, media_type: str) -
 async def streamed(
     answer: SharedFile, media_type: str, headers: dict[str, str], held: ExitStack | None = None
 ) -> StreamingResponse:
-    """A response from a file."""
-    return _FileResponse(answer, await in_file_thread(answer.file.seek, 0, 2), media_type, headers, held)
+    """A response from a file, with the SHA-256 of its bytes, by which a client finds what was damaged on the way."""
+    digest = base64.b64encode(await in_file_thread(digest_of, answer.file)).decode()
+    size = await in_file_thread(answer.file.seek, 0, 2)
+    return _FileResponse(answer, size, media_type, headers | {DIGEST: f"sha-256=:{digest}:"}, held)
 
 
 async def converted(request: Request, stored: SharedFile, release: RecordedRelease, media_type: str) -> SharedFile:

@@ -59,16 +59,10 @@ def read_table_file(
 
 def write_rows(private: "pa.Table", into: "Format", promise: Any, sink: IO[bytes], roles: "Roles") -> None:
     """Write the kept rows, in a form that the format has a place for."""
-    import pyarrow as pa  # noqa: PLC0415
+    from gsh.histogram import conversion  # noqa: PLC0415 - loads pyarrow
 
-    from gsh.histogram.conversion import convert  # noqa: PLC0415
-    from gsh.histogram.formats import write_table  # noqa: PLC0415
-
-    stream = sink if into == "arrow" else io.BytesIO()
     text = None if promise is None else json.dumps(promise, ensure_ascii=False)
-    write_table("arrow", private.to_reader(), text, stream)
-    if isinstance(stream, io.BytesIO):
-        convert(pa.py_buffer(stream.getbuffer()), "arrow", into, sink, roles)
+    conversion.write_rows(private, roles, into, text, sink)
 
 
 def certificate_in(table: "pa.Table") -> Any:

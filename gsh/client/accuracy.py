@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gsh.client.budgets import IN_A_MECHANISM
-from gsh.client.calls import Operation
+from gsh.client.calls import Answer, Operation
+from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
 from gsh.client.encoding import Json, bare_mechanism, mechanism_json
-from gsh.client.json_calls import ask, json_call, json_of
+from gsh.client.json_calls import ask, json_call
 from gsh.client.operations import Bound
 from gsh.library.arguments import Real, Reals, real, reals
 from gsh.library.parameters import Mechanism, core_of
@@ -34,13 +35,14 @@ def intervals(
     """Where the true numbers of published groups are, as ``gsh.intervals``. It costs no privacy."""
     from gsh.library.accuracy import Interval, Intervals  # noqa: PLC0415
 
-    answer = yield from _published(self, mechanism, counts, values, level, is_total=False)
-
     def interval(column: Mapping[str, list[float]]) -> Interval:
         return Interval(*(np.array(column[end], np.float64) for end in ("low", "estimate", "high")))
 
-    columns = {name: interval(column) for name, column in answer["values"].items()}
-    return Intervals(float(answer["level"]), interval(answer["counts"]), columns)
+    def found(answer: Json) -> Intervals:
+        columns = {name: interval(column) for name, column in answer["values"].items()}
+        return Intervals(float(answer["level"]), interval(answer["counts"]), columns)
+
+    return decoded((yield from _published(self, mechanism, counts, values, level, is_total=False)), found)
 
 
 def total(
@@ -54,10 +56,12 @@ def total(
     """The sum of the true numbers of some published groups, as ``gsh.total``. It costs no privacy."""
     from gsh.library.accuracy import Total, Totals  # noqa: PLC0415
 
-    answer = yield from _published(self, mechanism, counts, values, level, is_total=True)
-    found = answer["total"]
-    columns = {name: parsed(Total, column) for name, column in found["values"].items()}
-    return Totals(float(answer["level"]), parsed(Total, found["counts"]), columns)
+    def found(answer: Json) -> Totals:
+        sums = answer["total"]
+        columns = {name: parsed(Total, column) for name, column in sums["values"].items()}
+        return Totals(float(answer["level"]), parsed(Total, sums["counts"]), columns)
+
+    return decoded((yield from _published(self, mechanism, counts, values, level, is_total=True)), found)
 
 
 def _published(
@@ -68,7 +72,7 @@ def _published(
     level: Real,
     *,
     is_total: bool,
-) -> Operation[Json]:
+) -> Operation[Answer]:
     """The answer about published numbers. The library checks them, so that its errors name them."""
     from gsh.library.accuracy import level_of, published_numbers  # noqa: PLC0415
 
@@ -77,7 +81,7 @@ def _published(
     columns = {name: column.tolist() for name, (_, column) in others.items()}
     body: Json = {"mechanism": mechanism_json(bare), "level": chosen, "counts": numbers.tolist(), "values": columns}
     call = json_call("POST", "/intervals", body | {"total": is_total}, is_safe=True)
-    return json_of((yield from ask(self, call, IN_A_MECHANISM)))
+    return (yield from ask(self, call, IN_A_MECHANISM))
 
 
 def utility(
@@ -103,7 +107,7 @@ def utility(
     if below is not None:
         body["below"] = real("below", below)
     call = json_call("POST", "/utility", body, is_safe=True)
-    return _utility_of(json_of((yield from ask(self, call, IN_A_MECHANISM))))
+    return decoded((yield from ask(self, call, IN_A_MECHANISM)), _utility_of)
 
 
 def _utility_of(answer: Mapping[str, Any]) -> "Utility":

@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from gsh.client.arrow_answers import read_answer
 from gsh.client.calls import Answer
-from gsh.client.documents import Certificate
-from gsh.client.problems import error_of
+from gsh.client.decoding import document_in, understood
+from gsh.client.documents import Certificate, certificate_of
 from gsh.histogram.interval_columns import interval_columns
 from gsh.histogram.tables import CERTIFICATE, Roles
 from gsh.library.arguments import Real
@@ -38,7 +38,7 @@ class Release:
 
     @functools.cached_property
     def certificate(self) -> Certificate:
-        return Certificate(json.loads(self.table.schema.metadata[CERTIFICATE.encode()]))
+        return _certificate_in(self.table.schema)
 
     @functools.cached_property
     def mechanism(self) -> Mechanism:
@@ -52,16 +52,7 @@ class Release:
 
     @functools.cached_property
     def _roles(self) -> Roles:
-        """Keys come first, then the count, then the values, then the intervals of both, if they were asked for."""
-        columns = self.mechanism.aggregates
-        values = () if columns is None else columns.names
-        names = tuple(self.table.column_names)
-        shorter = len(names) - len(interval_columns(("", *values)))
-        count = names[max(shorter - 1 - len(values), 0)]
-        if names[max(shorter, 0) :] == interval_columns((count, *values)):
-            names = names[:shorter]
-        place = len(names) - 1 - len(values)
-        return Roles(names[:place], names[place], values)
+        return _roles_in(self.table.schema, self.mechanism)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -126,22 +117,45 @@ class ReleasedGroups(Groups):
         return ReleasedGroups, (self.keys, self.counts, dict(self.values), *said)
 
 
-def release_of(answer: Answer) -> Release:
-    """The release of an Arrow stream. The table refers to the bytes of the answer."""
-    try:
-        table = pa.ipc.open_stream(answer.content).read_all()
-        if CERTIFICATE.encode() in (table.schema.metadata or {}):
-            return Release(table, answer.is_replayed, answer.released_at)
-    except pa.ArrowException:
-        pass
-    raise error_of(Answer(answer.status, {}, answer.content))
+def release_of(answer: Answer, asked: Roles | None = None) -> Release:
+    """The release of an Arrow stream, with the columns that were asked for.
+
+    Nothing of it is used before it is checked (arrow_answers.py). The table refers to the bytes of the answer.
+    """
+
+    def roles(schema: pa.Schema) -> Roles:
+        found = _roles_in(schema, mechanism_from_json(_certificate_in(schema).mechanism))
+        if asked not in (None, found):
+            raise ValueError
+        return found
+
+    table = understood(answer, lambda: read_answer(answer.content, roles, answer.unload))
+    return Release(table, answer.is_replayed, answer.released_at)
+
+
+def _certificate_in(schema: pa.Schema) -> Certificate:
+    return certificate_of(document_in(pa.py_buffer(schema.metadata[CERTIFICATE.encode()])))
+
+
+def _roles_in(schema: pa.Schema, mechanism: Mechanism) -> Roles:
+    """Keys come first, then the count, then the values, then the intervals of both, if they were asked for."""
+    values = () if mechanism.aggregates is None else mechanism.aggregates.names
+    names = tuple(schema.names)
+    shorter = len(names) - len(interval_columns(("", *values)))
+    count = names[max(shorter - 1 - len(values), 0)]
+    if names[max(shorter, 0) :] == interval_columns((count, *values)):
+        names = names[:shorter]
+    place = len(names) - 1 - len(values)
+    if place < 1 or names[place + 1 :] != values or len(set(schema.names)) != len(schema.names):
+        raise ValueError("the columns are not those of a release")
+    return Roles(names[:place], names[place], values)
 
 
 def groups_of(document: Mapping[str, Any], is_replayed: bool, released_at: str | None) -> ReleasedGroups:
     """The groups of a JSON answer. Numbers are integers if their grid is 1."""
-    groups, certificate = document["groups"], Certificate(document["certificate"])
+    groups, certificate = document["groups"], certificate_of(document["certificate"])
     grid = document["certificate"]["grid"]
-    return ReleasedGroups(
+    found = ReleasedGroups(
         keys=tuple(map(answered_key, groups["keys"])),
         counts=_numbers(groups["counts"], grid["count"]),
         values={name: _numbers(column, grid["values"][name]) for name, column in groups["values"].items()},
@@ -149,7 +163,18 @@ def groups_of(document: Mapping[str, Any], is_replayed: bool, released_at: str |
         is_replayed=is_replayed,
         released_at=released_at,
     )
+    if {len(column) for column in (found.counts, *found.values.values())} != {len(found.keys)}:
+        raise ValueError
+    return found
 
 
 def _numbers(column: list[float], grid: float) -> Numbers:
-    return np.array(column, np.int64) if grid == 1 else np.array(column, np.float64)
+    numbers = np.array(column, np.float64 if not column else None)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "if":
+        raise ValueError
+    if grid != 1:
+        return numbers.astype(np.float64)
+    whole = numbers.astype(np.int64)
+    if not np.array_equal(whole, numbers):
+        raise ValueError
+    return whole

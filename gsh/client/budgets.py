@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 from gsh.client.calls import Operation
+from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
-from gsh.client.encoding import AnyMechanism, Json, bare_mechanism, draft_json, mechanism_json
-from gsh.client.json_calls import ask, json_call, json_of, part
+from gsh.client.encoding import AnyMechanism, Json, bare_mechanism, calibrated_of, draft_json, mechanism_json
+from gsh.client.json_calls import ask, json_call, part
 from gsh.client.operations import Awaiting, Blocking, Bound, Driver, Mode, Page, listing, operation
 from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, Verification
 from gsh.library.arguments import Integer, Real, integer, real
 from gsh.library.columns import Columns
-from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates
 from gsh.library.targets import Calibration
 
@@ -57,7 +57,7 @@ class Budgets(Bound[M]):
             query = {"c_u": bare.c_u, "sigma": bare.sigma, "tau": bare.tau, "tau_star": bare.tau_star}
             query |= {"mu_0": costs.mu_0, "capped": [f"{groups}:{cost!r}" for groups, cost in costs.capped]}
         answer = yield from ask(self, json_call("GET", f"/budgets/{part('id', id)}", query=query))
-        return parsed(Budget, json_of(answer))
+        return decoded(answer, _budget)
 
     @operation
     def __getitem__(self, id: str) -> Operation[Budget]:  # noqa: A002
@@ -67,7 +67,7 @@ class Budgets(Bound[M]):
     def list(self, _start: str | None) -> Operation[Page[Budget]]:
         """All budgets, by name."""
         answer = yield from ask(self, json_call("GET", "/budgets"))
-        return Page(tuple(parsed(Budget, each) for each in json_of(answer)["budgets"]), None)
+        return Page(decoded(answer, lambda document: tuple(map(_budget, document["budgets"]))), None)
 
     def __iter__(self: "Budgets[Blocking]") -> Iterator[Budget]:
         return self.list()
@@ -98,7 +98,7 @@ class Budgets(Bound[M]):
         if mechanism is not None:
             body["mechanism"] = mechanism_json(mechanism)
         answer = yield from ask(self, json_call("PUT", f"/budgets/{part('id', id)}", body), _NAMES)
-        return parsed(Budget, json_of(answer))
+        return decoded(answer, _budget)
 
     @operation
     def preview(
@@ -111,7 +111,7 @@ class Budgets(Bound[M]):
         planned: Any = mechanism_json(mechanism) if is_one else [mechanism_json(each) for each in mechanism]  # type: ignore[arg-type, union-attr]
         call = json_call("POST", f"/budgets/{part('id', id)}/preview", {"mechanism": planned}, is_safe=True)
         answer = yield from ask(self, call, _NAMES)
-        return parsed(Preview, json_of(answer))
+        return decoded(answer, lambda document: parsed(Preview, document))
 
     @operation
     def charge(
@@ -128,22 +128,19 @@ class Budgets(Bound[M]):
         """
         body = {"mechanism": mechanism_json(mechanism)} | stated(mechanism, options)
         answer = yield from ask(self, json_call("POST", f"/budgets/{part('id', id)}/charges", body, once=once), _NAMES)
-        return parsed(Charge, json_of(answer) | {"is_replayed": answer.is_replayed})
+        return decoded(answer, lambda document: parsed(Charge, document | {"is_replayed": answer.is_replayed}))
 
     @listing
     def history(self, start: str | None, id: str) -> Operation[Page[Entry]]:  # noqa: A002
         """The entries of a budget's history, the latest first."""
         call = json_call("GET", f"/budgets/{part('id', id)}/charges", query={"before": start, "limit": _PAGE})
-        document = json_of((yield from ask(self, call)))
-        following = document["before"]
-        entries = tuple(parsed(Entry, each) for each in document["entries"])
-        return Page(entries, None if following is None else str(following))
+        return decoded((yield from ask(self, call)), _entries)
 
     @operation
     def verify(self, id: str) -> Operation[Verification]:  # noqa: A002
         """Whether the history of a budget is as it was recorded."""
         answer = yield from ask(self, json_call("GET", f"/budgets/{part('id', id)}/verify"))
-        return parsed(Verification, json_of(answer))
+        return decoded(answer, lambda document: parsed(Verification, document))
 
     @operation
     def calibrate(
@@ -167,12 +164,26 @@ class Budgets(Bound[M]):
         draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
         body = {"mechanism": draft, "budget": id, "releases": integer("releases", releases)}
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
-        found = json_of(answer)
-        return Plan(
-            mechanism=mechanism_from_json(found["mechanism"]),
-            solved=tuple(found["solved"]),
-            budget=found["budget"],
-            releases=found["releases"],
-            epsilon=float(found["epsilon"]),
-            delta=float(found["delta"]),
-        )
+        return decoded(answer, _plan)
+
+
+def _budget(document: Json) -> Budget:
+    return parsed(Budget, document)
+
+
+def _entries(document: Json) -> Page[Entry]:
+    following = document["before"]
+    entries = tuple(parsed(Entry, each) for each in document["entries"])
+    return Page(entries, None if following is None else str(following))
+
+
+def _plan(document: Json) -> Plan:
+    found = calibrated_of(document)
+    return Plan(
+        mechanism=found.mechanism,
+        solved=found.solved,
+        budget=str(document["budget"]),
+        releases=integer("releases", document["releases"]),
+        epsilon=found.epsilon,
+        delta=found.delta,
+    )

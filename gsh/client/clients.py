@@ -10,16 +10,15 @@ from typing import Generic, Self, TypeVar, Unpack
 
 import httpx
 
-from gsh.client.calls import Call, Operation, Outcome, Pause, Spool
+from gsh.client.calls import Call, Operation, Outcome, Pause, Spool, Unusable
 from gsh.client.connections import (
     AsyncHttpOptions,
     HttpOptions,
     answer_of,
     failure_of,
+    opened,
     patience,
     request_of,
-    settings,
-    shown_url,
 )
 from gsh.client.operations import Awaiting, Blocking, Page
 from gsh.client.retries import Retries
@@ -50,7 +49,7 @@ class Client(Service[Blocking]):
         **options: Unpack[HttpOptions],
     ) -> None:
         self.retries = patience(retries)
-        self._http = httpx.Client(**settings(url, key, options))
+        self._http = opened(httpx.Client, url, key, options)
 
     @property
     def _driver(self) -> "Client":
@@ -79,14 +78,15 @@ class Client(Service[Blocking]):
             yield from found.items
 
     def _exchange(self, call: Call) -> Outcome:
-        spool = Spool()
+        spool = Spool(call.most_bytes)
         body = None if call.body is None else call.body.content()
         try:
             with self._http.stream(**request_of(call), content=body) as response:
+                spool.begin(is_success=response.is_success, encoding=response.headers.get("content-encoding", ""))
                 for chunk in response.iter_bytes():
                     spool.write(chunk)
             return answer_of(response, spool)
-        except httpx.RequestError as error:
+        except (httpx.RequestError, Unusable) as error:
             return failure_of(error)
         finally:
             _close(spool, body)
@@ -102,7 +102,7 @@ class Client(Service[Blocking]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"gsh.Client({shown_url(self._http.base_url)!r})"
+        return f"gsh.Client({str(self._http.base_url)!r})"
 
 
 class AsyncClient(Service[Awaiting]):
@@ -123,7 +123,7 @@ class AsyncClient(Service[Awaiting]):
         **options: Unpack[AsyncHttpOptions],
     ) -> None:
         self.retries = patience(retries)
-        self._http = httpx.AsyncClient(**settings(url, key, options))
+        self._http = opened(httpx.AsyncClient, url, key, options)
 
     @property
     def _driver(self) -> "AsyncClient":
@@ -154,15 +154,16 @@ class AsyncClient(Service[Awaiting]):
             found = await self.run(page(found.next))
 
     async def _exchange(self, call: Call) -> Outcome:
-        spool = Spool()
+        spool = Spool(call.most_bytes)
         body = None if call.body is None else call.body.content()
         try:
             content = body if body is None or isinstance(body, bytes) else _in_thread(body)
             async with self._http.stream(**request_of(call), content=content) as response:
+                spool.begin(is_success=response.is_success, encoding=response.headers.get("content-encoding", ""))
                 async for chunk in response.aiter_bytes():
                     spool.write(chunk)
             return answer_of(response, spool)
-        except httpx.RequestError as error:
+        except (httpx.RequestError, Unusable) as error:
             return failure_of(error)
         finally:
             _close(spool, body)
@@ -180,7 +181,7 @@ class AsyncClient(Service[Awaiting]):
         await self.close()
 
     def __repr__(self) -> str:
-        return f"gsh.AsyncClient({shown_url(self._http.base_url)!r})"
+        return f"gsh.AsyncClient({str(self._http.base_url)!r})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ import os
 import re
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
+from contextlib import suppress
+from typing import Any, TypedDict, TypeVar
 
 import httpx
 
 from gsh.accounting.errors import InvalidParameter
-from gsh.client.calls import Answer, Call, Failure, Spool
+from gsh.client.calls import Answer, Call, Failure, Spool, Unusable
 from gsh.client.retries import Retries
 
 __all__ = [
@@ -17,11 +18,12 @@ __all__ = [
     "HttpOptions",
     "answer_of",
     "failure_of",
+    "opened",
     "patience",
     "request_of",
-    "settings",
-    "shown_url",
 ]
+
+H = TypeVar("H")
 
 _TIMEOUT = httpx.Timeout(600.0, connect=10.0)
 """A large release takes minutes before the first byte of its answer."""
@@ -70,7 +72,7 @@ def request_of(call: Call) -> dict[str, Any]:
 
 def answer_of(response: httpx.Response, spool: Spool) -> Answer:
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Answer(response.status_code, headers, spool.content())
+    return spool.answer(response.status_code, headers)
 
 
 _REASONS: Mapping[type[httpx.RequestError], str] = {
@@ -82,8 +84,10 @@ _REASONS: Mapping[type[httpx.RequestError], str] = {
 }
 
 
-def failure_of(error: httpx.RequestError) -> Failure:
+def failure_of(error: httpx.RequestError | Unusable) -> Failure:
     """Why there is no answer. Only the reasons of a connection are quoted: nothing was sent over it yet."""
+    if isinstance(error, Unusable):
+        return Failure(str(error), is_final=True, is_answered=True)
     if isinstance(error, httpx.ConnectError):
         return Failure(f"the connection could not be made: {error}", is_final=_is_untrusted(error))
     reason = next((text for kind, text in _REASONS.items() if isinstance(error, kind)), None)
@@ -104,23 +108,36 @@ def patience(given: Retries | int) -> Retries:
 
 
 def settings(url: str | None, key: str | None, options: Any) -> dict[str, Any]:
-    """The arguments of httpx's clients."""
-    url = url or os.environ.get("GSH_URL") or ""
+    """The arguments of httpx's clients. A user and a password of the URL leave it, because httpx logs URLs."""
+    base = _parsed(url or os.environ.get("GSH_URL") or "")
     key = key or os.environ.get("GSH_KEY") or None
-    if not re.match(r"https?://[^/]", url):
-        raise InvalidParameter("url", "must begin with http:// or https://; give it, or set GSH_URL")
-    try:
-        base = httpx.URL(url)
-    except httpx.InvalidURL:
-        raise InvalidParameter("url", "must be the URL of the service") from None
     headers = dict(options.pop("headers", None) or {})
     if key is not None:
         if not _KEY.fullmatch(key):
             raise InvalidParameter("key", "must be an access key: letters, digits and signs, without spaces")
+        if base.userinfo:
+            raise InvalidParameter("url", "must have no user and password with an access key: one header has either")
         headers["Authorization"] = f"Bearer {key}"
+    if base.userinfo:
+        options = {"auth": httpx.BasicAuth(base.username, base.password), **options}
+        base = base.copy_with(username=None, password=None)
     return {"timeout": _TIMEOUT, **options, "base_url": base, "headers": headers}
 
 
-def shown_url(url: httpx.URL) -> str:
-    """A URL without its user and password."""
-    return str(url.copy_with(username=None, password=None)) if url.userinfo else str(url)
+def _parsed(url: str) -> httpx.URL:
+    if not re.match(r"https?://[^/]", url):
+        raise InvalidParameter("url", "must begin with http:// or https://; give it, or set GSH_URL")
+    with suppress(httpx.InvalidURL, ValueError):
+        found = httpx.URL(url)
+        if "@" not in str(found.copy_with(username=None, password=None)):
+            return found
+    # Outside of the handler, whose exception quotes a part of the URL, perhaps of its password.
+    raise InvalidParameter("url", "must be the URL of the service; in a password, write / as %2F and @ as %40")
+
+
+def opened(kind: Callable[..., H], url: str | None, key: str | None, options: Any) -> H:
+    """A client of httpx. What httpx says about the URL of a proxy may quote a part of its password."""
+    arguments = settings(url, key, options)
+    with suppress(httpx.InvalidURL):
+        return kind(**arguments)
+    raise InvalidParameter("proxy", "must be a URL, also in HTTP_PROXY and HTTPS_PROXY")

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, Union
 
-__all__ = ["Certificate", "Document", "parsed"]
+__all__ = ["Certificate", "Document", "certificate_of", "parsed"]
 
 T = TypeVar("T")
 
@@ -94,7 +94,10 @@ class Certificate(Document):
 
 
 def parsed(kind: type[T], document: Mapping[str, Any]) -> T:
-    """A dataclass from a JSON object. Members that the dataclass does not have are ignored."""
+    """A dataclass from a JSON object. Members that the dataclass does not have are ignored.
+
+    ``ValueError``, ``TypeError`` or another error of a lookup if a member is missing, or is of another type.
+    """
     assert dataclasses.is_dataclass(kind)
     wanted = _fields(kind)
     given = {name: _as(hint, document[name]) for name, hint in wanted.items() if name in document}
@@ -108,18 +111,52 @@ def _fields(kind: type) -> dict[str, Any]:
 
 
 def _as(hint: Any, value: Any) -> Any:
-    """A JSON value as the type that a field declares: a dataclass, a tuple, a document, or as it is."""
-    if value is None:
-        return None
+    """A JSON value as the type that a field declares: a dataclass, a tuple, a document, or a plain value."""
     if typing.get_origin(hint) in {Union, types.UnionType}:
+        if value is None:
+            return None
         hint = next(each for each in typing.get_args(hint) if each is not type(None))
+    if typing.get_origin(hint) is tuple:
+        return tuple(_as(typing.get_args(hint)[0], item) for item in _of(list, value))
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return parsed(hint, value)
-    if typing.get_origin(hint) is tuple:
-        return tuple(_as(typing.get_args(hint)[0], item) for item in value)
-    if isinstance(hint, type) and issubclass(hint, Document):
-        return hint(value)
-    return float(value) if hint is float else value
+    if hint in {Certificate, Document}:
+        return (certificate_of if hint is Certificate else Document)(_of(dict, value))
+    return _plain(hint, value)
+
+
+def _plain(hint: Any, value: Any) -> Any:
+    if typing.get_origin(hint) is typing.Literal:  # a newer service may have more words
+        return _of(str, value)
+    if hint is float:
+        return float(_of((int, float), value))
+    return _of(hint, value) if hint in {str, int, bool, bytes} else value
+
+
+def _of(kind: Any, value: Any) -> Any:
+    """A value of a plain type. A Boolean is no number."""
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise ValueError("must be of another type")
+
+
+def certificate_of(document: Mapping[str, Any]) -> Certificate:
+    """A certificate whose members are of the types that ``Certificate`` declares. Version 0.1 has fewer of them."""
+    for name, hint in _declared().items():
+        if name in document:
+            _as(hint, document[name])
+    for name in ("mechanism", "epsilon", "delta", "mu_squared", "hazard", "budget", "idempotency_key"):
+        document[name]
+    if document["budget"] is not None:
+        _of(str, document["budget"]["id"])
+    if "bounds" in document:
+        _as(str | None, document["bounds"]["plan_digest"])
+    return Certificate(document)
+
+
+@functools.cache
+def _declared() -> dict[str, Any]:
+    return typing.get_type_hints(Certificate)
 
 
 def _frozen(value: Any) -> Any:

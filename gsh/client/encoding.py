@@ -1,7 +1,7 @@
 """The objects of the library as JSON of the HTTP contract, and back."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gsh.accounting import mechanism as core
 from gsh.accounting.accountings import EXACT, AccountingName, Binding, Point
@@ -18,8 +18,10 @@ from gsh.library.targets import Calibration, Comparison, Price, draft_of
 
 __all__ = [
     "AnyMechanism",
+    "Calibrated",
     "Json",
     "bare_mechanism",
+    "calibrated_of",
     "comparison_of",
     "draft_json",
     "mechanism_json",
@@ -95,11 +97,39 @@ def _listed(rows: Sequence[Sequence[float]]) -> list[list[float]]:
     return [list(row) for row in rows]
 
 
-def points_of(answer: Mapping[str, Any]) -> tuple[Privacy, ...]:
-    """The points of an answer of /account."""
+_PARAMETERS: Mapping[str, draft.Parameter] = {"c_u": "c_u", "sigma": "sigma", "tau_star": "tau_star"}
+
+
+class Calibrated(NamedTuple):
+    """An answer of /calibrate: the mechanism with the parameters that were solved, and the point that it meets."""
+
+    mechanism: Mechanism
+    solved: tuple[draft.Parameter, ...]
+    epsilon: float
+    delta: float
+    largest_sigma: float | None
+
+
+def calibrated_of(answer: Mapping[str, Any]) -> Calibrated:
+    """The mechanism of an answer of /calibrate."""
+    largest = answer.get("largest_sigma")
+    return Calibrated(
+        mechanism=mechanism_from_json(answer["mechanism"]),
+        solved=tuple(_PARAMETERS[name] for name in answer["solved"]),
+        epsilon=float(answer["epsilon"]),
+        delta=float(answer["delta"]),
+        largest_sigma=None if largest is None else float(largest),
+    )
+
+
+def points_of(answer: Mapping[str, Any], several: int) -> tuple[Privacy, ...]:
+    """The points of an answer of /account, as many as were asked for."""
     accounting: AccountingName = answer["accounting"]
     mu = float(answer["mechanism"]["mu"])
-    return tuple(privacy_of(accounting, _point(each, mu)) for each in answer["points"])
+    points = tuple(privacy_of(accounting, _point(each, mu)) for each in answer["points"])
+    if len(points) != several:
+        raise ValueError
+    return points
 
 
 def _point(point: Mapping[str, Any], mu: float) -> Point:

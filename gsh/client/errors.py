@@ -44,13 +44,14 @@ ServiceError                      the service refused the request, or gave no an
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.client.documents import parsed
 from gsh.client.records import Cost, Limit
 from gsh.errors import Error
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
+from gsh.library.visible_text import visible
 
 __all__ = [
     "AccessDenied",
@@ -115,6 +116,9 @@ class ServiceError(Error):
     ``pointer`` names the parameter of the call, if one is at fault, and ``errors`` has all faults.
     """
 
+    further: ClassVar[frozenset[str]] = frozenset()
+    """The members that only problems of this kind have."""
+
     def __init__(
         self,
         pointer: str,
@@ -138,7 +142,7 @@ class ServiceError(Error):
     def __str__(self) -> str:
         is_of_the_library = isinstance(self, OF_THE_LIBRARY) and self.pointer
         said = f"{self.pointer.removeprefix('/')}: {self.detail}" if is_of_the_library else self.detail
-        return said if self.request_id is None else f"{said} (request {self.request_id})"
+        return visible(said if self.request_id is None else f"{said} (request {self.request_id})")
 
     @property
     def request_id(self) -> str | None:
@@ -186,6 +190,8 @@ class LimitExceeded(ServiceError):
 
 class BudgetExceeded(ServiceError):
     """The release does not fit the remaining budget. Nothing was released and nothing was charged."""
+
+    further = frozenset({"limit", "spent", "asked"})
 
     @property
     def limit(self) -> Limit:

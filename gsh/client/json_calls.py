@@ -7,20 +7,22 @@ from typing import Any
 from urllib.parse import quote
 
 from gsh.accounting.errors import InvalidParameter
-from gsh.client.calls import JSON, Answer, Body, Call, Method, Operation
-from gsh.client.encoding import Json
+from gsh.client.calls import JSON, MOST_BYTES, Answer, Body, Call, Method, Operation
+from gsh.client.decoding import check_digest
 from gsh.client.operations import Bound
-from gsh.client.problems import Renames, error_of
+from gsh.client.problems import Renames
 from gsh.client.retries import patiently
 
-__all__ = ["ask", "checked_name", "json_call", "json_of", "once_headers", "part"]
+__all__ = ["ask", "checked_name", "json_call", "once_headers", "part"]
 
 _NAME = re.compile(r"[A-Za-z0-9._~:-]{1,255}")
 
 
 def ask(bound: Bound[Any], call: Call, renames: Renames = ()) -> Operation[Answer]:
     """The successful answer of a call."""
-    return patiently(bound._driver.retries, call, renames)
+    answer = yield from patiently(bound._driver.retries, call, renames)
+    check_digest(answer)
+    return answer
 
 
 def json_call(
@@ -32,6 +34,7 @@ def json_call(
     query: Mapping[str, object] | None = None,
     once: str | None = None,
     accept: str = JSON,
+    most_bytes: int = MOST_BYTES,
 ) -> Call:
     """A call with or without a JSON body. A POST is safe if it has ``once``, or if the caller says so."""
     written = None if body is None else json.dumps(body, ensure_ascii=False).encode()
@@ -42,6 +45,7 @@ def json_call(
         query=tuple(_pairs(query or {})),
         headers={"Accept": accept} | once_headers(once),
         body=None if written is None else Body(JSON, lambda: written),
+        most_bytes=most_bytes,
     )
 
 
@@ -57,17 +61,6 @@ def checked_name(pointer: str, name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in {".", ".."}:
         raise InvalidParameter(pointer, "must be 1 to 255 letters, digits and the characters . _ ~ : and -")
     return name
-
-
-def json_of(answer: Answer) -> Json:
-    """The JSON object of an answer."""
-    try:
-        document = json.loads(answer.content.to_pybytes())
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        raise error_of(Answer(answer.status, {}, answer.content))
-    return document
 
 
 def part(pointer: str, name: str) -> str:

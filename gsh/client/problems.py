@@ -1,11 +1,12 @@
 """From an outcome without success to its error: the one table from kinds of problem to classes."""
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from gsh.client import errors
 from gsh.client.calls import Answer, Failure
+from gsh.client.decoding import decoded, unexpected
+from gsh.client.encoding import Json
 from gsh.client.errors import OF_THE_LIBRARY, ServiceError
 
 __all__ = ["Renames", "error_of", "renamed"]
@@ -53,15 +54,29 @@ _KINDS: Mapping[str, type[ServiceError]] = {
 
 def error_of(outcome: Answer | Failure, renames: Renames = (), retry_after: float | None = None) -> ServiceError:
     """The error that an outcome is, with the names that the call of the client has."""
+    if isinstance(outcome, Failure) and outcome.is_answered:
+        return errors.UnexpectedAnswer("", f"the answer is not one of the service: {outcome.reason}")
     if isinstance(outcome, Failure):
         return errors.Unreachable("", f"no answer of the service: {outcome.reason}")
-    problem = _problem(outcome)
-    if problem is None:
-        detail = f"the answer, of status {outcome.status}, is not one of the service: check the URL and the proxies"
-        return errors.UnexpectedAnswer("", detail, status=outcome.status, retry_after=retry_after)
+    if not outcome.headers.get("content-type", "").startswith("application/problem+json"):
+        return unexpected(outcome, retry_after=retry_after)
+    try:
+        return decoded(outcome, lambda problem: _error(outcome, problem, renames, retry_after))
+    except errors.UnexpectedAnswer as error:
+        error.retry_after = retry_after
+        return error
+
+
+def _error(outcome: Answer, problem: Json, renames: Renames, retry_after: float | None) -> ServiceError:
+    """The error of a problem document. An error of Python if the document is not as the contract has it."""
+    if not str(problem["type"]).startswith("/problems/"):
+        raise ValueError
     kind = _KINDS.get(str(problem["type"]).removeprefix("/problems/"), ServiceError)
-    detail = str(problem.get("detail", ""))
+    detail = problem.get("detail", "")
     places = ServiceError("", detail, problem=problem).errors
+    texts = [text for place in places for text in (place.name, place.detail)]
+    if not all(isinstance(text, str) for text in (detail, problem.get("request_id") or "", *texts)):
+        raise TypeError
     pointer = next((place.name for place in places if place.kind == "pointer"), "")
     if kind is errors.InvalidRequest and pointer.startswith(_ABOUT_GROUPS):
         kind = errors.InvalidTable
@@ -69,18 +84,10 @@ def error_of(outcome: Answer | Failure, renames: Renames = (), retry_after: floa
     if issubclass(kind, OF_THE_LIBRARY) and places:
         pointer = pointer or _PARAMETERS.get(places[0].name, places[0].name)
         detail = places[0].detail
-    return kind(renamed(pointer, renames), detail, status=outcome.status, problem=problem, retry_after=retry_after)
-
-
-def _problem(answer: Answer) -> dict[str, Any] | None:
-    if not answer.headers.get("content-type", "").startswith("application/problem+json"):
-        return None
-    try:
-        problem = json.loads(answer.content.to_pybytes())
-    except ValueError:
-        return None
-    is_one = isinstance(problem, dict) and str(problem.get("type", "")).startswith("/problems/")
-    return problem if is_one else None
+    error = kind(renamed(pointer, renames), detail, status=outcome.status, problem=problem, retry_after=retry_after)
+    for name in error.further & problem.keys():
+        getattr(error, name)  # of the type that it must have
+    return error
 
 
 def renamed(pointer: str, renames: Renames) -> str:

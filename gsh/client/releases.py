@@ -8,10 +8,11 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 import pyarrow as pa
 
 from gsh.client.answers import Release, release_of
-from gsh.client.calls import ARROW, JSON, Operation
-from gsh.client.documents import Certificate, parsed
+from gsh.client.calls import ARROW, JSON, MOST_TABLE_BYTES, Answer, Operation
+from gsh.client.decoding import check_sha256, decoded, understood
+from gsh.client.documents import Certificate, certificate_of, parsed
 from gsh.client.encoding import AnyMechanism, Json, mechanism_json
-from gsh.client.json_calls import ask, json_call, json_of, part
+from gsh.client.json_calls import ask, json_call, part
 from gsh.client.operations import Awaiting, Blocking, Bound, Driver, Mode, Page, fetched, listing, operation
 from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import AccessKey, Committed, Opened, StoredAnswer, Verified
@@ -33,6 +34,7 @@ _ANSWERS: Mapping[str, str] = {
 _CERTIFICATES: Mapping[str, str] = {"json": JSON, "yaml": "application/yaml", "html": "text/html"}
 _NAMES = (("/", ""),)
 _PAGE = 100
+_SEED_BYTES = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +66,12 @@ class RecordedRelease(Bound[M], Generic[M]):
     @operation
     def load(self) -> Operation[Release]:
         """The release, as the call that made it got it."""
-        return (yield from Releases.load(self._releases, self.key))
+        return release_of((yield from self._stored(ARROW)))
 
     @fetched
     def table(self) -> Operation[pa.Table]:
         """The private table."""
-        return (yield from Releases.load(self._releases, self.key)).table
+        return release_of((yield from self._stored(ARROW))).table
 
     @fetched
     def certificate(self) -> Operation[Certificate]:
@@ -79,7 +81,14 @@ class RecordedRelease(Bound[M], Generic[M]):
     @operation
     def answer(self, format: AnswerFormat = "arrow") -> Operation[memoryview]:  # noqa: A002
         """The bytes of the answer in a format."""
-        return (yield from Releases.answer(self._releases, self.key, format))
+        return memoryview((yield from self._stored(_ANSWERS[format])).content)
+
+    def _stored(self, media_type: str) -> Operation[Answer]:
+        """The answer in a format. If it is the stored one, its SHA-256 must be that of the record."""
+        answer = yield from _asked(self, self.key, media_type)
+        if self.stored is not None and self.stored.media_type == media_type:
+            check_sha256(answer, self.stored.sha256)
+        return answer
 
 
 class Releases(Bound[M]):
@@ -99,7 +108,7 @@ class Releases(Bound[M]):
     def get(self, key: str) -> Operation[RecordedRelease[M]]:
         """What the ledger says about a release."""
         answer = yield from ask(self, json_call("GET", f"/releases/{part('key', key)}"))
-        return self._recorded(json_of(answer))
+        return decoded(answer, self._recorded)
 
     @operation
     def __getitem__(self, key: str) -> Operation[RecordedRelease[M]]:
@@ -109,8 +118,7 @@ class Releases(Bound[M]):
     def list(self, start: str | None, *, budget: str | None = None) -> Operation[Page[RecordedRelease[M]]]:
         """The releases of a budget, or of all budgets, the newest first."""
         call = json_call("GET", "/releases", query={"budget": budget, "before": start, "limit": _PAGE})
-        document = json_of((yield from ask(self, call)))
-        return Page(tuple(map(self._recorded, document["releases"])), document["before"])
+        return decoded((yield from ask(self, call)), self._page)
 
     def __iter__(self: "Releases[Blocking]") -> Iterator[RecordedRelease[Blocking]]:
         return self.list()
@@ -121,26 +129,25 @@ class Releases(Bound[M]):
     @operation
     def load(self, key: str) -> Operation[Release]:
         """A release that the service made, as the call that made it got it."""
-        answer = yield from ask(self, json_call("GET", f"/releases/{part('key', key)}/answer", accept=ARROW))
-        return release_of(answer)
+        return release_of((yield from _asked(self, key, ARROW)))
 
     @operation
     def answer(self, key: str, format: AnswerFormat = "arrow") -> Operation[memoryview]:  # noqa: A002
         """The bytes of an answer in a format. A long answer is a map of a file."""
-        call = json_call("GET", f"/releases/{part('key', key)}/answer", accept=_ANSWERS[format])
-        return memoryview((yield from ask(self, call)).content)
+        return memoryview((yield from _asked(self, key, _ANSWERS[format])).content)
 
     @operation
     def certificate(self, key: str) -> Operation[Certificate]:
         """The certificate of a release, with the record of the ledger."""
         answer = yield from ask(self, json_call("GET", f"/releases/{part('key', key)}/certificate"))
-        return Certificate(json_of(answer))
+        return decoded(answer, certificate_of)
 
     @operation
     def certificate_text(self, key: str, format: CertificateFormat = "json") -> Operation[str]:  # noqa: A002
         """The certificate as JSON, as YAML for the registry of deployments, or as a page to print."""
         call = json_call("GET", f"/releases/{part('key', key)}/certificate", accept=_CERTIFICATES[format])
-        return bytes((yield from ask(self, call)).content).decode()
+        answer = yield from ask(self, call)
+        return understood(answer, lambda: str(answer.content.to_pybytes(), "utf-8"))
 
     @operation
     def open(
@@ -152,10 +159,7 @@ class Releases(Bound[M]):
         """
         body = {"mechanism": mechanism_json(mechanism), "budget": budget} | stated(mechanism, options)
         answer = yield from ask(self, json_call("POST", "/releases", body, once=once), _NAMES)
-        document = json_of(answer)
-        seed = document.pop("seed", None)
-        plain = None if seed is None else base64.b64decode(seed)
-        return parsed(Opened, document | {"seed": plain, "is_replayed": answer.is_replayed})
+        return decoded(answer, lambda document: _opened(document, answer))
 
     @operation
     def commit(self, key: str, digest: str, rows: int | None = None) -> Operation[RecordedRelease[M]]:
@@ -163,14 +167,32 @@ class Releases(Bound[M]):
         body: Json = {"digest": digest} | ({} if rows is None else {"rows": rows})
         call = json_call("POST", f"/releases/{part('key', key)}/commit", body, is_safe=True)
         answer = yield from ask(self, call, _NAMES)
-        return self._recorded(json_of(answer))
+        return decoded(answer, self._recorded)
 
     @operation
     def verify(self, certificate: Mapping[str, Any]) -> Operation[Verified]:
         """Whether this ledger made a certificate, and for which bytes."""
         body = certificate.to_dict() if isinstance(certificate, Certificate) else dict(certificate)
         answer = yield from ask(self, json_call("POST", "/releases/verify", body, is_safe=True), _NAMES)
-        return parsed(Verified, json_of(answer))
+        return decoded(answer, lambda document: parsed(Verified, document))
 
-    def _recorded(self, document: Mapping[str, Any]) -> RecordedRelease[M]:
+    def _page(self, document: Json) -> Page[RecordedRelease[M]]:
+        before = document["before"]
+        return Page(tuple(map(self._recorded, document["releases"])), None if before is None else str(before))
+
+    def _recorded(self, document: Json) -> RecordedRelease[M]:
         return parsed(RecordedRelease, {**document, "stored": document["answer"], "_releases": self})
+
+
+def _asked(bound: Bound[Any], key: str, media_type: str) -> Operation[Answer]:
+    """The answer of a release in a format."""
+    path = f"/releases/{part('key', key)}/answer"
+    return ask(bound, json_call("GET", path, accept=media_type, most_bytes=MOST_TABLE_BYTES))
+
+
+def _opened(document: Json, answer: Answer) -> Opened:
+    seed = document.pop("seed", None)
+    plain = None if seed is None else base64.b64decode(seed, validate=True)
+    if plain is not None and len(plain) != _SEED_BYTES:
+        raise ValueError
+    return parsed(Opened, document | {"seed": plain, "is_replayed": answer.is_replayed})

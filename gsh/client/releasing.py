@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.client.answers import Release, ReleasedGroups, groups_of, release_of
-from gsh.client.calls import ARROW, JSON, Answer, Call, Operation
+from gsh.client.calls import ARROW, JSON, MOST_BYTES, MOST_TABLE_BYTES, Answer, Call, Operation
+from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
 from gsh.client.encoding import bare_mechanism, mechanism_json
-from gsh.client.json_calls import ask, json_call, json_of, once_headers
+from gsh.client.json_calls import ask, json_call, once_headers
 from gsh.client.operations import Bound
 from gsh.client.options import PaidOptions, stated
 from gsh.client.problems import Renames, renamed
@@ -152,7 +153,7 @@ def release(
     with _renaming(renames):
         call = _table_call(table, mechanism, roles, csv_types, options, _is_repeated(self, options))
     answer: Answer = yield from ask(self, call, renames)
-    released = release_of(answer)
+    released = release_of(answer, roles)
     return released if is_short else released.table
 
 
@@ -174,7 +175,7 @@ def dry_run(
     with _renaming(_TABLE):
         call = _table_call(table, mechanism, roles, csv_types, options, is_repeated=True, is_dry=True)
     answer = yield from ask(self, call, _TABLE)
-    return parsed(DryRun, json_of(answer))
+    return decoded(answer, lambda document: parsed(DryRun, document))
 
 
 def _release_groups(
@@ -191,7 +192,7 @@ def _release_groups(
     body = {"mechanism": mechanism_json(mechanism), "groups": groups} | stated(mechanism, options)
     once = options.get("once")
     answer = yield from ask(self, json_call("POST", "/release", body, once=once), _GROUPS)
-    return groups_of(json_of(answer), answer.is_replayed, answer.released_at)
+    return decoded(answer, lambda document: groups_of(document, answer.is_replayed, answer.released_at))
 
 
 def _table_call(
@@ -217,6 +218,7 @@ def _table_call(
         is_safe=is_dry or once is not None,
         headers={"Accept": JSON if is_dry else ARROW} | once_headers(once),
         body=form(request, table, roles, csv_types, is_repeated=is_repeated),
+        most_bytes=MOST_BYTES if is_dry else MOST_TABLE_BYTES,
     )
 
 

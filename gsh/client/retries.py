@@ -76,6 +76,6 @@ def _retry_after(outcome: Outcome) -> float | None:
         return float(said)
     try:
         then = parsedate_to_datetime(said)
-    except ValueError:
+    except (ValueError, ArithmeticError, LookupError, TypeError):  # a server may say anything
         return None
     return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

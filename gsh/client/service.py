@@ -7,15 +7,23 @@ from gsh.accounting.errors import InvalidParameter
 from gsh.client import accuracy, releasing
 from gsh.client.budgets import IN_A_MECHANISM, Budgets
 from gsh.client.calls import Operation
+from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
-from gsh.client.encoding import Json, bare_mechanism, comparison_of, draft_json, mechanism_json, points_of
-from gsh.client.json_calls import ask, json_call, json_of
+from gsh.client.encoding import (
+    Json,
+    bare_mechanism,
+    calibrated_of,
+    comparison_of,
+    draft_json,
+    mechanism_json,
+    points_of,
+)
+from gsh.client.json_calls import ask, json_call
 from gsh.client.operations import Bound, Driver, Mode, Overloaded, operation
 from gsh.client.records import Version
 from gsh.client.releases import Releases
 from gsh.library.arguments import Integer, Real, Reals, integer, is_several, real, reals
 from gsh.library.columns import Columns
-from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates
 from gsh.library.privacy import Curve, Privacy
 from gsh.library.targets import Calibration, Comparison, target_of
@@ -90,7 +98,7 @@ def _account(
         return Curve(())
     body: Json = {"mechanism": mechanism_json(bare), name: list(values) if several else values[0]}
     answer = yield from ask(self, json_call("POST", f"/account/{accounting}", body, is_safe=True), IN_A_MECHANISM)
-    points = points_of(json_of(answer))
+    points = decoded(answer, lambda document: points_of(document, len(values)))
     return Curve(points) if several else points[0]
 
 
@@ -143,12 +151,12 @@ class Service(Bound[M]):
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
         draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
         body: Json = {"mechanism": draft, **_target(epsilon, delta), "accounting": accounting}
-        found = json_of((yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)))
-        mechanism, largest = mechanism_from_json(found["mechanism"]), found["largest_sigma"]
+        answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
+        found = decoded(answer, calibrated_of)
         # The answer has δ alone. Its parts come from the service too, and not from the arithmetic of this machine.
-        privacy = yield from _account(self, accounting, mechanism, float(found["epsilon"]), None)
+        privacy = yield from _account(self, accounting, found.mechanism, found.epsilon, None)
         assert isinstance(privacy, Privacy)
-        return Calibration(mechanism, tuple(found["solved"]), privacy, None if largest is None else float(largest))
+        return Calibration(found.mechanism, found.solved, privacy, found.largest_sigma)
 
     @operation
     def compare(
@@ -170,12 +178,13 @@ class Service(Bound[M]):
         draft = draft_json(columns, c_u=integer("c_u", c_u), tau=tau)
         body: Json = {"mechanism": draft, **_target(epsilon, delta)}
         call = json_call("POST", "/compare", body, is_safe=True)
-        return comparison_of(json_of((yield from ask(self, call, IN_A_MECHANISM))))
+        return decoded((yield from ask(self, call, IN_A_MECHANISM)), comparison_of)
 
     @operation
     def version(self) -> Operation[Version]:
         """The versions of the service and of its arithmetic."""
-        return parsed(Version, json_of((yield from ask(self, json_call("GET", "/version")))))
+        answer = yield from ask(self, json_call("GET", "/version"))
+        return decoded(answer, lambda document: parsed(Version, document))
 
     @operation
     def check(self, *, ledger: bool = True) -> Operation[None]:

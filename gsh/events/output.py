@@ -5,21 +5,20 @@ private.parquet.plan.json           the plan, whose digest is in the certificate
 private.csv.certificate.json        the certificate, for CSV only
 """
 
-import io
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.errors import Error
 from gsh.events.plan import COUNT, Plan
-from gsh.histogram.conversion import convert
+from gsh.histogram.conversion import write_rows
 from gsh.histogram.formats import ANY_SIZE as _ANY_SIZE
-from gsh.histogram.formats import CERTIFICATE, Format, read_table, write_table
+from gsh.histogram.formats import CERTIFICATE, Format, read_table
 from gsh.histogram.tables import Roles
 from gsh.library.whole_files import whole_files
 
@@ -87,7 +86,7 @@ class Output:
             with whole_files([*beside, self.path], replaced) as (*files, sink):
                 for file, document in zip(files, beside.values(), strict=True):
                     file.write(_json(document))
-                _write_rows(table, self.format, certificate, sink, roles)
+                write_rows(table, roles, self.format, json.dumps(certificate, ensure_ascii=False), sink)
         except FileExistsError:
             taken = self.path  # by another program, in the meantime
         else:
@@ -117,13 +116,6 @@ def _plan_digest(path: Path) -> str | None:
 def rows_with(table: pa.Table, certificate: Mapping[str, Any]) -> pa.Table:
     """The table with the certificate in its metadata."""
     return table.replace_schema_metadata({CERTIFICATE: json.dumps(certificate, ensure_ascii=False)})
-
-
-def _write_rows(table: pa.Table, into: Format, certificate: Mapping[str, Any], sink: IO[bytes], roles: Roles) -> None:
-    stream = sink if into == "arrow" else io.BytesIO()
-    write_table("arrow", table.to_reader(), json.dumps(certificate, ensure_ascii=False), stream)
-    if isinstance(stream, io.BytesIO):
-        convert(pa.py_buffer(stream.getbuffer()), "arrow", into, sink, roles)
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

@@ -23,7 +23,7 @@ from gsh.histogram.keys.types import is_text
 from gsh.histogram.tables import Roles, rows_of
 from gsh.histogram.texts import texts_of
 
-__all__ = ["AnswerFormat", "convert"]
+__all__ = ["AnswerFormat", "convert", "write_rows"]
 
 AnswerFormat: TypeAlias = Format | Literal["json"]
 
@@ -58,6 +58,12 @@ def convert(
         write_json(answer, certificate, sink)
     else:
         _write_table(answer, certificate, into, sink)
+
+
+def write_rows(table: pa.Table, roles: Roles, into: Format, certificate: str | None, sink: IO[bytes]) -> None:
+    """Write a private table in canonical form: the values of its rows, and nothing else that its memory holds."""
+    numbers = [_numbers(plain(table[name])) for name in (roles.count, *roles.values)]
+    _write_table(Answer(roles, [table[name] for name in roles.keys], numbers, certificate), certificate, into, sink)
 
 
 def _read_table(

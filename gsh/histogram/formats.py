@@ -15,7 +15,7 @@ from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches, without_ma
 from gsh.histogram.csv_lines import uneven_line
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
 
-__all__ = ["ANY_SIZE", "CERTIFICATE", "Format", "Limits", "format_of", "read_table", "write_table"]
+__all__ = ["ANY_SIZE", "CERTIFICATE", "Format", "Limits", "format_of", "read_table", "stream_batches", "write_table"]
 
 Format = Literal["arrow", "arrow_file", "parquet", "csv"]
 """``arrow`` is an Arrow IPC stream, and ``arrow_file`` an Arrow IPC file."""
@@ -61,7 +61,7 @@ def read_table(
             return kind, _collected(*csv_batches(source, csv_types, is_written_here=is_written_here), limits)
         if kind == "parquet":
             return kind, _collected(*_parquet_batches(source, limits), limits)
-        return kind, _collected(*(_file_batches if kind == "arrow_file" else _stream_batches)(source), limits)
+        return kind, _collected(*(_file_batches if kind == "arrow_file" else stream_batches)(source), limits)
     except MemoryError:
         is_too_large = True
     except (pa.ArrowException, OSError, ValueError, OverflowError):
@@ -112,8 +112,8 @@ def format_of(source: pa.Buffer) -> Format:
     return "parquet" if start.startswith(_PARQUET_MAGIC) else "arrow"
 
 
-def _stream_batches(source: pa.Buffer) -> _Batches:
-    """The batches of a stream. It must end with the end mark: otherwise it may have been cut off."""
+def stream_batches(source: pa.Buffer) -> _Batches:
+    """The batches of a stream, not validated. It must end with the end mark: otherwise it may have been cut off."""
     reader = pa.BufferReader(source)
     stream = pa.ipc.open_stream(reader)
 

@@ -58,7 +58,7 @@ def test_a_url_that_is_none_is_refused(url: str) -> None:
 
 
 def test_its_repr_shows_the_url_and_no_secret() -> None:
-    with gsh.Client("https://me:word@a.org/private", key="secret") as client:
+    with gsh.Client("https://me:word@a.org/private") as client:
         assert repr(client) == "gsh.Client('https://a.org/private/')"
     assert repr(gsh.AsyncClient("http://a.org", key="secret")) == "gsh.AsyncClient('http://a.org')"
 

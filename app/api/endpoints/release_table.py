@@ -13,7 +13,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.api.answer_formats import MEDIA_TYPES, converted, file_named, is_csv, layout_of, streamed
+from app.api.answer_formats import DIGEST_HEADER, MEDIA_TYPES, converted, file_named, is_csv, layout_of, streamed
 from app.api.auth import access_of, needs
 from app.api.bodies import BodyLimit
 from app.api.dependencies import AT_ONCE, Services, services_of
@@ -74,7 +74,7 @@ _REQUEST["examples"] = [_EXAMPLE]  # without it Swagger fills in both ε and δ
         200: {
             "description": "The kept rows; for a dry run, its result as JSON.",
             "content": _TABLES | {"application/json": {"schema": {"$ref": "#/components/schemas/DryRunAnswer"}}},
-            "headers": REPLAYED_HEADERS,
+            "headers": REPLAYED_HEADERS | DIGEST_HEADER,
         }
     },
     openapi_extra={

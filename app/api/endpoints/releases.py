@@ -7,7 +7,7 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from app.api.accept import preferred
-from app.api.answer_formats import MEDIA_TYPES, answer_as
+from app.api.answer_formats import DIGEST_HEADER, MEDIA_TYPES, answer_as
 from app.api.auth import access_of, needs
 from app.api.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS
 from app.api.certificates.page import PAGE_HEADERS, certificate_page
@@ -115,7 +115,9 @@ async def get_release(request: Request, key: ReleaseInPath) -> ReleaseOut:
     summary="The answer of a release",
     dependencies=[needs("release")],
     response_class=StreamingResponse,
-    responses=RELEASE_NOT_FOUND | ANSWER_PROBLEMS | {200: {"description": "The kept rows.", "content": _ANSWERS}},
+    responses=RELEASE_NOT_FOUND
+    | ANSWER_PROBLEMS
+    | {200: {"description": "The kept rows.", "content": _ANSWERS, "headers": DIGEST_HEADER}},
 )
 async def get_answer(request: Request, key: ReleaseInPath) -> Response:
     """The stored bytes, or the same rows in the format that `Accept` prefers. It costs nothing.

@@ -1,0 +1,100 @@
+"""Tables in answers: Arrow IPC streams of a server that may be hostile. Every byte is checked before it is used.
+
+Arrow's own readers follow offsets and indices wherever they lead, and decompress as much as a header says. Here
+
+    a batch                      must not be compressed: so a table takes no more memory than its answer
+    the schema                   must have the columns of a release, of the types that the service answers with
+    every buffer                 must be as long as its values need, and every offset, index and run end inside of it
+    metadata of the columns      is dropped: the certificate alone stays
+"""
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from gsh.histogram.formats import CERTIFICATE, stream_batches
+from gsh.histogram.keys.types import answer_type
+from gsh.histogram.tables import Roles
+
+__all__ = ["read_answer"]
+
+_NUMBERS = (pa.int64(), pa.float64())
+_HEADER, _COMPRESSION, _DATA = 2, 3, 1
+"""Places of fields: the header of a message, the compression of a batch, and the batch of a dictionary."""
+
+
+def read_answer(content: pa.Buffer, roles: Callable[[pa.Schema], Roles], unload: Callable[[], None]) -> pa.Table:
+    """The table of a stream, which refers to ``content``; or an error of Arrow or of Python.
+
+    ``roles`` gives the roles of its columns. ``unload`` is called after each batch: what was read for a check need not
+    stay in memory.
+    """
+    for message in _messages(content):
+        if message.type != "schema" and _is_compressed(message):
+            raise ValueError
+    schema, batches = stream_batches(content)
+    names = roles(schema)
+    _check_types(schema, len(names.keys))
+    checked = []
+    for batch in batches:
+        batch.validate(full=True)
+        if any(column.null_count for column in batch.columns[len(names.keys) :]):
+            raise ValueError
+        checked.append(batch)
+        unload()
+    fields = [pa.field(each.name, each.type, place < len(names.keys)) for place, each in enumerate(schema)]
+    kept = {CERTIFICATE: schema.metadata[CERTIFICATE.encode()]}
+    return pa.Table.from_arrays(pa.Table.from_batches(checked, schema).columns, schema=pa.schema(fields, kept))
+
+
+def _check_types(schema: pa.Schema, keys: int) -> None:
+    """Key columns have the types that canonical form has, and the others are numbers."""
+    for place, field in enumerate(schema):
+        getattr(getattr(field.type, "value_type", field.type), "tz", None)  # the name of a time zone must be text
+        is_known = answer_type(field, "") == field.type if place < keys else field.type in _NUMBERS
+        if not is_known:
+            raise ValueError
+
+
+def _messages(content: pa.Buffer) -> Iterator[pa.Message]:
+    """All messages of a stream. Arrow verifies that each is a flatbuffer."""
+    reader = pa.ipc.MessageReader.open_stream(content)
+    while True:
+        try:
+            yield reader.read_next_message()
+        except StopIteration:
+            return
+
+
+def _is_compressed(message: pa.Message) -> bool:
+    """Whether a batch, or the batch of a dictionary, names a compression."""
+    table = _Flatbuffer(message.metadata.to_pybytes()).root().table(_HEADER)
+    batch = table.table(_DATA) if message.type == "dictionary" else table
+    return batch.has(_COMPRESSION)
+
+
+class _Flatbuffer:
+    """A table of a flatbuffer: it begins with the distance to the places of its fields."""
+
+    def __init__(self, content: bytes, start: int = 0) -> None:
+        self._content, self._start = content, start
+
+    def root(self) -> "_Flatbuffer":
+        return _Flatbuffer(self._content, self._number(0, 4))
+
+    def has(self, field: int) -> bool:
+        return self._place(field) != 0
+
+    def table(self, field: int) -> "_Flatbuffer":
+        start = self._start + self._place(field)
+        return _Flatbuffer(self._content, start + self._number(start, 4))
+
+    def _place(self, field: int) -> int:
+        """Where a field is; 0 if it is absent."""
+        places = self._start - self._number(self._start, 4, signed=True)
+        return self._number(places + 4 + 2 * field, 2) if 4 + 2 * field < self._number(places, 2) else 0
+
+    def _number(self, place: int, width: int, *, signed: bool = False) -> int:
+        if not 0 <= place <= len(self._content) - width:
+            raise ValueError
+        return int.from_bytes(self._content[place : place + width], "little", signed=signed)
