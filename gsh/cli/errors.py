@@ -13,6 +13,7 @@ import typer
 
 from gsh.accounting.errors import InfeasibleTarget
 from gsh.errors import Error
+from gsh.library.visible_text import visible
 
 __all__ = ["INTERRUPTED", "MEANINGS", "Code", "Refusal", "report"]
 
@@ -104,9 +105,10 @@ def report(error: BaseException) -> int:
     """Write the error in one line, and return its exit code."""
     code, message, hint = _explained(error)
     if os.environ.get("GSH_DEBUG") == "1":
-        traceback.print_exception(error)
+        for each in "".join(traceback.format_exception(error)).splitlines():
+            sys.stderr.write(f"{visible(each)}\n")
     line = " ".join(f"gsh: {message}{f' (hint: {hint})' if hint else ''}".split())
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{visible(line)}\n")
     return int(code)
 
 

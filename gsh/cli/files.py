@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from gsh.cli.errors import Code, Refusal
 from gsh.library.signals import ended_by_signals
+from gsh.library.visible_text import visible
 from gsh.library.whole_files import whole_file
 
 __all__ = ["PIPE", "Pipes", "read_json", "written"]
@@ -75,8 +76,17 @@ def _is_stream(path: str) -> bool:
 
 def _pour(content: IO[bytes], path: str) -> None:
     if path == PIPE:
-        shutil.copyfileobj(content, sys.stdout.buffer)
+        _copy(content, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     with open(path, "wb") as stream:
+        _copy(content, stream)
+
+
+def _copy(content: IO[bytes], stream: IO[bytes]) -> None:
+    """The bytes as they are; a terminal gets text that it cannot obey."""
+    if not stream.isatty():
         shutil.copyfileobj(content, stream)
+        return
+    for line in content:
+        stream.write(f"{visible(line.decode('utf-8', 'backslashreplace').rstrip())}\n".encode())

@@ -1,4 +1,7 @@
-"""What a command prints: JSON, a table in a terminal, or plain text without colours everywhere else."""
+"""What a command prints: JSON, a table in a terminal, or plain text without colours everywhere else.
+
+Names, texts and keys may come from a server. A terminal shows what is in them, and never obeys it (visible_text.py).
+"""
 
 import json
 import math
@@ -11,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from gsh.library.visible_text import visible, visible_json
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["AsJson", "Sheet", "colours", "note", "number", "show", "working"]
+__all__ = ["AsJson", "Sheet", "colours", "line", "note", "number", "show", "working"]
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -28,14 +33,19 @@ class Sheet:
     numbers: frozenset[int] = frozenset()
     title: str = ""
 
+    def shown(self) -> "Sheet":
+        """The same for a terminal."""
+        rows = [[visible(cell) for cell in row] for row in self.rows]
+        return Sheet([visible(each) for each in self.columns], rows, self.numbers, visible(self.title))
+
 
 def show(document: Any, *sheets: Sheet, as_json: bool) -> None:
     """The document as JSON, or the same content as tables."""
     if as_json:
         written = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
-        sys.stdout.write(f"{written}\n")
+        sys.stdout.write(f"{visible_json(written)}\n")
         return
-    for place, sheet in enumerate(sheets):
+    for place, sheet in enumerate(each.shown() for each in sheets):
         if place:
             sys.stdout.write("\n")
         if sys.stdout.isatty():
@@ -46,7 +56,12 @@ def show(document: Any, *sheets: Sheet, as_json: bool) -> None:
 
 def note(text: str) -> None:
     """A line for people, on standard error: standard output is for results."""
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{visible(text)}\n")
+
+
+def line(text: str) -> None:
+    """A result in one line."""
+    sys.stdout.write(f"{visible(text)}\n")
 
 
 def number(value: float | None, digits: int | None = None) -> str:

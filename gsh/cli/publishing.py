@@ -24,7 +24,7 @@ from gsh.cli.options import (
     columns_of,
     mechanism_in,
 )
-from gsh.cli.output import AsJson, colours, show
+from gsh.cli.output import AsJson, colours, line, show
 from gsh.cli.planning import By, ColumnTypes, EventsPath, Memory, Units, User, planned
 from gsh.library.signals import ended_by_signals
 
@@ -111,7 +111,7 @@ def _tell(published: "Published", output: str, *, as_json: bool) -> None:
         replay = {"is_replayed": published.is_replayed, "released_at": published.released_at}
         show({**document, **replay, "plan": published.plan.to_json()}, as_json=True)
     else:
-        sys.stdout.write(f"{published.summary()}\n")
+        line(published.summary())
 
 
 @contextmanager
