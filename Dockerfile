@@ -1,17 +1,14 @@
 # Each part changes less often than the next one. A change of the code makes only small layers anew, at the end.
+# A release names its base by digest: make release-image BASE=python:3.13-slim@sha256:…
 ARG BASE=python:3.13-slim
 
-# What to install. Other changes of pyproject.toml do not reach the next part.
-FROM ${BASE} AS requirements
-COPY deploy/image/requirements.py pyproject.toml /
-RUN python /requirements.py /pyproject.toml
-
+# Every package has its version and the hashes of its files (make hashes). Nothing is built from source, because a build
+# would install packages that have neither.
 FROM ${BASE} AS dependencies
-COPY constraints.txt /
-COPY --from=requirements /service.txt /build.txt /
+COPY deploy/image/service.txt /
 RUN python -m venv /opt/service \
     && /opt/service/bin/python -m pip install --no-cache-dir --no-compile --root-user-action=ignore \
-        --constraint /constraints.txt --requirement /service.txt
+        --require-hashes --no-deps --only-binary=:all: --requirement /service.txt
 
 FROM dependencies AS pruned
 COPY deploy/image/prune.py /
@@ -21,7 +18,9 @@ RUN /opt/service/bin/python /prune.py /opt/service/lib/python3*/site-packages \
     && python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/service/lib
 
 FROM dependencies AS code
-RUN /opt/service/bin/python -m pip install --no-cache-dir --root-user-action=ignore --requirement /build.txt
+COPY deploy/image/build.txt /
+RUN /opt/service/bin/python -m pip install --no-cache-dir --root-user-action=ignore \
+        --require-hashes --no-deps --only-binary=:all: --requirement /build.txt
 COPY pyproject.toml LICENSE README.md /src/
 COPY app /src/app
 COPY gsh /src/gsh
@@ -40,6 +39,7 @@ RUN set -e; \
     find /gsh /app /code -exec touch --date=@0 {} +
 
 FROM ${BASE}
+ARG BASE
 RUN groupadd --gid 10001 service \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin service \
     && install --directory --owner=10001 --group=10001 --mode=0700 /var/lib/gsh
@@ -55,7 +55,8 @@ COPY --from=code /code /
 LABEL org.opencontainers.image.title="Gaussian sparse histogram" \
     org.opencontainers.image.description="Private group-by tables, with exact privacy accounting and budgets" \
     org.opencontainers.image.version="0.2.0" \
-    org.opencontainers.image.licenses="Apache-2.0"
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.base.name="${BASE}"
 ENV PATH=/opt/service/bin:$PATH \
     GSH_HOST=0.0.0.0 \
     GSH_PORT=8000 \

@@ -13,6 +13,7 @@ SPARK35_ENV := build/spark35-env
 
 # What builds and runs the container image: docker or podman.
 ENGINE ?= docker
+BASE ?= python:3.13-slim
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 
 # Two processes more than there are cores, up to eight, because tests also wait. Tests marked `alone` take turns.
@@ -24,7 +25,7 @@ PYTEST := $(MEMORY) $(BIN)/python -m pytest --dist=worksteal --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test spark-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot image image-test constraints chromium postgres curl verify-ledger clean
+.PHONY: run test spark-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
@@ -85,8 +86,13 @@ verify-ledger: $(VENV)/run.stamp
 
 # Podman's own format of images has no health check.
 image:
-	$(ENGINE) build $(if $(findstring podman,$(ENGINE)),--format=docker) $(IMAGE_BUILD_OPTIONS) \
+	$(ENGINE) build $(if $(findstring podman,$(ENGINE)),--format=docker) --build-arg BASE=$(BASE) $(IMAGE_BUILD_OPTIONS) \
 		--tag gaussian-sparse-histogram:$(VERSION) --tag gaussian-sparse-histogram .
+
+# The image of a release: its base has a digest, so that another build has the same one.
+release-image:
+	@echo "$(BASE)" | grep -Eq '^[^@]+@sha256:[0-9a-f]{64}$$' || { echo "make release-image BASE=python:3.13-slim@sha256:…"; exit 1; }
+	$(MAKE) image
 
 # The image with a real engine: builds it, and runs it as docs/operations.md says. Without an engine it is skipped.
 image-test: $(VENV)/test.stamp
@@ -98,6 +104,18 @@ constraints:
 	$(PYTHON) -m venv build/constraints-env
 	build/constraints-env/bin/python -m pip install --quiet '.[service,duckdb,test,bench]'
 	build/constraints-env/bin/python -m pip freeze --exclude gaussian-sparse-histogram > constraints.txt
+	$(MAKE) hashes
+
+# What the image installs, from pyproject.toml in the versions of constraints.txt, with the hashes of all files. Nobody
+# edits these two lists; after a change of the other two, run this again.
+COMPILE = build/uv-env/bin/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate
+MADE_BY = sed '1i \# Made by `make hashes` from pyproject.toml and constraints.txt.'
+hashes:
+	test -x build/uv-env/bin/uv || { $(PYTHON) -m venv build/uv-env && build/uv-env/bin/python -m pip install --quiet uv==0.13.8; }
+	$(COMPILE) --extra service --constraint constraints.txt pyproject.toml | $(MADE_BY) > build/service.txt
+	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		| $(COMPILE) --python-version 3.11 --constraint constraints.txt - | $(MADE_BY) > build/build.txt
+	mv build/service.txt build/build.txt deploy/image/
 
 # A package of the system, or a sentence that says what needs it. Another installation may hold the lock for minutes.
 install = { test "$$(id -u)" = 0 && apt-get update -qq \

@@ -102,18 +102,26 @@ def test_the_image_is_that_of_the_dockerfile() -> None:
     assert image == {"name": CONTAINER["image"], "newTag": VERSION}
     assert f"USER {POD['securityContext']['runAsUser']}" in dockerfile
     assert f"EXPOSE {CONTAINER['ports'][0]['containerPort']}" in dockerfile
-    assert CONTAINER["volumeMounts"] == [{"name": "tmp", "mountPath": "/tmp"}]
+    assert {"name": "tmp", "mountPath": "/tmp"} in CONTAINER["volumeMounts"]
 
 
 def test_settings_are_accepted_and_secrets_come_from_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in SETTINGS.items():
         monkeypatch.setenv(name, value)
     settings = Settings()
-    secret = {variable["name"]: variable["valueFrom"]["secretKeyRef"]["key"] for variable in CONTAINER["env"]}
+    files = {variable["name"]: variable["value"] for variable in CONTAINER["env"]}
+    (mount,) = (each for each in CONTAINER["volumeMounts"] if each["name"] == "secrets")
+    (volume,) = (each["secret"] for each in POD["volumes"] if each["name"] == "secrets")
 
-    assert {name.removeprefix("GSH_").lower() for name in SETTINGS} <= set(Settings.model_fields)
-    assert secret == {"GSH_LEDGER": "url", "GSH_LEDGER_SECRET": "secret", "GSH_ADMIN_KEY": "admin-key"}
-    assert not secret.keys() & SETTINGS.keys()
+    assert {name.removeprefix("GSH_").lower() for name in SETTINGS.keys() | files.keys()} <= set(Settings.model_fields)
+    assert {name: path.removeprefix(f"{mount['mountPath']}/") for name, path in files.items()} == {
+        "GSH_LEDGER_FILE": "url",
+        "GSH_LEDGER_SECRET_FILE": "secret",
+        "GSH_ADMIN_KEY_FILE": "admin-key",
+    }
+    assert volume == {"secretName": "gsh-ledger", "defaultMode": 0o440}
+    assert POD["securityContext"]["fsGroup"] == POD["securityContext"]["runAsGroup"]
+    assert not files.keys() & SETTINGS.keys()
     assert settings.port == CONTAINER["ports"][0]["containerPort"]
     # A variable GSH_PORT=tcp://… of the Service named gsh would end the start.
     assert POD["enableServiceLinks"] is False
@@ -143,14 +151,29 @@ def test_the_connections_of_all_instances_fit_into_postgresql() -> None:
 
 
 def test_tables_fit_into_memory() -> None:
-    """Two uploads may be open at a time, each with its answer, in /tmp; and a worker takes four times a table."""
-    (volume,) = POD["volumes"]
+    """Two uploads may be open at a time, each with its answer, in /tmp. Two workers read tables at a time, one for a
+    release and one for a stored answer: each takes four times a table and 200 MB.
+    """
+    (volume,) = (each for each in POD["volumes"] if each["name"] == "tmp")
     table, temporary = int(SETTINGS["GSH_MAX_TABLE_BYTES"]), size(volume["emptyDir"]["sizeLimit"])
     memory = size(CONTAINER["resources"]["limits"]["memory"])
 
     assert volume["emptyDir"]["medium"] == "Memory"
     assert temporary >= 2 * 2 * table
-    assert memory >= temporary + 4 * table + 2 * Settings().max_release_bytes + size("512Mi")
+    assert memory >= temporary + 2 * (4 * table + 200 * 10**6) + 2 * Settings().max_release_bytes + size("512Mi")
+
+
+def test_the_instances_reach_names_and_the_database_alone() -> None:
+    """The operator fills in where the database is: the address in the file is nobody's."""
+    names, database = RESOURCES["NetworkPolicy"]["spec"]["egress"]
+
+    assert {port["port"] for port in names["ports"]} == {53}
+    assert all(each["namespaceSelector"]["matchLabels"] for each in names["to"])
+    assert database["ports"] == [{"protocol": "TCP", "port": 5432}]
+    assert database["to"] == [
+        {"podSelector": {"matchLabels": {"gsh-ledger": "true"}}},
+        {"ipBlock": {"cidr": "192.0.2.1/32"}},
+    ]
 
 
 def test_only_the_startup_probe_asks_the_ledger() -> None:

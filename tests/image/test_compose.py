@@ -4,13 +4,15 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.image.engine import PATIENCE, ROOT, called, engine_or_skip
+from tests.image.engine import PATIENCE, ROOT, called, engine_or_skip, inspected
 from tests.image.walk import UnderWay, walk
 
 pytestmark = pytest.mark.image
@@ -18,13 +20,19 @@ if engine_or_skip() != "docker" or called("compose", "version").returncode:
     pytest.skip("compose needs docker, with its plugin", allow_module_level=True)
 
 KEY = "first-key-" + "k" * 32
-SECRETS = {"POSTGRES_PASSWORD": "p" * 32, "GSH_LEDGER_SECRET": "s" * 32, "GSH_ADMIN_KEY": KEY}
+SECRETS = {
+    "postgres-password": "p" * 32,
+    "ledger-url": f"postgresql://ledger:{'p' * 32}@postgres:5432/ledger",
+    "ledger-secret": "s" * 32,
+    "admin-key": KEY,
+}
 CHARGE = {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 500, "sigma": 50}}
 CHARGES = 40
 
 
 COMMAND = ["docker", "compose", f"--file={ROOT / 'compose.yaml'}", "--project-name=gsh-image-test"]
-VARIABLES = os.environ | SECRETS | {"PORT": "0"}
+FOLDER = Path(tempfile.mkdtemp(prefix="gsh-secrets-"))
+VARIABLES = os.environ | {"PORT": "0", "SECRETS": str(FOLDER)}
 
 
 def compose(*arguments: str) -> str:
@@ -37,11 +45,16 @@ def compose(*arguments: str) -> str:
 @pytest.fixture
 def running() -> Iterator[None]:
     """`up --wait` returns when both are healthy."""
+    for name, secret in SECRETS.items():
+        (FOLDER / name).write_text(f"{secret}\n")
+        (FOLDER / name).chmod(0o444)
     try:
         compose("up", "--detach", "--wait")
         yield
     finally:
         compose("down", "--volumes", "--timeout=30")
+        for path in FOLDER.iterdir():
+            path.unlink()
 
 
 def client() -> httpx.Client:
@@ -73,6 +86,9 @@ def test_it_starts_at_once_charges_exactly_once_and_keeps_the_ledger(running: No
     assert before["entries"] == 1 + CHARGES  # the first one is its limit
 
     assert KEY not in compose("logs")
+    (container,) = compose("ps", "--quiet", "service").split()
+    shown = json.dumps(inspected("container", container))
+    assert not any(secret in shown for secret in SECRETS.values())
 
 
 def test_it_answers_everything_and_ends_normally_with_a_request_under_way(running: None) -> None:

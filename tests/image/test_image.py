@@ -35,6 +35,7 @@ def test_the_image_is_small_labelled_and_unprivileged() -> None:
     assert found["Size"] <= MOST_BYTES
     assert config["Labels"]["org.opencontainers.image.version"] == VERSION
     assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
+    assert config["Labels"]["org.opencontainers.image.base.name"]
     assert config["User"] == "10001:10001"
     assert "app.healthcheck" in (config.get("Healthcheck") or found["Healthcheck"])["Test"]  # or podman's place
     assert checked("run", "--rm", IMAGE, "gsh", "--version") == f"gsh {VERSION}"
