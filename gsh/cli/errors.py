@@ -83,6 +83,7 @@ _OPTIONS = {
     "memory_limit": "--memory",
     "releases": "--releases",
     "dialect": "--dialect",
+    "source": "--from",
     "salt": "--salt",
     "seed": "--seed",
 }

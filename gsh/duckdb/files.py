@@ -97,6 +97,8 @@ def _csv(space: Workspace, patterns: Sequence[str], listed: str, rows: int, deli
     (names,) = headers
     if len({name.lower() for name in names}) != len(names) or not all(names):
         raise InvalidParameter("events", "must have a header line with a name for each column, each of them once")
+    if any(mark in name for name in names for mark in "\r\n\0"):  # DuckDB may take the whole file for a header
+        raise InvalidParameter("events", "must have a header line without NUL, and without line ends inside quotes")
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     options = (
         f"auto_detect = false, header = true, columns = {{{columns}}}, delim = {literal(delimiter)}, quote = '\"', "

@@ -11,19 +11,25 @@ It is one SELECT. The names inside it start with an underscore, so that they do 
 An engine must refuse sums beyond 2⁵³. With ``is_partial`` groups below τ stay, so that the results for disjoint sets
 of users can be added up.
 
+A query is a list of lines until its end. A name inside a line may have line ends of its own, so that no text is split
+into lines or changed after a name is in it.
+
 An engine that builds expressions itself takes the parts: ``record_units`` for one record, ``clipped`` for the sum of a
 user in a group, and ``lots.order_sql`` for the order.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
-from gsh.events.dialects import Dialect, dialect_named
+from gsh.events.dialects import Dialect, check_characters, dialect_named
 from gsh.events.kinds import Kind, family
 from gsh.events.lots import order_sql
 from gsh.events.plan import COUNT, Plan, Sum
 
-__all__ = ["bounding_query", "clipped", "per_user_query", "ranked_query", "record_units", "table_name"]
+__all__ = ["bounding_query", "clipped", "ranked_query", "record_units", "table_name"]
+
+Lines: TypeAlias = list[str]
 
 _LIMIT = 2**52
 _LINE = 100
@@ -70,19 +76,20 @@ def _inner(plan: Plan) -> tuple[list[str], list[str]]:
     return [f"_key{j}" for j in range(1, len(plan.by) + 1)], [f"_sum{j}" for j in range(1, len(plan.sums) + 1)]
 
 
-def _ranked(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> dict[str, str]:
+def _ranked(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> dict[str, Lines]:
+    for pointer, name in plan.pointed:
+        sql.check_name(pointer, name)
     keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
     place = f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {order_sql(sql, plan.salt, parts)}) AS _place"
     return {
-        "_per_user": per_user_query(plan, kinds, sql.name, source),
+        "_per_user": _per_user(plan, kinds, sql, source),
         "_ranked": _select(["_user", *keys, *sums, place], "_per_user"),
     }
 
 
-def per_user_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
+def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> Lines:
     """One record per user and group: ``_user``, ``_key1`` …, and the clipped sums ``_sum1`` … in units."""
-    sql = dialect_named(dialect)
     user = f"_events.{sql.identifier(plan.user)}"
     keys = [f"_events.{sql.identifier(name)}" for name in plan.by]
     chosen = [f"{user} AS _user", *(f"{key} AS _key{j}" for j, key in enumerate(keys, 1))]
@@ -139,13 +146,16 @@ def table_name(dialect: str, name: str) -> str:
 
     Plain names stay as they are, because engines fold their letters in different ways. Words of SQL are quoted.
     """
-    quoted = dialect_named(dialect).identifier
-    if not _PLAIN.fullmatch(name):
-        return quoted(name)
-    return ".".join(quoted(part) if _RESERVED.fullmatch(part) else part for part in name.split("."))
+    sql = dialect_named(dialect)
+    check_characters("source", name)
+    is_plain = _PLAIN.fullmatch(name) is not None
+    parts = name.split(".") if is_plain else [name]
+    for part in parts:
+        sql.check_name("source", part)
+    return ".".join(part if is_plain and not _RESERVED.fullmatch(part) else sql.identifier(part) for part in parts)
 
 
-def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[str]) -> dict[str, str]:
+def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[str]) -> dict[str, Lines]:
     """In a column with a cap, only the values with the smallest lots stay, and values of 0 do not use the cap up."""
     keys = [name for name, _ in parts[1:]]
     ranks, values = [], []
@@ -162,20 +172,23 @@ def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[
     }
 
 
-def _with(sql: Dialect, steps: Mapping[str, str], result: str) -> str:
-    return f"WITH {', '.join(_step(sql, *step) for step in steps.items())}\n{result}"
+def _with(sql: Dialect, steps: Mapping[str, Lines], result: Lines) -> str:
+    lines, before = [], "WITH "
+    for name, query in steps.items():
+        lines += [f"{before}{name} AS {sql.inlined}(", *(f"    {line}" for line in query)]
+        before = "), "
+    return "\n".join([*lines, ")", *result])
 
 
-def _step(sql: Dialect, name: str, query: str) -> str:
-    indented = "\n".join(f"    {line}" for line in query.splitlines())
-    return f"{name} AS {sql.inlined}(\n{indented}\n)"
+def _select(columns: Sequence[str], source: str, *clauses: str) -> Lines:
+    return [*_listed(columns), f"FROM {source}", *clauses]
 
 
-def _select(columns: Sequence[str], source: str, *clauses: str) -> str:
-    return "\n".join((f"SELECT {_listed(columns)}", f"FROM {source}", *clauses))
-
-
-def _listed(columns: Sequence[str]) -> str:
+def _listed(columns: Sequence[str]) -> Lines:
     """On one line if it is short."""
     line = ", ".join(columns)
-    return line if len(line) <= _LINE else ",\n       ".join(columns)
+    if len(line) <= _LINE:
+        return [f"SELECT {line}"]
+    starts = ["SELECT ", *["       "] * (len(columns) - 1)]
+    ends = [*[","] * (len(columns) - 1), ""]
+    return [f"{start}{column}{end}" for start, column, end in zip(starts, columns, ends, strict=True)]

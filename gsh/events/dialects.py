@@ -9,8 +9,9 @@ from typing import Final
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.events.kinds import Kind, digits, family
+from gsh.library.arguments import text
 
-__all__ = ["DIALECTS", "Dialect", "dialect_named"]
+__all__ = ["DIALECTS", "Dialect", "check_characters", "dialect_named"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +42,37 @@ class Dialect:
     is_nan: str
     texts: Mapping[str, str]
     """The canonical text of a value, by the family of its kind; else a cast."""
+    most_bytes: int | None = None
+    """The engine cuts longer names, without an error. None: it does not."""
+    replaces_variables: bool = False
+    """Whether the engine replaces ${...} in the text of a query, also inside quotes. Spark's reader of Parquet does it
+    with names too, and then reads nulls."""
+
+    def check_name(self, pointer: str, name: str) -> None:
+        """Refuse a name that the engine would read as another one, although it is quoted."""
+        if self.most_bytes is not None and len(name.encode()) > self.most_bytes:
+            detail = f"must be a name of at most {self.most_bytes} bytes: {self.name} cuts longer names"
+            raise InvalidParameter(pointer, detail)
+        if self.replaces_variables and _VARIABLE in name:
+            detail = f"must be a name without {_VARIABLE}: {self.name} replaces variables in names; rename the column"
+            raise InvalidParameter(pointer, detail)
 
     def identifier(self, name: str) -> str:
-        """The name of a column, quoted."""
-        if self.escapes_names:
-            escaped = name.replace("\\", "\\\\").replace(self.quote, f"\\{self.quote}")
-        else:
-            escaped = name.replace(self.quote, 2 * self.quote)
-        return f"{self.quote}{escaped}{self.quote}"
+        """The name of a column, quoted. In the text of a query, ``check_name`` comes first."""
+        return self._quoted(name, self.quote, is_escaped=self.escapes_names)
 
     def literal(self, text: str) -> str:
         """A string."""
-        if self.escapes:
-            escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+        written = self._quoted(text, "'", is_escaped=self.escapes)
+        return written.replace(_VARIABLE, "\\u0024{") if self.replaces_variables else written
+
+    @staticmethod
+    def _quoted(text: str, mark: str, *, is_escaped: bool) -> str:
+        if is_escaped:
+            escaped = text.replace("\\", "\\\\").replace(mark, f"\\{mark}").replace("\n", "\\n").replace("\r", "\\r")
         else:
-            escaped = text.replace("'", "''")
-        return f"'{escaped}'"
+            escaped = text.replace(mark, 2 * mark)
+        return f"{mark}{escaped}{mark}"
 
     def text(self, kind: Kind, value: str) -> str:
         """The canonical text of a value that is not missing.
@@ -83,6 +99,7 @@ class Dialect:
 
 
 _NONE: Final = "none"
+_VARIABLE: Final = "${"
 _TRIMMED = "rtrim(rtrim(CAST({0} AS {2}), '0'), '.')"
 
 
@@ -134,6 +151,7 @@ _POSTGRES = Dialect(
         "timestamp_ns": _NONE,
         "timestamptz": _or_infinite("CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS {2})"),
     },
+    most_bytes=63,
 )
 _SPARK = Dialect(
     name="spark",
@@ -160,6 +178,7 @@ _SPARK = Dialect(
         "timestamptz": "CAST(unix_micros({0}) AS {2})",
         "uuid": _NONE,
     },
+    replaces_variables=True,
 )
 _SNOWFLAKE = Dialect(
     name="snowflake",
@@ -218,3 +237,9 @@ def dialect_named(name: str) -> Dialect:
     if name not in DIALECTS:
         raise InvalidParameter("dialect", f"must be one of {', '.join(DIALECTS)}")
     return DIALECTS[name]
+
+
+def check_characters(pointer: str, name: str) -> None:
+    """Refuse a name that some engine cannot have."""
+    if "\0" in text(pointer, name):
+        raise InvalidParameter(pointer, "must have no NUL character: engines end a name or a query there")

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gsh.accounting.errors import InvalidParameter
+from gsh.events.dialects import check_characters
 from gsh.events.kinds import KEY_KINDS, SUM_KINDS, Kind, checked_kind, family
 from gsh.library.arguments import Integer, Real, integer, real, texts
 
@@ -88,7 +89,13 @@ class Plan:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the events that the plan needs."""
-        return (self.user, *self.by, *(column.name for column in self.sums))
+        return tuple(name for _, name in self.pointed)
+
+    @property
+    def pointed(self) -> tuple[tuple[str, str], ...]:
+        """The same columns, each with the argument that names it."""
+        keys = ((f"by/{place}", name) for place, name in enumerate(self.by))
+        return ("user", self.user), *keys, *((f"sums/{column.name}", column.name) for column in self.sums)
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]] | None:
@@ -163,10 +170,8 @@ class Plan:
         """
         declared = dict(self.types)
         kinds: dict[str, Kind] = {}
-        named = [("user", self.user, KEY_KINDS)]
-        named += [(f"by/{place}", name, KEY_KINDS) for place, name in enumerate(self.by)]
-        named += [(f"sums/{column.name}", column.name, SUM_KINDS) for column in self.sums]
-        for pointer, name, allowed in named:
+        for pointer, name in self.pointed:
+            allowed = SUM_KINDS if pointer.startswith("sums/") else KEY_KINDS
             if name not in schema:
                 there = f" of {', '.join(list(schema)[:_MOST_LISTED])}" if may_list else ""
                 raise InvalidParameter(pointer, f"must name a column of the events: {name} is none{there}")
@@ -262,8 +267,9 @@ def _sum(name: str, bounds: object, unit: object, cap: object, c_u: int) -> Sum:
 
 
 def _check_name(pointer: str, name: object) -> None:
-    if not isinstance(name, str) or not 1 <= len(name) <= _MOST_NAME or "\0" in name:
+    if not isinstance(name, str) or not 1 <= len(name) <= _MOST_NAME:
         raise InvalidParameter(pointer, f"must be the name of a column, of 1 to {_MOST_NAME} characters")
+    check_characters(pointer, name)
 
 
 def _check_clashes(user: str, keys: tuple[str, ...], sums: tuple[str, ...]) -> None:

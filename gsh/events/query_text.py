@@ -1,5 +1,7 @@
 """The bounding query as a text for people: with comments, for a table whose schema nobody has asked for."""
 
+import json
+
 from gsh.events.bounding import bounding_query, table_name
 from gsh.events.dialects import DIALECTS
 from gsh.events.kinds import Kind
@@ -26,9 +28,14 @@ def commented_query(plan: Plan, dialect: str, source: str) -> str:
         f"-- Each user counts in at most {plan.c_u} groups, chosen by a hash of that user's own records.",
     ]
     lines += [
-        f"-- {column.name.splitlines()[0]}: from {column.least} to {column.most} per user and group, "
+        f"-- {_on_one_line(column.name)}: from {column.least} to {column.most} per user and group, "
         f"in units of {column.scale:g}"
         + (f", in at most {column.groups} groups per user." if column.groups is not None else ".")
         for column in plan.sums
     ]
     return "\n".join([*lines, f"{bounding_query(plan, kinds, dialect, table_name(dialect, source))};", ""])
+
+
+def _on_one_line(name: str) -> str:
+    """The name in a comment. A line end in it would end the comment, so characters that are not shown are escaped."""
+    return name if name.isprintable() else json.dumps(name)

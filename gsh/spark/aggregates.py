@@ -55,6 +55,8 @@ def quoted(name: str) -> Column:
 def aggregates(events: DataFrame, plan: Plan) -> DataFrame:
     """One row per group with at least τ users: the key columns, ``count``, and the sums in units."""
     kinds = plan.kinds_in(kinds_of(events.schema))
+    for pointer, name in plan.pointed:
+        _SQL.check_name(pointer, name)
     assert plan.partitions is not None
     columns = {"_user": plan.user} | {f"_key{j}": name for j, name in enumerate(plan.by)}
     keys = list(columns)[1:]

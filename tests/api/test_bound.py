@@ -84,7 +84,10 @@ def test_without_a_salt_each_query_has_its_own(client: Client) -> None:
     [
         ({"by": ["url", "user_id"]}, "/by", "must not have the user column"),
         ({"by": ["url", "count"]}, "/by", "must have unique names, other than count"),
-        ({"by": ["url", "a\0"]}, "/by/1", "must be the name of a column"),
+        ({"by": ["url", "a\0"]}, "/by/1", "must have no NUL character"),
+        ({"by": ["url", "${x}"], "dialect": "spark"}, "/by/1", "must be a name without ${"),
+        ({"user": "é" * 32, "dialect": "postgres"}, "/user", "must be a name of at most 63 bytes"),
+        ({"source": "a\0b"}, "/source", "must have no NUL character"),
         ({"by": []}, "/by", "at least 1"),
         ({"c_u": 0}, "/c_u", "must be at least 1"),
         ({"tau": -1}, "/tau", "must be at least 0"),

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import gsh
+from gsh.accounting.errors import InvalidParameter
 from gsh.events.bounding import bounding_query
 from gsh.events.plan import Plan, make_plan
 from gsh.spark import aggregates as spark_aggregates
 from gsh.spark.aggregates import aggregates, kinds_of
 from gsh.spark.publishing import noised
+from tests.events.names import CONTROLS, LINE_ENDS, WORDS, named_events
 from tests.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.reference.bounding import Aggregates, bounded
 from tests.spark.faults import keeping
@@ -86,6 +88,21 @@ def test_many_drawn_tables_are_bounded_as_the_reference_says(read: Read, drawn: 
     table, _, plan = drawn
 
     assert on_spark(read, table, plan) == bounded(as_events(table), plan.to_json())
+
+
+def test_a_name_is_that_column_whatever_characters_it_has(read: Read) -> None:
+    """Decoys have the names that an edit of the text would make."""
+    table, plan, _ = named_events(*("x".join([part, *LINE_ENDS, *CONTROLS, *WORDS]) for part in "ukn"))
+
+    assert on_spark(read, table, plan) == bounded(as_events(table), plan.to_json())
+
+
+def test_names_with_variables_are_refused(read: Read) -> None:
+    """Spark would replace them, read nulls, and publish sums of 0."""
+    table, plan, _ = named_events("u", "k", "${spark.app.name}")
+
+    with pytest.raises(InvalidParameter, match="spark replaces variables in names"):
+        aggregates(read(table), dataclasses.replace(plan, partitions=2))
 
 
 LARGE = make_plan(user="u", by="g", sums={"x": (-(2**52), 2**52)}, c_u=1, salt="0" * 32)
