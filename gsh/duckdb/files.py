@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.duckdb.workspace import Workspace, literal, literal_path
+from gsh.events.folders import folder_columns
 from gsh.events.plan import Plan
 
 __all__ = ["Scan", "scan_of"]
@@ -55,15 +56,16 @@ def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Pla
     if len(readers) != 1:
         raise InvalidParameter("events", "must be files of one format")
     (reader,) = readers
+    files = [
+        str(name) for pattern in patterns for (name,) in space.connection.execute("FROM glob($1)", [pattern]).fetchall()
+    ]
     listed = f"[{', '.join(map(literal, patterns))}]"
     if reader == "parquet":
-        # The types of folders such as day=2026-11-16 must not depend on their names.
-        rows = space.number(f"SELECT SUM(num_rows) FROM parquet_file_metadata({listed})")
-        return Scan(f"read_parquet({listed}, hive_types_autocast = 0)", rows, is_typed=True)
+        return _parquet(space, files, listed, plan)
     rows = space.number(f"SELECT SUM(size) FROM read_blob({listed})") // _BYTES_OF_A_LINE
     if reader == "json":
-        return _json(space, listed, plan, rows)
-    return _csv(space, patterns, listed, rows, "\t" if reader == "tsv" else ",")
+        return _json(space, files, listed, plan, rows)
+    return _csv(files, listed, plan, rows, "\t" if reader == "tsv" else ",")
 
 
 def _pattern(path: str) -> str:
@@ -87,10 +89,23 @@ def _reader(path: str) -> str:
     return found
 
 
-def _csv(space: Workspace, patterns: Sequence[str], listed: str, rows: int, delimiter: str) -> Scan:
-    files = [
-        name for pattern in patterns for (name,) in space.connection.execute("FROM glob($1)", [pattern]).fetchall()
-    ]
+def _hive(from_folders: Sequence[str]) -> str:
+    """The options for columns that folders name. Their types must not depend on their values: they are texts."""
+    return f"hive_partitioning = {bool(from_folders)}, hive_types_autocast = 0"
+
+
+def _parquet(space: Workspace, files: Sequence[str], listed: str, plan: Plan) -> Scan:
+    def columns(files: Sequence[str]) -> list[str]:
+        paths = ", ".join(literal(literal_path(file)) for file in files)
+        every = f"read_parquet([{paths}], hive_partitioning = false, union_by_name = true)"
+        return [name for name, _ in space.described(every)]
+
+    options = _hive(folder_columns(files, plan, columns))
+    rows = space.number(f"SELECT SUM(num_rows) FROM parquet_file_metadata({listed})")
+    return Scan(f"read_parquet({listed}, {options})", rows, is_typed=True)
+
+
+def _csv(files: Sequence[str], listed: str, plan: Plan, rows: int, delimiter: str) -> Scan:
     headers = {_header(file, delimiter) for file in files}
     if len(headers) != 1:
         raise InvalidParameter("events", "must be files that exist, with the same header line")
@@ -99,10 +114,11 @@ def _csv(space: Workspace, patterns: Sequence[str], listed: str, rows: int, deli
         raise InvalidParameter("events", "must have a header line with a name for each column, each of them once")
     if any(mark in name for name in names for mark in "\r\n\0"):  # DuckDB may take the whole file for a header
         raise InvalidParameter("events", "must have a header line without NUL, and without line ends inside quotes")
+    from_folders = folder_columns(files, plan, lambda _files: names)
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     options = (
         f"auto_detect = false, header = true, columns = {{{columns}}}, delim = {literal(delimiter)}, quote = '\"', "
-        "escape = '\"', comment = '', skip = 0, nullstr = '', strict_mode = true, hive_types_autocast = 0"
+        f"escape = '\"', comment = '', skip = 0, nullstr = '', strict_mode = true, {_hive(from_folders)}"
     )
     return Scan(f"read_csv({listed}, {options})", rows, is_typed=False)
 
@@ -115,16 +131,20 @@ def _header(file: str, delimiter: str) -> tuple[str, ...]:
     return tuple(next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), ()))
 
 
-def _json(space: Workspace, listed: str, plan: Plan, rows: int) -> Scan:
+def _json(space: Workspace, files: Sequence[str], listed: str, plan: Plan, rows: int) -> Scan:
     """Records are objects. A member that a record does not have is missing; one that no record has is a mistake."""
     lines = f"read_ndjson_objects({listed}, hive_partitioning = false)"
-    hive = [name for name, _ in space.described(f"read_ndjson_objects({listed}, hive_types_autocast = 0)")[1:]]
-    names = frozenset[str](hive)
+
+    def members(part: str) -> frozenset[str]:
+        keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM {part} WHERE json_type(json) = 'OBJECT'"
+        return frozenset(str(name) for (name,) in space.connection.execute(keys).fetchall())
+
+    from_folders = folder_columns(files, plan, lambda _files: members(lines))
+    names = frozenset(from_folders)
     for part in (f"(FROM {lines} LIMIT {_FIRST_LINES})", lines):
         if set(plan.columns) <= names:
             break
-        keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM {part} WHERE json_type(json) = 'OBJECT'"
-        names |= {str(name) for (name,) in space.connection.execute(keys).fetchall()}
-    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in plan.columns if name not in hive)
-    options = f"format = 'newline_delimited', records = 'true', columns = {{{columns}}}, hive_types_autocast = 0"
+        names |= members(part)
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in plan.columns if name not in from_folders)
+    options = f"format = 'newline_delimited', records = 'true', columns = {{{columns}}}, {_hive(from_folders)}"
     return Scan(f"read_json({listed}, {options})", rows, is_typed=False, names=names)

@@ -136,7 +136,7 @@ def _from_stream(
 
     rows = _converted(spooled)
     chosen = "*" if types is None else restored(types)
-    scan = f"(SELECT {chosen} FROM read_parquet({literal(literal_path(path))}))"
+    scan = f"(SELECT {chosen} FROM read_parquet({literal(literal_path(path))}, hive_partitioning = false))"
     return _source(scan, plan, _schema(space, scan), rows)
 
 

@@ -5,6 +5,7 @@ kinds.py        the types of columns that every engine has
 dialects.py     how each SQL dialect spells what the lots and the bounds need
 lots.py         the order in which a user's groups are kept
 bounding.py     the bounding query
+folders.py      columns that folders name, such as day=2026-11-16, and their clashes
 query_text.py   the same query for people, with comments
 target.py       the noise: calibrated to a target or to a share of a budget, or given
 payer.py        who pays: a budget of the service, or nobody

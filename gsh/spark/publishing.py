@@ -11,14 +11,17 @@ and on the groups (gsh/events/streams.py). After the commit it only does what is
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.events.errors import sum_too_large
+from gsh.events.folders import checked_folders
 from gsh.events.lots import salt_of_release
 from gsh.events.payer import payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
@@ -36,7 +39,7 @@ from gsh.spark.places import Finished, Place
 if TYPE_CHECKING:
     from gsh.client import Client
 
-__all__ = ["noised", "publish"]
+__all__ = ["check_events", "noised", "publish"]
 
 
 def publish(
@@ -94,7 +97,7 @@ def publish(
     )
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     target = mechanism_for(plan, **aim, weights=weights, payer=payer)
-    _check_events(events, plan)
+    check_events(events, plan)
     earlier = _released(place, plan, target)
     if earlier is not None:
         return earlier
@@ -113,7 +116,7 @@ def publish(
     return _published(place, opening.plan, keeper.certificate(), made.rows, is_replayed=opening.seed is None)
 
 
-def _check_events(events: DataFrame, plan: Plan) -> None:
+def check_events(events: DataFrame, plan: Plan) -> None:
     """Whatever Spark can say about the query without running it, it says before anything is charged."""
     plan.kinds_in(kinds_of(events.schema))
     names = [name.lower() for name in events.columns]
@@ -121,6 +124,19 @@ def _check_events(events: DataFrame, plan: Plan) -> None:
         if names.count(name.lower()) > 1:
             raise InvalidParameter("events", f"must have only one column {name}: Spark ignores the case of names")
     aggregates(events, plan).schema  # noqa: B018 - Spark analyses the whole query for it
+    checked_folders([unquote(file) for file in events.inputFiles()], plan, lambda files: _columns_of(events, files))
+
+
+def _columns_of(events: DataFrame, files: Sequence[str]) -> list[str]:
+    """All columns inside some files of the events, without those that Spark takes from the names of folders.
+
+    The options of other formats are not known here.
+    """
+    paths = [re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", file) for file in files if file.endswith(".parquet")]
+    if not paths:
+        return []
+    reader = events.sparkSession.read.option("recursiveFileLookup", "true").option("mergeSchema", "true")
+    return list(reader.parquet(*paths).columns)
 
 
 def noised(events: DataFrame, plan: Plan, mechanism: Mechanism, seed: bytes) -> DataFrame:

@@ -4,9 +4,11 @@ import dataclasses
 import datetime
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -16,7 +18,7 @@ from gsh.events.bounding import bounding_query
 from gsh.events.plan import Plan, make_plan
 from gsh.spark import aggregates as spark_aggregates
 from gsh.spark.aggregates import aggregates, kinds_of
-from gsh.spark.publishing import noised
+from gsh.spark.publishing import check_events, noised
 from tests.events.names import CONTROLS, LINE_ENDS, WORDS, named_events
 from tests.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.reference.bounding import Aggregates, bounded
@@ -103,6 +105,34 @@ def test_names_with_variables_are_refused(read: Read) -> None:
 
     with pytest.raises(InvalidParameter, match="spark replaces variables in names"):
         aggregates(read(table), dataclasses.replace(plan, partitions=2))
+
+
+@pytest.mark.parametrize(
+    ("folder", "columns", "detail"),
+    [
+        ("url=FORGED", ["user", "url"], "events: must have the column url either in the files or in the names"),
+        ("user=FORGED [1]", ["user", "url"], "events: must have the column user either in the files or in the names"),
+        ("user=u", ["url"], "user: must be a column of the files"),
+        ("url=a%2Fb", ["user"], None),
+    ],
+)
+def test_a_folder_replaces_no_column_of_a_file(
+    spark: "SparkSession", tmp_path: Path, folder: str, columns: list[str], detail: str | None
+) -> None:
+    """Spark takes the value of the folder, without a word. A renamed column is the caller's own choice."""
+    (tmp_path / folder).mkdir()
+    pq.write_table(pa.table({name: ["x"] for name in columns}), tmp_path / folder / "a.parquet")
+    events = spark.read.parquet(str(tmp_path))
+    renamed = events.toDF(*(f"_{name}" for name in events.columns))
+    plan = make_plan(user="user", by="url", c_u=1, salt="0" * 32, partitions=2)
+
+    if detail is None:
+        check_events(events, plan)
+    else:
+        with pytest.raises(InvalidParameter, match=detail):
+            check_events(events, plan)
+    if folder == "url=FORGED":
+        check_events(renamed, dataclasses.replace(plan, user="_user", by=("_url",)))
 
 
 LARGE = make_plan(user="u", by="g", sums={"x": (-(2**52), 2**52)}, c_u=1, salt="0" * 32)
