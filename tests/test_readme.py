@@ -1,7 +1,10 @@
 """The documents are true: their commands give the answers shown, and their tables are the code's."""
 
 import doctest
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from tests.real_releases_page import releases_text, shown_releases
 
 TRANSCRIPTS = {document.name: transcripts(document) for document in (README, TOUR)}
 PLACES = [(name, place) for name, found in TRANSCRIPTS.items() for place in range(len(found))]
+ADDRESS = "http://127.0.0.1:8000"
 HTTP_API = (ROOT / "docs" / "http-api.md").read_text()
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
 
@@ -109,12 +113,51 @@ def test_the_readme_is_short_and_begins_with_the_two_main_commands() -> None:
     assert readme[: first.start()].count("\n") <= 22
 
 
-def test_the_python_of_the_readme_gives_the_answers_shown() -> None:
-    blocks = re.findall(r"```python\n(>>> .*?)```", README.read_text(), re.DOTALL)
-    examples = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README", str(README), 0)
+@pytest.mark.slow
+def test_the_python_of_the_readme_gives_the_answers_shown(service: Service) -> None:
+    """All of it, in order: no block needs a name that the reader does not have."""
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert all(block.startswith(">>> ") for block in blocks)
+    source = "\n".join(blocks).replace(ADDRESS, service.url)
+    examples = doctest.DocTestParser().get_doctest(source, {}, "README", str(README), 0)
     assert examples.examples
 
     assert doctest.DocTestRunner().run(examples).failed == 0
+
+
+@pytest.mark.slow
+def test_the_terminal_of_the_readme_publishes(tmp_path: Path) -> None:
+    """Its commands, but for the line that installs: ``make install-test`` runs that one."""
+    (block,) = re.findall(r"```sh\n(.*?)```", README.read_text(), re.DOTALL)
+    install, *commands = block.splitlines()
+    assert install.startswith("pip install '.[duckdb]'")
+
+    assert "private.parquet" in in_shell("\n".join(commands), tmp_path)
+    assert (tmp_path / "private.parquet").exists()
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_weekly_job_run_as_printed(service: Service, tmp_path: Path) -> None:
+    """In the order of the page, after ``make run``, which installs what the job needs."""
+    page = (ROOT / "examples" / "README.md").read_text()
+    block = re.findall(r"```console\n(.*?)```", page, re.DOTALL)[0].replace(ADDRESS, service.url)
+    printed = block.replace(".venv/bin/python examples", f"{sys.executable} {ROOT}/examples")
+    # Its file of the environment is made for `make run`, and the job needs DuckDB.
+    assert "--editable '.[service,duckdb]'" in (ROOT / "Makefile").read_text().partition("run.stamp: ")[2]
+
+    said = in_shell(printed, tmp_path, GSH_URL=service.url)
+
+    assert "published published/web-views-2026-W46.parquet" in said
+    assert (tmp_path / "published" / "web-views-2026-W46.parquet").exists()
+
+
+def in_shell(script: str, folder: Path, **settings: str) -> str:
+    """The output of a script with the command ``gsh`` of this environment. Each command in it must succeed."""
+    own = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"} | settings
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
