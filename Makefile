@@ -16,11 +16,11 @@ ENGINE ?= docker
 BASE ?= python:3.13-slim
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 
-# Two processes more than there are cores, up to eight, because tests also wait. Tests marked `alone` take turns.
+# Two processes more than there are cores, up to eight, because tests also wait.
 PROCESSES := $(shell n=$$(nproc 2> /dev/null || echo 2); echo $$((n < 7 ? n + 2 : 8)))
 # Ledgers and databases of tests wait for the disk at every commit. If there is a large one in memory, they are there.
 MEMORY := $(shell test "$$(df --output=avail /dev/shm 2> /dev/null | tail -n 1)" -gt 8000000 2> /dev/null && echo TMPDIR=/dev/shm)
-PYTEST := $(MEMORY) $(BIN)/python -m pytest --dist=worksteal --durations=25
+PYTEST := $(MEMORY) $(BIN)/python -m pytest --durations=25
 
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE

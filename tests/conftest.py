@@ -1,19 +1,21 @@
-"""Shared by all tests: markers by folder, turns, a folder for ledgers, and a PostgreSQL server."""
+"""Shared by all tests: markers by folder, their order, a folder for ledgers, and a PostgreSQL server."""
 
 import os
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.postgres import Postgres, postgres_server
-from tests.turns import turn
+from tests.run_folder import enter_run_folder
+from tests.surroundings import forget_the_shell
 
-# No test may depend on the shell that it is started from: not on settings of a service, and not on a proxy.
-for _name in list(os.environ):
-    if _name.startswith(("GSH_", "PROMETHEUS_")) or _name.lower().endswith("_proxy"):
-        del os.environ[_name]
+forget_the_shell()
+if "PYTEST_XDIST_WORKER" not in os.environ:  # the processes of a parallel run inherit the folder
+    enter_run_folder()
 # Services without a configured ledger get a temporary one.
 _FOLDER = tempfile.TemporaryDirectory(prefix="gsh-ledger-")
 os.environ["GSH_LEDGER"] = str(Path(_FOLDER.name) / "ledger.sqlite3")
@@ -21,31 +23,31 @@ os.environ["GSH_LEDGER"] = str(Path(_FOLDER.name) / "ledger.sqlite3")
 _AUTHORITIES = tempfile.TemporaryDirectory(prefix="gsh-no-authorities-")
 os.environ["SSL_CERT_DIR"] = _AUTHORITIES.name
 os.environ.pop("SSL_CERT_FILE", None)
+# A slow machine is no failure.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
-BROWSER = Path(__file__).parent / "browser"
-CLIENTS = Path(__file__).parent / "clients"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test by its folder and its fixtures."""
     for item in items:
-        if BROWSER in item.path.parents:
+        if item.nodeid.startswith("tests/browser/"):
             item.add_marker("browser")
-        if CLIENTS in item.path.parents:
+        if item.nodeid.startswith("tests/clients/"):
             item.add_marker("clients")
         if any(name.endswith("postgres") for name in getattr(item, "fixturenames", ())):
             item.add_marker("postgres")
-    # The longest tests first: a parallel run that ends with them leaves cores idle.
-    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("spark", "browser", "crash"))))
+    if hasattr(config, "workerinput"):
+        from tests.schedule import longest_first  # noqa: PLC0415 - the environments with Spark have no xdist
+
+        longest_first(items)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    if not hasattr(item.config, "workerinput"):  # the only process: each test is alone
-        return (yield)
-    with turn(alone=item.get_closest_marker("alone") is not None):
-        return (yield)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.schedule import ByFile  # noqa: PLC0415 - likewise
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -102,9 +102,11 @@ class Rebooted:
         return [int(child) for child in children.split()]
 
 
-@pytest.mark.alone
 def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: str) -> None:
-    """Exactly the fitting number succeeds, and a repeated request gets the same answer."""
+    """Exactly the fitting number succeeds, and a repeated request gets the same answer.
+
+    A slow machine may tell a client that the service is busy. The client asks again.
+    """
     fitting, clients = 40, 64
     make_budget(ledger_url, fitting)
     notebook = Notebook()
@@ -116,7 +118,9 @@ def test_64_clients_on_4_workers_share_a_budget_to_the_last_release(ledger_url: 
         def run(number: int) -> None:
             gate.wait(PATIENCE)
             for _ in range(2):
-                notebook.note(str(number), release(service.url, str(number)))
+                while (answer := release(service.url, str(number))).status_code == 503:
+                    pass
+                notebook.note(str(number), answer)
 
         threads = [threading.Thread(target=run, args=(number,)) for number in range(clients)]
         for thread in threads:

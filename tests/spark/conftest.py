@@ -28,7 +28,7 @@ if importlib.util.find_spec("pyspark") is not None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/spark/"):
             item.add_marker("spark")
 
 

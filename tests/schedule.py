@@ -1,0 +1,45 @@
+"""Which process of a parallel run gets which tests: whole files, so that their fixtures are made once; long ones first.
+
+A run that ends with a long file leaves all cores but one idle. The order is a hint: a wrong one costs only time.
+"""
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+__all__ = ["ByFile", "longest_first"]
+
+_LONGEST = (
+    "tests/test_spark.py",
+    "tests/browser 1",
+    "tests/browser 2",
+    "tests/api/test_crashes.py",
+    "tests/api/test_schemathesis.py",
+    "tests/histogram/test_judged_columns.py",
+    "tests/api/test_process.py",
+    "tests/clients/test_openapi_python_client.py",
+    "tests/api/test_instances.py",
+    "tests/api/test_access.py",
+)
+_RANKS = {unit: rank for rank, unit in enumerate(_LONGEST)}
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _RANKS.get(_unit(item.nodeid), len(_RANKS)))
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    """A process that is free gets the next file."""
+
+    def __init__(self, config: pytest.Config, log: object = None) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False  # not by the number of tests
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _unit(nodeid)
+
+
+def _unit(nodeid: str) -> str:
+    """The file of a test. Only two processes start browsers, which take memory and seconds."""
+    file = nodeid.partition("::")[0]
+    folder, _, name = file.rpartition("/")
+    return f"{folder} {1 + (name < 'test_d')}" if folder == "tests/browser" else file
