@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from tests.api.example_requests import ask_example
+from tests.api.process import PATIENCE
 from tests.histogram.uploads import as_stream, from_bytes
 
 pytestmark = pytest.mark.wheel
@@ -122,11 +123,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
             for message in (json.loads(line)["message"] for line in process.stdout)
             if message.startswith("Uvicorn running on ")
         )
-        with httpx.Client(base_url=address, timeout=30) as client:
+        with httpx.Client(base_url=address, timeout=PATIENCE) as client:
             yield client
     finally:
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=PATIENCE) == 0
         process.stdout.close()
 
 

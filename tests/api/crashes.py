@@ -20,6 +20,7 @@ from app.ledger.opening import open_ledger
 from app.ledger.releases import RecordedRelease
 from app.ledger.state import Entry
 from app.ledger.store import Ledger
+from tests.api.process import PATIENCE
 from tests.histogram.uploads import as_stream
 
 __all__ = [
@@ -64,13 +65,13 @@ class Notebook:
 
         with self.noted:
             goal = count() + more
-            assert self.noted.wait_for(lambda: count() >= goal, timeout=60)
+            assert self.noted.wait_for(lambda: count() >= goal, timeout=PATIENCE)
 
     def wait_for_status(self, status: int) -> None:
         """Until another answer of this status is noted."""
         with self.noted:
             goal = self.statuses[status] + 1
-            assert self.noted.wait_for(lambda: self.statuses[status] >= goal, timeout=60)
+            assert self.noted.wait_for(lambda: self.statuses[status] >= goal, timeout=PATIENCE)
 
     def note(self, key: str, response: httpx.Response, kind: str = "release") -> None:
         with self.noted:
@@ -141,7 +142,7 @@ class Swarm:
         """Each client ends with the request that it is trying, answered."""
         self._stop.set()
         for thread in self._threads:
-            thread.join(60)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
         for error in self._failed:
             raise error
@@ -159,7 +160,7 @@ class Swarm:
         lots = random.Random(number)
         turns = 0
         try:
-            with httpx.Client(verify=False, timeout=30) as http:
+            with httpx.Client(verify=False, timeout=PATIENCE) as http:
                 while not self._stop.is_set():
                     turn(self, f"{number}-{turns}", lots, http)
                     turns += 1
@@ -202,7 +203,7 @@ def _posted(address: str, body: Any, key: str | None, http: httpx.Client | None)
     headers = {"content-type": "application/json"} | ({} if key is None else {"idempotency-key": key})
     content = json.dumps(body)
     if http is None:
-        return httpx.post(address, content=content, headers=headers, timeout=30, verify=False)
+        return httpx.post(address, content=content, headers=headers, timeout=PATIENCE, verify=False)
     return http.post(address, content=content, headers=headers)
 
 

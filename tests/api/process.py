@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60
+PATIENCE = 300
 """Seconds after which a process that says nothing is given up; no test passes or fails by a shorter time."""
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.api.client import Client, Json
-from tests.api.process import Service
+from tests.api.process import PATIENCE, Service
 from tests.api.test_release_table import form
 from tests.histogram.uploads import FORMATS, as_bytes, from_bytes
 
@@ -109,7 +109,7 @@ def test_dropped_groups_do_not_change_the_log(tmp_path: Path) -> None:
         for path, body in ENDPOINTS.values():
             for histogram in HISTOGRAMS.values():
                 start = len(service.log)
-                assert httpx.post(service.url + path, **body(histogram), timeout=60).status_code == 200
+                assert httpx.post(service.url + path, **body(histogram), timeout=PATIENCE).status_code == 200
                 service.wait_for(lambda line, path=path: line.get("route") == path)
                 lines = [
                     {name: line[name] for name in line if name not in {"time", "request_id"}}

@@ -279,7 +279,7 @@ def test_a_real_client_sends_a_large_table_in_pieces(service: tuple[Service, Pat
     content, headers = encoded.read(), {"content-type": encoded.headers["content-type"]}
     pieces = (content[start : start + 50_000] for start in range(0, len(content), 50_000))
 
-    response = httpx.post(running.url + "/release/table", content=pieces, headers=headers, timeout=60)
+    response = httpx.post(running.url + "/release/table", content=pieces, headers=headers, timeout=PATIENCE)
 
     assert response.status_code == 200, response.text
     assert from_bytes(response.content)["k"].to_pylist() == list(range(length))
@@ -380,8 +380,8 @@ def test_categories_of_pandas_are_released_sorted_and_unordered(client: Client) 
 def test_nothing_of_a_table_is_logged(service: tuple[Service, Path]) -> None:
     running, _ = service
     for table in (TABLE, pa.concat_tables([TABLE, TABLE])):
-        httpx.post(running.url + "/release/table", files=form(as_stream(table)), timeout=60)
-    httpx.post(running.url + "/release/table", files=form(b"s3ntinel"), timeout=60)
+        httpx.post(running.url + "/release/table", files=form(as_stream(table)), timeout=PATIENCE)
+    httpx.post(running.url + "/release/table", files=form(b"s3ntinel"), timeout=PATIENCE)
     running.wait_for(lambda line: line.get("route") == "/release/table" and line["status"] == 422)
 
     lines = [line for line in running.log if line.get("route") == "/release/table"]

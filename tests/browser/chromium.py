@@ -7,6 +7,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Playwright
 
+from tests.api.process import PATIENCE
+
 __all__ = ["launch", "launch_with_profile"]
 
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -27,9 +29,11 @@ def launch(playwright: Playwright) -> Browser:
 
 def launch_with_profile(playwright: Playwright, profile: Path, **options: Any) -> BrowserContext:
     """A headless Chromium with a profile in a folder, where it caches compiled scripts."""
-    return playwright.chromium.launch_persistent_context(
+    context = playwright.chromium.launch_persistent_context(
         profile, executable_path=_program(), args=_arguments(), **options
     )
+    context.set_default_timeout(1000 * PATIENCE)
+    return context
 
 
 def _program() -> str:

@@ -88,6 +88,7 @@ def first_visit(service: Service, playwright: Playwright) -> Iterator[Visit]:
     """A tab of a new browser with an empty cache."""
     browser = launch(playwright)
     visit = Visit(browser.new_page(viewport=WINDOW), service.url)
+    visit.page.set_default_timeout(1000 * PATIENCE)
     yield visit
     browser.close()
     visit.check()

@@ -14,7 +14,7 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from tests.api.process import Service
+from tests.api.process import PATIENCE, Service
 from tests.cli.recording import in_terminal
 from tests.cli.running import PROGRAM, environment, groups_file, run_process
 
@@ -84,7 +84,7 @@ def test_a_signal_leaves_nothing_half_written(number: signal.Signals, code: int,
         with contextlib.suppress(BrokenPipeError):
             writer.write(b"a.org,US,3\n")
             writer.flush()
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
 
     assert process.returncode == code
     assert os.listdir(tmp_path) == [pipe.name]
@@ -102,7 +102,7 @@ def test_ctrl_c_while_the_service_works_says_how_to_go_on(tmp_path: Path) -> Non
         with connection:
             assert connection.recv(1)
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=PATIENCE)
 
     assert process.returncode == 130
     assert errors.count("\n") == 1

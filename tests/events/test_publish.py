@@ -17,6 +17,7 @@ import pytest
 import gsh
 from gsh.events.plan import Plan
 from gsh.events.published import Progress
+from tests.api.process import PATIENCE
 from tests.cli.running import environment
 from tests.events.tables import as_events
 from tests.events.test_duckdb import EVENTS, PLAN
@@ -241,7 +242,7 @@ def test_a_signal_leaves_nothing(stage: str, rows: int, number: signal.Signals, 
         assert process.stdout.readline().decode() == f"{stage}\n"
         spooled = list(tmp_path.rglob("_bucket=*"))
         process.send_signal(number)
-        process.communicate(timeout=100)
+        process.communicate(timeout=PATIENCE)
 
     assert bool(spooled) == (stage == "bounding")
     assert process.returncode == 128 + number

@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -142,16 +141,17 @@ def test_a_cell_of_another_type_is_refused_by_the_name_of_its_column(declared: C
     assert "s3cret" not in str(error.value)
 
 
-def test_a_header_of_very_many_columns_is_refused_before_arrow_makes_them() -> None:
+def test_a_header_of_very_many_columns_is_refused_before_arrow_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a million columns that takes half a minute."""
     wide = ",".join(f'"c,{place}\n"' for place in range(300_000))
-    started = time.process_time()
+    opened: list[object] = []
+    monkeypatch.setattr(pa.csv, "open_csv", lambda *source, **_options: opened.append(source))
 
     with pytest.raises(InvalidGroups) as refused:
         read(f"{wide}\n")
 
     assert refused.value.pointer == "/csv_types"
-    assert time.process_time() - started < 2
+    assert opened == []
 
 
 def test_limits_hold_for_csv() -> None:
