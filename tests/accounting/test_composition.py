@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
-from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
-from dp_accounting.pld import PLDAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -128,6 +126,10 @@ def test_gaussians_compose_as_one_gaussian(mu: float, times: int, epsilon: float
 @pytest.mark.parametrize(("sigma", "times", "epsilon"), [(5.0, 10, 1.0), (20.0, 100, 0.5), (3.0, 1, 2.0)])
 def test_the_gaussian_part_agrees_with_privacy_loss_distributions(sigma: float, times: int, epsilon: float) -> None:
     """dp-accounting discretises the loss and rounds it up: it is never below, and close."""
+    # Slow to import, and the only use.
+    from dp_accounting import GaussianDpEvent, SelfComposedDpEvent  # noqa: PLC0415
+    from dp_accounting.pld import PLDAccountant  # noqa: PLC0415
+
     accountant = PLDAccountant()
     accountant.compose(SelfComposedDpEvent(GaussianDpEvent(sigma), times))
     release = PlainGaussian(1, sigma)

@@ -9,15 +9,14 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, FilePayload, expect
 
-from app.main import create_app
-from app.settings import Settings
 from tests.api.process import Service
+from tests.api.test_openapi import DOCUMENT
 from tests.browser.visits import Visit
 from tests.browser.weekly import WEEKLY
 
 OPERATIONS = {
     operation["operationId"]: (method, path, operation)
-    for path, methods in create_app(Settings()).openapi()["paths"].items()
+    for path, methods in DOCUMENT["paths"].items()
     for method, operation in methods.items()
 }
 
