@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tests.postgres import Postgres, postgres_server
 from tests.run_folder import enter_run_folder
-from tests.surroundings import forget_the_shell
+from tests.surroundings import allow_time, forget_the_shell
 
 forget_the_shell()
+allow_time()
 if "PYTEST_XDIST_WORKER" not in os.environ:  # the processes of a parallel run inherit the folder
     enter_run_folder()
 # Services without a configured ledger get a temporary one.
@@ -23,9 +23,6 @@ os.environ["GSH_LEDGER"] = str(Path(_FOLDER.name) / "ledger.sqlite3")
 _AUTHORITIES = tempfile.TemporaryDirectory(prefix="gsh-no-authorities-")
 os.environ["SSL_CERT_DIR"] = _AUTHORITIES.name
 os.environ.pop("SSL_CERT_FILE", None)
-# A slow machine is no failure.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,11 +1,20 @@
-"""No test may depend on the shell that it is started from: its settings, proxies, signals and limits."""
+"""No test may depend on the shell that it is started from: its settings, proxies, signals and limits.
+
+Nor on the speed of the machine.
+"""
 
 import os
 import resource
 import signal
 from contextlib import suppress
 
-__all__ = ["forget_the_shell"]
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
+from hypothesis import HealthCheck, settings
+
+__all__ = ["PATIENCE", "allow_time", "forget_the_shell"]
+
+PATIENCE = 300
+"""Seconds after which a process that says nothing is given up; no test passes or fails by a shorter time."""
 
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -17,6 +26,14 @@ def forget_the_shell() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # tests hold hundreds of connections open
     _take_signals()
+
+
+def allow_time() -> None:
+    """By default Hypothesis fails an example after 0.2 seconds, and httpx a request after 5 seconds."""
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
+    for wait in ("connect", "read", "write", "pool"):
+        setattr(DEFAULT_TIMEOUT_CONFIG, wait, float(PATIENCE))
 
 
 def _take_signals() -> None:

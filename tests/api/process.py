@@ -19,6 +19,7 @@ from typing import Self
 import httpx
 
 from tests.api.client import Json
+from tests.surroundings import PATIENCE
 
 __all__ = [
     "PATIENCE",
@@ -35,8 +36,6 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 300
-"""Seconds after which a process that says nothing is given up; no test passes or fails by a shorter time."""
 
 
 def environment(**settings: str) -> dict[str, str]:
