@@ -1,5 +1,7 @@
 """Access control. Each route declares what it needs, and the authorizer checks it before the body is read.
 
+A body may take hours. So the authorizer checks again when it has arrived, and right before a release is charged.
+
 Accounting is open unless set otherwise. Until an access key is made, releases and budgets are for this machine alone,
 unless they are explicitly open to all. From then on an access key is mandatory, even after all access keys are revoked.
 """
@@ -116,6 +118,15 @@ class Authorizer:
         if required.scopes and (self._account_keys or required.scopes != {"account"}):
             budget = None if required.budget is None else scope["path_params"][required.budget]
             scope["access"] = await self.admit(scope, required, budget)
+
+    async def enter_again(self, scope: Scope) -> None:
+        """The same once more, for a request whose body has arrived: meanwhile its access key may have expired."""
+        await self.enter(scope, scope["route"].needs)
+
+    async def check_again(self, scope: Scope, budget: str | None) -> None:
+        """The same right before a charge, or before an answer that nothing is charged for."""
+        await self.enter_again(scope)
+        access_of(scope).check(budget)
 
     async def keys_made(self) -> bool:
         """Whether an access key was ever made: from then on one is mandatory."""

@@ -73,7 +73,9 @@ class JsonRoute(DeclaredRoute):
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if content_type(scope) != b"application/json":
             raise HTTPException(415)
-        answer = await self.answer(Request(scope, receive), await _content(receive))
+        request, content = Request(scope, receive), await _content(receive)
+        await services_of(request).authorizer.enter_again(scope)
+        answer = await self.answer(request, content)
         body, status, given = Encoded(answer) if isinstance(answer, bytes) else answer
         further = [(name.lower().encode(), value.encode()) for name, value in given.items()]
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *further]

@@ -43,4 +43,5 @@ async def made_elsewhere(
     draft = Certificate.draft(body, release, None)
     notes = replace(body.notes(), release_id=draft.release_id)
     charge = replace(payment.charge(release, notes), state=state)
+    await services.authorizer.check_again(request.scope, budget)
     return MadeElsewhere(charge, draft, meaning_of(state, body, budget))

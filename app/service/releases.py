@@ -1,6 +1,7 @@
 """Make a release, free or charged to a budget, from groups or from a table."""
 
 import mmap
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import IO, NamedTuple, Protocol
 
@@ -55,17 +56,26 @@ class Making(Retry, Protocol):
         """Draw nothing: an earlier request has paid. A worker that waits to draw is then free."""
 
 
-async def make_release(payments: Payments, charge: Charge | None, making: Making) -> Outcome:
-    """The answer of a release, which may now be shown. A charge comes before the answer; None is a free release."""
+async def make_release(
+    payments: Payments, charge: Charge | None, making: Making, check_again: Callable[[], Awaitable[None]]
+) -> Outcome:
+    """The answer of a release, which may now be shown. A charge comes before the answer; None is a free release.
+
+    ``check_again`` raises an error if the client may no longer have it: it began long ago.
+    """
     if charge is None:
-        return Outcome((await making.draw(None)).answer)
+        drawn = await making.draw(None)
+        await check_again()
+        return Outcome(drawn.answer)
     payable = await payments.budget_for(charge)
     if payable is None:
         await making.drop()
+        await check_again()
         return await payments.recall(charge, making)
     drawn = await making.draw(Terms.of(payable.budget, charge.idempotency_key))
     notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
     charge = await payments.with_content(replace(charge, notes=notes), drawn.meaning)
+    await check_again()
     return await payments.pay(charge, drawn.answer, making.collect, payable.unread)
 
 

@@ -1,6 +1,7 @@
 """POST /release: the mechanism applied to posted groups."""
 
 from collections.abc import Generator, Iterable
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import pyarrow as pa
@@ -144,15 +145,17 @@ async def post_release(request: Request, body: _Content) -> Encoded:
     steps = _steps(request, body, is_paid=key is not None)
     try:
         facts = await steps.facts()
+        check_again = partial(services.authorizer.check_again, request.scope, facts.budget)
         services.rules.check(facts.mechanism, facts.budget, is_exempt=access.is_admin)
         making = _InMemory(steps, facts.meaning)
         if facts.is_dry:
             dry = await dry_run(services.payments, access, facts, key, making.meaning)
             released = await steps.finish(Decision(dry.terms))
+            await check_again()
             return Encoded(dry.encoded(released.certificate))
         payment = access.payment(facts.budget, key)
         charge = None if payment is None else payment.charge(facts.mechanism, facts.notes, fingerprint)
-        outcome = await make_release(services.payments, charge, making)
+        outcome = await make_release(services.payments, charge, making, check_again)
     finally:
         await steps.stop()
     return Encoded(b"".join(outcome.answer.chunks()), headers=replayed_headers(outcome.replayed_at))

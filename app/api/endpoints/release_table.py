@@ -4,7 +4,7 @@ The upload goes to a file, and a worker makes the answer from it. Sorting stalls
 purpose damages only that worker.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -117,17 +117,18 @@ async def release_uploaded_table(request: Request) -> Response:
     services.releases.check_room()  # before a table is read that no worker has room for
 
     async def check(content: bytes) -> _Checked:
-        """Before the table is read. ``make_release`` asks the ledger again: an upload may take hours."""
+        """Before the table is read. ``make_release`` asks the ledger and the authorizer again."""
         facts = await _facts(services, content)
+        check_again = partial(services.authorizer.check_again, request.scope, facts.budget)
         services.rules.check(facts.mechanism, facts.budget, is_exempt=access.is_admin)
         if facts.is_dry:
             await check_dry_run(services.payments, access, facts, key)
-            return _Checked(None, facts)
+            return _Checked(check_again, None, facts)
         payment = access.payment(facts.budget, key)
         charge = None if payment is None else payment.charge(facts.mechanism, facts.notes)
         if charge is not None:
             await services.payments.budget_for(charge)
-        return _Checked(charge)
+        return _Checked(check_again, charge)
 
     upload = await receive_upload(request.scope, received(request.receive), services.settings.max_body_bytes, check)
     try:
@@ -137,6 +138,7 @@ async def release_uploaded_table(request: Request) -> Response:
             meaning = partial(in_pool, request, services.releases, _meaning, *given)
             dry = await dry_run(services.payments, access, facts, key, meaning)
             certificate = await in_pool(request, services.releases, _dry_run, *given, dry.terms)
+            await upload.checked.again()
             return Response(dry.encoded(certificate), media_type="application/json")
         answer = spool()
         try:
@@ -151,6 +153,8 @@ async def release_uploaded_table(request: Request) -> Response:
 class _Checked(NamedTuple):
     """What the check of a request gave: the charge, if a budget pays; or the facts of a dry run."""
 
+    again: Callable[[], Awaitable[None]]
+    """Whether the client may still have it, when the table has arrived."""
     charge: Charge | None
     dry: ReleaseFacts | None = None
 
@@ -170,7 +174,7 @@ async def _answer_into(answer: SharedFile, request: Request, upload: Upload[_Che
             fingerprint = await services.payments.fingerprint(b"release/table", upload.request, digest)
             charge = replace(charge, request=fingerprint)
         making = _InFile(request, upload, answer)
-        outcome = await make_release(services.payments, charge, making)
+        outcome = await make_release(services.payments, charge, making, upload.checked.again)
         media_type = outcome.answer.media_type
         if outcome.replayed_at is not None:
             return await _replayed(answer, request, upload, media_type, outcome.replayed_at)
