@@ -3,7 +3,8 @@
 Error
 ├── AccountingError
 │   ├── InvalidParameter     a value that the theorem does not allow
-│   └── InfeasibleTarget     no value of the omitted parameters meets the target
+│   ├── InfeasibleTarget     no value of the omitted parameters meets the target
+│   └── TooLittleLeft        what remains of a budget allows far more noise than usual only
 ├── EventsError              events that cannot be read, or whose sums are too large
 └── ReleaseError
     ├── InvalidGroups        group keys, counts or values that cannot be released

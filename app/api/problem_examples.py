@@ -31,9 +31,10 @@ from app.service.work_bounds import check_work
 from gsh.accounting.accountings import EXACT
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.target import calibrate
+from gsh.accounting.calibration.usual_noise import calibrate_usual
 from gsh.accounting.case_study import OUTLINE, TARGET, WHOLE
 from gsh.accounting.composition import NOTHING, cost_of
-from gsh.accounting.errors import InfeasibleTarget
+from gsh.accounting.errors import InfeasibleTarget, TooLittleLeft
 
 __all__ = ["ProblemExamples"]
 
@@ -87,6 +88,7 @@ _WHERE: Mapping[Kind, Callable[[_Operation], bool]] = {
     kinds.UNKNOWN_RELEASE: lambda it: "{key}" in it.path,
     kinds.NO_CERTIFICATE: lambda it: it.path.endswith("/certificate"),
     kinds.BUDGET_EXCEEDED: lambda it: it.charges,
+    kinds.TOO_LITTLE_LEFT: lambda it: it.path == "/calibrate",
     kinds.DIVISION_SETTLED: lambda it: it.method == "PUT",
     kinds.UNIT_SETTLED: lambda it: it.method == "PUT",
     kinds.NOT_OPEN: lambda it: it.commits,
@@ -109,6 +111,7 @@ class ProblemExamples:
             kinds.INVALID_ENCODING: InvalidEncoding(),
             kinds.KEY_MISSING: MissingIdempotencyKey(),
             kinds.BUDGET_EXCEEDED: _budget_exceeded(),
+            kinds.TOO_LITTLE_LEFT: _too_little_left(),
             kinds.DIVISION_SETTLED: DivisionSettled(),
             kinds.INFEASIBLE_TARGET: _infeasible_target(),
             kinds.KEY_REUSED: KeyReused("web-2026-46", "web", has_answer=True),
@@ -156,6 +159,16 @@ class ProblemExamples:
         while "$ref" in schema:
             schema = self._schemas[schema["$ref"].rpartition("/")[2]]
         return schema
+
+
+def _too_little_left() -> TooLittleLeft:
+    """What a budget says whose limit was lowered below what two releases of the case study cost."""
+    cost = cost_of(WHOLE)
+    try:
+        calibrate_usual(NOTHING.plus(WHOLE, cost, 2), OUTLINE, 1, Limit(0.1, 1e-5).settled_by(cost))
+    except TooLittleLeft as error:
+        return error
+    raise AssertionError
 
 
 def _budget_exceeded() -> BudgetExceeded:

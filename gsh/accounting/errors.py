@@ -2,7 +2,7 @@
 
 from gsh.errors import Error
 
-__all__ = ["AccountingError", "InfeasibleTarget", "InvalidParameter"]
+__all__ = ["AccountingError", "InfeasibleTarget", "InvalidParameter", "TooLittleLeft"]
 
 
 class AccountingError(Error):
@@ -15,3 +15,7 @@ class InvalidParameter(AccountingError):
 
 class InfeasibleTarget(AccountingError):
     """No value of the omitted parameters meets the target. ``detail`` says what would make it possible."""
+
+
+class TooLittleLeft(AccountingError):
+    """What remains of a budget allows only releases with far more noise than usual. ``detail`` says what is short."""

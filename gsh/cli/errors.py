@@ -37,7 +37,7 @@ MEANINGS = {
     Code.OTHER: "anything else; for `gsh verify`: something is not as it was recorded",
     Code.INVALID: "a wrong option, file or table",
     Code.INFEASIBLE: "no mechanism meets the target",
-    Code.BUDGET: "the release exceeds the remaining budget",
+    Code.BUDGET: "the release exceeds the remaining budget, or too little of it is left",
     Code.ACCESS: "no access key, or one that does not allow it",
     Code.UNREACHABLE: "the service cannot be reached, or is busy: try again later",
     Code.INTERRUPTED: "Ctrl-C; nothing is half written",
@@ -82,6 +82,7 @@ _OPTIONS = {
     "events": "EVENTS",
     "memory_limit": "--memory",
     "releases": "--releases",
+    "most_sigma": "--most-sigma",
     "dialect": "--dialect",
     "source": "--from",
     "salt": "--salt",
@@ -145,6 +146,7 @@ def _of_service(error: BaseException) -> tuple[Code, str, str] | None:
         return None
     for kind, code, hint in (
         (client.BudgetExceeded, Code.BUDGET, "gsh budgets shows what is left; nothing was released or charged"),
+        (client.TooLittleLeft, Code.BUDGET, "--most-sigma accepts more noise; nothing was charged"),
         (client.AccessKeyRequired, Code.ACCESS, "set GSH_KEY or give --key-file"),
         (client.NotAllowed, Code.ACCESS, "ask the operator for an access key with this scope and budget"),
         (client.TooManyAttempts, Code.ACCESS, "wait, and check the access key and --once"),

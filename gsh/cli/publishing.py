@@ -58,6 +58,14 @@ def publish(
             help="Instead of a target: the smallest noise with which N equal releases fit the rest of the budget.",
         ),
     ] = None,
+    most_sigma: Annotated[
+        float | None,
+        typer.Option(
+            "--most-sigma",
+            metavar="X",
+            help="With --releases: refuse a larger σ. If not given: refuse if less than one usual release is left.",
+        ),
+    ] = None,
     sums: Sums = None,
     units: Units = None,
     caps: Caps = None,
@@ -84,7 +92,7 @@ def publish(
     """
     arguments = planned(user, by, sums, units, caps, types) | {"c_u": c_u, "tau": 1 if tau is None else tau}
     arguments |= {"weights": columns_of(sums, caps, weights)["weights"]}
-    arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases}
+    arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
     if mechanism is not None:
         arguments["mechanism"] = mechanism_in(read_json(mechanism, "--mechanism"))
     arguments |= {"privacy_unit": unit, "unprotected": unprotected or (), "to": output, "overwrite": force}

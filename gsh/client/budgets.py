@@ -158,11 +158,17 @@ class Budgets(Bound[M]):
         caps: Mapping[str, Integer] | None = None,
         weights: Mapping[str, Real] | None = None,
         capped: Caps | None = None,
+        most_sigma: Real | None = None,
     ) -> Operation[Plan]:
-        """The smallest noise with which so many equal releases fit the remaining part of a budget."""
+        """The smallest noise with which so many equal releases fit the remaining part of a budget.
+
+        ``TooLittleLeft`` if less than one usual release is left, or σ is above ``most_sigma``.  [docs/budgets.md]
+        """
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
         draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
         body = {"mechanism": draft, "budget": id, "releases": integer("releases", releases)}
+        if most_sigma is not None:
+            body["most_sigma"] = real("most_sigma", most_sigma)
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
         return decoded(answer, _plan)
 

@@ -9,6 +9,7 @@ ServiceError                      the service refused the request, or gave no an
 ├── ContentTooLarge               too many bytes or groups; also a gsh.TooManyGroups
 ├── LimitExceeded                 more work than the service allows, or less noise
 ├── BudgetExceeded                the release does not fit: limit, spent, asked
+├── TooLittleLeft                 less than one usual release is left of the budget
 ├── IdempotencyKeyMissing         a budget is named, and once= is not given
 ├── IdempotencyKeyReused          once= belongs to a release with other content: release
 ├── AnswerErased                  the answer is kept no longer; charge and certificate stay
@@ -46,6 +47,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from gsh.accounting import errors
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.client.documents import parsed
 from gsh.client.records import Cost, Limit
@@ -87,6 +89,7 @@ __all__ = [
     "ProtocolError",
     "RequestTimeout",
     "ServiceError",
+    "TooLittleLeft",
     "TooManyAttempts",
     "Unavailable",
     "UnexpectedAnswer",
@@ -97,7 +100,7 @@ __all__ = [
     "UnsupportedMediaType",
 ]
 
-OF_THE_LIBRARY = (InvalidParameter, InvalidGroups, InfeasibleTarget, TooManyGroups)
+OF_THE_LIBRARY = (InvalidParameter, InvalidGroups, InfeasibleTarget, errors.TooLittleLeft, TooManyGroups)
 """What a wrong argument raises, whether the library or the service finds it."""
 
 
@@ -207,6 +210,10 @@ class BudgetExceeded(ServiceError):
     def asked(self) -> Cost:
         """What the release would have cost."""
         return parsed(Cost, self.problem["asked"])
+
+
+class TooLittleLeft(ServiceError, errors.TooLittleLeft):
+    """Less than one usual release is left of the budget. Nothing was charged, and the name is not used."""
 
 
 class IdempotencyKeyMissing(ServiceError):

@@ -44,6 +44,7 @@ _KINDS: Mapping[str, type[ServiceError]] = {
     "not-found": errors.NotFound,
     "not-open": errors.NotOpen,
     "request-timeout": errors.RequestTimeout,
+    "too-little-left": errors.TooLittleLeft,
     "too-many-attempts": errors.TooManyAttempts,
     "unit-settled": errors.UnitSettled,
     "unknown-budget": errors.UnknownBudget,

@@ -48,6 +48,7 @@ def publish(
     delta: Real | None = None,
     mechanism: Mechanism | None = None,
     releases: Integer | None = None,
+    most_sigma: Real | None = None,
     service: "Client | None" = None,
     budget: str | None = None,
     once: str | None = None,
@@ -74,7 +75,8 @@ def publish(
 
     The noise meets (``epsilon``, ``delta``), or is that of a complete ``mechanism``. With ``service``, ``budget`` and
     ``once`` it is charged exactly once; without, nothing keeps count of it. With ``releases`` it is the smallest with
-    which so many equal releases fit what remains of the budget. The result goes to ``to`` and is returned.
+    which so many equal releases fit what remains of the budget; if less than one usual release is left, or σ is above
+    ``most_sigma``, it is refused before anything is charged. The result goes to ``to`` and is returned.
 
         gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
                     epsilon=1, delta=1e-6, to="private.parquet")
@@ -85,7 +87,7 @@ def publish(
     salt = _salt or (new_salt() if payer is None else salt_of_release(payer.budget, payer.once))
     plan = make_plan(user=user, by=by, sums=sums, units=units, c_u=c_u, caps=caps, tau=tau, salt=salt, types=types)
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
-    target = mechanism_for(plan, **aim, weights=weights, payer=payer)
+    target = mechanism_for(plan, **aim, most_sigma=most_sigma, weights=weights, payer=payer)
     output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
     local: dict[str, Any] = {}
     if payer is None:

@@ -36,7 +36,11 @@ class Payer:
             return None
 
     def share(
-        self, plan: Plan, releases: Integer, weights: Mapping[str, Real] | None
+        self,
+        plan: Plan,
+        releases: Integer,
+        weights: Mapping[str, Real] | None,
+        most_sigma: Real | None = None,
     ) -> tuple[Mechanism, Mapping[str, float]]:
         """The smallest noise with which so many equal releases fit what remains, and the ε of the budget.
 
@@ -56,6 +60,7 @@ class Payer:
             sums=plan.ranges,
             caps=plan.caps,
             weights=weights,
+            most_sigma=most_sigma,
         )
         return found.mechanism, {"epsilon": found.epsilon}
 

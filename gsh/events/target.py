@@ -31,19 +31,22 @@ def mechanism_for(
     mechanism: Mechanism | None = None,
     weights: Mapping[str, Real] | None = None,
     releases: Integer | None = None,
+    most_sigma: Real | None = None,
     payer: Payer | None = None,
 ) -> Target:
     """The smallest noise for the target (ε, δ), or for one of ``releases`` from what a budget has; or a mechanism.
 
     With a complete mechanism, ``epsilon`` or ``delta`` is only the point that the certificate states.
     """
+    if most_sigma is not None and releases is None:
+        raise InvalidParameter("most_sigma", "must be omitted without releases: it bounds the noise of a share")
     if releases is not None:
         for name, other in (("epsilon", epsilon), ("delta", delta), ("mechanism", mechanism)):
             if other is not None:
                 raise InvalidParameter(name, "must be omitted with releases: what remains of the budget is the target")
         if payer is None:
             raise InvalidParameter("releases", "must be omitted without a service: only a budget can be shared")
-        found, stated = payer.share(plan, releases, weights)
+        found, stated = payer.share(plan, releases, weights, most_sigma)
         _check(plan, found)
         return Target(found, stated)
     if mechanism is not None:

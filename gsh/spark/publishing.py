@@ -57,6 +57,7 @@ def publish(
     delta: Real | None = None,
     mechanism: Mechanism | None = None,
     releases: Integer | None = None,
+    most_sigma: Real | None = None,
     service: "Client | None" = None,
     budget: str | None = None,
     once: str | None = None,
@@ -96,7 +97,7 @@ def publish(
         user=user, by=by, sums=sums, units=units, c_u=c_u, caps=caps, tau=tau, salt=salt, partitions=partitions
     )
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
-    target = mechanism_for(plan, **aim, weights=weights, payer=payer)
+    target = mechanism_for(plan, **aim, most_sigma=most_sigma, weights=weights, payer=payer)
     check_events(events, plan)
     earlier = _released(place, plan, target)
     if earlier is not None:

@@ -496,9 +496,40 @@ def test_calibrate_takes_a_target_or_a_budget(bank: Bank, change: Json) -> None:
 def test_calibrate_is_infeasible_if_nothing_remains(bank: Bank) -> None:
     bank.charge("a")
     bank.put("web", LIMIT | {"delta": 1e-6})
-    response = bank.post("/calibrate", {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web"})
+    asked = {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web"}
 
+    problem_errors(bank.post("/calibrate", asked), 409, "too-little-left")
+    response = bank.post("/calibrate", asked | {"most_sigma": 1e300})
     assert "used up" in problem_errors(response, 422, "infeasible-target")["/mechanism"]
+
+
+@pytest.mark.parametrize(
+    "draft", [{"c_u": 51914, "tau": 1}, {"c_u": 51914, "tau": 1, "tau_star": 1e15}, {"c_u": 1, "tau": 1}], ids=str
+)
+def test_a_sliver_of_a_budget_is_refused_before_anything_is_charged(bank: Bank, draft: Json) -> None:
+    """Without the rule, the answer is a σ of 10⁸ or so, for a table that is empty."""
+    for number in range(7):
+        bank.charge(str(number))
+    sliver = bank.budget()["remaining"]["mu_squared"] - 1e-9
+    assert bank.charge("nearly-all", {"c_u": 1, "sigma": sliver**-0.5}).status_code == 200
+    asked = {"mechanism": draft, "budget": "web"}
+
+    errors = problem_errors(bank.post("/calibrate", asked), 409, "too-little-left")
+    assert "on average" in errors["/releases"]
+    assert "most_sigma" in errors["/releases"]
+    bound = problem_errors(bank.post("/calibrate", asked | {"most_sigma": 1e3}), 409, "too-little-left")
+    assert "most_sigma is 1000" in bound["/releases"]
+    assert bank.answer("/calibrate", asked | {"most_sigma": 1e12})["mechanism"]["sigma"] > 1e4
+
+
+def test_the_most_noise_of_a_share_needs_a_budget_and_is_a_positive_number(bank: Bank) -> None:
+    target = {"mechanism": {"c_u": 8, "tau": 1}, "epsilon": 1.0, "delta": 1e-6, "releases": 2}
+
+    problem_errors(bank.post("/calibrate", target | {"most_sigma": 10.0}), 422, "invalid-request")
+    share = {"mechanism": {"c_u": 51914, "tau": 1}, "budget": "web"}
+    problem_errors(bank.post("/calibrate", share | {"most_sigma": 0}), 422, "invalid-request")
+    tiny = problem_errors(bank.post("/calibrate", share | {"releases": 10**9}), 409, "too-little-left")
+    assert "most_sigma is 1e+06" in tiny["/releases"]
 
 
 def test_a_ledger_that_cannot_be_opened_is_503_and_accounting_goes_on(tmp_path: Any) -> None:

@@ -61,6 +61,22 @@ def test_a_release_is_charged_once_and_fetched_again(tmp_path: Path) -> None:
     assert (got.document["key"], got.document["description"]) == ("W46", "week 46")
 
 
+def test_publish_refuses_a_sliver_of_a_budget_and_leaves_its_name_free(tmp_path: Path) -> None:
+    budget("sliver", epsilon=0.001, delta=1e-9)
+    events = tmp_path / "events.csv"
+    events.write_text("user,page\na,x\nb,x\n")
+    command = f"publish {events} --user user --by page --c-u 16 --budget sliver --once sliver-1 --releases 100000"
+
+    refused = run(f"{command} -o {tmp_path / 'private.csv'}")
+    accepted = run(f"{command} --most-sigma 1e12 -o {tmp_path / 'private.csv'}")
+
+    assert refused.code == Code.BUDGET
+    assert "--releases: too little is left" in refused.errors
+    assert "--most-sigma" in refused.errors
+    assert accepted.code == 0, accepted.errors
+    assert run("budgets get sliver --json").document["spent"]["releases"] == 1
+
+
 def test_the_stored_answer_has_the_hash_of_the_ledger(tmp_path: Path) -> None:
     budget("hashes")
     run(f"release {groups_file(tmp_path)} {ROLES} {MECHANISM} --budget hashes --once H1 -o {tmp_path / 'a.parquet'}")

@@ -114,6 +114,29 @@ def test_a_share_of_a_budget_is_the_target_also_for_a_restarted_job(service: gsh
         gsh.publish("missing.parquet", **{**plan, "by": ["url"]}, **paid)
 
 
+def test_a_sliver_of_a_budget_is_refused_and_the_name_stays_free(service: gsh.Client, budget: str) -> None:
+    """It would be an empty table. Who wants the noise says so."""
+    plan = {name: value for name, value in TARGET.items() if name not in ("epsilon", "delta")}
+    paid = {"service": service, "budget": budget, "once": f"{budget}-last"}
+    first = service.budgets.calibrate(budget, c_u=3, releases=2).mechanism
+    service.budgets.charge(budget, first, once=f"{budget}-1")
+    left = service.budgets[budget].remaining.mu_squared
+    service.budgets.charge(
+        budget, gsh.Mechanism(c_u=1, tau=1, tau_star=1e12, sigma=(left - 1e-12) ** -0.5), once=f"{budget}-2"
+    )
+
+    with pytest.raises(gsh.client.errors.TooLittleLeft, match="on average"):
+        gsh.publish("missing.parquet", **plan, **paid, releases=1)
+    with pytest.raises(gsh.client.errors.TooLittleLeft, match="most_sigma is 1000"):
+        gsh.publish("missing.parquet", **plan, **paid, releases=1, most_sigma=1e3)
+    with pytest.raises(gsh.InvalidParameter, match=r"^most_sigma: "):
+        gsh.publish("missing.parquet", **TARGET, **paid, most_sigma=1e3)
+    assert service.budgets[budget].spent.releases == 2
+    published = gsh.publish(EVENTS, **plan, **paid, releases=1, most_sigma=1e9)
+    assert not published.is_replayed
+    assert published.certificate["mechanism"]["sigma"] > 1e5
+
+
 @pytest.mark.parametrize(
     ("change", "pointer"),
     [

@@ -1,6 +1,8 @@
 """POST /calibrate: the smallest noise and threshold, or the largest C_u, for a target."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -9,7 +11,7 @@ from pydantic import Field
 from app.api.auth import READS_BUDGETS, needs
 from app.api.dependencies import AT_ONCE, Services, services_of
 from app.api.json_route import JsonRoute
-from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
+from app.api.problems import ACCESS_PROBLEMS, PROBLEMS, SHARE_PROBLEMS
 from app.api.schemas.account import FEWER_COLUMNS
 from app.api.schemas.calibrate import (
     CALIBRATE_EXAMPLES,
@@ -27,16 +29,15 @@ from app.service.work_bounds import calibration_work, check_work, frontier_work,
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.draft import Draft, Target
-from gsh.accounting.calibration.remaining import calibrate_remaining
+from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate_remaining
 from gsh.accounting.calibration.target import Calibration, calibrate
+from gsh.accounting.calibration.usual_noise import calibrate_usual
 from gsh.accounting.composition import NOTHING, Spent
 from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 
 __all__ = ["router"]
 
-router = APIRouter(
-    tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS | {404: BUDGET_PROBLEMS[404]}, route_class=JsonRoute
-)
+router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS | SHARE_PROBLEMS, route_class=JsonRoute)
 
 _Answer = Annotated[CalibrateAnswer | FrontierAnswer | RemainingAnswer, Field(discriminator="kind")]
 
@@ -58,16 +59,19 @@ async def calibrate_mechanism(
 
     With a budget instead of epsilon and delta, one release or several equal releases fit the remaining budget. With
     epsilon, delta and several releases, all of them together fit a new budget with this limit. In both cases σ and
-    τ\\* share it: if both are omitted, the answer has the smallest τ\\*.
+    τ\\* share it: if both are omitted, the answer has the smallest τ\\*. If less than one usual release is left of the
+    budget, that is 409.
     """
     services, schema = services_of(request), body.mechanism
     if body.budget is not None:
         await services.authorizer.admit(request.scope, READS_BUDGETS, body.budget)
         name = body.budget
         budget = await services.ledger_pool.read(lambda ledger: ledger.standing(name))
-        return await _remaining(request, services, body, budget.spent, budget.limit)
+        solve = partial(calibrate_usual, most_sigma=body.most_sigma)
+        return await _remaining(request, services, body, solve, budget.spent, budget.limit)
     if body.releases > 1:
-        return await _remaining(request, services, body, NOTHING, Limit(body.target.epsilon, body.target.delta))
+        limit = Limit(body.target.epsilon, body.target.delta)
+        return await _remaining(request, services, body, calibrate_remaining, NOTHING, limit)
     if isinstance(schema.sigma, list):
         return await _frontier(request, services, body, schema.sigma)  # type: ignore[return-value]
     _check(services, calibration_work(schema.work, schema.caps, **_kind(schema)))
@@ -103,14 +107,19 @@ def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateAns
 
 
 async def _remaining(
-    request: Request, services: Services, body: CalibrateRequest, spent: Spent, limit: Limit
+    request: Request,
+    services: Services,
+    body: CalibrateRequest,
+    solve: Callable[[Spent, Draft, int, Limit], RemainingCalibration],
+    spent: Spent,
+    limit: Limit,
 ) -> RemainingAnswer:
     schema = body.mechanism
     if isinstance(schema.sigma, list):
         raise InvalidParameter("sigma", "may not be a list if a budget or several releases are given")
     _check(services, remaining_work(schema.work, schema.caps, is_relative=schema.is_relative))
     draft = await services.to_domain(request, schema, services.accounting)
-    found = await in_pool(request, services.accounting, calibrate_remaining, spent, draft, body.releases, limit)
+    found = await in_pool(request, services.accounting, solve, spent, draft, body.releases, limit)
     return RemainingAnswer(
         kind="remaining",
         accounting="composition",

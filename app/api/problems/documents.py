@@ -24,6 +24,7 @@ __all__ = [
     "KEY_NOT_FOUND",
     "MEDIA_TYPE",
     "PROBLEMS",
+    "SHARE_PROBLEMS",
     "BudgetProblem",
     "Problem",
     "ProblemError",
@@ -161,6 +162,9 @@ BUDGET_PROBLEMS: _Responses = _declared(kinds.UNKNOWN_BUDGET) | {
     },
 }
 """The further error responses of an operation that may charge a budget."""
+
+SHARE_PROBLEMS: _Responses = _declared(kinds.UNKNOWN_BUDGET, kinds.TOO_LITTLE_LEFT)
+"""The further error responses of an operation that calibrates to what remains of a budget."""
 
 DIVISION_PROBLEMS: _Responses = _declared(kinds.DIVISION_SETTLED)
 """The further error response of an operation that may change a limit."""

@@ -3,7 +3,8 @@
 Exception                          500 internal-error
 ├── AccountingError
 │   ├── InvalidParameter           422 invalid-request
-│   └── InfeasibleTarget           422 infeasible-target
+│   ├── InfeasibleTarget           422 infeasible-target
+│   └── TooLittleLeft              409 too-little-left
 ├── ReleaseError
 │   ├── InvalidGroups              422 invalid-request
 │   └── TooManyGroups              413 content-too-large
@@ -80,7 +81,7 @@ from app.ledger.errors import (
     UnknownRelease,
 )
 from app.service.errors import Busy, DeadlinePassed, InvalidRequest, LimitExceeded, MissingIdempotencyKey
-from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
+from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter, TooLittleLeft
 from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
 
 __all__ = ["answer_to", "install"]
@@ -91,6 +92,7 @@ _TABLE: Mapping[type[Exception], Kind] = {
     Exception: kinds.INTERNAL_ERROR,
     InvalidParameter: kinds.INVALID_REQUEST,
     InfeasibleTarget: kinds.INFEASIBLE_TARGET,
+    TooLittleLeft: kinds.TOO_LITTLE_LEFT,
     InvalidGroups: kinds.INVALID_REQUEST,
     TooManyGroups: kinds.CONTENT_TOO_LARGE,
     UnknownBudget: kinds.UNKNOWN_BUDGET,

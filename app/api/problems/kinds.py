@@ -122,6 +122,17 @@ BUDGET_EXCEEDED = Kind(
     "Ask for less: more noise, a higher threshold, or fewer columns. POST /calibrate with the name of the budget finds "
     "a mechanism that fits. The owner of the data can also raise the limit with PUT /budgets/{id}.",
 )
+TOO_LITTLE_LEFT = Kind(
+    "too-little-left",
+    409,
+    "Too little left",
+    "Less than one usual release is left of the budget.",
+    "What remains of the budget allows only releases with far more noise than usual: it is less than half of the "
+    "average cost of a release so far, or σ would be above its bound. Such a table is nearly empty, and costs what is "
+    "left. Nothing was released, nothing was charged, and no idempotency key was used.",
+    "The list errors of the problem says what is short. The owner of the data can raise the limit with PUT "
+    "/budgets/{id}. If you want the noise, give most_sigma: the largest σ that you accept.",
+)
 KEY_MISSING = Kind(
     "idempotency-key-missing",
     400,
@@ -327,6 +338,7 @@ KINDS = (
     NOT_ACCEPTABLE,
     REQUEST_TIMEOUT,
     BUDGET_EXCEEDED,
+    TOO_LITTLE_LEFT,
     DIVISION_SETTLED,
     UNIT_SETTLED,
     NOT_OPEN,

@@ -59,12 +59,22 @@ class CalibrateRequest(Strict):
         description="The number of equal releases that must fit: the budget, or epsilon and delta in all.",
         examples=[4],
     )
+    most_sigma: float | None = Field(
+        default=None,
+        gt=0,
+        title="σ, most",
+        description="With a budget: refuse a larger σ. If it is omitted, refuse a σ above 1e6, and any release if less "
+        "than half of the average cost of a release so far is left.",
+        examples=[None],
+    )
     accounting: Accounting = Field(
         default="exact", title="Accounting", description="The accounting to calibrate with.", examples=["exact"]
     )
 
     @model_validator(mode="after")
     def _one_target(self) -> Self:
+        if self.most_sigma is not None and self.budget is None:
+            raise PydanticCustomError("stated", "", {"stated": "must have a budget if most_sigma is given"})
         given = (self.epsilon is not None, self.delta is not None)
         if given != ((True, True) if self.budget is None else (False, False)):
             raise PydanticCustomError("stated", "", {"stated": "must have epsilon and delta, or a budget instead"})

@@ -1,0 +1,45 @@
+"""Refuses to calibrate to a sliver of a budget, before anything is charged.  [docs/budgets.md]
+
+With enough noise, a release fits whatever remains. But a table with σ = 10⁸ is empty, costs the rest of the budget, and
+uses up its name. So at least one release like a usual one must be left: half of the average cost of a release so far,
+which is √2 times its noise. And σ is at most 10⁶. ``most_sigma`` replaces both rules. They do not depend on data.
+"""
+
+from fractions import Fraction
+
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.calibration.draft import Draft
+from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate_remaining
+from gsh.accounting.composition import Spent
+from gsh.accounting.errors import TooLittleLeft
+
+__all__ = ["MOST_SIGMA", "calibrate_usual"]
+
+MOST_SIGMA = 1e6
+"""The largest σ that is calibrated to a budget unless the caller gives another bound."""
+_LEAST_SHARE = Fraction(1, 2)
+_ADVICE = "raise the limit of the budget, or accept more noise: give a larger most_sigma"
+
+
+def calibrate_usual(
+    spent: Spent, draft: Draft, releases: int, limit: Limit, most_sigma: float | None = None
+) -> RemainingCalibration:
+    """``calibrate_remaining``, or ``TooLittleLeft`` if less than one usual release is left or σ is above its bound."""
+    if most_sigma is None and spent.releases and "sigma" in draft.missing:
+        _expect_a_usual_one(spent, limit)
+    found = calibrate_remaining(spent, draft, releases, limit)
+    bound, sigma = MOST_SIGMA if most_sigma is None else most_sigma, found.mechanism.sigma
+    if "sigma" in found.solved and sigma > bound:
+        detail = f"too little is left: sigma would be {sigma:.6g}, and most_sigma is {bound:g}; {_ADVICE}"
+        raise TooLittleLeft("/releases", detail)
+    return found
+
+
+def _expect_a_usual_one(spent: Spent, limit: Limit) -> None:
+    caps = limit.caps
+    for name in ("mu_squared", "hazard"):
+        left = max(getattr(caps, name) - getattr(spent, name), Fraction(0))
+        usual = getattr(spent, name) / spent.releases
+        if left < _LEAST_SHARE * usual:
+            numbers = f"{float(left):.3g} of {name}, and a release so far cost {float(usual):.3g} on average"
+            raise TooLittleLeft("/releases", f"too little is left: {numbers}; {_ADVICE}")
