@@ -3,8 +3,7 @@
 Error
 ├── AccountingError
 │   ├── InvalidParameter     a value that the theorem does not allow
-│   ├── InfeasibleTarget     no value of the omitted parameters meets the target
-│   └── TooLittleLeft        what remains of a budget allows far more noise than usual only
+│   └── InfeasibleTarget     no value of the omitted parameters meets the target
 ├── EventsError              events that cannot be read, or whose sums are too large
 └── ReleaseError
     ├── InvalidGroups        group keys, counts or values that cannot be released
