@@ -25,7 +25,7 @@ PYTEST := $(MEMORY) $(BIN)/python -m pytest --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test spark-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
+.PHONY: run test spark-test install-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
@@ -40,6 +40,10 @@ spark-test: $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp java
 	for environment in $(SPARK_ENV) $(SPARK35_ENV); do \
 		$(MEMORY) $$environment/bin/python -m pytest -o filterwarnings=default --durations=25 tests/spark || exit 1; \
 	done
+
+# Each documented line that installs something, in an environment of its own; and the commands for a cluster.
+install-test: $(VENV)/test.stamp java
+	INSTALL_TEST=1 $(BIN)/python -m pytest --durations=25 tests/install
 
 # The tests that take under a minute together and need neither Chromium nor PostgreSQL nor the wheel.
 quick: $(VENV)/test.stamp
@@ -163,8 +167,9 @@ $(BIN)/python:
 		{ echo "Python 3.11 or newer is needed: make PYTHON=python3.x ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
+# With DuckDB, so that the examples run.
 $(VENV)/run.stamp: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[service]'
+	$(PIP) --editable '.[service,duckdb]'
 	touch $@
 
 $(VENV)/test.stamp: $(VENV)/run.stamp
@@ -190,13 +195,13 @@ $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp: build/wheel/stamp constraints.txt
 		"$$(ls build/wheel/*.whl)$(EXTRAS)"
 	touch $@
 
-# Spark does not know the newest pandas yet. The checkout is installed, so that a change needs no new environment.
-$(SPARK_ENV)/stamp: REQUIREMENTS := tests/spark/requirements.txt
-$(SPARK35_ENV)/stamp: REQUIREMENTS := tests/spark/requirements35.txt
+# The extras say which pandas Spark knows. The checkout is installed, so that a change needs no new environment.
+$(SPARK_ENV)/stamp: REQUIREMENTS := tests/spark/requirements.txt --editable '.[service,connect]'
+$(SPARK35_ENV)/stamp: REQUIREMENTS := tests/spark/requirements35.txt --editable '.[service,spark]'
 $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp: tests/spark/requirements.txt tests/spark/requirements35.txt pyproject.toml constraints.txt
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	grep -v '^pandas==' constraints.txt > $(@D)/constraints.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(@D)/constraints.txt \
-		--requirement $(REQUIREMENTS) --editable '.[service]'
+		--requirement $(REQUIREMENTS)
 	touch $@

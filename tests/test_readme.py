@@ -137,15 +137,14 @@ def test_the_terminal_of_the_readme_publishes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_weekly_job_run_as_printed(service: Service, tmp_path: Path) -> None:
+def test_the_commands_of_the_weekly_job_run_as_printed(tmp_path: Path) -> None:
     """In the order of the page, after ``make run``, which installs what the job needs."""
     page = (ROOT / "examples" / "README.md").read_text()
-    block = re.findall(r"```console\n(.*?)```", page, re.DOTALL)[0].replace(ADDRESS, service.url)
-    printed = block.replace(".venv/bin/python examples", f"{sys.executable} {ROOT}/examples")
-    # Its file of the environment is made for `make run`, and the job needs DuckDB.
+    block = re.findall(r"```console\n(.*?)```", page, re.DOTALL)[0]
+    block = block.replace(".venv/bin/python examples", f"{sys.executable} {ROOT}/examples")
     assert "--editable '.[service,duckdb]'" in (ROOT / "Makefile").read_text().partition("run.stamp: ")[2]
-
-    said = in_shell(printed, tmp_path, GSH_URL=service.url)
+    with Service(temporary=tmp_path) as running:
+        said = in_shell(block.replace(ADDRESS, running.url), tmp_path, GSH_URL=running.url)
 
     assert "published published/web-views-2026-W46.parquet" in said
     assert (tmp_path / "published" / "web-views-2026-W46.parquet").exists()

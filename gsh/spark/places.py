@@ -76,6 +76,14 @@ class Place:
         """The path for Spark, whatever its default file system is."""
         return self._prefix + path
 
+    def make_parent(self) -> None:
+        """The folder that the release will be in. It is made before anything is charged."""
+        parent = self.folder.rpartition("/")[0]
+        try:
+            self._files.create_dir(parent or "/", recursive=True)
+        except OSError as error:
+            raise InvalidParameter("to", f"must be in a folder that can be made: {error}") from None
+
     def exists(self, path: str) -> bool:
         return bool(self._files.get_file_info(path).type != fs.FileType.NotFound)
 

@@ -1,5 +1,6 @@
 """publish: raw events in a DataFrame in, a private table in its place out, exactly once.  [docs/publish-spark.md]
 
+    check     what the engine needs on the driver and on the executors, by a small job
     open      the keeper gives the seed, the same for every run; with a service the budget is charged, once
     stage     Spark bounds, counts, adds noise, and writes to a folder of this attempt
     finish    the digest of the rows; rows that differ from those of an earlier attempt stop the job here
@@ -33,6 +34,7 @@ from gsh.library.mechanism_json import mechanism_from_json
 from gsh.library.parameters import Mechanism, core_of
 from gsh.spark.aggregates import aggregates, kinds_of
 from gsh.spark.keepers import ByFile, ByService, Keeper, Opening
+from gsh.spark.needs import check_needs
 from gsh.spark.noise import noise_function
 from gsh.spark.places import Finished, Place
 
@@ -102,6 +104,8 @@ def publish(
     earlier = _released(place, plan, target)
     if earlier is not None:
         return earlier
+    place.make_parent()
+    check_needs(events)
     opening = keeper.open(plan, target)
     try:
         made = _made(events, place, keeper, opening, target)
