@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Read = Callable[[pa.Table], "DataFrame"]
 
 
+@pytest.mark.long
 def test_workers_without_packages_are_found_before_the_charge(
     spark: "SparkSession", read: Read, service: Service, tmp_path: Path
 ) -> None:
