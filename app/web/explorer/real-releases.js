@@ -2,6 +2,7 @@
 
 import { byId, element } from "../shared/dom.js";
 import { digits } from "../shared/number-format.js";
+import { numberText } from "../shared/number-text.js";
 import { get } from "../shared/service.js";
 import { FIELDS } from "./page-state.js";
 
@@ -25,7 +26,7 @@ function exampleOf({ organisation, year, publishes, known, translation }) {
 
 function fieldsOf(translation) {
   return Object.fromEntries(
-    FIELDS.map((field) => [field, translation[field] === null ? "" : digits(translation[field])]),
+    FIELDS.map((field) => [field, translation[field] === null ? "" : numberText(digits(translation[field]))]),
   );
 }
 

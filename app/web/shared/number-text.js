@@ -38,7 +38,7 @@ export function numberIn(cell, isDecimal = false) {
   return { detail: cell === "" ? "has no number" : "has a text in place of a number" };
 }
 
-/** A number as a text for a box. With one more digit where it would be ambiguous: 12.1250. */
+/** A number, or its text, as a text for a box. With one more digit where it would be ambiguous: 12.1250. */
 export function numberText(number) {
   const text = String(number);
   return AMBIGUOUS.test(text) ? `${text}0` : text;
