@@ -1,5 +1,6 @@
 """Shared by all tests: markers by folder, their order, a folder for ledgers, and a PostgreSQL server."""
 
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ os.environ["GSH_LEDGER"] = str(Path(_FOLDER.name) / "ledger.sqlite3")
 _AUTHORITIES = tempfile.TemporaryDirectory(prefix="gsh-no-authorities-")
 os.environ["SSL_CERT_DIR"] = _AUTHORITIES.name
 os.environ.pop("SSL_CERT_FILE", None)
+# What is made until all tests are collected lives as long as the process. The collector need not visit it.
+gc.disable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -38,6 +41,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from tests.schedule import longest_first  # noqa: PLC0415 - the environments with Spark have no xdist
 
         longest_first(items)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -20,6 +20,7 @@ elif TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 from tests.api.process import ROOT, Service
+from tests.spark.job import SHORT_LIFE
 
 # Executors run this Python, and import functions of the tests.
 if importlib.util.find_spec("pyspark") is not None:
@@ -45,6 +46,7 @@ def spark(logs: Path) -> Iterator["SparkSession"]:
     (logs / "events").mkdir()
     settings = {
         "spark.broadcast.compress": "false",  # the tests search files for secrets
+        **SHORT_LIFE,
         "spark.driver.memory": "1g",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file://{logs}/events",
