@@ -5,8 +5,11 @@ handler, one that comes while modules load would be lost, and the container kill
 """
 
 import os
+import resource
 import signal
 import sys
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 
@@ -14,11 +17,24 @@ def main() -> int:
     """Only then load all the rest, which takes a second."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
+    _write_no_cores()
     # Its threads would be idle, and only a process without threads may fork.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from app.serving import serve  # noqa: PLC0415 - after the handler is set
 
     return serve()
+
+
+def _write_no_cores() -> None:
+    """A core dump would have posted tables and the ledger's secret in it. Processes that are started inherit this.
+
+    With a limit of 1 byte, the kernel writes no file, and starts no program that collects dumps: with 0 it would.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    least = 1 if hard == resource.RLIM_INFINITY else min(1, hard)
+    resource.setrlimit(resource.RLIMIT_CORE, (least, least))
+    with suppress(OSError):
+        Path("/proc/self/coredump_filter").write_text("0")  # for a limit that is 0 already: a dump without memory
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:

@@ -71,8 +71,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The service; settings come from the environment unless given."""
     settings = settings or Settings()
     cache = CurveCache(settings.cache_size)
-    # Four times a table and once its upload is more than a release needs; the rest is for code and threads.
-    process_memory = 5 * settings.max_table_bytes + 2 * 1024**3
+    # Measured: a table of the largest size takes at most this much address space, and four times its size of memory.
+    process_memory = 6 * max(settings.max_table_bytes, settings.max_release_bytes)
     workers, queue = settings.heavy_threads, settings.heavy_queue
     asked = (account, bound, calibrate, compare, intervals, utility)
     paid_for = (releases, open_releases, budgets, charges)

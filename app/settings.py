@@ -46,7 +46,13 @@ class Settings(BaseSettings):
     max_release_bytes: int = Field(
         default=64 * 1024**2,
         ge=1024,
-        description="largest body of `/release` and `/intervals`, which take groups as JSON; more is 413",
+        description="largest body of `/release`, which takes groups as JSON; more is 413; parsed, it may take four "
+        "times as much memory",
+    )
+    max_intervals_bytes: int = Field(
+        default=16 * 1024**2,
+        ge=1024,
+        description="largest body of `/intervals`; more is 413; parsed, it may take four times as much memory",
     )
     max_release_groups: int = Field(
         default=200_000,

@@ -19,8 +19,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.auth import Requirement
 from app.api.bodies import BodyLimit
 from app.api.dependencies import services_of
+from app.api.json_text import repeated_member
 from app.api.problems import InvalidBody
 from app.api.schemas.strict import Strict
+from app.api.validation_errors import REPEATED
 from app.api.workload import in_pool
 from app.service.worker_pool import WorkerPool
 
@@ -109,11 +111,15 @@ def _slimmed(model: type[M], content: bytes, most_work: int) -> M:
 def parsed(model: type[M], content: bytes) -> M:
     """The body as a model, or an error that keeps nothing of the body."""
     try:
-        return model.model_validate_json(content)
+        body = model.model_validate_json(content)
+        repeated = repeated_member(content)
+        if repeated is None:
+            return body
+        found: list[Any] = [{"type": REPEATED, "loc": repeated}]
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        invalid = InvalidBody.of(found, has_groups="groups" in model.model_fields)
-    raise invalid  # outside of the handler: there it would keep pydantic's error, and with it the body
+        found = list(error.errors(include_url=False, include_input=False))
+    # Outside of the handler: there it would keep pydantic's error, and with it the body.
+    raise InvalidBody.of(found, has_groups="groups" in model.model_fields)
 
 
 async def received(receive: Receive) -> AsyncIterator[bytes]:

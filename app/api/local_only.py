@@ -7,13 +7,16 @@ from app.loopback import is_loopback, names_loopback
 
 __all__ = ["check_local"]
 
+_OWN_SITES = {"same-origin", "none"}
 _OF_PROXIES = ("forwarded", "via", "x-forwarded-host", "cf-connecting-ip", "true-client-ip")
 
 
 def check_local(address: str, headers: Headers) -> None:
     """Refuse requests of other machines, of a proxy's clients, and of pages of other sites.
 
-    A page can let its own host name resolve to 127.0.0.1, but its browser then sends that name as Host.
+    A page can let its own host name resolve to 127.0.0.1, but its browser then sends that name as Host. A page can also
+    load an address of this machine, as an image for example, and then no Origin is sent. Browsers say so in
+    Sec-Fetch-Site. Only a person may follow a link from there. Programs that are no browsers do not send it.
     """
     if not is_loopback(address) or _is_forwarded(headers):
         raise NotAdmitted(403, "no-keys")
@@ -22,6 +25,14 @@ def check_local(address: str, headers: Headers) -> None:
         raise NotAdmitted(403, "host")
     if any(origin.partition("://")[2].lower() != hosts[0].lower() for origin in origins):
         raise NotAdmitted(403, "origin")
+    if not {*headers.getlist("sec-fetch-site")} <= _OWN_SITES and not _is_followed_link(headers):
+        raise NotAdmitted(403, "site")
+
+
+def _is_followed_link(headers: Headers) -> bool:
+    """Whether a browser opens this as a document of its own. Another site cannot read it, and a form has an Origin."""
+    asked = [headers.getlist(name) for name in ("sec-fetch-mode", "sec-fetch-dest")]
+    return asked == [["navigate"], ["document"]] and "origin" not in headers
 
 
 def _is_forwarded(headers: Headers) -> bool:

@@ -8,6 +8,7 @@ COMMON_HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",  # the URL contains the parameters
+    "Cross-Origin-Resource-Policy": "same-origin",  # no page of another site may load it
 }
 """The same for pages and for all other responses."""
 
@@ -20,7 +21,6 @@ def page_headers(**allowed: str) -> Mapping[str, str]:
         "Content-Security-Policy": "; ".join(f"{name} {source}" for name, source in policy.items()),
         **COMMON_HEADERS,
         "Cross-Origin-Opener-Policy": "same-origin",
-        "Cross-Origin-Resource-Policy": "same-origin",
         "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
         "Cache-Control": "no-cache",  # browsers ask whether it changed, so a new version shows at once
     }

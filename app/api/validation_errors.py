@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from gsh.pointers import pointer_part
 
-__all__ = ["NUMBER", "NUMBERS", "body_faults", "is_plain", "parameter_faults"]
+__all__ = ["NUMBER", "NUMBERS", "REPEATED", "body_faults", "is_plain", "parameter_faults"]
 
 # Tags of unions that are told apart by shape. They appear in pydantic's locations but not in the body.
 NUMBER, NUMBERS = "<number>", "<numbers>"
@@ -42,6 +42,12 @@ _DETAILS = {
     "dict_type": "must be an object",
     "stated": "{stated}",
 }
+REPEATED = "repeated"
+"""The type of an error for a member that is there twice."""
+_MEMBERS = {
+    "extra_forbidden": ("is not a field of this object", "has a field that is not part of this object"),
+    REPEATED: ("must be in this object once", "must have each of its members once"),
+}
 _GROUPS = {
     "counts": "must be integers from 0 to 2^53",
     "values": "must be lists of finite numbers, one for each of aggregates/names",
@@ -58,8 +64,8 @@ def body_faults(errors: Sequence[Any], *, has_groups: bool) -> Iterator[tuple[st
     """The (pointer, detail) of each error in a body."""
     for error in errors:
         location, kind, context = list(error["loc"]), error["type"], error.get("ctx", {})
-        if kind == "extra_forbidden":
-            yield _unknown_field(location, has_groups)
+        if kind in _MEMBERS:
+            yield _member(location, has_groups, *_MEMBERS[kind])
             continue
         if kind in {"union_tag_invalid", "union_tag_not_found"} and context["discriminator"] == "'kind'":
             location.append("kind")
@@ -87,12 +93,12 @@ def _detail(kind: str, context: Mapping[str, Any]) -> str:
     return _DETAILS.get(kind, "is not valid").format_map(context)
 
 
-def _unknown_field(location: list[str | int], has_groups: bool) -> tuple[str, str]:
-    """The field by its name. A name in the groups, or in their place, is not repeated: it may be a group key."""
+def _member(location: list[str | int], has_groups: bool, named: str, unnamed: str) -> tuple[str, str]:
+    """The member by its name. A name in the groups, or in their place, is not repeated: it may be a group key."""
     may_be_group_key = has_groups if len(location) == 1 else location[0] == "groups"
     if not may_be_group_key and is_plain(str(location[-1])):
-        return _pointer(location), "is not a field of this object"
-    return _pointer(location[:-1]), "has a field that is not part of this object"
+        return _pointer(location), named
+    return _pointer(location[:-1]), unnamed
 
 
 def _pointer(location: Sequence[str | int]) -> str:

@@ -1,6 +1,6 @@
 """Why the service did not do some work."""
 
-__all__ = ["Busy", "DeadlinePassed", "InvalidRequest", "LimitExceeded", "MissingIdempotencyKey"]
+__all__ = ["Busy", "DeadlinePassed", "InvalidRequest", "LimitExceeded", "MissingIdempotencyKey", "TooLarge"]
 
 
 class Busy(Exception):
@@ -31,6 +31,10 @@ class LimitExceeded(Exception):
         super().__init__(pointer, detail)
         self.pointer = pointer
         self.detail = detail
+
+
+class TooLarge(Exception):
+    """The work needs more memory than a worker process may take. The same request would need as much again."""
 
 
 class MissingIdempotencyKey(Exception):

@@ -1,10 +1,18 @@
-"""One worker process, as the service sees it. It does one task at a time."""
+"""One worker process, as the service sees it. It does one task at a time.
+
+At its bound on memory a process may stop for ever instead of ending: a library that cannot report its own failure
+without memory waits for a lock that it holds. So the service looks at a worker that has not answered, and kills one at
+its bound.
+"""
 
 import os
+import re
+import resource
 import select
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from app.service.nursery import NURSERY
@@ -12,6 +20,11 @@ from app.service.pipe import receive, send
 from app.service.worker_tasks import RETURNED, YIELDED
 
 __all__ = ["Worker"]
+
+_LOOK_EVERY = 100
+"""Milliseconds."""
+_NEARLY = 4 * 1024**2
+"""A worker with less memory than this below its bound is at its bound."""
 
 
 class Worker:
@@ -34,15 +47,42 @@ class Worker:
     ) -> tuple[bool, Any]:
         """Whether the function returned, and its result or its exception. OSError or EOFError if the process ended.
 
+        MemoryError if it needs more memory than it may take; it is killed then.
+
         If the function is a generator, ``decide`` gets what it yields. The generator goes on with the decision, or is
         stopped if that is None.
         """
         send(self._connection, function, kwargs, *args)
-        kind, value = receive(self._connection)
+        kind, value = self._answer()
         while kind == YIELDED:
             send(self._connection, decide(value))
-            kind, value = receive(self._connection)
+            kind, value = self._answer()
+        if isinstance(value, MemoryError):
+            raise MemoryError
         return kind == RETURNED, value
+
+    def _answer(self) -> list[Any]:
+        """The next message of the process."""
+        answered = select.poll()
+        answered.register(self._connection.fileno(), select.POLLIN)
+        was_at_bound = False
+        while not answered.poll(_LOOK_EVERY):
+            is_at_bound = self._is_at_bound()
+            if is_at_bound and was_at_bound:
+                self.kill()
+                raise MemoryError
+            was_at_bound = is_at_bound
+        return receive(self._connection)
+
+    def _is_at_bound(self) -> bool:
+        """Whether the process can get no more memory."""
+        try:
+            (number,) = re.findall(r"(?m)^Pid:\s+(\d+)$", Path(f"/proc/self/fdinfo/{self._process}").read_text())
+            taken = int(Path(f"/proc/{number}/statm").read_text().split()[5]) * resource.getpagesize()
+            bounds = re.findall(r"(?m)^Max data size\s+(\d+)", Path(f"/proc/{number}/limits").read_text())
+        except (OSError, ValueError):  # it has ended
+            return False
+        return any(taken > int(bound) - _NEARLY for bound in bounds)
 
     def kill(self) -> None:
         """May be called from any thread. A thread that waits in ``do`` gets an error."""

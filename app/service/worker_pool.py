@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
-from app.service.errors import Busy, DeadlinePassed
+from app.service.errors import Busy, DeadlinePassed, TooLarge
 from app.service.steps import Steps
 from app.service.worker import Worker
 
@@ -75,7 +75,8 @@ class WorkerPool:
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of a function of a module, from a worker.
 
-        Busy if the queue is full or the worker dies. DeadlinePassed if it takes too long, queue included.
+        Busy if the queue is full or the worker dies. DeadlinePassed if it takes too long, queue included. TooLarge if
+        it needs more memory than a worker may take.
         """
         result: T = await self._run(_Task((function, args, kwargs)), self._seconds)
         return result
@@ -126,6 +127,9 @@ class WorkerPool:
             outcome = worker.do(*task.call, task.decide)
         except (EOFError, OSError):  # it was killed, perhaps because memory ran out
             outcome = False, Busy()
+            task.abandon()
+        except MemoryError:
+            outcome = False, TooLarge()
             task.abandon()
         if task.end():
             worker.end()

@@ -1,9 +1,8 @@
-"""In a worker process: tasks, one after the other. No data of a task is kept afterwards."""
+"""In a worker process: tasks, one after the other. No data of a task is kept afterwards, and no large memory."""
 
 import gc
 import os
 import pickle
-import resource
 import select
 import signal
 import threading
@@ -13,18 +12,23 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.service.pipe import receive, send
+from app.service.worker_memory import bound_memory, give_memory_back, resident
 
 __all__ = ["RAISED", "RETURNED", "YIELDED", "serve_tasks"]
 
 RETURNED, RAISED, YIELDED = "returned", "raised", "yielded"
+
+# What a worker may keep of the memory of a task: to give it back and to ask for it again takes time.
+_KEPT = 32 * 1024**2
 
 
 def serve_tasks(connection: Connection, name: str, memory: int) -> NoReturn:
     """Tasks, until the service closes the pipe or ends."""
     Path("/proc/self/comm").write_text(name)  # for ps and top
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the service, which ends its workers
-    _bound_memory(memory)
+    bound_memory(memory)
     threading.Thread(target=_end_with_service, args=(connection,), daemon=True).start()
+    usual = resident()
     gc.disable()  # while a task runs: to look at the keys of a large body again and again takes longer than to read it
     while True:
         try:
@@ -33,6 +37,8 @@ def serve_tasks(connection: Connection, name: str, memory: int) -> NoReturn:
             os._exit(0)
         # Frames of an exception, and cycles, would keep files open and memory in use until the next task.
         gc.collect()
+        if resident() > usual + _KEPT:
+            give_memory_back()
 
 
 def _serve_one(connection: Connection) -> None:
@@ -70,13 +76,6 @@ def _bare(error: Exception) -> Exception:
     except Exception:
         return RuntimeError(type(error).__qualname__)
     return error
-
-
-def _bound_memory(memory: int) -> None:
-    """Let the process take this much more memory. A small compressed table could unpack to more than there is."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    bound = pages * resource.getpagesize() + memory
-    resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
 
 
 def _end_with_service(connection: Connection) -> None:

@@ -41,6 +41,8 @@ __all__ = ["CsvType", "CsvWriter", "csv_batches", "without_mark"]
 CsvType = Literal["string", "int64", "float64", "boolean", "date", "timestamp", "decimal"]
 
 _BLOCK = 1 << 23
+# Each quote in it takes some sixty bytes.
+_QUOTES_BLOCK = 1 << 20
 # More than can be declared. Arrow takes half a minute to begin a table of a million columns.
 _MOST_COLUMNS = 1000
 _NUMBERS = ("int64", "float64", "decimal")
@@ -220,8 +222,8 @@ def _check_quotes(source: pa.Buffer) -> None:
     """
     content = np.frombuffer(source, np.uint8)
     seen = 0
-    for start in range(0, len(content), _BLOCK):
-        places = start + np.flatnonzero(content[start : start + _BLOCK] == _QUOTE)
+    for start in range(0, len(content), _QUOTES_BLOCK):
+        places = start + np.flatnonzero(content[start : start + _QUOTES_BLOCK] == _QUOTE)
         if len(places):
             turn = (seen + np.arange(len(places))) % 2
             seen += len(places)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches, without_mark
 from gsh.histogram.csv_lines import uneven_line
+from gsh.histogram.decoded_size import decoded_size
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
 
 __all__ = ["ANY_SIZE", "CERTIFICATE", "Format", "Limits", "format_of", "read_table", "stream_batches", "write_table"]
@@ -27,7 +28,10 @@ _FILE_MAGIC = b"ARROW1"
 _FILE_BLOCK = np.dtype([("offset", "<i8"), ("metadata", "<i4"), ("", "<i4"), ("body", "<i8")])
 _PARQUET_MAGIC = b"PAR1"
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+_CONTINUED = 0xFFFFFFFF
 _BATCH = 1 << 17
+_MOST_SCHEMA_BYTES = 1 << 23
+_LEAST_BATCH = 128
 
 _Batches = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
@@ -48,20 +52,26 @@ def read_table(
     source: pa.Buffer,
     limits: Limits,
     csv_types: Mapping[str, CsvType] | None = None,
+    check_schema: Callable[[pa.Schema], None] = lambda _schema: None,
     *,
     is_written_here: bool = False,
 ) -> tuple[Format, pa.Table]:
     """The format of a posted table, and the table with every buffer checked. It refers to ``source``.
 
-    A table is CSV if and only if the types of its columns are declared. ``is_written_here`` is for ``csv_batches``.
+    A table is CSV if and only if the types of its columns are declared. ``check_schema`` may raise an error before any
+    row is read. ``is_written_here`` is for ``csv_batches``.
     """
     kind = format_of(source) if csv_types is None else "csv"
     try:
         if csv_types is not None:
-            return kind, _collected(*csv_batches(source, csv_types, is_written_here=is_written_here), limits)
-        if kind == "parquet":
-            return kind, _collected(*_parquet_batches(source, limits), limits)
-        return kind, _collected(*(_file_batches if kind == "arrow_file" else stream_batches)(source), limits)
+            schema, batches = csv_batches(source, csv_types, is_written_here=is_written_here)
+        elif kind == "parquet":
+            schema, batches = _parquet_batches(source, limits)
+        else:
+            schema, batches = (_file_batches if kind == "arrow_file" else stream_batches)(source)
+        _check_types(schema)
+        check_schema(schema)
+        return kind, _collected(schema, batches, limits)
     except MemoryError:
         is_too_large = True
     except (pa.ArrowException, OSError, ValueError, OverflowError):
@@ -114,6 +124,7 @@ def format_of(source: pa.Buffer) -> Format:
 
 def stream_batches(source: pa.Buffer) -> _Batches:
     """The batches of a stream, not validated. It must end with the end mark: otherwise it may have been cut off."""
+    _check_schema_size(_stream_schema_size(source))
     reader = pa.BufferReader(source)
     stream = pa.ipc.open_stream(reader)
 
@@ -130,9 +141,11 @@ def _file_batches(source: pa.Buffer) -> _Batches:
     Before the footer must be the end mark, and before that the last batch of the footer: otherwise the file has more
     batches than the footer, or is two files.
     """
-    file = pa.ipc.open_file(source)
     tail = len(_FILE_MAGIC) + 4
-    size = int.from_bytes(source.slice(source.size - tail, 4).to_pybytes(), "little")
+    size = int.from_bytes(source.slice(max(0, source.size - tail), 4).to_pybytes(), "little")
+    # The footer also has 24 bytes for each batch.
+    _check_schema_size(size - source.size // _LEAST_BATCH * _FILE_BLOCK.itemsize)
+    file = pa.ipc.open_file(source)
     before = source.size - tail - size
     last = _end_of_blocks(source.slice(before, size).to_pybytes())
     _check_end(source.slice(0, before), last + len(_END_OF_STREAM) if last else before)
@@ -165,6 +178,8 @@ def _check_end(stream: pa.Buffer, end: int) -> None:
 
 
 def _parquet_batches(source: pa.Buffer, limits: Limits) -> _Batches:
+    footer = int.from_bytes(source.slice(max(0, source.size - 8), 4).to_pybytes(), "little")
+    _check_schema_size(footer)
     file = pq.ParquetFile(pa.BufferReader(source), page_checksum_verification=True)
     if file.metadata.num_rows > limits.groups:
         raise _too_many(limits)
@@ -172,22 +187,35 @@ def _parquet_batches(source: pa.Buffer, limits: Limits) -> _Batches:
 
 
 def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Limits) -> pa.Table:
-    _check_types(schema)
     collected, rows, size = [], 0, 0
     for batch in batches:
-        batch.validate(full=True)  # Arrow would follow offsets and indices that point outside of their buffers
+        batch.validate()
         rows += len(batch)
-        size += batch.nbytes
+        size += decoded_size(batch)
         if rows > limits.groups:
             raise _too_many(limits)
         if size > limits.bytes:
             raise _too_large(limits)
+        # Arrow would follow offsets and indices that point outside of their buffers. Each view reads its text again.
+        batch.validate(full=True)
         collected.append(batch)
     columns = pa.Table.from_batches(collected, schema).columns
     collected.clear()
     for place, column in enumerate(columns):  # one by one, so that at most one column takes memory twice
         columns[place] = _joined(column)
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _stream_schema_size(source: pa.Buffer) -> int:
+    """The length of the first message. Before it may be a mark, which early versions of the format do not have."""
+    start = np.frombuffer(source.slice(0, 8 * (source.size >= 8)), "<u4")
+    return int(start[0] if start[0] != _CONTINUED else start[1]) if len(start) else 0
+
+
+def _check_schema_size(size: int) -> None:
+    """Each byte of a schema takes many in memory, and all of it is read before any check can be made."""
+    if size > _MOST_SCHEMA_BYTES:
+        raise InvalidGroups("/table", f"must have a schema, with its metadata, of at most {_MOST_SCHEMA_BYTES} bytes")
 
 
 def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -18,6 +18,7 @@ from gsh.histogram.errors import InvalidGroups
 from gsh.histogram.formats import CERTIFICATE, Format, Limits, read_table, write_table
 from gsh.histogram.keys.columns import Key, batches, key_of, plain
 from gsh.histogram.keys.order import unique_order
+from gsh.histogram.keys.types import answer_type
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
 
@@ -28,6 +29,7 @@ __all__ = [
     "Limits",
     "Roles",
     "check_columns",
+    "check_schema",
     "check_table",
     "read_table",
     "release_table",
@@ -94,7 +96,7 @@ def rows_of(
 
 def check_table(noise: Noise, table: pa.Table, roles: Roles) -> CheckedTable:
     """The table with every check made: types, names, ranges, and that no group key is there twice."""
-    check_columns(table.schema, roles)
+    check_schema(table.schema, roles)
     keys, order = _keys_in_order(table, roles)
     counts = checked_counts(_numbers(table, roles.count, "/count_column"), "/count_column")
     values = [
@@ -132,6 +134,16 @@ def check_columns(schema: pa.Schema, roles: Roles) -> None:
         )
 
 
+def check_schema(schema: pa.Schema, roles: Roles) -> None:
+    """The names and the types of the columns: all that can be checked before a row is read."""
+    check_columns(schema, roles)
+    for place, name in enumerate(roles.keys):
+        answer_type(schema.field(name), f"/key_columns/{place}")
+    _check_number(schema, roles.count, "/count_column")
+    for place, name in enumerate(roles.values):
+        _check_number(schema, name, f"/mechanism/aggregates/names/{place}")
+
+
 def _keys_in_order(table: pa.Table, roles: Roles) -> tuple[list[Key], Positions]:
     """The key columns, and the order of the rows by key."""
     keys = [
@@ -142,7 +154,11 @@ def _keys_in_order(table: pa.Table, roles: Roles) -> tuple[list[Key], Positions]
 
 
 def _numbers(table: pa.Table, name: str, pointer: str) -> pa.Array:
-    column = table[name]
-    if not pa.types.is_primitive(column.type) and not pa.types.is_decimal(column.type):
+    _check_number(table.schema, name, pointer)
+    return plain(table[name])
+
+
+def _check_number(schema: pa.Schema, name: str, pointer: str) -> None:
+    kind = schema.field(name).type
+    if not pa.types.is_primitive(kind) and not pa.types.is_decimal(kind):
         raise InvalidGroups(pointer, "must name a column of plain numbers, neither a dictionary nor runs")
-    return plain(column)

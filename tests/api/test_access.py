@@ -301,6 +301,44 @@ def test_without_access_keys_a_page_of_another_site_is_refused(guarded: Guarded,
         assert "Origin" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("site", "mode", "destination", "status"),
+    [
+        (None, None, None, 200),
+        ("none", "navigate", "document", 200),
+        ("same-origin", "cors", "empty", 200),
+        ("cross-site", "navigate", "document", 200),
+        ("cross-site", "navigate", "iframe", 403),
+        ("cross-site", "no-cors", "image", 403),
+        ("cross-site", "cors", "empty", 403),
+        ("same-site", "no-cors", "script", 403),
+        ("same-origin, none", "cors", "empty", 403),
+        ("", "", "", 403),
+    ],
+)
+def test_without_access_keys_a_page_of_another_site_can_load_nothing(
+    guarded: Guarded, site: str | None, mode: str | None, destination: str | None, status: int
+) -> None:
+    """An image or a script has no Origin. A person may follow a link, and curl says nothing about sites."""
+    sent = {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": destination}
+    headers = {name: value for name, value in sent.items() if value is not None}
+
+    answer = ask_from("127.0.0.1", guarded, "/budgets", host="localhost:8000", **headers)
+
+    assert answer.status_code == status
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    if status == 403:
+        problem_errors(answer, 403, "not-allowed")
+        assert "Sec-Fetch-Site" in answer.json()["detail"]
+        assert guarded.metrics()['gsh_access_refusals_total{reason="site"}'] == 1
+
+
+def test_without_access_keys_pages_can_be_opened_from_everywhere(guarded: Guarded) -> None:
+    for site in ("cross-site", "same-site", "none"):
+        answer = ask_from("127.0.0.1", guarded, "/", host="localhost:8000", **{"sec-fetch-site": site})
+        assert answer.status_code == 200
+
+
 def test_with_an_access_key_host_and_origin_do_not_matter(guarded: Guarded) -> None:
     """No browser adds an access key by itself."""
     headers = {"authorization": f"Bearer {guarded.make_key('release')}", "host": "a.example", "origin": "http://b"}

@@ -15,6 +15,7 @@ from app.settings import Settings
 from tests.api.client import CASE_STUDY, Client, problem_errors
 
 SECRET = "s3ntinel"
+LIMITS = dict.fromkeys(("max_body_bytes", "max_release_bytes", "max_intervals_bytes"), 1024)
 BODY = json.dumps({"mechanism": CASE_STUDY, "epsilon": 0.349}).encode()
 POSTS = ["/account/exact", "/account/add-deltas", "/calibrate", "/compare", "/intervals", "/utility", "/release"]
 GETS = [
@@ -76,7 +77,7 @@ def test_a_body_declared_too_long_is_413_before_it_is_read(path: str, declared: 
     """On every route, and for a Content-Length of any number of digits."""
     headers = {"content-type": "application/json", "content-length": declared}
 
-    response = Client(max_body_bytes=1024, max_release_bytes=1024).request("POST", path, content=BODY, headers=headers)
+    response = Client(**LIMITS).request("POST", path, content=BODY, headers=headers)
 
     problem_errors(response, 413, "content-too-large")
     assert declared not in response.text
@@ -93,9 +94,7 @@ def test_a_chunked_body_above_the_limit_is_413(path: str) -> None:
             chunks_read += 1
             yield b" " * 100
 
-    response = Client(max_body_bytes=1024, max_release_bytes=1024).request(
-        "POST", path, content=body(), headers={"content-type": "application/json"}
-    )
+    response = Client(**LIMITS).request("POST", path, content=body(), headers={"content-type": "application/json"})
 
     problem_errors(response, 413, "content-too-large")
     assert chunks_read == 11

@@ -3,9 +3,12 @@
 import asyncio
 import mmap
 import os
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+
+from app.service.worker_memory import resident
 
 __all__ = [
     "Meeting",
@@ -13,10 +16,13 @@ __all__ = [
     "exit_at_once",
     "fail_with_a_mapped_file",
     "failing_at",
+    "freed_and_kept",
+    "hang_without_memory",
     "in_two_steps",
     "length_and_reverse",
     "meeting_in_two_steps",
     "pid",
+    "take_all_memory",
 ]
 
 
@@ -95,3 +101,33 @@ def meeting_in_two_steps(first: Meeting, last: Meeting) -> Generator[int, None, 
     """One meeting in each step."""
     yield first.attend()
     return last.attend()
+
+
+def take_all_memory() -> int:
+    """Ask for memory until there is none."""
+    taken: list[bytes] = []
+    while True:
+        taken.append(bytes(2**20))
+
+
+def hang_without_memory() -> None:
+    """As a library does that needs memory to report that there is none."""
+    taken: list[bytes] = []
+    size = 2**20
+    while size > 1024:
+        try:
+            taken.append(bytes(size))
+        except MemoryError:
+            size //= 2
+    threading.Event().wait()
+
+
+def freed_and_kept() -> int:
+    """Take and free a lot of memory in small pieces, but for the last one: the bytes in use afterwards."""
+    pieces = [os.urandom(2000) for _ in range(50_000)]
+    _LAST.append(pieces[-1])
+    pieces.clear()
+    return resident()
+
+
+_LAST: list[bytes] = []

@@ -9,10 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from app.service.errors import Busy, DeadlinePassed
+from app.service.errors import Busy, DeadlinePassed, TooLarge
+from app.service.worker_memory import resident
 from app.service.worker_pool import WorkerPool
 from tests.api.process import PATIENCE, held_by, wait_for_end
-from tests.service.tasks import Meeting, Refused, exit_at_once, fail_with_a_mapped_file, length_and_reverse, pid
+from tests.service.tasks import (
+    Meeting,
+    Refused,
+    exit_at_once,
+    fail_with_a_mapped_file,
+    freed_and_kept,
+    hang_without_memory,
+    length_and_reverse,
+    pid,
+    take_all_memory,
+)
 
 MakePool = Callable[..., WorkerPool]
 
@@ -21,8 +32,8 @@ MakePool = Callable[..., WorkerPool]
 def make_pool() -> Iterator[MakePool]:
     made: list[WorkerPool] = []
 
-    def make(workers: int = 1, queue: int = 0, seconds: float = PATIENCE) -> WorkerPool:
-        made.append(WorkerPool("gsh-test", workers, queue, 2**30, seconds))
+    def make(workers: int = 1, queue: int = 0, seconds: float = PATIENCE, memory: int = 2**30) -> WorkerPool:
+        made.append(WorkerPool("gsh-test", workers, queue, memory, seconds))
         return made[-1]
 
     yield make
@@ -180,5 +191,32 @@ def test_a_failure_is_returned_without_traceback_and_leaves_nothing_in_memory(
             assert failure() is None
         finally:
             gc.enable()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("task", [take_all_memory, hang_without_memory])
+def test_a_worker_without_memory_ends_and_the_next_task_has_another(
+    make_pool: MakePool, task: Callable[[], object]
+) -> None:
+    """Also a worker that does not say so, and long before its deadline."""
+
+    async def scenario() -> None:
+        pool = make_pool(memory=2**26, seconds=1000 * PATIENCE)
+        first = await pool.run(pid)
+        with pytest.raises(TooLarge):
+            await pool.run(task)
+        wait_for_end(first)
+        assert await pool.run(pid) != first
+
+    run(scenario)
+
+
+def test_a_worker_gives_memory_back_after_a_task(make_pool: MakePool) -> None:
+    async def scenario() -> None:
+        pool = make_pool()
+        before = await pool.run(resident)
+        assert await pool.run(freed_and_kept) > before + 2**26
+        assert await pool.run(resident) < before + 2**25
 
     run(scenario)

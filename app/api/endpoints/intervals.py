@@ -12,6 +12,7 @@ from app.api.auth import needs
 from app.api.bodies import BodyLimit
 from app.api.dependencies import services_of
 from app.api.json_route import Encoded, JsonRoute, parsed
+from app.api.json_text import decoded_size, most_decoded
 from app.api.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.api.published import intervals_of
 from app.api.schemas.account import FEWER_COLUMNS
@@ -30,7 +31,7 @@ Doubles = NDArray[np.float64]
 
 
 class _IntervalsRoute(JsonRoute):
-    body_limit = BodyLimit("max_release_bytes", at_once=2, advice="; give fewer groups at once")
+    body_limit = BodyLimit("max_intervals_bytes", at_once=2, advice="; give fewer groups at once")
 
     async def answer(self, request: Request, content: bytes) -> bytes | Encoded:
         """A worker reads the body, so the endpoint gets the bytes."""
@@ -64,12 +65,14 @@ async def post_intervals(request: Request, body: _Content) -> Encoded:
     privacy.
     """
     settings = services_of(request).settings
-    bounds = settings.max_release_groups, settings.max_work
+    bounds = most_decoded(settings.max_intervals_bytes), settings.max_release_groups, settings.max_work
     return Encoded(await in_pool(request, services_of(request).accounting, _answer, body, *bounds))
 
 
-def _answer(content: bytes, most_groups: int, most_work: int) -> bytes:
+def _answer(content: bytes, most_bytes: int, most_groups: int, most_work: int) -> bytes:
     """In a worker: the whole answer."""
+    if decoded_size(content) > most_bytes:
+        raise TooManyGroups("", "must have fewer groups or columns")
     body = parsed(IntervalsRequest, content)
     if len(body.counts) > most_groups:
         raise TooManyGroups("/counts", f"must have at most {most_groups} items")

@@ -15,6 +15,7 @@ from app.api.dependencies import AT_ONCE, services_of
 from app.api.dry_run import dry_run
 from app.api.idempotency import KEY_HEADER, REPLAYED_HEADERS, idempotency_key, replayed_headers
 from app.api.json_route import SHORT_BYTES, Encoded, JsonRoute, parsed
+from app.api.json_text import decoded_size, most_decoded
 from app.api.meaning import meaning_of
 from app.api.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.api.published import intervals_of_released
@@ -187,14 +188,19 @@ def _steps(request: Request, content: bytes, *, is_paid: bool) -> _Steps:
     services = services_of(request)
     most_groups = services.settings.max_release_groups
     if len(content) > SHORT_BYTES:
-        return StepsInPool(request, services.releases, _release_content, content, most_groups, is_paid)
+        most = most_decoded(services.settings.max_release_bytes)
+        return StepsInPool(request, services.releases, _release_content, content, most, most_groups, is_paid)
     body = parsed(ReleaseRequest, content)
     if body.mechanism.work > AT_ONCE or body.intervals is not None:
         return StepsInPool(request, services.releases, _release, body, most_groups, is_paid)
     return StepsHere(_release(body, most_groups, is_paid))
 
 
-def _release_content(content: bytes, most_groups: int, is_paid: bool) -> Generator[ReleaseFacts, Decision, _Released]:
+def _release_content(
+    content: bytes, most_bytes: int, most_groups: int, is_paid: bool
+) -> Generator[ReleaseFacts, Decision, _Released]:
+    if decoded_size(content) > most_bytes:
+        raise TooManyGroups("/groups", "must have fewer groups or columns; larger tables go to /release/table")
     return _release(parsed(ReleaseRequest, content), most_groups, is_paid)
 
 

@@ -34,6 +34,7 @@ from app.service.errors import Busy
 from app.service.payments import Terms
 from app.service.releases import Drawn, ReleaseFacts, make_release, mapped
 from app.service.spool import SharedFile, digest_of, in_file_thread, overwrite, read_file, spool
+from app.service.worker_memory import less_memory
 from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.apply import ReleasedGroups
 from gsh.histogram.arrays import Numbers
@@ -42,11 +43,14 @@ from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.formats import Format, Limits, format_of, read_table, write_table
 from gsh.histogram.interval_columns import check_interval_columns
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import CheckedTable, Roles, check_table
+from gsh.histogram.tables import CheckedTable, Roles, check_schema, check_table
 
 __all__ = ["router"]
 
 T = TypeVar("T")
+
+_MEMORY_OF_SMALL_FILES = 1024**3
+"""To read a table a worker may take three times its limit, but not more than this and 64 times the upload."""
 
 
 class _TableRoute(DeclaredRoute):
@@ -313,7 +317,9 @@ def _with_table(content: bytes, limits: Limits, table: SharedFile, work: Callabl
         check_interval_columns((roles.count, *roles.values), roles.keys)
     with table as source:
         try:
-            kind, read = read_table(mapped(source), limits, body.csv_types)
+            upload = mapped(source)
+            with less_memory(min(3 * limits.bytes, _MEMORY_OF_SMALL_FILES + 64 * upload.size)):
+                kind, read = read_table(upload, limits, body.csv_types, partial(check_schema, roles=roles))
             return work(_Worked(body, mechanism, noise, kind, check_table(noise, read, roles)))
         except MemoryError:
             pass

@@ -26,6 +26,7 @@ Exception                          500 internal-error
 ├── DeadlinePassed                 503 deadline-passed
 ├── InvalidRequest                 422 invalid-request
 ├── LimitExceeded                  422 limit-exceeded
+├── TooLarge                       413 content-too-large
 ├── MissingIdempotencyKey          400 idempotency-key-missing
 ├── NoCertificate                  404 no-certificate
 ├── InvalidBody                    422 invalid-request, or 400 invalid-json
@@ -80,7 +81,7 @@ from app.ledger.errors import (
     UnknownBudget,
     UnknownRelease,
 )
-from app.service.errors import Busy, DeadlinePassed, InvalidRequest, LimitExceeded, MissingIdempotencyKey
+from app.service.errors import Busy, DeadlinePassed, InvalidRequest, LimitExceeded, MissingIdempotencyKey, TooLarge
 from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter, TooLittleLeft
 from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
 
@@ -110,6 +111,7 @@ _TABLE: Mapping[type[Exception], Kind] = {
     DeadlinePassed: kinds.DEADLINE_PASSED,
     InvalidRequest: kinds.INVALID_REQUEST,
     LimitExceeded: kinds.LIMIT_EXCEEDED,
+    TooLarge: kinds.CONTENT_TOO_LARGE,
     MissingIdempotencyKey: kinds.KEY_MISSING,
     InvalidBody: kinds.INVALID_REQUEST,
     InvalidHeader: kinds.INVALID_REQUEST,
@@ -124,11 +126,13 @@ _NOT_LOCAL = {
     "no-keys": "the request came from another address",
     "host": "the Host header must be a local name, such as localhost",
     "origin": "the Origin header names another host than the Host header",
+    "site": "the Sec-Fetch-Site header says that a page of another site asks",
 }
 
-_MISSING: Mapping[type[Exception], Fault] = {
+_FIXED: Mapping[type[Exception], Fault] = {
     MissingIdempotencyKey: Fault("header", "Idempotency-Key", "is required with a budget: a name for this release"),
     ReasonMissing: Fault("pointer", "/reason", "is required to change a budget: say why"),
+    TooLarge: Fault("pointer", "", "must be smaller: a worker process has no memory for it"),
 }
 _OTHER_PROPORTION = (
     "must have the proportion of mu_squared to hazard that the budget was divided by before its first charge: omit it; "
@@ -182,8 +186,8 @@ def _faults(error: Exception) -> Sequence[Fault]:
             return error.faults
         case InvalidEncoding() | UnsupportedEncoding():
             return error.faults
-        case MissingIdempotencyKey() | ReasonMissing():
-            return [_MISSING[type(error)]]
+        case MissingIdempotencyKey() | ReasonMissing() | TooLarge():
+            return [_FIXED[type(error)]]
         case RequestValidationError():
             return [Fault(*fault) for fault in parameter_faults(error.errors())]
         case AccountingError() | ReleaseError() | InvalidRequest() | LimitExceeded() | DivisionSettled():

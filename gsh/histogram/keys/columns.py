@@ -148,6 +148,9 @@ def batches(keys: Sequence[Key], rows: Positions) -> Iterator[slice]:
         if is_text(key.rows.type):
             lengths = pc.fill_null(pc.binary_length(key.rows), 0).take(pa.array(rows))
             ends[1:] += np.cumsum(lengths.to_numpy())
+        elif key.entries is not None and is_text(key.entries.type):  # CSV has them as text
+            lengths = pc.binary_length(key.entries).take(key.rows.take(pa.array(rows)))
+            ends[1:] += np.cumsum(pc.fill_null(lengths, 0).to_numpy())
     start = 0
     while start < len(rows):
         fitting = int(np.searchsorted(ends, ends[start] + _MOST_BYTES, side="right")) - 1
