@@ -20,8 +20,7 @@ _OTHER_THREADS = 3
 
 def bound_memory(memory: int) -> None:
     """Let this process take this much more memory."""
-    threads = (os.cpu_count() or 1) + _OTHER_THREADS
-    bound = _taken() + memory + threads * _THREAD_STACK
+    bound = _bound(memory)
     resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
 
 
@@ -29,7 +28,7 @@ def bound_memory(memory: int) -> None:
 def less_memory(memory: int) -> Iterator[None]:
     """Let this process take only this much more memory inside the block."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = _taken() + memory
+    wanted = _bound(memory)
     if soft == resource.RLIM_INFINITY or wanted < soft:
         resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
     try:
@@ -47,6 +46,12 @@ def resident() -> int:
     """The bytes of memory that this process has now, without mapped files."""
     _, pages, of_files, *_ = _pages()
     return (pages - of_files) * resource.getpagesize()
+
+
+def _bound(memory: int) -> int:
+    """What the process has now, this much more, and the stacks of threads that a library may start."""
+    threads = (os.cpu_count() or 1) + _OTHER_THREADS
+    return _taken() + memory + threads * _THREAD_STACK
 
 
 def _taken() -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.api.rate_limit import Attempts
 from app.ledger.access_keys import new_key
 from app.ledger.opening import open_ledger
 from gsh.accounting.budget_limits import Limit
@@ -51,6 +52,12 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     yield made
     made.app.state.services.ledger_pool.close()
     made.app.state.services.close_pools()
+
+
+@pytest.fixture(autouse=True)
+def without_failures(guarded: Guarded) -> None:
+    """Too many failures of one address would be 429. Here each test is the first one."""
+    guarded.app.state.services.authorizer._unknown_keys = Attempts()
 
 
 @pytest.fixture(scope="module")

@@ -55,8 +55,8 @@ ENDPOINTS = {
 }
 
 
-RANDOM = {"x-request-id", "content-length"}
-"""Headers that differ by chance: an id, and the length of noisy numbers."""
+RANDOM = {"x-request-id", "content-length", "repr-digest"}
+"""Headers that differ by chance: an id, and the length and the hash of noisy numbers."""
 
 
 def shape(response: httpx.Response) -> Any:
