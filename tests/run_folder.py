@@ -63,19 +63,22 @@ def _wait(processes: list[int], seconds: float) -> None:
             os.close(descriptor)
 
 
-def _signal(processes: list[int], *numbers: signal.Signals) -> None:
-    for process in processes:
-        for number in numbers:
-            with suppress(ProcessLookupError):
-                os.kill(process, number)
+def _signal(folder: str, *numbers: signal.Signals) -> None:
+    """To the processes that name the folder. By its number alone, a process that began just now could be meant."""
+    for process in processes_of(folder):
+        with suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(process)
+            for number in numbers if _names(process, os.fsencode(folder)) else ():
+                signal.pidfd_send_signal(descriptor, number)
+            os.close(descriptor)
 
 
 def _clean(run: int, folder: str) -> None:
     _wait([run], _FOR_EVER)
     while processes := processes_of(folder):
-        _signal(processes, signal.SIGTERM, signal.SIGCONT)  # a test may have stopped it
+        _signal(folder, signal.SIGTERM, signal.SIGCONT)  # a test may have stopped it
         _wait(processes, PATIENCE)
-        _signal(processes_of(folder), signal.SIGKILL)
+        _signal(folder, signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
 
 
