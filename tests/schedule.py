@@ -14,11 +14,21 @@ _LONGEST = (
     "tests/browser 2",
     "tests/api/test_crashes.py",
     "tests/api/test_schemathesis.py",
-    "tests/histogram/test_judged_columns.py",
     "tests/api/test_process.py",
+    "tests/accounting/test_calibration.py",
+    "tests/cli/test_documentation.py",
+    "tests/api/test_access.py",
+    "tests/histogram/test_judged_columns.py",
     "tests/clients/test_openapi_python_client.py",
     "tests/api/test_instances.py",
-    "tests/api/test_access.py",
+    "tests/accounting/test_comparison.py",
+    "tests/api/test_guesses.py",
+    "tests/histogram/test_answer_bytes.py",
+    "tests/client/test_types.py",
+    "tests/test_environment.py",
+    "tests/test_run_folder.py",
+    "tests/test_wheel.py",
+    "tests/test_examples.py",
 )
 _RANKS = {unit: rank for rank, unit in enumerate(_LONGEST)}
 
@@ -42,4 +52,4 @@ def _unit(nodeid: str) -> str:
     """The file of a test. Only two processes start browsers, which take memory and seconds."""
     file = nodeid.partition("::")[0]
     folder, _, name = file.rpartition("/")
-    return f"{folder} {1 + (name < 'test_d')}" if folder == "tests/browser" else file
+    return f"{folder} {1 + (name < 'test_f')}" if folder == "tests/browser" else file

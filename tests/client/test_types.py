@@ -1,12 +1,10 @@
 """Type checkers see what each call of both clients gives, and find mistakes."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.api.process import ROOT
+from tests.type_checks import check_programs
 
 PROGRAM = """
 import numpy as np
@@ -75,22 +73,4 @@ gsh.Client("http://a.org", colour="red")
 
 @pytest.mark.slow
 def test_programs_of_users_are_type_checked(tmp_path: Path) -> None:
-    """mypy --strict accepts the one, and finds the mistake in every line of the other."""
-    (tmp_path / "program.py").write_text(PROGRAM)
-    (tmp_path / "mistakes.py").write_text(MISTAKES)
-    options = ["--strict", "--follow-imports=silent", "--config-file=", "--no-pretty", "--no-error-summary"]
-    options += ["--disable-error-code=import-untyped", "--disable-error-code=unused-coroutine"]
-
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, f"--cache-dir={tmp_path / 'cache'}", "program.py", "mistakes.py"],
-        cwd=tmp_path,
-        env={"MYPYPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    found = {tuple(line.split(":")[:2]) for line in done.stdout.splitlines() if ": error:" in line}
-    lines = MISTAKES.splitlines()
-    wrong = range(next(place for place, line in enumerate(lines, 2) if line.startswith("m = ")), len(lines) + 1)
-    assert found == {("mistakes.py", str(line)) for line in wrong}, done.stdout + done.stderr
+    check_programs(tmp_path, PROGRAM, MISTAKES, after="m = gsh.Mechanism(c_u=5, tau_star=9, sigma=1)")

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.type_checks import CACHE
+
 __all__ = ["DOCUMENT", "HERE", "check_types", "run"]
 
 HERE = Path(__file__).parent
@@ -33,5 +35,5 @@ def check_types(folder: Path, *programs: Path) -> None:
     """mypy --strict over generated code in a folder, and over programs that import it."""
     settings = folder / "mypy.ini"
     settings.write_text("[mypy]\nstrict = true\n[mypy-pyarrow.*]\nignore_missing_imports = true\n")
-    options = (f"--config-file={settings}", f"--cache-dir={folder / '.mypy_cache'}")
+    options = (f"--config-file={settings}", f"--cache-dir={CACHE / 'generated'}")
     run(sys.executable, "-m", "mypy", *options, *programs, MYPYPATH=str(folder))

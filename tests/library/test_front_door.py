@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import gsh
+from tests.type_checks import check_programs
 
 ROOT = Path(__file__).parent.parent.parent
 SERVICE = {"app", "fastapi", "pydantic", "starlette", "uvicorn", "prometheus_client", "psycopg", "sqlite3"}
@@ -139,23 +140,7 @@ gsh.utility(gsh.Mechanism(c_u=5, tau_star=9, sigma=1), sizes=5)
 
 @pytest.mark.slow
 def test_programs_of_users_are_type_checked(tmp_path: Path) -> None:
-    """mypy --strict accepts the one, and finds the mistake in every line of the other."""
-    (tmp_path / "program.py").write_text(USER_PROGRAM)
-    (tmp_path / "mistakes.py").write_text(MISTAKES)
-    options = ["--strict", "--follow-imports=silent", "--config-file=", "--no-pretty", "--no-error-summary"]
-
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, f"--cache-dir={tmp_path / 'cache'}", "program.py", "mistakes.py"],
-        cwd=tmp_path,
-        env={"MYPYPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    found = {tuple(line.split(":")[:2]) for line in done.stdout.splitlines() if ": error:" in line}
-    lines = [str(number) for number, line in enumerate(MISTAKES.splitlines(), 1) if line.startswith("gsh.")]
-    assert found == {("mistakes.py", line) for line in lines}, done.stdout + done.stderr
+    check_programs(tmp_path, USER_PROGRAM, MISTAKES, after="import gsh")
 
 
 def test_the_package_says_that_it_is_typed() -> None:
