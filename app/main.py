@@ -71,7 +71,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The service; settings come from the environment unless given."""
     settings = settings or Settings()
     cache = CurveCache(settings.cache_size)
-    # Measured: a table of the largest size takes at most this much address space, and four times its size of memory.
+    # Measured: a release of the largest table takes at most four times its size of memory. What a library asks for
+    # without using it counts as well.
     process_memory = 6 * max(settings.max_table_bytes, settings.max_release_bytes)
     workers, queue = settings.heavy_threads, settings.heavy_queue
     asked = (account, bound, calibrate, compare, intervals, utility)

@@ -53,12 +53,15 @@ async def dry_run(
     if charge is None:
         return DryRun(None, None)
     payable = await payments.would_pay(charge)
-    earlier = await payments.recorded(charge, meaning) if payable is None else None
-    budget = await payments.standing(charge.budget) if payable is None else payable.budget
-    spent, limit = budget.spent, budget.limit
-    if payable is not None and payable.unread is None:  # else it is charged already
-        spent, limit = spent.plus(charge.release, charge.cost), limit.settled_by(charge.cost)
-    return DryRun(Terms.of(budget, key), _after(budget.id, spent, limit), earlier)
+    if payable is not None and payable.unread is None:
+        budget = payable.budget
+        spent, limit = budget.spent.plus(charge.release, charge.cost), budget.limit.settled_by(charge.cost)
+        return DryRun(Terms.of(budget, key), _after(budget.id, spent, limit))
+    # It is charged already. If nobody has read the answer, it would be drawn again, and not charged again.
+    earlier = await payments.recorded(charge, meaning)
+    budget = await payments.standing(charge.budget)
+    after = _after(budget.id, budget.spent, budget.limit)
+    return DryRun(Terms.of(budget, key), after, None if earlier.is_unread else earlier)
 
 
 def _after(name: str, spent: Spent, limit: Limit) -> DryBudget:

@@ -63,7 +63,7 @@ def publish(
         typer.Option(
             "--most-sigma",
             metavar="X",
-            help="With --releases: refuse a larger σ. If not given: refuse if less than one usual release is left.",
+            help="With --releases: refuse a larger σ. By default: refuse if less than half of a usual release is left.",
         ),
     ] = None,
     sums: Sums = None,

@@ -162,7 +162,7 @@ class Budgets(Bound[M]):
     ) -> Operation[Plan]:
         """The smallest noise with which so many equal releases fit the remaining part of a budget.
 
-        ``TooLittleLeft`` if less than one usual release is left, or σ is above ``most_sigma``.  [docs/budgets.md]
+        ``TooLittleLeft`` if less than half of a usual release is left, or σ is above ``most_sigma``.  [docs/budgets.md]
         """
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
         draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)

@@ -9,7 +9,7 @@ ServiceError                      the service refused the request, or gave no an
 ├── ContentTooLarge               too many bytes or groups; also a gsh.TooManyGroups
 ├── LimitExceeded                 more work than the service allows, or less noise
 ├── BudgetExceeded                the release does not fit: limit, spent, asked
-├── TooLittleLeft                 less than one usual release is left of the budget
+├── TooLittleLeft                 less than half of a usual release is left of the budget
 ├── IdempotencyKeyMissing         a budget is named, and once= is not given
 ├── IdempotencyKeyReused          once= belongs to a release with other content: release
 ├── AnswerErased                  the answer is kept no longer; charge and certificate stay
@@ -213,7 +213,7 @@ class BudgetExceeded(ServiceError):
 
 
 class TooLittleLeft(ServiceError, errors.TooLittleLeft):
-    """Less than one usual release is left of the budget. Nothing was charged, and the name is not used."""
+    """Less than half of a usual release is left of the budget. Nothing was charged, and the name is not used."""
 
 
 class IdempotencyKeyMissing(ServiceError):

@@ -75,8 +75,8 @@ def publish(
 
     The noise meets (``epsilon``, ``delta``), or is that of a complete ``mechanism``. With ``service``, ``budget`` and
     ``once`` it is charged exactly once; without, nothing keeps count of it. With ``releases`` it is the smallest with
-    which so many equal releases fit what remains of the budget; if less than one usual release is left, or σ is above
-    ``most_sigma``, it is refused before anything is charged. The result goes to ``to`` and is returned.
+    which so many equal releases fit what remains of the budget; if less than half of a usual release is left, or σ is
+    above ``most_sigma``, it is refused before anything is charged. The result goes to ``to`` and is returned.
 
         gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
                     epsilon=1, delta=1e-6, to="private.parquet")
@@ -151,6 +151,8 @@ def _released(
     ):
         if not is_same:
             raise InvalidParameter("once", f"must be a new name: the release that has it was made with another {name}")
+    if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again
+        return None
     is_there, table = (False, None) if output is None else output.written_before(payer.once, plan)
     if is_there:
         published = _published(record.load().table if table is None else table, said, plan, output)

@@ -135,11 +135,12 @@ def check_events(events: DataFrame, plan: Plan) -> None:
 def _columns_of(events: DataFrame, files: Sequence[str]) -> list[str]:
     """All columns inside some files of the events, without those that Spark takes from the names of folders.
 
-    The options of other formats are not known here.
+    The options of other formats are not known here, so their columns cannot be read again.
     """
-    paths = [re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", file) for file in files if file.endswith(".parquet")]
-    if not paths:
-        return []
+    if not all(file.endswith(".parquet") for file in files):
+        detail = "must be Parquet files (.parquet) if a folder has the name of a column of the plan"
+        raise InvalidParameter("events", f"{detail}: only they show whether they have it too; or rename the column")
+    paths = [re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", file) for file in files]
     reader = events.sparkSession.read.option("recursiveFileLookup", "true").option("mergeSchema", "true")
     return list(reader.parquet(*paths).columns)
 

@@ -70,6 +70,11 @@ def test_a_charge_whose_answer_was_never_stored_is_drawn_again(service: Cut) -> 
     other = BODY | {"groups": {"keys": ["a"], "counts": [5]}}
     wrong = service.request("POST", "/release", json=other, headers={"idempotency-key": "first"})
     problem_errors(wrong, 422, "key-reused")
+    for body, status in ((BODY, 200), (other, 422)):  # a dry run compares as the release itself would
+        dry = service.request("POST", "/release", json=body | {"dry_run": True}, headers={"idempotency-key": "first"})
+        assert dry.status_code == status
+        if status == 200:
+            assert (dry.json()["released_at"], dry.json()["budget"]["after"]["releases"]) == (None, 1)
 
     drawn = service.release()
 

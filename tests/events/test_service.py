@@ -1,5 +1,6 @@
 """Publishing with a service: charged once under its name, also if the job starts again."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,6 +43,23 @@ def test_a_release_is_charged_once_and_comes_back_before_an_event_is_read(
     assert said["bounds"]["enforced_by"] == "gsh.duckdb"
     assert said["bounds"]["plan_digest"] == first.plan.digest
     assert f"paid by the budget {budget}" in first.summary()
+
+
+def test_an_answer_that_nobody_has_read_is_asked_for_again(
+    service: gsh.Client, budget: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that ended between the charge and the key of the answer has a record without an answer."""
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
+    gsh.publish(EVENTS, **TARGET, **paid)
+    unread = replace(service.releases[f"{budget}-1"], stored=None)
+    monkeypatch.setattr(Payer, "earlier", lambda _self: unread)
+
+    again = gsh.publish(EVENTS, **TARGET, **paid)
+
+    assert service.budgets[budget].spent.releases == 1
+    assert again.is_replayed  # the service has an answer here, and gives it to the same request
+    with pytest.raises(gsh.Error, match=r"^events: "):
+        gsh.publish("missing.parquet", **TARGET, **paid)
 
 
 def test_the_same_events_make_the_same_request_again(service: gsh.Client, budget: str) -> None:

@@ -114,6 +114,7 @@ def test_names_with_variables_are_refused(read: Read) -> None:
         ("user=FORGED [1]", ["user", "url"], "events: must have the column user either in the files or in the names"),
         ("user=u", ["url"], "user: must be a column of the files"),
         ("url=a%2Fb", ["user"], None),
+        ("url=FORGED", ["user", "url", "csv"], "events: must be Parquet files"),
     ],
 )
 def test_a_folder_replaces_no_column_of_a_file(
@@ -121,8 +122,12 @@ def test_a_folder_replaces_no_column_of_a_file(
 ) -> None:
     """Spark takes the value of the folder, without a word. A renamed column is the caller's own choice."""
     (tmp_path / folder).mkdir()
-    pq.write_table(pa.table({name: ["x"] for name in columns}), tmp_path / folder / "a.parquet")
-    events = spark.read.parquet(str(tmp_path))
+    if "csv" in columns:
+        (tmp_path / folder / "a.csv").write_text("user,url\nx,x\n")
+        events = spark.read.option("header", "true").csv(str(tmp_path))
+    else:
+        pq.write_table(pa.table({name: ["x"] for name in columns}), tmp_path / folder / "a.parquet")
+        events = spark.read.parquet(str(tmp_path))
     renamed = events.toDF(*(f"_{name}" for name in events.columns))
     plan = make_plan(user="user", by="url", c_u=1, salt="0" * 32, partitions=2)
 

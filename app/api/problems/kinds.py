@@ -126,7 +126,7 @@ TOO_LITTLE_LEFT = Kind(
     "too-little-left",
     409,
     "Too little left",
-    "Less than one usual release is left of the budget.",
+    "Less than half of a usual release is left of the budget.",
     "What remains of the budget allows only releases with far more noise than usual: it is less than half of the "
     "average cost of a release so far, or σ would be above its bound. Such a table is nearly empty, and costs what is "
     "left. Nothing was released, nothing was charged, and no idempotency key was used.",

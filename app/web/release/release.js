@@ -275,7 +275,8 @@ async function makeItCount() {
 /** Whether the ledger has a table under this name. If it cannot say, the first failure is what counts. */
 async function isReleased(key) {
   try {
-    return (await get(`releases/${encodeURIComponent(key)}`)).state === "made";
+    const release = await get(`releases/${encodeURIComponent(key)}`);
+    return release.state === "made" && release.answer !== null; // without an answer it is drawn again
   } catch {
     return false;
   }

@@ -1,8 +1,9 @@
 """Refuses to calibrate to a sliver of a budget, before anything is charged.  [docs/budgets.md]
 
 With enough noise, a release fits whatever remains. But a table with σ = 10⁸ is empty, costs the rest of the budget, and
-uses up its name. So at least one release like a usual one must be left: half of the average cost of a release so far,
-which is √2 times its noise. And σ is at most 10⁶. ``most_sigma`` replaces both rules. They do not depend on data.
+uses up its name. So at least half of a usual release must be left, that is, of the average cost of a release so far:
+enough for one with √2 times its noise. Half, because equal releases differ a little, and the last one gets the rest.
+And σ is at most 10⁶. ``most_sigma`` replaces both rules. They do not depend on data.
 """
 
 from fractions import Fraction
@@ -18,13 +19,13 @@ __all__ = ["MOST_SIGMA", "calibrate_usual"]
 MOST_SIGMA = 1e6
 """The largest σ that is calibrated to a budget unless the caller gives another bound."""
 _LEAST_SHARE = Fraction(1, 2)
-_ADVICE = "raise the limit of the budget, or accept more noise: give a larger most_sigma"
+_ADVICE = "raise the limit of the budget, or allow more noise by most_sigma"
 
 
 def calibrate_usual(
     spent: Spent, draft: Draft, releases: int, limit: Limit, most_sigma: float | None = None
 ) -> RemainingCalibration:
-    """``calibrate_remaining``, or ``TooLittleLeft`` if less than one usual release is left or σ is above its bound."""
+    """``calibrate_remaining``, or ``TooLittleLeft`` if less than half of a usual release is left, or σ is too large."""
     if most_sigma is None and spent.releases and "sigma" in draft.missing:
         _expect_a_usual_one(spent, limit)
     found = calibrate_remaining(spent, draft, releases, limit)
