@@ -83,5 +83,6 @@ def _clean(run: int, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for each in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # the cleaner is the last to end
+        signal.signal(each, signal.SIG_IGN)
     _clean(int(sys.argv[1]), sys.argv[2])

@@ -59,8 +59,8 @@ async def calibrate_mechanism(
 
     With a budget instead of epsilon and delta, one release or several equal releases fit the remaining budget. With
     epsilon, delta and several releases, all of them together fit a new budget with this limit. In both cases σ and
-    τ\\* share it: if both are omitted, the answer has the smallest τ\\*. If less than half of a usual release is left of
-    the budget, that is 409.
+    τ\\* share it: if both are omitted, the answer has the smallest τ\\*. If less than half of a usual release is left
+    of the budget, that is 409.
     """
     services, schema = services_of(request), body.mechanism
     if body.budget is not None:
