@@ -149,7 +149,7 @@ class Authorizer:
             await self._keys.refresh()
         if not self._keys.any_made:
             if not self._open_access:
-                check_local(address, headers)
+                check_local(scope.get("method", ""), address, headers)
             return Access(frozenset(), client, _EVERYTHING)
         if token is None:
             raise NotAdmitted(401, "missing")

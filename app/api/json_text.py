@@ -59,8 +59,12 @@ class _Repeated:
     """An object with a member that is there twice."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        self.name = next(name for place, name in enumerate(names) if name in names[:place])
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                self.name = name
+                break
+            seen.add(name)
 
 
 def _paths(value: Any, path: Path) -> Iterator[Path]:

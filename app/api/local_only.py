@@ -11,7 +11,7 @@ _OWN_SITES = {"same-origin", "none"}
 _OF_PROXIES = ("forwarded", "via", "x-forwarded-host", "cf-connecting-ip", "true-client-ip")
 
 
-def check_local(address: str, headers: Headers) -> None:
+def check_local(method: str, address: str, headers: Headers) -> None:
     """Refuse requests of other machines, of a proxy's clients, and of pages of other sites.
 
     A page can let its own host name resolve to 127.0.0.1, but its browser then sends that name as Host. A page can also
@@ -25,14 +25,14 @@ def check_local(address: str, headers: Headers) -> None:
         raise NotAdmitted(403, "host")
     if any(origin.partition("://")[2].lower() != hosts[0].lower() for origin in origins):
         raise NotAdmitted(403, "origin")
-    if not {*headers.getlist("sec-fetch-site")} <= _OWN_SITES and not _is_followed_link(headers):
+    if not {*headers.getlist("sec-fetch-site")} <= _OWN_SITES and not _is_followed_link(method, headers):
         raise NotAdmitted(403, "site")
 
 
-def _is_followed_link(headers: Headers) -> bool:
-    """Whether a browser opens this as a document of its own. Another site cannot read it, and a form has an Origin."""
+def _is_followed_link(method: str, headers: Headers) -> bool:
+    """Whether a browser opens this as a document of its own. Another site cannot read it."""
     asked = [headers.getlist(name) for name in ("sec-fetch-mode", "sec-fetch-dest")]
-    return asked == [["navigate"], ["document"]] and "origin" not in headers
+    return method in {"GET", "HEAD"} and asked == [["navigate"], ["document"]] and "origin" not in headers
 
 
 def _is_forwarded(headers: Headers) -> bool:

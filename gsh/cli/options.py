@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import typer
@@ -165,9 +166,16 @@ def mechanism_in(document: Any) -> "gsh.Mechanism":
 
 def names(option: str, text: str) -> list[str]:
     """Names with commas between them. A name with a comma stands in double quotes."""
-    (row,) = csv.reader([text], skipinitialspace=True) if text.strip() else ([],)
+    rows: list[list[str]] = []
+    with suppress(csv.Error):  # a line end outside of quotes
+        rows = list(csv.reader([text], skipinitialspace=True))
+    row = rows[0] if len(rows) == 1 else []
     if not row or not all(row):
-        raise Refusal(Code.INVALID, f"{option}: must be names with commas between them", "such as url,country")
+        raise Refusal(
+            Code.INVALID,
+            f"{option}: must be names with commas between them",
+            "such as url,country; put a name with a comma or a line end in double quotes",
+        )
     return row
 
 

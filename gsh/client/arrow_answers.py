@@ -2,7 +2,8 @@
 
 Arrow's own readers follow offsets and indices wherever they lead, and decompress as much as a header says. Here
 
-    a batch                      must not be compressed: so a table takes no more memory than its answer
+    a batch                      must not be compressed, and no dictionary added to: so a table takes no more memory
+                                 than its answer
     the schema                   must have the columns of a release, of the types that the service answers with
     every buffer                 must be as long as its values need, and every offset, index and run end inside of it
     metadata of the columns      is dropped: the certificate alone stays
@@ -19,8 +20,11 @@ from gsh.histogram.tables import Roles
 __all__ = ["read_answer"]
 
 _NUMBERS = (pa.int64(), pa.float64())
-_HEADER, _COMPRESSION, _DATA = 2, 3, 1
-"""Places of fields: the header of a message, the compression of a batch, and the batch of a dictionary."""
+_VERSION, _HEADER, _METADATA = 0, 2, 4
+"""Places of the fields of a message."""
+_COMPRESSION, _DATA, _IS_DELTA = 3, 1, 2
+"""Places of fields: the compression of a batch, and of a dictionary its batch and whether it adds to an earlier one."""
+_V5 = 4
 
 
 def read_answer(content: pa.Buffer, roles: Callable[[pa.Schema], Roles], unload: Callable[[], None]) -> pa.Table:
@@ -30,8 +34,7 @@ def read_answer(content: pa.Buffer, roles: Callable[[pa.Schema], Roles], unload:
     stay in memory.
     """
     for message in _messages(content):
-        if message.type != "schema" and _is_compressed(message):
-            raise ValueError
+        _check_message(message)
     schema, batches = stream_batches(content)
     names = roles(schema)
     _check_types(schema, len(names.keys))
@@ -66,11 +69,18 @@ def _messages(content: pa.Buffer) -> Iterator[pa.Message]:
             return
 
 
-def _is_compressed(message: pa.Message) -> bool:
-    """Whether a batch, or the batch of a dictionary, names a compression."""
-    table = _Flatbuffer(message.metadata.to_pybytes()).root().table(_HEADER)
-    batch = table.table(_DATA) if message.type == "dictionary" else table
-    return batch.has(_COMPRESSION)
+def _check_message(message: pa.Message) -> None:
+    """Refuse a message that says how to unpack it: in its batch, or in its metadata, as versions before 5 did."""
+    root = _Flatbuffer(message.metadata.to_pybytes()).root()
+    if root.number(_VERSION, 2) != _V5 or root.has(_METADATA):
+        raise ValueError
+    if message.type == "schema":
+        return
+    table = root.table(_HEADER)
+    is_dictionary = message.type == "dictionary"
+    batch = table.table(_DATA) if is_dictionary else table
+    if batch.has(_COMPRESSION) or (is_dictionary and table.has(_IS_DELTA)):
+        raise ValueError
 
 
 class _Flatbuffer:
@@ -84,6 +94,11 @@ class _Flatbuffer:
 
     def has(self, field: int) -> bool:
         return self._place(field) != 0
+
+    def number(self, field: int, width: int) -> int:
+        """The value of a field; 0 if it is absent."""
+        place = self._place(field)
+        return self._number(self._start + place, width) if place else 0
 
     def table(self, field: int) -> "_Flatbuffer":
         start = self._start + self._place(field)

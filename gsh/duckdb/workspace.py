@@ -129,10 +129,14 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
             fault = EventsError("events", "must be files that can be read, with room to spill on the disk")
         except duckdb.Error as error:
             detail = f"must be readable to their end: DuckDB raised {type(error).__name__}"
+            if isinstance(error, duckdb.ConversionException):
+                detail += "; in texts only an empty cell is missing: NA and NULL are no numbers"
             found = _FRACTION.fullmatch(str(error))
             if found is not None:
                 name = bytes.fromhex(found[1]).decode()
-                detail = f"must have whole numbers in {name}: a number with a fraction needs another type, or a unit"
+                detail = (
+                    f"must have whole numbers in {name}: a fraction needs another type or a unit, and NA is no number"
+                )
             fault = EventsError("events", detail)
         raise fault
 

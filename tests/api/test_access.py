@@ -234,11 +234,11 @@ def from_address(address: str, app: object) -> Iterator[httpx.AsyncClient]:
     yield httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
 
-def ask_from(address: str, client: Client, path: str, **headers: str) -> httpx.Response:
+def ask_from(address: str, client: Client, path: str, method: str = "GET", **headers: str) -> httpx.Response:
     async def send(_http: httpx.AsyncClient) -> httpx.Response:
         with from_address(address, client.app) as http:
             async with http:
-                return await http.get(path, headers=headers)
+                return await http.request(method, path, headers=headers)
 
     return client.together(send)
 
@@ -331,6 +331,14 @@ def test_without_access_keys_a_page_of_another_site_can_load_nothing(
         problem_errors(answer, 403, "not-allowed")
         assert "Sec-Fetch-Site" in answer.json()["detail"]
         assert guarded.metrics()['gsh_access_refusals_total{reason="site"}'] == 1
+
+
+def test_without_access_keys_a_form_of_another_site_is_not_a_link(guarded: Guarded) -> None:
+    """Also if an old browser sends no Origin with it."""
+    sent = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    answer = ask_from("127.0.0.1", guarded, "/budgets/web/preview", host="localhost:8000", method="POST", **sent)
+
+    problem_errors(answer, 403, "not-allowed")
 
 
 def test_without_access_keys_pages_can_be_opened_from_everywhere(guarded: Guarded) -> None:

@@ -500,7 +500,9 @@ def test_calibrate_is_infeasible_if_nothing_remains(bank: Bank) -> None:
 
     problem_errors(bank.post("/calibrate", asked), 409, "too-little-left")
     response = bank.post("/calibrate", asked | {"most_sigma": 1e300})
-    assert "used up" in problem_errors(response, 422, "infeasible-target")["/mechanism"]
+    assert "nothing is left" in problem_errors(response, 409, "too-little-left")["/releases"]
+    fixed = {"mechanism": {"c_u": 51914, "tau": 1, "sigma": 2300}, "budget": "web"}
+    assert "used up" in problem_errors(bank.post("/calibrate", fixed), 422, "infeasible-target")["/mechanism"]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gsh.cli import errors
-from gsh.cli.errors import MEANINGS, Code
+from gsh.cli import errors, options
+from gsh.cli.errors import MEANINGS, Code, Refusal
 from tests.cli.running import groups_file, run
 
 CASE = "--c-u 51914 --tau-star 13948 --sigma 2228"
@@ -79,3 +79,10 @@ def test_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_exit_code_has_a_meaning() -> None:
     assert set(MEANINGS) == {0, *Code}
     assert all(errors.Code(code) == code for code in MEANINGS if code)
+
+
+@pytest.mark.parametrize("names", ["u\nrl", "u\rrl", 'url,"', ","])
+def test_a_line_end_outside_of_quotes_is_no_name(names: str) -> None:
+    with pytest.raises(Refusal, match="--by: must be names with commas between them"):
+        options.names("--by", names)
+    assert options.names("--by", '"u\nrl", country') == ["u\nrl", "country"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import gsh
-from gsh.client import BudgetExceeded, Release, UnexpectedAnswer, UnknownBudget
+from gsh.client import BudgetExceeded, Release, UnexpectedAnswer, UnknownBudget, arrow_answers
 from gsh.client.calls import ARROW
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.tables import Roles
@@ -345,3 +345,35 @@ def test_a_written_file_has_values_only(into: Any, tmp_path: Path) -> None:
     content = path.read_bytes()
     assert b"CRET" not in content
     assert b"b" in content
+
+
+@pytest.mark.parametrize(
+    ("options", "is_refused"),
+    [
+        ({}, False),
+        ({"metadata_version": pa.ipc.MetadataVersion.V4}, True),
+        ({"emit_dictionary_deltas": True}, True),
+        ({"compression": "zstd"}, True),
+    ],
+    ids=["plain", "an old version", "a dictionary that grows", "compressed"],
+)
+def test_a_table_takes_no_more_memory_than_its_answer(options: dict[str, Any], is_refused: bool) -> None:
+    """Old versions name the compression in their metadata, and each batch would have its own copy of a dictionary."""
+    kind = pa.dictionary(pa.int32(), pa.string())
+    batches = [
+        pa.record_batch({"key": pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), names).cast(kind)})
+        for names in (["a"], ["a", "b"])
+    ]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+    def refused(message: pa.Message) -> bool:
+        try:
+            arrow_answers._check_message(message)
+        except ValueError:
+            return True
+        return False
+
+    assert any(map(refused, arrow_answers._messages(sink.getvalue()))) == is_refused

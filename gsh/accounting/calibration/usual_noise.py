@@ -26,8 +26,11 @@ def calibrate_usual(
     spent: Spent, draft: Draft, releases: int, limit: Limit, most_sigma: float | None = None
 ) -> RemainingCalibration:
     """``calibrate_remaining``, or ``TooLittleLeft`` if less than half of a usual release is left, or σ is too large."""
-    if most_sigma is None and spent.releases and "sigma" in draft.missing:
-        _expect_a_usual_one(spent, limit)
+    if spent.releases and "sigma" in draft.missing:
+        if most_sigma is None:
+            _expect_a_usual_one(spent, limit)
+        if limit.used(spent) == 1:
+            raise TooLittleLeft("/releases", "nothing is left: raise the limit of the budget")
     found = calibrate_remaining(spent, draft, releases, limit)
     bound, sigma = MOST_SIGMA if most_sigma is None else most_sigma, found.mechanism.sigma
     if "sigma" in found.solved and sigma > bound:
