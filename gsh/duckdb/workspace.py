@@ -135,7 +135,7 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
             if found is not None:
                 name = bytes.fromhex(found[1]).decode()
                 detail = (
-                    f"must have whole numbers in {name}: a fraction needs another type or a unit, and NA is no number"
+                    f"must have whole numbers in {name}: a fraction needs another type or a unit; NA is none"
                 )
             fault = EventsError("events", detail)
         raise fault
