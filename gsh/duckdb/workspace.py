@@ -134,9 +134,7 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
             found = _FRACTION.fullmatch(str(error))
             if found is not None:
                 name = bytes.fromhex(found[1]).decode()
-                detail = (
-                    f"must have whole numbers in {name}: a fraction needs another type or a unit; NA is none"
-                )
+                detail = f"must have whole numbers in {name}: a fraction needs another type or a unit; NA is none"
             fault = EventsError("events", detail)
         raise fault
 
