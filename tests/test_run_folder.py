@@ -53,7 +53,7 @@ def test_a_run_that_ends_early_leaves_nothing(number: signal.Signals, option: st
     began = processes_of(folder)
 
     (cleaner,) = processes_of(f"run_folder.py\0{run.pid}\0{folder}")
-    os.kill(cleaner, signal.SIGTERM)  # as whoever ends all processes of a run by their names
+    os.kill(cleaner, signal.SIGTERM)  # as if all processes of a run were ended by their names
     if number == signal.SIGINT:
         os.killpg(run.pid, number)
     else:

@@ -53,10 +53,9 @@ def draw_again(
         execute(sql.stage, (before.place.answer, ""))  # its parts are removed later
     claim_parts(execute, sql, made)
     logger.warning("an answer was charged, and never stored: it is drawn again, and not charged again")
-    told = before.notes
     return replace(
         before,
-        notes=replace(told, release_id=notes.release_id, certificate=notes.certificate, layout=notes.layout),
+        notes=replace(before.notes, release_id=notes.release_id, certificate=notes.certificate, layout=notes.layout),
         media_type=made.media_type,
         size=made.size,
         answer_sha256=made.sha256,

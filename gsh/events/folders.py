@@ -1,7 +1,7 @@
 """Columns that folders name, as in Hive: day=2026-11-16/part.parquet.
 
 A folder gives a column of the plan only if no file has that column, every file is in such a folder, and the column is
-not the user. Otherwise it is an error: whoever makes a folder could replace a column of the files in it. A column that
+not the user. Otherwise it is an error: one who makes folders could replace a column of the files. A column that
 the plan does not name is never taken from a folder.
 """
 

@@ -64,4 +64,4 @@ def check_needs(events: DataFrame) -> None:
 
 def _on_executors(events: DataFrame, function: Any) -> list[Any]:
     """The rows that a function gives in a task for each core of the cluster."""
-    return list(events.sparkSession.range(64).mapInArrow(function, "python string, gsh string").distinct().collect())
+    return list(events.sparkSession.range(64).mapInArrow(function, "python string, gsh string").collect())
