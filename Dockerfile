@@ -67,5 +67,5 @@ USER 10001:10001
 WORKDIR /
 VOLUME /var/lib/gsh
 EXPOSE 8000
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["python", "-m", "app.healthcheck"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["python", "-m", "app.server.healthcheck"]
 CMD ["python", "-m", "app"]

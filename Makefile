@@ -38,7 +38,7 @@ test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp $(SPARK_ENV)/
 # The tests on Spark 4 and 3.5, also those that kill drivers and executors: about half an hour.
 spark-test: $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp java
 	for environment in $(SPARK_ENV) $(SPARK35_ENV); do \
-		$(MEMORY) $$environment/bin/python -m pytest -o filterwarnings=default --durations=25 tests/spark || exit 1; \
+		$(MEMORY) $$environment/bin/python -m pytest -o filterwarnings=default --durations=25 tests/gsh/spark || exit 1; \
 	done
 
 # Each documented line that installs something, in an environment of its own; and the commands for a cluster.
@@ -47,7 +47,7 @@ install-test: $(VENV)/test.stamp java
 
 # The tests that take under a minute together and need neither Chromium nor PostgreSQL nor the wheel.
 quick: $(VENV)/test.stamp
-	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/api/test_schemathesis.py -m "not (browser or postgres or crash or wheel or clients or spark or slow)"
+	$(PYTEST) --numprocesses=auto --maxprocesses=8 --ignore=tests/browser --ignore=tests/app/http/test_schemathesis.py -m "not (browser or postgres or crash or wheel or clients or spark or slow)"
 
 check: $(VENV)/test.stamp node_modules/stamp
 	$(BIN)/ruff check .
@@ -79,7 +79,7 @@ openapi: $(VENV)/run.stamp
 	mkdir -p build
 	$(BIN)/python -m app.main > build/openapi.json
 	mv build/openapi.json openapi/openapi.json
-	$(BIN)/python -m app.api.certificates.schema > build/certificate.schema.json
+	$(BIN)/python -m app.releases.certificates.schema > build/certificate.schema.json
 	mv build/certificate.schema.json openapi/certificate.schema.json
 
 screenshot: $(VENV)/test.stamp chromium
@@ -143,7 +143,7 @@ curl:
 
 # Spark needs Java 17 or newer.
 java:
-	@sh tests/spark/java.sh
+	@sh tests/gsh/spark/java.sh
 
 # Node.js comes with the Python packages for tests. No lock file: package.json has exact versions.
 node_modules/stamp: package.json $(VENV)/test.stamp
@@ -196,9 +196,9 @@ $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp: build/wheel/stamp constraints.txt
 	touch $@
 
 # The extras say which pandas Spark knows. The checkout is installed, so that a change needs no new environment.
-$(SPARK_ENV)/stamp: REQUIREMENTS := tests/spark/requirements.txt --editable '.[service,connect]'
-$(SPARK35_ENV)/stamp: REQUIREMENTS := tests/spark/requirements35.txt --editable '.[service,spark]'
-$(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp: tests/spark/requirements.txt tests/spark/requirements35.txt pyproject.toml constraints.txt
+$(SPARK_ENV)/stamp: REQUIREMENTS := tests/gsh/spark/requirements.txt --editable '.[service,connect]'
+$(SPARK35_ENV)/stamp: REQUIREMENTS := tests/gsh/spark/requirements35.txt --editable '.[service,spark]'
+$(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp: tests/gsh/spark/requirements.txt tests/gsh/spark/requirements35.txt pyproject.toml constraints.txt
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	grep -v '^pandas==' constraints.txt > $(@D)/constraints.txt

@@ -20,7 +20,7 @@ def main() -> int:
     _write_no_cores()
     # Its threads would be idle, and only a process without threads may fork.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from app.serving import serve  # noqa: PLC0415 - after the handler is set
+    from app.server.serving import serve  # noqa: PLC0415 - after the handler is set
 
     return serve()
 

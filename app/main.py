@@ -9,46 +9,33 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from app.api import openapi, problems
-from app.api.application import Application
-from app.api.auth import Authorizer
-from app.api.bodies import BodyQuotas
-from app.api.dependencies import Services
-from app.api.dispatch import Dispatcher
-from app.api.endpoints import (
-    account,
-    bound,
-    budgets,
-    calibrate,
-    charges,
-    compare,
-    health,
-    intervals,
-    open_releases,
-    pages,
-    real_releases,
-    release,
-    release_table,
-    releases,
-    utility,
-)
-from app.api.endpoints import problems as problem_pages
-from app.api.json_route import DeclaredRoute
-from app.api.metrics_middleware import MetricsMiddleware
-from app.api.middleware import GuardMiddleware
-from app.http_protocol import ConnectionBounds
-from app.metrics import Metrics
-from app.service.head_notes import HeadNotes
-from app.service.ledger_pool import LedgerPool
-from app.service.ledger_probe import LedgerProbe
-from app.service.nursery import NURSERY
-from app.service.payments import Payments
-from app.service.places import Places
-from app.service.release_rules import ReleaseRules
-from app.service.tidying import Tidying
-from app.service.worker_pool import WorkerPool
+from app.accounting import account, bound, calibrate, compare, intervals, real_releases, utility
+from app.budgets import budgets, history
+from app.http import health, problems
+from app.http.auth import Authorizer
+from app.http.bodies import BodyQuotas
+from app.http.dispatch import Application, Dispatcher
+from app.http.json_route import DeclaredRoute
+from app.http.metrics import Metrics, MetricsMiddleware
+from app.http.middleware import GuardMiddleware
+from app.http.protocol import ConnectionBounds
+from app.http.services import Services
+from app.ledger.head_notes import HeadNotes
+from app.ledger.pool import LedgerPool
+from app.ledger.probe import LedgerProbe
+from app.ledger.tidying import Tidying
+from app.openapi import document as openapi
+from app.releases import charges, open_releases, release, releases, table
+from app.releases.making import Releases
+from app.releases.payments import Payments
+from app.releases.rules import ReleaseRules
 from app.settings import Settings
 from app.version import VERSION
+from app.web import endpoints as pages
+from app.web import problem_pages
+from app.workers.fork_server import FORK_SERVER
+from app.workers.places import Places
+from app.workers.pool import WorkerPool
 from gsh.accounting.curve_cache import CurveCache
 from gsh.histogram import quantiles
 
@@ -56,7 +43,7 @@ __all__ = ["WORKER_MODULES", "create_app"]
 
 WORKER_MODULES = (
     "app.main",
-    "app.service.warm_up",
+    "app.workers.warm_up",
     "gsh.accounting.theorem",
     "gsh.accuracy.totals",
     "gsh.accuracy.utility",
@@ -76,9 +63,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     process_memory = 6 * max(settings.max_table_bytes, settings.max_release_bytes)
     workers, queue = settings.heavy_threads, settings.heavy_queue
     asked = (account, bound, calibrate, compare, intervals, utility)
-    paid_for = (releases, open_releases, budgets, charges)
-    heavy = (*asked, release, release_table, *paid_for)
-    NURSERY.preload(WORKER_MODULES)
+    paid_for = (releases, open_releases, budgets, history, charges)
+    heavy = (*asked, release, table, *paid_for)
+    FORK_SERVER.preload(WORKER_MODULES)
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
     release_workers = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
     conversions = WorkerPool("gsh-conversions", workers, queue, process_memory, settings.release_seconds)
@@ -94,20 +81,18 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         settings.least_sigma,
         None if most_epsilon is None or most_delta is None else (most_epsilon, most_delta),
     )
-    payments, notes = Payments(ledger_pool), HeadNotes(ledger_pool, settings.heads_file)
+    notes = HeadNotes(ledger_pool, settings.heads_file)
     services = Services(
-        settings,
-        cache,
-        accounting,
-        release_workers,
-        conversions,
-        Places(_MOST_DOWNLOADS),
-        metrics,
-        ledger_pool,
-        payments,
-        authorizer,
-        rules,
-        LedgerProbe(ledger_pool),
+        settings=settings,
+        cache=cache,
+        accounting=accounting,
+        releases=release_workers,
+        conversions=conversions,
+        downloads=Places(_MOST_DOWNLOADS),
+        metrics=metrics,
+        ledger_pool=ledger_pool,
+        authorizer=authorizer,
+        ledger_probe=LedgerProbe(ledger_pool),
     )
 
     @asynccontextmanager
@@ -142,6 +127,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics has all measurements
     )
     app.state.services = services
+    app.state.releases = Releases(Payments(ledger_pool), rules)
     for module in (*heavy, real_releases, health, problem_pages, pages):
         app.router.routes.extend(module.router.routes)  # with include_router each request would be matched twice
     app.router.route_class = DeclaredRoute

@@ -24,7 +24,7 @@ from benchmarks.markdown import table as markdown
 from benchmarks.server import Server, serving
 from benchmarks.setting import MECHANISM
 from benchmarks.sizing import MIB, SETTINGS, settings_of
-from tests.api.process import family
+from tests.app.process import family
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -25,8 +25,8 @@ from benchmarks.instances import Cluster, cluster
 from benchmarks.load import posts, throughput
 from benchmarks.markdown import table
 from benchmarks.setting import MECHANISM
-from tests.api.crashes import BODY, SECRET, Notebook, check_ledger, release
-from tests.api.test_crashes import make_budget
+from tests.app.budgets.test_crashes import make_budget
+from tests.app.crashes import BODY, SECRET, Notebook, check_ledger, release
 from tests.postgres import Postgres, postgres_server
 
 FITTING, ASKED, CLIENTS = 600, 900, 64

@@ -19,7 +19,7 @@ GOALS = {"uncached": "≥ 0.8", "cached": "≥ 0.9"}
 
 
 def main() -> None:
-    bounded = (*NOOP, "--http", "app.http_protocol:BoundedProtocol")
+    bounded = (*NOOP, "--http", "app.http.protocol:BoundedProtocol")
     with serving("app") as service, serving(*NOOP) as noop, serving(*bounded) as bounded_noop:
         servers = ((noop, "/noop"), (bounded_noop, "/noop"), (service, "/account/exact"))
         fresh = itertools.count()

@@ -25,10 +25,10 @@ import psycopg
 from app.ledger.answers import Answer, Staged
 from app.ledger.charges import Charge
 from app.ledger.opening import connections_of, is_postgres, open_ledger
+from app.ledger.pool import LedgerPool
 from app.ledger.releases import Notes
 from app.ledger.store import Ledger
-from app.service.ledger_pool import LedgerPool
-from app.service.payments import Payments
+from app.releases.payments import Payments
 from benchmarks.markdown import table
 from benchmarks.release import as_stream, histogram
 from benchmarks.server import serving

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from app.api.schemas.account import ExactRequest
-from app.http_protocol import ConnectionBounds
-from app.metrics import Metrics
+from app.accounting.schemas.account import ExactRequest
+from app.http.metrics import Metrics
+from app.http.protocol import ConnectionBounds
 from app.settings import Settings
 from gsh.accounting.curve_cache import CurveCache
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from app.web.pages import PAGES
 from benchmarks.markdown import table
 from gsh.accounting.case_study import WHOLE
-from tests.api.process import PATIENCE, Service
+from tests.app.process import PATIENCE, Service
 from tests.browser.chromium import launch
 
 __all__ = ["main"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
-from tests.api.process import family, proportional_memory
+from tests.app.process import family, proportional_memory
 
 __all__ = ["Server", "serving"]
 

@@ -21,9 +21,9 @@ from benchmarks.markdown import table
 from benchmarks.release import as_arrow, histogram, send
 from benchmarks.server import Server, serving
 from benchmarks.setting import MECHANISM
-from tests.api.crashes import BODY, SECRET
-from tests.api.process import family
-from tests.api.test_crashes import make_budget
+from tests.app.budgets.test_crashes import make_budget
+from tests.app.crashes import BODY, SECRET
+from tests.app.process import family
 from tests.postgres import postgres_server
 
 SETTINGS = Path(__file__).parents[1] / "deploy" / "kubernetes" / "settings.env"

@@ -26,9 +26,9 @@ from queue import Empty
 from benchmarks.markdown import table
 from benchmarks.server import Server, serving
 from benchmarks.soak_clients import CLOSED, HUNG_UP, Note, client
-from tests.api.crashes import SECRET, Notebook, check_ledger
-from tests.api.process import family
-from tests.api.test_crashes import make_budget
+from tests.app.budgets.test_crashes import make_budget
+from tests.app.crashes import SECRET, Notebook, check_ledger
+from tests.app.process import family
 from tests.postgres import Postgres, postgres_server
 
 CLIENTS, MINUTE, FAULT_SECONDS = 12, 60.0, 10.0

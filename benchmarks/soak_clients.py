@@ -13,7 +13,7 @@ from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 
 from benchmarks.setting import DELTA, EPSILON, MECHANISM, OUTLINE_BODY
-from tests.api.crashes import BODY, digest_of, table
+from tests.app.crashes import BODY, digest_of, table
 
 __all__ = ["CLOSED", "HUNG_UP", "Note", "client"]
 

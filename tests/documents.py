@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import httpx
 
 from app.settings import Settings
-from tests.api.process import PATIENCE, ROOT, Service
-from tests.cli import reference
+from tests.app.process import PATIENCE, ROOT, Service
+from tests.gsh.cli import reference
 from tests.import_picture import FIGURE, drawn
 from tests.meaning_page import MEANING, written
 from tests.real_releases_page import REAL_RELEASES, releases_text, shown_releases

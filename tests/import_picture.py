@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.api.process import ROOT
+from tests.app.process import ROOT
 
 __all__ = ["FIGURE", "drawn", "imports_of_boxes"]
 

@@ -20,7 +20,7 @@ from gsh.accounting.calibration.remaining import calibrate_remaining
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.composition import NOTHING, Spent, cost_of, delta_at, epsilon_at
 from gsh.accounting.mechanism import Mechanism
-from tests.api.process import ROOT
+from tests.app.process import ROOT
 from tests.meaning_pictures import bets_picture, year_picture
 
 __all__ = ["MEANING", "allowed", "one_table", "spent_in", "weekly", "wins", "written", "yearly"]

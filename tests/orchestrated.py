@@ -19,7 +19,7 @@ import duckdb
 import httpx
 
 from examples.weekly_job import RETRIES
-from tests.api.process import PATIENCE, ROOT, Service
+from tests.app.process import PATIENCE, ROOT, Service
 from tests.interrupted import Proxy
 
 EXAMPLES = ROOT / "examples"

@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 import gsh
 from gsh.library.release_records import Source
-from tests.api.process import ROOT
+from tests.app.process import ROOT
 
 __all__ = ["REAL_RELEASES", "releases_text", "shown_releases"]
 

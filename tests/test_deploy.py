@@ -11,10 +11,10 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from app.service.ledger_pool import LedgerPool
+from app.ledger.pool import LedgerPool
 from app.settings import Settings
 from app.version import VERSION
-from tests.api.client import Client, problem_errors
+from tests.app.client import Client, problem_errors
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "deploy" / "kubernetes"

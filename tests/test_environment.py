@@ -17,10 +17,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.slow]
 
 ROOT = Path(__file__).parent.parent
 SOME = [
-    "tests/api/test_process.py::test_a_process_answers_and_stops_at_sigterm_with_exit_code_zero",
-    "tests/api/test_container_start.py::test_the_health_check_asks_the_service_of_the_same_settings",
-    "tests/events/test_publish.py::test_a_signal_leaves_nothing",
-    "tests/ledger/test_store.py::test_one_charge_costs_the_exact_delta",
+    "tests/app/server/test_process.py::test_a_process_answers_and_stops_at_sigterm_with_exit_code_zero",
+    "tests/app/server/test_container_start.py::test_the_health_check_asks_the_service_of_the_same_settings",
+    "tests/gsh/events/test_publish.py::test_a_signal_leaves_nothing",
+    "tests/app/ledger/test_store.py::test_one_charge_costs_the_exact_delta",
     "tests/browser/test_explorer.py::test_the_page_loads_from_the_service_alone_and_without_a_complaint",
     "tests/browser/test_code.py::test_the_copied_commands_run_and_agree_with_the_page[counts]",
 ]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from examples import weekly_job
-from tests.api.process import PATIENCE, ROOT, Service
+from tests.app.process import PATIENCE, ROOT, Service
 from tests.interrupted import PLACES, Place, Proxy
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]

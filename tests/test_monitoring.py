@@ -16,7 +16,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from tests.api.client import CASE_STUDY, Client
+from tests.app.client import CASE_STUDY, Client
 from tests.clients.generated import run
 
 ROOT = Path(__file__).parent.parent

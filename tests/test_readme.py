@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.api.problems import KINDS
+from app.http.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
 from benchmarks import weekly
 from gsh.histogram import quantiles
-from tests.api.process import PATIENCE, Service
+from tests.app.process import PATIENCE, Service
 from tests.documents import (
     README,
     ROOT,
@@ -31,7 +31,7 @@ from tests.documents import (
     shown_settings_table,
     transcripts,
 )
-from tests.histogram.uploads import as_parquet, from_bytes
+from tests.gsh.histogram.uploads import as_parquet, from_bytes
 from tests.import_picture import FIGURE, drawn
 from tests.real_releases_page import releases_text, shown_releases
 

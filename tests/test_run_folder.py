@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.process import PATIENCE, ROOT, wait_for_end
+from tests.app.process import PATIENCE, ROOT, wait_for_end
 from tests.run_folder import processes_of
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 SMALL = """
 import os, signal, tempfile
 
-from tests.api.process import Service
+from tests.app.process import Service
 from tests.postgres import Postgres
 
 def test_two_servers(postgres: Postgres, tmp_path) -> None:

@@ -16,9 +16,9 @@ from app.ledger.heads_file import HeadsFile
 from app.ledger.opening import open_ledger
 from app.ledger.statements import MIGRATIONS
 from gsh.accounting.budget_limits import Limit
-from tests.api.process import PATIENCE, ROOT, environment
-from tests.ledger.examples import AT, charge, paid
-from tests.ledger.test_division import OLD_LEDGER, OLD_SECRET
+from tests.app.ledger.examples import AT, charge, paid
+from tests.app.ledger.test_division import OLD_LEDGER, OLD_SECRET
+from tests.app.process import PATIENCE, ROOT, environment
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.slow

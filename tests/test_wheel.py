@@ -15,9 +15,9 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from tests.api.example_requests import ask_example
-from tests.api.process import PATIENCE
-from tests.histogram.uploads import as_stream, from_bytes
+from tests.app.example_requests import ask_example
+from tests.app.process import PATIENCE
+from tests.gsh.histogram.uploads import as_stream, from_bytes
 
 pytestmark = pytest.mark.wheel
 

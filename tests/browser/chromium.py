@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Playwright
 
-from tests.api.process import PATIENCE
+from tests.app.process import PATIENCE
 
 __all__ = ["launch", "launch_with_profile"]
 

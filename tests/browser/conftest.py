@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import BrowserContext, Page, Playwright, expect, sync_playwright
 
-from tests.api.process import PATIENCE, Service
+from tests.app.process import PATIENCE, Service
 from tests.browser.chromium import launch, launch_with_profile
 from tests.browser.visits import Visit
 

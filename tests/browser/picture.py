@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.api.process import ROOT, Service
+from tests.app.process import ROOT, Service
 from tests.browser.chromium import launch
 from tests.browser.weekly import WEEKLY
 

@@ -14,8 +14,8 @@ from app.ledger.access_keys import new_key
 from app.ledger.opening import open_ledger
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.case_study import TARGET
-from tests.api.client import Json
-from tests.api.process import Service
+from tests.app.client import Json
+from tests.app.process import Service
 from tests.browser.test_accessibility import LOOKS, faults
 from tests.browser.visits import Visit
 from tests.browser.weekly import WEEKLY

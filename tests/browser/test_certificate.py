@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Route, expect
 
-from app.api.certificates.page import PAGE_HEADERS, certificate_page
-from app.api.schemas.certificate import Certificate
-from tests.api.certificates import SHAPES, complete, drafted
-from tests.api.client import CASE_STUDY
+from app.releases.certificates.page import PAGE_HEADERS, certificate_page
+from app.releases.schemas.certificate import Certificate
+from tests.app.client import CASE_STUDY
+from tests.app.releases.certificates import SHAPES, complete, drafted
 from tests.browser.letters import set_letters
 from tests.browser.test_accessibility import LOOKS, faults
 from tests.browser.test_widths import CUT_OFF, PHONE, STICKING_OUT, WIDTHS

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, FilePayload, expect
 
-from tests.api.process import Service
-from tests.api.test_openapi import DOCUMENT
+from tests.app.http.test_openapi import DOCUMENT
+from tests.app.process import Service
 from tests.browser.visits import Visit
 from tests.browser.weekly import WEEKLY
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.api.process import ROOT
+from tests.app.process import ROOT
 from tests.browser.visits import Visit
 
 SCREENSHOTS = ROOT / "build" / "screenshots"

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from gsh.accounting.mechanism import effective_tau
-from tests.api.client import Json
+from tests.app.client import Json
 from tests.browser.visits import Visit
 
 SIGMA, TAU_STAR = 2228.482632459166, 13951.051328063842

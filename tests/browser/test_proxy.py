@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.api.process import Service
+from tests.app.process import Service
 from tests.browser.visits import Visit
 
 PREFIX = "https://platform.test/tools/privacy"

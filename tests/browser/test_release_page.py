@@ -19,8 +19,8 @@ from playwright.sync_api import BrowserContext, Download, Page, Route, expect
 from app.ledger.access_keys import new_key
 from app.ledger.clock import now
 from app.ledger.opening import open_ledger
-from tests.api.client import Json
-from tests.api.process import PATIENCE, Service
+from tests.app.client import Json
+from tests.app.process import PATIENCE, Service
 from tests.browser.test_accessibility import LOOKS, faults
 from tests.browser.test_table_readers import as_arrow, as_parquet
 from tests.browser.visits import Visit

@@ -12,12 +12,12 @@ import httpx
 import pytest
 from playwright.sync_api import Download, Locator, Page, expect
 
-from app.api.answer_formats import MEDIA_TYPES
 from app.ledger.access_keys import new_key
 from app.ledger.clock import now
 from app.ledger.opening import open_ledger
-from tests.api.client import Json
-from tests.api.process import PATIENCE, Service
+from app.releases.answer_formats import MEDIA_TYPES
+from tests.app.client import Json
+from tests.app.process import PATIENCE, Service
 from tests.browser.test_accessibility import LOOKS, faults
 from tests.browser.visits import Visit
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import BrowserContext, Page
 
-from tests.api.process import Service
+from tests.app.process import Service
 
 SCHEMA = pa.schema(
     [

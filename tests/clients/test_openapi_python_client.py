@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.client import Json
-from tests.api.process import Service
+from tests.app.client import Json
+from tests.app.process import Service
 from tests.clients.generated import DOCUMENT, HERE, check_types, run
 
 STORY = HERE / "story.py"

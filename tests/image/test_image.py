@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tests.histogram.uploads import as_parquet
+from tests.gsh.histogram.uploads import as_parquet
 from tests.image.engine import IMAGE, VERSION, Container, called, checked, engine_or_skip, inspected, volume
 from tests.image.walk import MECHANISM, UnderWay, release_table, walk
 
@@ -37,7 +37,7 @@ def test_the_image_is_small_labelled_and_unprivileged() -> None:
     assert config["Labels"]["org.opencontainers.image.licenses"] == "Apache-2.0"
     assert config["Labels"]["org.opencontainers.image.base.name"]
     assert config["User"] == "10001:10001"
-    assert "app.healthcheck" in (config.get("Healthcheck") or found["Healthcheck"])["Test"]  # or podman's place
+    assert "app.server.healthcheck" in (config.get("Healthcheck") or found["Healthcheck"])["Test"]  # or podman's place
     assert checked("run", "--rm", IMAGE, "gsh", "--version") == f"gsh {VERSION}"
     assert checked("run", "--rm", IMAGE, "id") == "uid=10001(service) gid=10001(service) groups=10001(service)"
 
@@ -49,7 +49,7 @@ def test_every_endpoint_and_page_answers_with_a_key_from_a_file(tmp_path: Path, 
     with Container(ledger, mount, admin_key_file="/run/secrets/key") as container, container.client(KEY) as client:
         assert client.get("/budgets", headers={"authorization": ""}).status_code == 401
         walk(client)
-        assert called("exec", container.name, "python", "-m", "app.healthcheck").returncode == 0
+        assert called("exec", container.name, "python", "-m", "app.server.healthcheck").returncode == 0
         assert "gsh_ledger_up 1.0" in client.get("/metrics").text
         assert container.stop() == 0
     assert KEY not in container.output

@@ -11,8 +11,8 @@ import httpx
 import pyarrow as pa
 
 from app.web.pages import PAGES
-from tests.api.example_requests import ask_example
-from tests.histogram.uploads import as_parquet, as_stream, from_bytes
+from tests.app.example_requests import ask_example
+from tests.gsh.histogram.uploads import as_parquet, as_stream, from_bytes
 from tests.image.engine import PATIENCE
 
 __all__ = ["MECHANISM", "UnderWay", "release_table", "walk"]

@@ -1,0 +1,1 @@
+"""Accounting over HTTP: account, calibrate, compare, intervals, utility, and the bounding query."""

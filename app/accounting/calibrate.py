@@ -1,0 +1,184 @@
+"""POST /calibrate: the smallest noise and threshold, or the largest C_u, for a target."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Request
+from pydantic import Field
+
+from app.accounting.schemas.account import FEWER_COLUMNS
+from app.accounting.schemas.calibrate import (
+    CALIBRATE_EXAMPLES,
+    CalibrateAnswer,
+    CalibrateRequest,
+    FrontierAnswer,
+    FrontierPoint,
+    RemainingAnswer,
+    Solution,
+)
+from app.errors import LimitExceeded
+from app.http.auth import READS_BUDGETS, needs
+from app.http.json_route import JsonRoute
+from app.http.problems import ACCESS_PROBLEMS, PROBLEMS, SHARE_PROBLEMS
+from app.http.services import AT_ONCE, Services, services_of
+from app.http.workload import in_pool
+from app.schemas.mechanism import DraftIn
+from app.workers.work_bounds import calibration_work, check_work, frontier_work, remaining_work
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.calibration.draft import Draft, Target
+from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate_remaining
+from gsh.accounting.calibration.target import Calibration, calibrate
+from gsh.accounting.calibration.usual_noise import calibrate_usual
+from gsh.accounting.composition import NOTHING, Spent
+from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS | SHARE_PROBLEMS, route_class=JsonRoute)
+
+_Answer = Annotated[CalibrateAnswer | FrontierAnswer | RemainingAnswer, Field(discriminator="kind")]
+
+
+@router.post(
+    "/calibrate",
+    operation_id="calibrate",
+    summary="The smallest noise and threshold for a target",
+    dependencies=[needs("account")],
+)
+async def calibrate_mechanism(
+    request: Request, body: Annotated[CalibrateRequest, Body(openapi_examples=CALIBRATE_EXAMPLES)]
+) -> _Answer:
+    """Solve for the fields that the mechanism omits; the answer pastes into the next request.
+
+    The answer meets the target under the same accounting, and the next double below it does not (above it for the
+    largest σ, the next integer above it for C_u). A target that cannot be met is a problem of type
+    /problems/infeasible-target, which says what would make it possible.
+
+    With a budget instead of epsilon and delta, one release or several equal releases fit the remaining budget. With
+    epsilon, delta and several releases, all of them together fit a new budget with this limit. In both cases σ and
+    τ\\* share it: if both are omitted, the answer has the smallest τ\\*. If less than half of a usual release is left
+    of the budget, that is 409.
+    """
+    services, schema = services_of(request), body.mechanism
+    if body.budget is not None:
+        await services.authorizer.admit(request.scope, READS_BUDGETS, body.budget)
+        name = body.budget
+        budget = await services.ledger_pool.read(lambda ledger: ledger.standing(name))
+        solve = partial(calibrate_usual, most_sigma=body.most_sigma)
+        return await _remaining(request, services, body, solve, budget.spent, budget.limit)
+    if body.releases > 1:
+        limit = Limit(body.target.epsilon, body.target.delta)
+        return await _remaining(request, services, body, calibrate_remaining, NOTHING, limit)
+    if isinstance(schema.sigma, list):
+        return await _frontier(request, services, body, schema.sigma)  # type: ignore[return-value]
+    _check(services, calibration_work(schema.work, schema.caps, **_kind(schema)))
+    draft = await services.to_domain(request, schema, services.accounting)
+    # The search for σ may take a hundred evaluations, each with a Σ of its own.
+    if schema.work > AT_ONCE or schema.is_relative or schema.caps or _solves_sigma(schema):
+        return await in_pool(request, services.accounting, _solve, body, draft, body.target)
+    return _solve(body, draft, body.target)
+
+
+def _check(services: Services, work: float) -> None:
+    check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
+
+
+def _solves_sigma(schema: DraftIn) -> bool:
+    """At a given τ*. Without τ*, the smallest σ is found at once."""
+    return schema.sigma is None and schema.tau_star is not None
+
+
+def _kind(schema: DraftIn) -> dict[str, bool]:
+    return {"is_relative": schema.is_relative, "solves_sigma": _solves_sigma(schema)}
+
+
+def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateAnswer:
+    accounting, other = _accountings(body)
+    found = calibrate(accounting, draft, target)
+    return CalibrateAnswer(
+        kind="solution",
+        solved=list(found.solved),
+        comparison=_solution(body, other, draft, target),
+        **_fields(body, accounting, found),
+    )
+
+
+async def _remaining(
+    request: Request,
+    services: Services,
+    body: CalibrateRequest,
+    solve: Callable[[Spent, Draft, int, Limit], RemainingCalibration],
+    spent: Spent,
+    limit: Limit,
+) -> RemainingAnswer:
+    schema = body.mechanism
+    if isinstance(schema.sigma, list):
+        raise InvalidParameter("sigma", "may not be a list if a budget or several releases are given")
+    _check(services, remaining_work(schema.work, schema.caps, is_relative=schema.is_relative))
+    draft = await services.to_domain(request, schema, services.accounting)
+    found = await in_pool(request, services.accounting, solve, spent, draft, body.releases, limit)
+    return RemainingAnswer(
+        kind="remaining",
+        accounting="composition",
+        budget=body.budget,
+        releases=body.releases,
+        mechanism=body.mechanism.completed(found.mechanism),
+        epsilon=limit.epsilon,
+        delta=found.delta,
+        solved=list(found.solved),
+    )
+
+
+async def _frontier(request: Request, services: Services, body: CalibrateRequest, sigmas: list[float]) -> bytes:
+    """A FrontierAnswer, encoded already."""
+    schema, most = body.mechanism, services.settings.max_curve_points
+    if schema.c_u is None or schema.tau_star is not None:
+        raise InvalidParameter("sigma", "may be a list only if tau_star, and nothing else, is omitted")
+    if len(sigmas) > most:
+        raise LimitExceeded("/mechanism/sigma", f"must have at most {most} items")
+    work = frontier_work(schema.work, schema.caps, len(sigmas), is_relative=schema.is_relative)
+    advice = "give fewer σ; with a relative covariance, also fewer columns or vectors"
+    check_work(services.settings.max_work, "/mechanism/sigma", work, advice)
+    return await in_pool(request, services.accounting, _encoded_frontier, body, sigmas, body.target)
+
+
+def _encoded_frontier(body: CalibrateRequest, sigmas: list[float], target: Target) -> bytes:
+    draft = body.mechanism.to_domain()
+    frontier = [_frontier_point(body, sigma, draft, target) for sigma in sigmas]
+    answer = FrontierAnswer(kind="frontier", accounting=body.accounting, solved=["tau_star"], frontier=frontier)
+    return answer.model_dump_json().encode()
+
+
+def _frontier_point(body: CalibrateRequest, sigma: float, draft: Draft, target: Target) -> FrontierPoint:
+    accounting, other = _accountings(body)
+    at_sigma = replace(draft, sigma=sigma)
+    return FrontierPoint(
+        sigma=sigma,
+        solution=_solution(body, accounting, at_sigma, target),
+        comparison=_solution(body, other, at_sigma, target),
+    )
+
+
+def _solution(body: CalibrateRequest, accounting: Accounting, draft: Draft, target: Target) -> Solution | None:
+    try:
+        return Solution(**_fields(body, accounting, calibrate(accounting, draft, target)))
+    except InfeasibleTarget:
+        return None
+
+
+def _fields(body: CalibrateRequest, accounting: Accounting, found: Calibration) -> dict[str, Any]:
+    return {
+        "accounting": accounting.name,
+        "mechanism": body.mechanism.completed(found.mechanism),
+        "epsilon": body.target.epsilon,
+        "delta": found.point.delta,
+        "largest_sigma": found.largest_sigma,
+    }
+
+
+def _accountings(body: CalibrateRequest) -> tuple[Accounting, Accounting]:
+    """The accounting asked for, and the other."""
+    return (EXACT, ADD_DELTAS) if body.accounting == EXACT.name else (ADD_DELTAS, EXACT)

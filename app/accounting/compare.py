@@ -1,0 +1,95 @@
+"""POST /compare: the noise and the threshold that each accounting needs for the same target."""
+
+import math
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Request
+
+from app.accounting.schemas.account import FEWER_COLUMNS
+from app.accounting.schemas.compare import (
+    COMPARE_EXAMPLES,
+    EXPLANATIONS,
+    ColumnNoise,
+    CompareAnswer,
+    ComparedOut,
+    CompareRequest,
+    PriceOut,
+    WithoutCaps,
+)
+from app.http.auth import needs
+from app.http.json_route import JsonRoute
+from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
+from app.http.services import services_of
+from app.http.workload import in_pool
+from app.schemas.mechanism import DraftIn
+from app.workers.work_bounds import check_work, comparison_work
+from gsh.accounting.calibration.comparison import Price, compare, price_without_caps
+from gsh.accounting.calibration.draft import Target
+from gsh.accounting.mechanism import Mechanism
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=JsonRoute)
+
+
+@router.post(
+    "/compare",
+    operation_id="compare",
+    summary="What other accountings need",
+    dependencies=[needs("account")],
+)
+async def compare_accountings(
+    request: Request, body: Annotated[CompareRequest, Body(openapi_examples=COMPARE_EXAMPLES)]
+) -> CompareAnswer:
+    """The noise and the threshold that each accounting needs for one target, each certified.
+
+    Exact accounting and the half-and-half split have a smallest σ and τ\\*. The others share δ between noise and
+    threshold; their answer is the pair with the smallest τ\\* at any σ. If columns have caps
+    of their own, so is the answer of exact accounting. Then the answer also says how much noise the caps save.
+    """
+    services, draft = services_of(request), body.mechanism.draft
+    work = comparison_work(draft.work, draft.caps, is_relative=draft.is_relative)
+    check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
+    return await in_pool(request, services.accounting, _compared, body, Target(body.epsilon, body.delta))
+
+
+def _compared(body: CompareRequest, target: Target) -> CompareAnswer:
+    draft = body.mechanism.draft
+    prices = compare(draft.to_domain(), target)
+    priced = [
+        ComparedOut(
+            accounting=name, explanation=EXPLANATIONS[name], price=None if price is None else _price(draft, price)
+        )
+        for name, price in prices.items()
+    ]
+    exact = prices["exact"]
+    assert exact is not None  # compare raises if exact accounting cannot meet the target
+    without = _without_caps(body, target, exact.mechanism) if draft.caps else None
+    return CompareAnswer(epsilon=body.epsilon, delta=body.delta, accountings=priced, without_caps=without)
+
+
+def _without_caps(body: CompareRequest, target: Target, capped: Mechanism) -> WithoutCaps:
+    """What the caps save: the noise of every column, with and without them."""
+    uniform = body.mechanism.draft.without_caps()
+    price = price_without_caps(uniform.to_domain(), target, capped)
+    rows = () if capped.aggregates is None else capped.aggregates.covariance
+    noise = [math.sqrt(row[j]) for j, row in enumerate(rows)]
+    ratios: tuple[float | None, ...] = (None,) * len(noise) if price is None else price.column_ratios
+    columns = [
+        ColumnNoise(name=name, noise=least, noise_without_caps=None if ratio is None else least * ratio, ratio=ratio)
+        for name, least, ratio in zip(capped.column_names, noise, ratios, strict=True)
+    ]
+    return WithoutCaps(price=None if price is None else _price(uniform, price), columns=columns)
+
+
+def _price(draft: DraftIn, price: Price) -> PriceOut:
+    assert price.point.delta_gaussian is not None
+    return PriceOut(
+        mechanism=draft.completed(price.mechanism),
+        delta=price.point.delta,
+        delta_gaussian=price.point.delta_gaussian,
+        delta_infinite=price.point.delta_infinite,
+        least_sigma=price.least_sigma,
+        sigma_ratio=price.sigma_ratio,
+        tau_star_ratio=price.tau_star_ratio,
+    )

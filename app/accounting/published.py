@@ -1,0 +1,65 @@
+"""Intervals of published numbers, in a worker: only workers need SciPy, which takes a fifth of a second to load."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.accounting.schemas.intervals import IntervalOut, IntervalsOut
+from gsh.accounting.mechanism import Mechanism
+from gsh.histogram.apply import ReleasedGroups
+from gsh.histogram.arrays import Numbers
+from gsh.histogram.interval_columns import interval_columns
+from gsh.histogram.tables import Roles
+
+if TYPE_CHECKING:
+    from gsh.accuracy.intervals import Interval
+
+__all__ = ["columns_of_released", "intervals_of", "intervals_of_released"]
+
+
+def intervals_of(
+    mechanism: Mechanism, counts: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]], level: float
+) -> IntervalsOut:
+    """The intervals of numbers that are checked already."""
+    shown, *others = map(_shown, _intervals(mechanism, counts, values, level))
+    return IntervalsOut.model_construct(level=level, counts=shown, values=dict(zip(values, others, strict=True)))
+
+
+def intervals_of_released(mechanism: Mechanism, released: ReleasedGroups, level: float) -> IntervalsOut:
+    """The intervals of the groups that were kept."""
+    return intervals_of(mechanism, *_doubles(mechanism, released), level)
+
+
+def columns_of_released(
+    mechanism: Mechanism, roles: Roles, released: ReleasedGroups, level: float
+) -> dict[str, Numbers]:
+    """The same as columns of a table."""
+    found = _intervals(mechanism, *_doubles(mechanism, released), level)
+    ends = [end for each in found for end in (each.low, each.estimate, each.high)]
+    return dict(zip(interval_columns((roles.count, *roles.values)), ends, strict=True))
+
+
+def _intervals(
+    mechanism: Mechanism, counts: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]], level: float
+) -> "list[Interval]":
+    """Those of the counts, and of each column of values."""
+    from gsh.accuracy.intervals import count_intervals, value_intervals  # noqa: PLC0415
+
+    places = {name: place for place, name in enumerate(mechanism.column_names)}
+    others = (value_intervals(mechanism, places[name], column, level) for name, column in values.items())
+    return [count_intervals(mechanism, counts, level), *others]
+
+
+def _doubles(
+    mechanism: Mechanism, released: ReleasedGroups
+) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+    counts, *values = [column.astype(np.float64) for column in (released.counts, *released.values)]
+    return counts, dict(zip(mechanism.column_names, values, strict=True))
+
+
+def _shown(interval: "Interval") -> IntervalOut:
+    return IntervalOut.model_construct(
+        low=interval.low.tolist(), estimate=interval.estimate.tolist(), high=interval.high.tolist()
+    )

@@ -1,0 +1,148 @@
+"""Requests and answers of /bound."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from typing_extensions import TypeAliasType
+
+from app.schemas.scalars import MOST_COLUMNS, ColumnName, GroupsPerUser
+from app.schemas.strict import Strict, without_default
+
+__all__ = ["BOUND_EXAMPLES", "BoundAnswer", "BoundRequest", "NeededColumn", "SumIn"]
+
+SqlDialect = TypeAliasType(
+    "SqlDialect",
+    Annotated[
+        Literal["duckdb", "postgres", "spark", "snowflake", "bigquery"], Field(description="The SQL of an engine.")
+    ],
+)
+ColumnRole = TypeAliasType(
+    "ColumnRole", Annotated[Literal["user", "key", "sum"], Field(description="What a column of the events is for.")]
+)
+KeyColumns = TypeAliasType(
+    "KeyColumns",
+    Annotated[
+        list[ColumnName], Field(min_length=1, max_length=MOST_COLUMNS, description="The columns of a group key.")
+    ],
+)
+ColumnTypes = TypeAliasType(
+    "ColumnTypes",
+    Annotated[
+        dict[str, Annotated[str, Field(max_length=20)]],
+        Field(max_length=2 * MOST_COLUMNS, description="The types of columns, by their names."),
+    ],
+)
+_LIKES = {"name": "likes", "lower": 0, "upper": 1, "groups": 4}
+
+
+class SumIn(Strict):
+    """A column of the events that is added up: what one user adds to one group, and in how many groups."""
+
+    name: ColumnName = Field(title="Name", description="The name of the column.", examples=["likes"])
+    lower: float = Field(title="Lower", description="The least that one user adds to one group.", examples=[0])
+    upper: float = Field(title="Upper", description="The most that one user adds to one group.", examples=[1])
+    unit: float | None = Field(
+        default=None,
+        title="Unit",
+        description="A power of two: the sum is a whole number of units. Null: 1, for a column of whole numbers.",
+        examples=[0.0009765625],
+    )
+    groups: GroupsPerUser | None = Field(
+        default=None,
+        title="n",
+        description="In how many groups one user can change the column, at most C_u; null: in all of them.",
+        examples=[4],
+    )
+
+
+class BoundRequest(Strict):
+    """A table of events, and the bounds on one user."""
+
+    dialect: SqlDialect = Field(title="Dialect", description="The engine that will run the query.", examples=["duckdb"])
+    source: str = Field(
+        min_length=1, max_length=200, title="Source", description="The table with the events.", examples=["views"]
+    )
+    user: ColumnName = Field(title="User", description="The column with the privacy unit.", examples=["user_id"])
+    by: KeyColumns = Field(title="By", description="The columns of the group key.", examples=[["url", "country"]])
+    c_u: GroupsPerUser = Field(title="C_u", description="The most groups that one user can touch.", examples=[16])
+    tau: int = Field(
+        default=1, ge=0, le=2**53, title="τ", description="Groups with fewer users are dropped.", examples=[1]
+    )
+    sums: list[SumIn] = Field(
+        default=[],
+        max_length=MOST_COLUMNS,
+        json_schema_extra=without_default,
+        title="Sums",
+        description="The columns that are added up.",
+        examples=[[_LIKES]],
+    )
+    types: ColumnTypes = Field(
+        default={},
+        json_schema_extra=without_default,
+        title="Types",
+        description="Types of columns, if they are other ones: users and keys are string, sums are integer, or double "
+        "with a unit.",
+        examples=[{"user_id": "integer"}],
+    )
+    salt: str | None = Field(
+        default=None,
+        json_schema_extra={"pattern": "^[0-9a-f]{32}$"},  # the library checks it, in plain words
+        title="Salt",
+        description="32 hexadecimal digits: the same salt keeps the same groups. Null: a new one.",
+        examples=["00112233445566778899aabbccddeeff"],
+    )
+
+
+class NeededColumn(Strict):
+    """A column that the events must have."""
+
+    name: str = Field(title="Name", description="The name of the column.", examples=["likes"])
+    role: ColumnRole = Field(title="Role", description="What the query uses it for.", examples=["sum"])
+    type: str = Field(title="Type", description="The type that the query takes it as.", examples=["integer"])
+    unit: float | None = Field(
+        title="Unit", description="The query gives whole numbers of this; null unless it is a sum.", examples=[1]
+    )
+
+
+class BoundAnswer(Strict):
+    """The bounding query, and the columns that it needs."""
+
+    dialect: SqlDialect = Field(title="Dialect", description="The engine that the query is for.", examples=["duckdb"])
+    is_executed: bool = Field(
+        title="Executed",
+        description="Whether our tests run such queries on this engine. Of others, only the syntax is tested.",
+        examples=[True],
+    )
+    query: str = Field(title="Query", description="The query, with comments.", examples=["-- For duckdb …\nWITH …;\n"])
+    columns: list[NeededColumn] = Field(
+        title="Columns",
+        description="The columns that the events must have.",
+        examples=[[{"name": "user_id", "role": "user", "type": "string", "unit": None}]],
+    )
+    salt: str = Field(title="Salt", description="The salt of the query.", examples=["00112233445566778899aabbccddeeff"])
+    plan_digest: str = Field(
+        title="Digest", description="The SHA-256 of what the query does, for a certificate.", examples=["0" * 64]
+    )
+
+
+_SALT = "00112233445566778899aabbccddeeff"
+_VIEWS = {"source": "views", "user": "user_id", "by": ["url", "country"], "c_u": 16, "salt": _SALT}
+BOUND_EXAMPLES: dict[str, Any] = {
+    "counts": {"summary": "Users per URL and country", "value": {"dialect": "duckdb", **_VIEWS}},
+    "caps": {
+        "summary": "With a sum that a user changes in 4 groups only",
+        "value": {"dialect": "postgres", **_VIEWS, "tau": 20, "sums": [_LIKES]},
+    },
+    "units": {
+        "summary": "With a sum that is not of whole numbers",
+        "value": {
+            "dialect": "snowflake",
+            **_VIEWS,
+            "sums": [{"name": "seconds", "lower": 0, "upper": 600, "unit": 0.0009765625}],
+        },
+    },
+    "types": {
+        "summary": "With users and keys that are not texts",
+        "value": {"dialect": "bigquery", **_VIEWS, "by": ["day"], "types": {"user_id": "integer", "day": "date"}},
+    },
+}

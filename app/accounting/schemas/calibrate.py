@@ -1,0 +1,239 @@
+"""Requests and answers of /calibrate."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypeAliasType
+
+from app.accounting.schemas.account import Accounting
+from app.schemas.case_study import CASE_STUDY, OUTLINE
+from app.schemas.mechanism import DraftIn, MechanismIn
+from app.schemas.scalars import BudgetName, Delta, Epsilon
+from app.schemas.strict import Strict
+from gsh.accounting.calibration import draft
+from gsh.accounting.calibration.draft import Target
+
+__all__ = [
+    "CALIBRATE_EXAMPLES",
+    "CalibrateAnswer",
+    "CalibrateRequest",
+    "FrontierAnswer",
+    "FrontierPoint",
+    "RemainingAnswer",
+    "Solution",
+]
+
+Parameter = TypeAliasType(
+    "Parameter", Annotated[draft.Parameter, Field(description="A field of a mechanism that can be solved for.")]
+)
+
+
+class CalibrateRequest(Strict):
+    """A mechanism without the fields to solve for, and its target: an (ε, δ), or the remaining part of a budget."""
+
+    mechanism: DraftIn = Field(
+        title="Mechanism",
+        description="Omit the fields to solve for: sigma and tau_star, one of them, or c_u. A list of sigma without "
+        "tau_star gives a frontier. Balanced noise on further columns needs no covariance. Or give relative_covariance "
+        "for noise that scales with sigma.",
+        examples=[OUTLINE],
+    )
+    epsilon: Epsilon | None = Field(
+        default=None, title="ε", description="The ε to meet; omit it if a budget is given.", examples=[0.349]
+    )
+    delta: Delta | None = Field(
+        default=None, title="δ", description="The δ to meet; omit it if a budget is given.", examples=[1e-5]
+    )
+    budget: BudgetName | None = Field(
+        default=None,
+        title="Budget",
+        description="Instead of epsilon and delta: fit the remaining part of this budget.",
+        examples=["web"],
+    )
+    releases: int = Field(
+        default=1,
+        ge=1,
+        le=10**9,
+        title="k",
+        description="The number of equal releases that must fit: the budget, or epsilon and delta in all.",
+        examples=[4],
+    )
+    most_sigma: float | None = Field(
+        default=None,
+        gt=0,
+        title="σ, most",
+        description="With a budget: refuse a larger σ. If it is omitted, refuse a σ above 1e6, and any release if less "
+        "than half of the average cost of a release so far is left.",
+        examples=[None],
+    )
+    accounting: Accounting = Field(
+        default="exact", title="Accounting", description="The accounting to calibrate with.", examples=["exact"]
+    )
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if self.most_sigma is not None and self.budget is None:
+            raise PydanticCustomError("stated", "", {"stated": "must have a budget if most_sigma is given"})
+        given = (self.epsilon is not None, self.delta is not None)
+        if given != ((True, True) if self.budget is None else (False, False)):
+            raise PydanticCustomError("stated", "", {"stated": "must have epsilon and delta, or a budget instead"})
+        return self
+
+    @property
+    def target(self) -> Target:
+        assert self.epsilon is not None
+        assert self.delta is not None
+        return Target(self.epsilon, self.delta)
+
+
+_ACCOUNTING: dict[str, Any] = {
+    "title": "Accounting",
+    "description": "The accounting that certifies this answer.",
+    "examples": ["exact"],
+}
+_COMPARISON: dict[str, Any] = {
+    "title": "Comparison",
+    "description": "The same target under the other accounting; null if that accounting cannot meet it.",
+    "examples": [None],
+}
+_SOLVED: dict[str, Any] = {
+    "title": "Solved",
+    "description": "The fields that were omitted and solved for.",
+    "examples": [["sigma", "tau_star"]],
+}
+_COMPLETE: dict[str, Any] = {
+    "title": "Mechanism",
+    "description": "The complete mechanism, ready for the next request.",
+    "examples": [CASE_STUDY],
+}
+
+
+class Solution(Strict):
+    """A complete mechanism that meets the target, and the certified (ε, δ) it reaches."""
+
+    accounting: Accounting = Field(**_ACCOUNTING)
+    mechanism: MechanismIn = Field(**_COMPLETE)
+    epsilon: float = Field(title="ε", description="The ε of the target.", examples=[0.349])
+    delta: float = Field(
+        title="δ",
+        description="The smallest δ at ε, at most the δ of the target; rounded up.",
+        examples=[9.999999999999999e-06],
+    )
+    largest_sigma: float | None = Field(
+        title="σ_max",
+        description="If σ alone was solved: the largest σ that meets the target too. Null if there is no largest σ.",
+        examples=[2380.0745932894934],
+    )
+
+
+class CalibrateAnswer(Solution):
+    """The calibrated mechanism."""
+
+    kind: Literal["solution"] = Field(title="Kind", description="One solution.", examples=["solution"])
+    solved: list[Parameter] = Field(**_SOLVED)
+    comparison: Solution | None = Field(**_COMPARISON)
+
+
+class FrontierPoint(Strict):
+    """The smallest τ* at one σ."""
+
+    sigma: float = Field(title="σ", description="The σ of the request.", examples=[2300])
+    solution: Solution | None = Field(
+        title="Solution", description="Null if no τ* meets the target at this σ.", examples=[None]
+    )
+    comparison: Solution | None = Field(**_COMPARISON)
+
+
+class FrontierAnswer(Strict):
+    """The smallest τ* at each σ of a list, in the order of the request."""
+
+    kind: Literal["frontier"] = Field(title="Kind", description="A solution for each σ.", examples=["frontier"])
+    accounting: Accounting = Field(**_ACCOUNTING)
+    solved: list[Literal["tau_star"]] = Field(**_SOLVED | {"examples": [["tau_star"]]})
+    frontier: list[FrontierPoint] = Field(
+        title="Frontier", description="One point for each σ of the request.", examples=[[]]
+    )
+
+
+class RemainingAnswer(Strict):
+    """A mechanism whose releases together fit the remaining budget, or the target."""
+
+    kind: Literal["remaining"] = Field(
+        title="Kind", description="A solution for several releases together, or for a budget.", examples=["remaining"]
+    )
+    accounting: Literal["composition"] = Field(**_ACCOUNTING | {"examples": ["composition"]})
+    budget: str | None = Field(
+        title="Budget", description="The budget that the releases fit; null without one.", examples=["web"]
+    )
+    releases: int = Field(title="k", description="The number of equal releases that fit.", examples=[4])
+    mechanism: MechanismIn = Field(**_COMPLETE)
+    epsilon: float = Field(title="ε", description="The ε of the budget, or of the target.", examples=[1.0])
+    delta: float = Field(
+        title="δ",
+        description="The δ at ε that would be spent after all of the releases, at most the δ of the budget or of the "
+        "target; rounded up.",
+        examples=[9.999e-05],
+    )
+    solved: list[Parameter] = Field(**_SOLVED)
+
+
+CALIBRATE_EXAMPLES: dict[str, Any] = {
+    "both": {
+        "summary": "The smallest σ, then the smallest τ*",
+        "value": {"mechanism": OUTLINE, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "tau_star": {
+        "summary": "The smallest τ* at a σ",
+        "value": {"mechanism": OUTLINE | {"sigma": 2396}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "frontier": {
+        "summary": "The frontier over several σ",
+        "description": "Nothing meets the target at the first σ. At the others exact accounting needs a smaller τ*.",
+        "value": {
+            "mechanism": OUTLINE | {"sigma": [2228, 2240, 2300]},
+            "epsilon": 0.349,
+            "delta": 1e-05,
+        },
+    },
+    "sigma": {
+        "summary": "The smallest σ at a τ*",
+        "value": {"mechanism": OUTLINE | {"tau_star": 14900}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "c_u": {
+        "summary": "The largest C_u",
+        "value": {"mechanism": {"tau": 1, "tau_star": 15000, "sigma": 2300}, "epsilon": 0.349, "delta": 1e-05},
+    },
+    "balanced": {
+        "summary": "With further columns and balanced noise",
+        "description": "One user adds up to 20 views to a group, and likes in at most 4 of its 16 groups.",
+        "value": {
+            "mechanism": {
+                "c_u": 16,
+                "tau": 1,
+                "aggregates": {
+                    "names": ["views", "likes"],
+                    "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [20, 5], "groups": [None, 4]},
+                    "noise": "balanced",
+                },
+            },
+            "epsilon": 1,
+            "delta": 1e-06,
+        },
+    },
+    "columns": {
+        "summary": "With further columns, whose noise scales with σ",
+        "value": {
+            "mechanism": OUTLINE
+            | {
+                "aggregates": {
+                    "names": ["likes", "shares"],
+                    "relative_covariance": [[1, 0], [0, 0.25]],
+                    "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [1, 1]},
+                },
+            },
+            "epsilon": 0.349,
+            "delta": 1e-05,
+        },
+    },
+}

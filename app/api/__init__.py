@@ -1,1 +1,0 @@
-"""The HTTP contract: schemas, errors, and one router per resource."""

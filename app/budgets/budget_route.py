@@ -1,0 +1,45 @@
+"""What the operations of one budget share: its name in the path, JSON bodies, access and problems."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Request
+from pydantic import TypeAdapter
+
+from app.accounting.schemas.account import FEWER_COLUMNS
+from app.http.auth import needs
+from app.http.json_route import PathRoute
+from app.http.problems import BUDGET_PROBLEMS, PROBLEMS
+from app.http.services import Services
+from app.schemas.mechanism import GaussianIn, MechanismIn
+from app.schemas.scalars import BudgetName
+from app.workers.work_bounds import check_work
+from gsh.accounting.composition import Release
+
+__all__ = ["BUDGET_NOT_FOUND", "READS", "READ_PROBLEMS", "BudgetInPath", "BudgetRoute", "posted_release"]
+
+BUDGET_NOT_FOUND: dict[int | str, dict[str, Any]] = {404: BUDGET_PROBLEMS[404]}
+READ_PROBLEMS: dict[int | str, dict[str, Any]] = {status: PROBLEMS[status] for status in (422, 500, 503)}
+READS = [needs("release", "admin", budget="id")]
+
+BudgetInPath = Annotated[
+    BudgetName,
+    Path(
+        title="Budget",
+        description="The name of the budget: at most 100 letters, digits, dots, dashes and underscores.",
+        openapi_examples={"web": {"value": "web"}},
+    ),
+]
+
+
+class BudgetRoute(PathRoute):
+    """A JSON body, and the name of a budget in the path."""
+
+    parameter = "id"
+    parameter_type = TypeAdapter(BudgetName)
+
+
+async def posted_release(request: Request, services: Services, schema: MechanismIn | GaussianIn) -> Release:
+    """The release of a posted mechanism, after a check of its work."""
+    check_work(services.settings.max_work, "/mechanism/aggregates", schema.work, FEWER_COLUMNS)
+    release: Release = await services.to_domain(request, schema, services.accounting)
+    return release

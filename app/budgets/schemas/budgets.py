@@ -1,0 +1,194 @@
+"""Requests and answers of /budgets: a limit, what is spent and what remains."""
+
+from typing import Any, Self
+
+from pydantic import Field
+
+from app.ledger.state import Budget
+from app.schemas.case_study import CASE_STUDY
+from app.schemas.costs import (
+    COST_EXAMPLE,
+    REMAINING_EXAMPLE,
+    CostOut,
+    LimitOut,
+    PromiseOut,
+    RemainingOut,
+    SpentOut,
+)
+from app.schemas.ledger_record import Period
+from app.schemas.mechanism import AnyMechanismIn
+from app.schemas.scalars import Delta, Epsilon
+from app.schemas.strict import Strict
+from gsh.accounting.composition import Part
+
+__all__ = ["PUT_EXAMPLES", "BudgetIn", "BudgetOut", "BudgetSummary", "BudgetsOut"]
+
+_LIMIT = {"epsilon": 1.0, "delta": 1e-4, "mu_squared": 0.0798, "hazard": 7.69e-05}
+_SPENT = COST_EXAMPLE | {"epsilon_lower": 0.27, "delta_lower": 9.98e-06}
+
+
+class BudgetIn(Strict):
+    """A limit on the privacy cost of all releases about the same users together."""
+
+    epsilon: Epsilon = Field(title="ε", description="The ε that all releases together may reach.", examples=[1.0])
+    delta: Delta = Field(
+        title="δ", description="The δ that all releases together may reach at that ε.", examples=[1e-4]
+    )
+    description: str = Field(
+        default="",
+        max_length=1000,
+        pattern=r"^[^\x00]*$",
+        title="Description",
+        description="A text for people: which data, which users.",
+        examples=["page views, all users"],
+    )
+    reason: str = Field(
+        default="",
+        max_length=1000,
+        pattern=r"^[^\x00]*$",
+        title="Reason",
+        description="Why the budget is changed; required to change the limit, the unit or the period of a budget. It "
+        "is recorded in the history.",
+        examples=["the yearly review allows it"],
+    )
+    privacy_unit: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        pattern=r"^[^\x00]*$",
+        title="Privacy unit",
+        description="Whose records are protected together; user in a new budget. Omit it to keep it. The first charge "
+        "fixes it.",
+        examples=["user"],
+    )
+    period: Period | None = Field(
+        default=None,
+        title="Period",
+        description="If the promise is for the records of one unit in one period, such as a week: the kind of period. "
+        "Make a budget for each period, with the period in its name. Omit privacy_unit and period to keep both.",
+        examples=[None],
+    )
+    mechanism: AnyMechanismIn | None = Field(
+        default=None,
+        title="Mechanism",
+        description="A typical release: noise and thresholds share the budget in its proportion. If it is omitted, the "
+        "first charge decides. After the first charge only the same proportion is accepted.",
+        examples=[CASE_STUDY],
+    )
+
+    @property
+    def unit(self) -> tuple[str | None, str | None] | None:
+        """The privacy unit and the period; None if neither is given."""
+        is_given = {"privacy_unit", "period"} & self.model_fields_set
+        return (self.privacy_unit, self.period) if is_given else None
+
+
+class BudgetSummary(Strict):
+    """A budget: its limit, what is spent and what remains."""
+
+    id: str = Field(title="Budget", description="The name of the budget.", examples=["web"])
+    description: str = Field(title="Description", description="A text for people.", examples=["page views, all users"])
+    privacy_unit: str = Field(
+        title="Privacy unit", description="Whose records are protected together.", examples=["user"]
+    )
+    period: Period | None = Field(
+        title="Period",
+        description="If it is set, the promise is for the records of one unit in one such period, and the budget is "
+        "for one period.",
+        examples=[None],
+    )
+    limit: LimitOut = Field(title="Limit", description="What the budget allows.", examples=[_LIMIT])
+    spent: CostOut = Field(
+        title="Spent",
+        description="The cost of the releases so far, by composition; exact for a single release.",
+        examples=[COST_EXAMPLE],
+    )
+    used: float = Field(
+        title="Used",
+        description="From 0 to 1: the used share of the budget cap of mu_squared or of hazard, whichever is larger; "
+        "rounded up. If N equal releases fit, n of them use n/N.",
+        examples=[0.1309],
+    )
+    remaining: RemainingOut = Field(
+        title="Remaining", description="What remains of the budget.", examples=[REMAINING_EXAMPLE]
+    )
+    promise: PromiseOut | None = Field(
+        title="Promise",
+        description="The (ε, δ) that holds for all releases under the budget's limits; null before the first charge.",
+        examples=[{"epsilon": 1.0, "delta": 1e-4}],
+    )
+
+    @classmethod
+    def summary(cls, budget: Budget) -> Self:
+        return cls(**_of(budget), spent=CostOut.of(budget.spent, budget.limit))
+
+
+class BudgetsOut(Strict):
+    """All budgets that the access key may see."""
+
+    budgets: list[BudgetSummary] = Field(title="Budgets", description="Sorted by name.", examples=[[]])
+
+
+class BudgetOut(BudgetSummary):
+    """A budget in full."""
+
+    spent: SpentOut = Field(
+        title="Spent", description="The cost of the releases so far, with upper and lower bounds.", examples=[_SPENT]
+    )
+    more: int | None = Field(
+        title="More",
+        description="How many more releases of the mechanism in the query fit; null without a mechanism.",
+        examples=[6],
+    )
+    entries: int = Field(title="Entries", description="The number of entries in the history.", examples=[2])
+    head: str = Field(
+        title="Head", description="The hash of the last entry. Keep a copy elsewhere.", examples=["9f2c…"]
+    )
+
+    @classmethod
+    def of(cls, budget: Budget, parts: list[Part], more: int | None = None) -> Self:
+        return cls(
+            **_of(budget),
+            spent=SpentOut.with_bounds(budget.spent, parts, budget.limit),
+            more=more,
+            entries=budget.entries,
+            head=budget.head,
+        )
+
+
+def _of(budget: Budget) -> dict[str, Any]:
+    promise = budget.promise
+    return {
+        "id": budget.id,
+        "description": budget.description,
+        "privacy_unit": budget.privacy_unit,
+        "period": budget.period,
+        "limit": LimitOut.of(budget.limit),
+        "used": budget.limit.used(budget.spent),
+        "remaining": RemainingOut.of(budget.spent, budget.limit),
+        "promise": None if promise is None else PromiseOut(epsilon=budget.limit.epsilon, delta=promise),
+    }
+
+
+PUT_EXAMPLES: dict[str, Any] = {
+    "new": {"summary": "A new budget", "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views"}},
+    "raise": {
+        "summary": "Raised",
+        "value": {"epsilon": 2.0, "delta": 1e-4, "description": "page views", "reason": "the yearly review"},
+    },
+    "lower": {
+        "summary": "Lowered; past charges stay",
+        "value": {"epsilon": 0.5, "delta": 1e-4, "description": "page views", "reason": "less is enough"},
+    },
+    "typical": {
+        "summary": "Divided between noise and thresholds for releases like this one",
+        "value": {
+            "epsilon": 1.0,
+            "delta": 1e-4,
+            "description": "page views",
+            "mechanism": CASE_STUDY,
+            "reason": "divided for the weekly table",
+        },
+    },
+    "undescribed": {"summary": "Without a description", "value": {"epsilon": 1, "delta": 1e-4}},
+}

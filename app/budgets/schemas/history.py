@@ -1,0 +1,306 @@
+"""Answers about the history of a budget: its entries, and whether they are as they were recorded."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, TypeAdapter
+
+from app.ledger.errors import LedgerUnavailable
+from app.ledger.state import UNREADABLE, Budget, Entry, HistoryFault
+from app.schemas.aggregates import CAPPED, CappedIn
+from app.schemas.case_study import CASE_STUDY, WHOLE
+from app.schemas.ledger_record import ReleaseState
+from app.schemas.strict import OrAbsent, Strict
+
+__all__ = ["ByOut", "HistoryOut", "VerificationOut"]
+
+_PROPORTION = {"mu_squared": 0.010448747960489898, "hazard": 9.99e-06}
+_LIMIT = {"epsilon": 1.0, "delta": 1e-4, "description": "page views, all users"}
+_RELEASE = CASE_STUDY | {"mu_0": 0.0}
+
+
+class ProportionOut(Strict):
+    """The cost of one release. Noise and thresholds share the budget in the proportion of its two numbers."""
+
+    mu_squared: float = Field(title="μ²", description="Its noise cost.", examples=[_PROPORTION["mu_squared"]])
+    hazard: float = Field(title="−C_u ln p", description="Its threshold cost.", examples=[_PROPORTION["hazard"]])
+
+
+class ByOut(Strict):
+    """The access key that made an entry."""
+
+    id: str = Field(title="Access key", description="The id of the access key.", examples=["4f1c2a9b"])
+    note: str = Field(title="Note", description="The note of the access key, for people.", examples=["weekly job"])
+
+
+_BY: Any = {
+    "title": "By",
+    "description": "The access key that made the entry; absent without access keys, and in entries of version 0.1.",
+    "examples": [{"id": "4f1c2a9b", "note": "weekly job"}],
+}
+
+
+_ANSWER_SEAL: Any = {
+    "title": "Answer seal",
+    "description": "A keyed hash of the SHA-256 and the size of the answer, by which a verification checks both.",
+    "examples": ["9f2c…"],
+}
+
+
+class LimitDetails(Strict):
+    """The limit that an entry records."""
+
+    epsilon: float = Field(title="ε", description="The ε of the budget from here on.", examples=[1.0])
+    delta: float = Field(title="δ", description="The δ of the budget from here on.", examples=[1e-4])
+    description: str = Field(title="Description", description="A text for people.", examples=["page views, all users"])
+    proportion: OrAbsent[ProportionOut] = Field(
+        title="Proportion",
+        description="How noise and thresholds share the budget; absent if that is not decided yet, and in entries of "
+        "version 0.1.",
+        examples=[_PROPORTION],
+    )
+    privacy_unit: OrAbsent[str] = Field(
+        title="Privacy unit", description="Whose records are protected together.", examples=["user"]
+    )
+    period: str | None = Field(
+        default=None, title="Period", description="The period of the privacy unit, if it has one.", examples=[None]
+    )
+    reason: OrAbsent[str] = Field(
+        title="Reason", description="Why the budget was changed.", examples=["the yearly review allows it"]
+    )
+    by: OrAbsent[ByOut] = Field(**_BY)
+
+
+class ChargedGaussian(Strict):
+    """Gaussian noise without thresholds, as it was charged."""
+
+    c_u: int = Field(title="C_u", description="The most groups that one user can touch.", examples=[WHOLE["c_u"]])
+    sigma: float = Field(title="σ", description="Standard deviation of the noise on counts.", examples=[WHOLE["sigma"]])
+    mu_0: float = Field(
+        title="μ₀", description="What the further columns add to μ, per group; rounded up.", examples=[0.0]
+    )
+    capped: OrAbsent[list[CappedIn]] = Field(**CAPPED)
+
+
+class ChargedMechanism(ChargedGaussian):
+    """A Gaussian sparse histogram, as it was charged: all that its privacy depends on."""
+
+    tau: int = Field(
+        title="τ", description="Groups with fewer users were dropped before the noise.", examples=[WHOLE["tau"]]
+    )
+    tau_star: float = Field(
+        title="τ*", description="Groups with a noisy count below this were dropped.", examples=[WHOLE["tau_star"]]
+    )
+
+
+class ChargeDetails(Strict):
+    """The release that an entry charges, its cost, and its stored answer."""
+
+    release: ChargedMechanism | ChargedGaussian = Field(
+        title="Release", description="The parameters that the cost depends on.", examples=[_RELEASE]
+    )
+    mu_squared: float = Field(
+        title="μ²", description="Noise cost: what the release added to the sum of μ².", examples=[0.010448747960489898]
+    )
+    hazard: float = Field(
+        title="−C_u ln p",
+        description="Threshold cost: what the release added to the sum of −C_u ln p.",
+        examples=[9.99e-06],
+    )
+    idempotency_key: OrAbsent[str] = Field(
+        title="Idempotency key",
+        description="The idempotency key of the request, which names the release: GET /releases/{key}.",
+        examples=["weekly-2026-46"],
+    )
+    release_id: OrAbsent[str] = Field(
+        title="Release",
+        description="The identifier of the release in its certificate.",
+        examples=["5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10"],
+    )
+    state: OrAbsent[ReleaseState] = Field(
+        title="State", description="The state of the release when it was charged.", examples=["made"]
+    )
+    description: OrAbsent[str] = Field(title="Description", description="The client's description.", examples=[""])
+    labels: OrAbsent[list[str]] = Field(title="Labels", description="The client's labels.", examples=[["weekly"]])
+    certificate_sha256: OrAbsent[str] = Field(
+        title="Certificate", description="The SHA-256 of the stored certificate.", examples=["9f2c…"]
+    )
+    provenance_sha256: OrAbsent[str] = Field(
+        title="Provenance", description="The SHA-256 of the stored provenance.", examples=["9f2c…"]
+    )
+    layout_sha256: OrAbsent[str] = Field(
+        title="Layout", description="The SHA-256 of the roles of a table's columns.", examples=["9f2c…"]
+    )
+    by: OrAbsent[ByOut] = Field(**_BY)
+    answer: OrAbsent[str] = Field(
+        title="Answer",
+        description="The SHA-256 of the stored answer, if it has no noise, or if version 0.2 or 0.1 made it. "
+        "GET /releases/{key} says it for every release.",
+        examples=["9f2c…"],
+    )
+    answer_seal: OrAbsent[str] = Field(**_ANSWER_SEAL)
+    media_type: OrAbsent[str] = Field(
+        title="Media type",
+        description="The media type of the answer; absent in entries of version 0.1.",
+        examples=["application/json"],
+    )
+    size: OrAbsent[int] = Field(
+        title="Size",
+        description="The number of bytes of the answer, if its SHA-256 is here; absent in entries of version 0.1.",
+        examples=[731],
+    )
+
+
+class RedrawDetails(Strict):
+    """The second draw of an answer that was charged, and whose first draw nobody could read."""
+
+    idempotency_key: str = Field(
+        title="Idempotency key", description="The name of the release.", examples=["web-2026-46"]
+    )
+    release_id: str = Field(
+        title="Release",
+        description="The identifier of the release in the certificate of this draw.",
+        examples=["5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10"],
+    )
+    certificate_sha256: str = Field(
+        title="Certificate", description="The SHA-256 of the certificate of this draw.", examples=["9f2c…"]
+    )
+    layout_sha256: OrAbsent[str] = Field(
+        title="Layout", description="The SHA-256 of the roles of a table's columns.", examples=["9f2c…"]
+    )
+    answer_seal: str = Field(**_ANSWER_SEAL)
+    media_type: str = Field(
+        title="Media type", description="The media type of the answer.", examples=["application/json"]
+    )
+    by: OrAbsent[ByOut] = Field(**_BY)
+
+
+class CommitDetails(Strict):
+    """What another engine published under an open release."""
+
+    idempotency_key: str = Field(
+        title="Idempotency key", description="The name of the release.", examples=["web-2026-46"]
+    )
+    sha256: str = Field(title="SHA-256", description="The SHA-256 of the published output.", examples=["9f2c…"])
+    rows: int | None = Field(title="Rows", description="The number of published rows, if it was said.", examples=[12])
+    by: OrAbsent[ByOut] = Field(**_BY)
+
+
+class _Entry(Strict):
+    number: int = Field(title="Number", description="The number of the entry, from 1.", examples=[2])
+    at: str = Field(title="Time", description="When it was recorded.", examples=["2026-11-16T12:00:00Z"])
+    hash: str = Field(title="Hash", description="The hash of this entry and of the hash before it.", examples=["9f2c…"])
+
+
+class CreatedEntry(_Entry):
+    """The budget was made: always the first entry."""
+
+    kind: Literal["created"] = Field(title="Kind", description="The budget was made.", examples=["created"])
+    details: LimitDetails = Field(title="Details", description="The first limit.", examples=[_LIMIT])
+
+
+class ChangedEntry(_Entry):
+    """The limit, the description or the proportion was changed."""
+
+    kind: Literal["changed"] = Field(title="Kind", description="The budget was changed.", examples=["changed"])
+    details: LimitDetails = Field(
+        title="Details", description="The new limit.", examples=[_LIMIT | {"proportion": _PROPORTION}]
+    )
+
+
+class ChargeEntry(_Entry):
+    """A release was charged."""
+
+    kind: Literal["charge"] = Field(title="Kind", description="A release was charged.", examples=["charge"])
+    details: ChargeDetails = Field(
+        title="Details",
+        description="The release, its cost, its idempotency key and the seal of its answer.",
+        examples=[{"release": _RELEASE, **_PROPORTION, "answer_seal": "9f2c…"}],
+    )
+
+
+class CommittedEntry(_Entry):
+    """Another engine committed what it published."""
+
+    kind: Literal["committed"] = Field(title="Kind", description="An output was committed.", examples=["committed"])
+    details: CommitDetails = Field(
+        title="Details",
+        description="The release, and the digest of its output.",
+        examples=[{"idempotency_key": "web-2026-46", "sha256": "9f2c…", "rows": 12}],
+    )
+
+
+class RedrawnEntry(_Entry):
+    """A release that was charged before is drawn again, because the service stopped before its answer was stored."""
+
+    kind: Literal["redrawn"] = Field(
+        title="Kind", description="An answer that nobody could read was drawn again.", examples=["redrawn"]
+    )
+    details: RedrawDetails = Field(
+        title="Details",
+        description="The release, its new certificate and the seal of its answer. It costs nothing.",
+        examples=[
+            {
+                "idempotency_key": "web-2026-46",
+                "release_id": "5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10",
+                "certificate_sha256": "9f2c…",
+                "answer_seal": "9f2c…",
+                "media_type": "application/json",
+            }
+        ],
+    )
+
+
+_AnyEntry = CreatedEntry | ChangedEntry | ChargeEntry | RedrawnEntry | CommittedEntry
+EntryOut = Annotated[_AnyEntry, Field(discriminator="kind")]
+_ENTRY: TypeAdapter[_AnyEntry] = TypeAdapter(EntryOut)
+
+
+def _shown(entry: Entry) -> _AnyEntry:
+    try:
+        described: dict[str, Any] = {"number": entry.number, "kind": entry.kind, "at": entry.at, "hash": entry.hash}
+        return _ENTRY.validate_python(described | {"details": entry.shown})
+    except UNREADABLE:
+        pass
+    # Outside of the handler: the error of a reader holds what it could not read.
+    raise LedgerUnavailable(f"entry {entry.number} of the budget {entry.budget} cannot be read")
+
+
+class HistoryOut(Strict):
+    """A page of a history, the latest entry first."""
+
+    entries: list[EntryOut] = Field(
+        title="Entries", description="The entries of this page, the latest first.", examples=[[]]
+    )
+    before: int | None = Field(
+        title="Before",
+        description="The value of the parameter before for the next page; null on the last page.",
+        examples=[1],
+    )
+
+    @classmethod
+    def of(cls, entries: list[Entry]) -> Self:
+        last = entries[-1].number if entries else 1
+        return cls(entries=[_shown(entry) for entry in entries], before=last if last > 1 else None)
+
+
+class FaultOut(Strict):
+    """The first entry that does not match the history."""
+
+    number: int = Field(title="Number", description="The number of the entry; 0 for the budget itself.", examples=[3])
+    detail: str = Field(title="Detail", description="What is wrong with the entry.", examples=["is missing"])
+
+
+class VerificationOut(Strict):
+    """Whether the chain of hashes is intact and the charges add up."""
+
+    intact: bool = Field(title="Intact", description="Whether the history is as it was recorded.", examples=[True])
+    entries: int = Field(title="Entries", description="How many entries the history must have.", examples=[2])
+    head: str = Field(title="Head", description="The hash of the last entry.", examples=["9f2c…"])
+    fault: FaultOut | None = Field(
+        title="Fault", description="The first fault; null if the history is intact.", examples=[None]
+    )
+
+    @classmethod
+    def of(cls, budget: Budget, fault: HistoryFault | None) -> Self:
+        shown = None if fault is None else FaultOut(number=fault.number, detail=fault.detail)
+        return cls(intact=fault is None, entries=budget.entries, head=budget.head, fault=shown)

@@ -1,0 +1,103 @@
+"""Requests and answers of /budgets/{id}/preview: plans."""
+
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+from pydantic import Field
+
+from app.errors import LimitExceeded
+from app.schemas.case_study import CASE_STUDY
+from app.schemas.costs import COST_EXAMPLE, REMAINING_EXAMPLE, CostOut, RemainingOut
+from app.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, Mechanisms
+from app.schemas.shortage import ShortageOut
+from app.schemas.strict import OneOrMany, Strict
+from app.workers.work_bounds import check_work
+from gsh.accounting.errors import InvalidParameter
+
+__all__ = ["PLANNED_EXAMPLES", "PREVIEW_EXAMPLES", "PreviewIn", "PreviewOut"]
+
+T = TypeVar("T")
+
+_MOST_PLANNED = 1000
+
+
+class PreviewIn(Strict):
+    """A plan: one release, or several in order."""
+
+    mechanism: OneOrMany[AnyMechanismIn, Mechanisms] = Field(
+        title="Mechanism",
+        description="The planned release; a list is a batch of at most 1000. Without tau and tau_star: Gaussian noise.",
+        examples=[CASE_STUDY],
+    )
+
+    def planned(self, most_work: int) -> list[MechanismIn | GaussianIn]:
+        """The mechanisms in order, after a check of their number and their work."""
+        planned = self.mechanism if isinstance(self.mechanism, list) else [self.mechanism]
+        if len(planned) > _MOST_PLANNED:
+            raise LimitExceeded("/mechanism", f"must have at most {_MOST_PLANNED} items")
+        work = [1 + each.work for each in planned]
+        check_work(most_work, "/mechanism", work, "give fewer mechanisms, or fewer columns, or mu_0")
+        return planned
+
+    def each(self, function: Callable[[MechanismIn | GaussianIn], T]) -> list[T]:
+        """The function of each planned mechanism. An error names the place in the list."""
+        if not isinstance(self.mechanism, list):
+            return [function(self.mechanism)]
+        return [_at(place, function, each) for place, each in enumerate(self.mechanism)]
+
+    def slimmed(self, most_work: int) -> Self:
+        self.planned(most_work)
+        bare = self.each(lambda each: each.bare())
+        return self.model_copy(update={"mechanism": bare if isinstance(self.mechanism, list) else bare[0]})
+
+
+def _at(place: int, function: Callable[[MechanismIn | GaussianIn], T], mechanism: MechanismIn | GaussianIn) -> T:
+    try:
+        return function(mechanism)
+    except InvalidParameter as error:
+        raise InvalidParameter(f"{place}/{error.pointer}", error.detail) from None
+
+
+class PreviewOut(Strict):
+    """Whether a plan fits, and what would remain. Nothing is charged."""
+
+    fits: bool = Field(title="Fits", description="Whether the whole plan fits the remaining budget.", examples=[True])
+    fitting: int = Field(title="Fitting", description="How many of the releases fit, in order.", examples=[1])
+    more: int = Field(
+        title="More",
+        description="How many more releases like the first one of the plan fit, at most 10¹⁸.",
+        examples=[6],
+    )
+    asked: CostOut = Field(
+        title="Asked",
+        description="What the plan would cost by itself.",
+        examples=[COST_EXAMPLE],
+    )
+    after: CostOut = Field(
+        title="After",
+        description="What would be spent after the plan.",
+        examples=[{"releases": 2, "mu_squared": 0.021, "hazard": 2e-05, "epsilon": 0.45, "delta": 2.1e-05}],
+    )
+    used: float = Field(
+        title="Used", description="The share that would be used, as in the budget itself.", examples=[0.2617]
+    )
+    remaining: RemainingOut | None = Field(
+        title="Remaining", description="What would remain; null if the plan does not fit.", examples=[REMAINING_EXAMPLE]
+    )
+    shortage: ShortageOut | None = Field(
+        title="Shortage", description="What is short if the plan does not fit; null if it fits.", examples=[None]
+    )
+
+
+_COLUMNS = {"c_u": 3, "tau": 1, "tau_star": 140, "sigma": 20, "aggregates": {"mu_0": 0.01}}
+_GAUSSIAN = {"c_u": 1, "sigma": 50}
+PLANNED_EXAMPLES: dict[str, Any] = {
+    "one": {"summary": "One release", "value": {"mechanism": CASE_STUDY}},
+    "columns": {"summary": "With further columns", "value": {"mechanism": _COLUMNS}},
+    "gaussian": {"summary": "Plain Gaussian noise, without thresholds", "value": {"mechanism": _GAUSSIAN}},
+    "small": {"summary": "A small app", "value": {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 99, "sigma": 15}}},
+}
+PREVIEW_EXAMPLES: dict[str, Any] = {
+    **PLANNED_EXAMPLES,
+    "batch": {"summary": "A batch, in order", "value": {"mechanism": [CASE_STUDY, _COLUMNS, _GAUSSIAN]}},
+}

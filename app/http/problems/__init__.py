@@ -1,0 +1,63 @@
+"""Errors on the wire: RFC 9457 problem documents. Only this package knows HTTP statuses of errors."""
+
+from app.http.problems.documents import (
+    ACCESS_PROBLEMS,
+    ANSWER_PROBLEMS,
+    BUDGET_PROBLEMS,
+    CERTIFICATE_PROBLEMS,
+    COMMIT_PROBLEMS,
+    DIVISION_PROBLEMS,
+    KEY_NOT_FOUND,
+    MEDIA_TYPE,
+    PROBLEMS,
+    SHARE_PROBLEMS,
+    BudgetProblem,
+    Problem,
+    ProblemError,
+    ReusedProblem,
+    problem_response,
+)
+from app.http.problems.errors import (
+    ContentTooLarge,
+    InvalidBody,
+    InvalidEncoding,
+    InvalidHeader,
+    InvalidMultipart,
+    InvalidQuery,
+    NoCertificate,
+    NotAdmitted,
+    UnsupportedEncoding,
+)
+from app.http.problems.handlers import answer_to, install
+from app.http.problems.kinds import CONNECTION_KINDS, KINDS
+
+__all__ = [
+    "ACCESS_PROBLEMS",
+    "ANSWER_PROBLEMS",
+    "BUDGET_PROBLEMS",
+    "CERTIFICATE_PROBLEMS",
+    "COMMIT_PROBLEMS",
+    "CONNECTION_KINDS",
+    "DIVISION_PROBLEMS",
+    "KEY_NOT_FOUND",
+    "KINDS",
+    "MEDIA_TYPE",
+    "PROBLEMS",
+    "SHARE_PROBLEMS",
+    "BudgetProblem",
+    "ContentTooLarge",
+    "InvalidBody",
+    "InvalidEncoding",
+    "InvalidHeader",
+    "InvalidMultipart",
+    "InvalidQuery",
+    "NoCertificate",
+    "NotAdmitted",
+    "Problem",
+    "ProblemError",
+    "ReusedProblem",
+    "UnsupportedEncoding",
+    "answer_to",
+    "install",
+    "problem_response",
+]

@@ -1,0 +1,315 @@
+"""The one table from exception to status. Nothing posted is ever echoed.
+
+Exception                          500 internal-error
+├── AccountingError
+│   ├── InvalidParameter           422 invalid-request
+│   ├── InfeasibleTarget           422 infeasible-target
+│   └── TooLittleLeft              409 too-little-left
+├── ReleaseError
+│   ├── InvalidGroups              422 invalid-request
+│   └── TooManyGroups              413 content-too-large
+├── LedgerError
+│   ├── UnknownBudget              404 unknown-budget
+│   ├── BudgetExceeded             409 budget-exceeded
+│   ├── DivisionSettled            409 division-settled
+│   ├── UnitSettled                409 unit-settled
+│   ├── ReasonMissing              422 invalid-request
+│   ├── KeyReused                  422 key-reused
+│   ├── UnknownRelease             404 unknown-release
+│   ├── AnswerErased               410 answer-erased
+│   ├── NotOpen                    409 not-open
+│   ├── NotOwner                   403 not-allowed
+│   ├── AlreadyCommitted           409 already-committed
+│   ├── TooManyComparisons         429 too-many-attempts
+│   └── LedgerUnavailable          503 ledger-unavailable
+├── Busy                           503 busy
+├── DeadlinePassed                 503 deadline-passed
+├── InvalidRequest                 422 invalid-request
+├── LimitExceeded                  422 limit-exceeded
+├── TooLarge                       413 content-too-large
+├── MissingIdempotencyKey          400 idempotency-key-missing
+├── NoCertificate                  404 no-certificate
+├── InvalidBody                    422 invalid-request, or 400 invalid-json
+├── InvalidHeader                  422 invalid-request
+├── InvalidQuery                   422 invalid-request
+├── RequestValidationError         422 invalid-request
+├── InvalidMultipart               400 invalid-multipart
+├── InvalidEncoding                400 invalid-encoding
+├── UnsupportedEncoding            415 unsupported-media-type
+├── ContentTooLarge                413 content-too-large
+├── NotAdmitted                    401 key-required, 403 not-allowed, 429 too-many-attempts
+└── HTTPException                  its own status
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from app.errors import Busy, DeadlinePassed, InvalidRequest, LimitExceeded, MissingIdempotencyKey, TooLarge
+from app.http.problems import kinds
+from app.http.problems.documents import MEDIA_TYPE, BudgetProblem, ProblemError, ReusedProblem, problem_response
+from app.http.problems.errors import (
+    ContentTooLarge,
+    Fault,
+    InvalidBody,
+    InvalidEncoding,
+    InvalidHeader,
+    InvalidMultipart,
+    InvalidQuery,
+    NoCertificate,
+    NotAdmitted,
+    UnsupportedEncoding,
+)
+from app.http.problems.kinds import Kind
+from app.http.validation_errors import parameter_faults
+from app.ledger.errors import (
+    AlreadyCommitted,
+    AnswerErased,
+    BudgetExceeded,
+    DivisionSettled,
+    KeyReused,
+    LedgerUnavailable,
+    NotOpen,
+    NotOwner,
+    ReasonMissing,
+    TooManyComparisons,
+    UnitSettled,
+    UnknownBudget,
+    UnknownRelease,
+)
+from app.schemas.costs import CostOut, LimitOut
+from app.schemas.shortage import ShortageOut
+from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter, TooLittleLeft
+from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
+
+__all__ = ["answer_to", "install"]
+
+logger = logging.getLogger("app.ledger")
+
+_TABLE: Mapping[type[Exception], Kind] = {
+    Exception: kinds.INTERNAL_ERROR,
+    InvalidParameter: kinds.INVALID_REQUEST,
+    InfeasibleTarget: kinds.INFEASIBLE_TARGET,
+    TooLittleLeft: kinds.TOO_LITTLE_LEFT,
+    InvalidGroups: kinds.INVALID_REQUEST,
+    TooManyGroups: kinds.CONTENT_TOO_LARGE,
+    UnknownBudget: kinds.UNKNOWN_BUDGET,
+    DivisionSettled: kinds.DIVISION_SETTLED,
+    UnitSettled: kinds.UNIT_SETTLED,
+    ReasonMissing: kinds.INVALID_REQUEST,
+    UnknownRelease: kinds.UNKNOWN_RELEASE,
+    AnswerErased: kinds.ANSWER_ERASED,
+    NotOpen: kinds.NOT_OPEN,
+    NotOwner: kinds.NOT_ALLOWED,
+    AlreadyCommitted: kinds.ALREADY_COMMITTED,
+    NoCertificate: kinds.NO_CERTIFICATE,
+    LedgerUnavailable: kinds.LEDGER_UNAVAILABLE,
+    Busy: kinds.BUSY,
+    DeadlinePassed: kinds.DEADLINE_PASSED,
+    InvalidRequest: kinds.INVALID_REQUEST,
+    LimitExceeded: kinds.LIMIT_EXCEEDED,
+    TooLarge: kinds.CONTENT_TOO_LARGE,
+    MissingIdempotencyKey: kinds.KEY_MISSING,
+    InvalidBody: kinds.INVALID_REQUEST,
+    InvalidHeader: kinds.INVALID_REQUEST,
+    InvalidQuery: kinds.INVALID_REQUEST,
+    RequestValidationError: kinds.INVALID_REQUEST,
+    InvalidMultipart: kinds.INVALID_MULTIPART,
+    InvalidEncoding: kinds.INVALID_ENCODING,
+    UnsupportedEncoding: kinds.UNSUPPORTED_MEDIA_TYPE,
+    ContentTooLarge: kinds.CONTENT_TOO_LARGE,
+}
+_NOT_LOCAL = {
+    "no-keys": "the request came from another address",
+    "host": "the Host header must be a local name, such as localhost",
+    "origin": "the Origin header names another host than the Host header",
+    "site": "the Sec-Fetch-Site header says that a page of another site asks",
+}
+
+_FIXED: Mapping[type[Exception], Fault] = {
+    MissingIdempotencyKey: Fault("header", "Idempotency-Key", "is required with a budget: a name for this release"),
+    ReasonMissing: Fault("pointer", "/reason", "is required to change a budget: say why"),
+    TooLarge: Fault("pointer", "", "must be smaller: a worker process has no memory for it"),
+}
+_OTHER_PROPORTION = (
+    "must have the proportion of mu_squared to hazard that the budget was divided by before its first charge: omit it; "
+    "another division needs another budget, for releases about other users"
+)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of every route with a problem document.
+
+    Starlette calls a plain function in a thread, which takes longer than to make a document. Only the handler that
+    searches for a limit is one.
+    """
+    for error, handler in _HANDLERS.items():
+        app.add_exception_handler(error, handler if handler is _on_budget_exceeded else _on_the_loop)
+
+
+def answer_to(request: Request, error: Exception) -> Response:
+    """The problem document of an error."""
+    return next(_HANDLERS[each] for each in type(error).__mro__ if each in _HANDLERS)(request, error)
+
+
+async def _on_the_loop(request: Request, error: Exception) -> Response:
+    return answer_to(request, error)
+
+
+def _answer(_request: Request, error: Exception) -> Response:
+    kind = next(_TABLE[each] for each in type(error).__mro__ if each in _TABLE)
+    count = None
+    match error:
+        case InvalidBody(is_json=False):
+            kind = kinds.INVALID_JSON
+        case InvalidBody():
+            count = error.count
+        case DeadlinePassed(seconds=seconds):
+            kind = kind._replace(
+                detail=f"The request took longer than {seconds:g} seconds and was stopped. Ask for fewer points, "
+                "columns or groups, or try again when the service is less busy."
+            )
+        case LedgerUnavailable():
+            logger.warning("the ledger is unavailable: %s", error)  # the reason is for the log alone
+    headers = {"Retry-After": "1"} if kind.status == 503 else None
+    if isinstance(error, UnsupportedEncoding):
+        headers = {"Accept-Encoding": "gzip, zstd, identity"}
+    return problem_response(kind.status, kind, _faults(error), headers, count)
+
+
+def _faults(error: Exception) -> Sequence[Fault]:
+    match error:
+        case InvalidBody() | InvalidHeader() | InvalidQuery() | ContentTooLarge():
+            return error.faults
+        case InvalidEncoding() | UnsupportedEncoding():
+            return error.faults
+        case MissingIdempotencyKey() | ReasonMissing() | TooLarge():
+            return [_FIXED[type(error)]]
+        case RequestValidationError():
+            return [Fault(*fault) for fault in parameter_faults(error.errors())]
+        case AccountingError() | ReleaseError() | InvalidRequest() | LimitExceeded() | DivisionSettled():
+            return [Fault("pointer", *_pointed(error))]
+    return []
+
+
+def _pointed(
+    error: AccountingError | ReleaseError | InvalidRequest | LimitExceeded | DivisionSettled,
+) -> tuple[str, str]:
+    """The pointer and the detail. The core names parameters of the mechanism, and ε and δ next to it.
+
+    An endpoint that has them elsewhere gives the whole pointer.
+    """
+    match error:
+        case DivisionSettled():
+            return "/mechanism", _OTHER_PROPORTION
+        case AccountingError() if error.pointer.startswith("/"):
+            return error.pointer, error.detail
+        case AccountingError(pointer="epsilon" | "delta"):
+            return f"/{error.pointer}", error.detail
+        case AccountingError() if not error.pointer.startswith("/"):
+            return f"/mechanism/{error.pointer}".rstrip("/"), error.detail
+    return error.pointer, error.detail
+
+
+def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, BudgetExceeded)
+    budget, kind = error.budget, kinds.BUDGET_EXCEEDED
+    faults = [Fault("pointer", *shortage) for shortage in _shortages(error)]
+    problem = BudgetProblem(
+        type="/problems/budget-exceeded",
+        title=kind.title,
+        status=kind.status,
+        detail=f"{kind.detail} {faults[0].name} {faults[0].detail}.",
+        errors=[ProblemError.of(fault) for fault in faults],
+        limit=LimitOut.of(budget.limit),
+        spent=CostOut.of(budget.spent, budget.limit),
+        asked=CostOut.of_one(error.asked, budget.limit),
+    )
+    return Response(problem.model_dump_json(), kind.status, media_type=MEDIA_TYPE)
+
+
+def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
+    """Which of the two caps is short and by how much, the field that would lower the cost, and a limit that would do.
+
+    The binding side comes first.
+    """
+    budget, cost = error.budget, error.cost
+    limit = budget.limit.settled_by(cost)
+    caps, spent, after = limit.caps, budget.spent, budget.spent.plus(error.asked, cost)
+    found = ShortageOut.of(budget, limit, after)
+    assert found is not None
+    sides = [
+        ("sigma", "mu_squared", "more noise costs less"),
+        ("tau_star", "hazard", "a higher threshold costs less"),
+    ]
+    # A cap is short by the sums. A release without a threshold costs no hazard, and still does not fit a cap of hazard
+    # that was lowered below what is spent.
+    short = [side for side in sides if getattr(after, side[1]) > getattr(caps, side[1])]
+    for place, (field, name, advice) in enumerate(reversed(short) if found.binding == "threshold" else short):
+        asked, cap, used = getattr(cost, name), getattr(caps, name), getattr(spent, name)
+        if asked:
+            room, pointer = getattr(limit.remaining(spent), name), f"/mechanism/{field}"
+            numbers = f"costs {asked:.6g} of {name}, and {room:.6g} remain: {asked - room:.3g} too much; {advice}"
+        else:
+            pointer = "/mechanism"
+            numbers = f"costs no {name}, but {float(used):.6g} is spent already, and the limit allows {float(cap):.6g}"
+        yield pointer, f"{numbers}; {found.detail}" if place == 0 else numbers
+
+
+def _how_to_fetch(path: str, has_answer: bool) -> str:
+    return f"GET {path}/answer gives its answer." if has_answer else f"GET {path} says what is known about it."
+
+
+def _on_key_reused(request: Request, error: Exception) -> Response:
+    """Names the release, if the client may use its budget: its answer may be all that the client needs."""
+    assert isinstance(error, KeyReused)
+    kind, access = kinds.KEY_REUSED, request.scope.get("access")
+    may_see = access is not None and access.may_see(error.budget)
+    path = f"/releases/{error.idempotency_key}" if may_see else None
+    problem = ReusedProblem(
+        type="/problems/key-reused",
+        title=kind.title,
+        status=kind.status,
+        detail=kind.detail if path is None else f"{kind.detail} {_how_to_fetch(path, error.has_answer)}",
+        errors=[ProblemError.of(Fault("header", "Idempotency-Key", "belongs to a request with other content"))],
+        release=path,
+    )
+    return Response(problem.model_dump_json(), kind.status, media_type=MEDIA_TYPE)
+
+
+def _on_http_exception(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem_response(error.status_code, headers=error.headers)
+
+
+def _on_too_many_comparisons(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TooManyComparisons)
+    return _on_not_admitted(request, NotAdmitted(429, "reuse", retry_after=error.seconds))
+
+
+def _on_not_admitted(request: Request, error: Exception) -> Response:
+    """Every refusal is counted here, whichever part of the service made it."""
+    assert isinstance(error, NotAdmitted)
+    request.app.state.services.metrics.refuse(error.reason)
+    kind = None
+    if error.reason in _NOT_LOCAL:
+        kind = kinds.NOT_ALLOWED._replace(
+            detail=f"While there is no access key, only this machine is served: {_NOT_LOCAL[error.reason]}."
+        )
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    return problem_response(error.status, kind, headers=headers)
+
+
+_HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Response]] = {
+    **dict.fromkeys(_TABLE, _answer),
+    BudgetExceeded: _on_budget_exceeded,
+    KeyReused: _on_key_reused,
+    NotAdmitted: _on_not_admitted,
+    TooManyComparisons: _on_too_many_comparisons,
+    HTTPException: _on_http_exception,
+}

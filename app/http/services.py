@@ -1,0 +1,64 @@
+"""What endpoints of all rooms share: settings, cache, worker pools, metrics, the ledger and the authorizer."""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from fastapi import Request
+
+from app.http.auth import Authorizer
+from app.http.metrics import Metrics
+from app.http.workload import in_pool
+from app.ledger.pool import LedgerPool
+from app.ledger.probe import LedgerProbe
+from app.settings import Settings
+from app.workers.places import Places
+from app.workers.pool import WorkerPool
+from gsh.accounting.curve_cache import CurveCache
+
+__all__ = ["AT_ONCE", "Services", "services_of"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+AT_ONCE = 1.0
+"""The most work, in milliseconds, that the event loop does without a pause."""
+
+
+class _Described(Protocol[T_co]):
+    """A schema of a value of the library. To make the value takes ``work`` milliseconds."""
+
+    @property
+    def work(self) -> float: ...
+
+    def to_domain(self) -> T_co: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    settings: Settings
+    cache: CurveCache
+    accounting: WorkerPool
+    """The worker pool for accounting."""
+    releases: WorkerPool
+    """The worker pool for releases. Another one: how long accounting waits must not reveal how large a release is."""
+    conversions: WorkerPool
+    """The worker pool for stored answers in another format: they cost nothing, and must not keep releases waiting."""
+    downloads: Places
+    """For answers that are being sent: each is a file until the client has read it."""
+    metrics: Metrics
+    ledger_pool: LedgerPool
+    authorizer: Authorizer
+    ledger_probe: LedgerProbe
+
+    async def to_domain(self, request: Request, schema: _Described[T_co], pool: WorkerPool) -> T_co:
+        """The value that a schema describes. A worker makes it if that takes long."""
+        return await in_pool(request, pool, schema.to_domain) if schema.work > AT_ONCE else schema.to_domain()
+
+    def close_pools(self) -> None:
+        self.accounting.close()
+        self.releases.close()
+        self.conversions.close()
+
+
+def services_of(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services

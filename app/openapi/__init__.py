@@ -1,0 +1,1 @@
+"""The OpenAPI document, made complete for readers and for client generators."""

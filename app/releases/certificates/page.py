@@ -1,0 +1,159 @@
+"""A certificate as a page to read and to print: the promise in one sentence, then the facts."""
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from html import escape
+
+from app.http.headers import page_headers
+from app.releases.certificates.point import QuotedPoint, quoted_point
+from app.releases.certificates.words import change_of, digits, enforced, enforcer, few_up, promises, unit_of
+from app.releases.schemas.certificate import Certificate
+from app.schemas.aggregates import ColumnsIn
+from app.schemas.mechanism import MechanismIn
+from app.web.pages import CERTIFICATE_PAGE, html
+
+__all__ = ["PAGE_HEADERS", "certificate_page"]
+
+PAGE_HEADERS: Mapping[str, str] = page_headers(script_src="'self'", style_src="'self'", img_src="'self'")
+"""The headers of the page: it loads from this service alone."""
+
+_MOST_SHOWN_COLUMNS = 4  # a larger covariance does not fit a line
+_MOST_FACTOR, _LEAST_CHANCE = 1e6, 1e-15  # beyond these, the number itself says more than words
+_MEANING = '<a href="../../what-epsilon-means"><i>ε</i></a>'
+
+_Facts = Iterator[tuple[str, str]]
+
+
+def certificate_page(certificate: Certificate) -> str:
+    """The whole page. Links in it are relative to /releases/{key}/certificate."""
+    sections = (
+        ("What is promised", _promised(certificate)),
+        ("How it was made", _made(certificate)),
+        ("What it costs", _costs(certificate)),
+        ("Where it comes from", _origin(certificate)),
+    )
+    tables = "\n".join(f"<h2>{title}</h2>\n{_table(facts)}" for title, facts in sections)
+    body = f"<h1>Privacy certificate</h1>\n{_lead(certificate)}\n{tables}"
+    return html(CERTIFICATE_PAGE, f'<main id="{CERTIFICATE_PAGE.main}" tabindex="-1">\n{body}\n</main>')
+
+
+def _table(facts: _Facts) -> str:
+    """``facts`` are pairs of HTML: a name, and what is said about it."""
+    rows = (f'<tr><th scope="row">{name}</th><td>{said}</td></tr>\n' for name, said in facts)
+    return f'<table class="facts"><tbody>\n{"".join(rows)}</tbody></table>'
+
+
+def _lead(certificate: Certificate) -> str:
+    """What a person who decides must know: the promise, on what it rests, and what it does not cover."""
+    unit, paid = escape(unit_of(certificate)), certificate.budget
+    paragraphs = [f'<p class="promise">{_promise(quoted_point(certificate), unit)}</p>']
+    paragraphs.append(
+        f"<p>It holds if no {unit} exceeds the bounds below. They are enforced by "
+        f"{escape(enforcer(certificate.bounds))}; the service cannot check them.</p>"
+    )
+    if paid is None:
+        paragraphs.append(
+            '<p class="caution">Nothing keeps count of this release: no budget limits what it and other releases about '
+            f"the same {unit} cost together.</p>"
+        )
+    else:
+        paragraphs.append(
+            f"<p>It was charged to the budget <b>{escape(paid.id)}</b>, which {promises(paid)} <i>ε</i> = "
+            f"{digits(paid.stated.epsilon)} and <i>δ</i> ≤ {few_up(paid.stated.delta)} for all its releases "
+            "together.</p>"
+        )
+    if certificate.unprotected:
+        chosen = "; ".join(map(escape, certificate.unprotected))
+        paragraphs.append(f'<p class="caution">Chosen by looking at the data, which no ε covers: {chosen}.</p>')
+    return "\n".join(paragraphs)
+
+
+def _promise(point: QuotedPoint, unit: str) -> str:
+    return (
+        f"For any one {unit}, whatever anyone concludes from this release is at most <i>e</i><sup><i>ε</i></sup> times "
+        f"as likely with the records of that {unit} as without them, and the other way round, up to <i>δ</i>: <i>ε</i> "
+        f"= <b>{digits(point.epsilon)}</b>{_factor(point.epsilon)}, <i>δ</i> ≤ <b>{few_up(point.delta)}</b>"
+        f"{_chance(point.delta)}."
+    )
+
+
+def _factor(epsilon: float) -> str:
+    return f" (a factor of about {math.exp(epsilon):.4g})" if epsilon < math.log(_MOST_FACTOR) else ""
+
+
+def _chance(delta: float) -> str:
+    """δ as one in a number of three digits and zeros, which is not too large."""
+    if not _LEAST_CHANCE <= delta < 1:
+        return ""
+    whole = math.floor(Fraction(1) / Fraction(delta))
+    unit = 10 ** max(len(str(whole)) - 3, 0)
+    return f" (about 1 in {whole // unit * unit:,})".replace(",", "\u202f")
+
+
+def _promised(certificate: Certificate) -> _Facts:
+    point, bounds = quoted_point(certificate), certificate.bounds
+    origin = "" if point.is_stated else ", a point of the curve; the request asked for none"
+    yield f"Privacy loss, {_MEANING}", f"{digits(point.epsilon)}{origin}"
+    yield "Allowance, <i>δ</i>", f"{digits(point.delta)}, rounded up"
+    yield "Privacy unit", escape(unit_of(certificate))
+    yield "Adjacent tables", escape(certificate.adjacency)
+    yield "Groups of one unit, <i>C<sub>u</sub></i>", f"at most {bounds.c_u}"
+    yield "Change in one group", escape(change_of(bounds))
+    yield "Bounds enforced by", escape(enforced(bounds))
+    yield "Trust", escape(certificate.trust_model)
+    yield "Kind of release", escape(certificate.release_type)
+
+
+def _made(certificate: Certificate) -> _Facts:
+    mechanism, grid = certificate.mechanism, certificate.grid
+    if isinstance(mechanism, MechanismIn):
+        yield "Fewest units of a group, <i>τ</i>", str(mechanism.tau)
+        yield "Threshold of noisy counts, <i>τ</i>*", digits(mechanism.tau_star)
+    yield "Standard deviation of the noise, <i>σ</i>", digits(mechanism.sigma)
+    if isinstance(mechanism.aggregates, ColumnsIn):
+        yield "Further columns", escape(", ".join(mechanism.aggregates.names))
+        yield "Covariance of their noise, <i>Σ</i>", _covariance(mechanism.aggregates)
+    yield "Ties", escape(certificate.tie_rule)
+    yield "Noise", escape(certificate.noise)
+    if grid is not None:
+        steps = [f"counts {digits(grid.count)}", *(f"{name} {digits(step)}" for name, step in grid.values.items())]
+        yield "Grid", escape("; ".join(steps))
+
+
+def _covariance(columns: ColumnsIn) -> str:
+    if len(columns.names) > _MOST_SHOWN_COLUMNS:
+        return "see the JSON form"
+    return "; ".join(" ".join(map(digits, map(float, row))) for row in columns.covariance)
+
+
+def _costs(certificate: Certificate) -> _Facts:
+    yield "Accounting", f"{certificate.accounting}; all numbers are rounded up"
+    yield "Noise, <i>μ</i>", digits(certificate.mu)
+    if certificate.mu_0 > 0:
+        yield "Share of further columns, <i>μ</i>₀", digits(certificate.mu_0)
+    for part in certificate.capped or ():
+        yield f"Share of columns that change in at most {part.groups} groups, <i>μ</i>₀", digits(part.mu_0)
+    yield "Noise cost, <i>μ</i>²", digits(certificate.mu_squared)
+    yield "Threshold cost, −<i>C<sub>u</sub></i> ln <i>p</i>", digits(certificate.hazard)
+    yield "Least <i>δ</i> at any <i>ε</i>, <i>δ</i><sub>infinite</sub>", digits(certificate.delta_infinite)
+    yield "Curve", escape(certificate.curve)
+
+
+def _origin(certificate: Certificate) -> _Facts:
+    record = certificate.record
+    yield "Release", escape(certificate.release_id)
+    if certificate.idempotency_key is not None:
+        yield "Idempotency key", escape(certificate.idempotency_key)
+    yield "Made at", certificate.released_at.isoformat().replace("+00:00", "Z")
+    if record is not None:
+        yield "State", f"{record.state}, charged at {escape(record.at)} as entry {record.entry} of the budget"
+        yield "Hash of that entry", record.head
+        if record.answer_sha256 is not None:
+            yield "SHA-256 of the answer", record.answer_sha256
+            yield "Stored answer", escape(f"{record.size} bytes of {record.media_type}")
+        if record.committed_digest is not None:
+            yield "SHA-256 of the committed output", record.committed_digest
+    versions = f"service {certificate.service_version}, Python {certificate.python}, FLINT {certificate.flint}"
+    yield "Made with", escape(versions)
+    yield "Format", f"{certificate.schema_}; this address gives JSON for <code>Accept: application/json</code>"

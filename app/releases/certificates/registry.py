@@ -1,0 +1,170 @@
+"""A certificate as a draft entry of the OpenDP deployments registry (registry.opendp.org).
+
+The entry has the shape of the registry's schema of autumn 2026. What only people know is marked ``TO FILL IN``.
+"""
+
+import re
+
+from app.releases.certificates.point import quoted_point
+from app.releases.certificates.words import change_of, digits, enforced, few_up, promises, unit_of
+from app.releases.certificates.yaml_text import Noted, Value, to_yaml
+from app.releases.schemas.certificate import Certificate
+from app.schemas.mechanism import GaussianIn, MechanismIn
+
+__all__ = ["registry_yaml"]
+
+_BLANK = "TO FILL IN"
+_HEAD = f"# A draft made from a certificate. Search for «{_BLANK}»: only people know what belongs there.\n"
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~$])")
+
+
+def registry_yaml(certificate: Certificate) -> str:
+    """The entry as a file."""
+    return _HEAD + to_yaml(
+        {
+            "url_slug": f"to-fill-in-{certificate.release_id}",
+            "status": "Draft",
+            "tier": 3,
+            "deployment": {
+                "basic": _basic(certificate),
+                "dp_variant": _dp_variant(certificate),
+                "privacy_loss": _privacy_loss(certificate),
+                "deployment_model": _deployment_model(certificate),
+                "accounting": _accounting(certificate),
+                "implementation": _implementation(certificate),
+                "administrative": {
+                    "sources": _blank("links to the data product, and to what describes it", _identity(certificate)),
+                    "registry_authors": [_blank("who completes this entry")],
+                },
+            },
+        }
+    )
+
+
+def _basic(certificate: Certificate) -> Value:
+    return {
+        "name": _blank("the name of the data product"),
+        "data_curators": [
+            {
+                "data_curator_name": _blank("the organisation that publishes it"),
+                "data_curator_type": _choice("Industry", "Government", "Nonprofit"),
+            }
+        ],
+        "description": _blank("what the table shows, about whom, and of which time"),
+        "intended_use": _blank("what it is for"),
+        "data_product_type": "Summary statistics",
+        "data_product_region": _blank("the region that it describes, or whose laws apply"),
+        "data_product_sector": _choice("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
+        "publication_date": Noted(
+            certificate.released_at.date().isoformat(), f"{_BLANK}: this is the day on which the release was made"
+        ),
+    }
+
+
+def _dp_variant(certificate: Certificate) -> Value:
+    declared = "; ".join(map(_plain, certificate.unprotected)) or "nothing"
+    return {
+        "variant_name": "Approximate DP",
+        "data_domain": _blank(
+            "which records are eligible",
+            f"A table has one row per group, made of the records of each {_unit(certificate)}",
+        ),
+        "unprotected_quantities": f"The caller declares to have chosen by looking at the data: {declared}.",
+    }
+
+
+def _privacy_loss(certificate: Certificate) -> Value:
+    point, bounds = quoted_point(certificate), certificate.bounds
+    return {
+        "privacy_unit": _unit(certificate),
+        "privacy_unit_details": f"Adjacent tables: {certificate.adjacency}, which here is one {_unit(certificate)}. "
+        f"One unit is in at most C_u = {bounds.c_u} groups. {_plain(change_of(bounds))} "
+        f"These bounds are enforced by {enforced(bounds)}.",
+        "privacy_parameters": {"epsilon": point.epsilon, "delta": point.delta},
+        "privacy_parameters_details": f"This is one point of the certified curve. {certificate.curve} "
+        f"Here μ = {certificate.mu} and δ_infinite = {certificate.delta_infinite}, both rounded up.",
+    }
+
+
+def _deployment_model(certificate: Certificate) -> Value:
+    return {
+        "model_name": "Central",
+        "model_name_details": certificate.trust_model,
+        "actors": _blank("who prepares the table, who runs the service, and who reads the release"),
+        "release_type": _choice("One release", "Many releases"),
+        "release_type_details": certificate.release_type,
+        "data_source_type": _choice("Static", "Dynamic"),
+        "access_type": "Non-interactive",
+        "access_type_details": "Readers get the released table. They cannot send queries.",
+    }
+
+
+def _accounting(certificate: Certificate) -> Value:
+    grid, paid = certificate.grid, certificate.budget
+    if paid is None:
+        composition = "This is the cost of one release. Nothing keeps count of other releases about the same units."
+    else:
+        composition = (
+            f"The budget {_plain(paid.id)} {promises(paid)} ε = {digits(paid.stated.epsilon)} and δ ≤ "
+            f"{few_up(paid.stated.delta)} for all its releases together. This one adds μ² = "
+            f"{digits(certificate.mu_squared)} and −C_u ln p = {digits(certificate.hazard)} to two sums, from which "
+            "the total follows."
+        )
+    return {
+        "post_processing": _blank("what the caller's engine does after it adds the noise")
+        if grid is None
+        else "Released numbers are rounded to a grid that depends on the noise alone; rows are sorted by key.",
+        "composition": composition,
+    }
+
+
+def _implementation(certificate: Certificate) -> Value:
+    return {
+        "preprocessing_and_hyperparameter_tuning": _blank(
+            "how the bounds, the thresholds and the noise were chosen",
+            f"Bounds are enforced by {enforced(certificate.bounds)}",
+        ),
+        "mechanisms": f"{_steps(certificate.mechanism)} {certificate.tie_rule} {certificate.noise} Certified with "
+        f"gaussian-sparse-histogram {certificate.service_version}, Python {certificate.python} and FLINT "
+        f"{certificate.flint}: all numbers are computed in ball arithmetic and rounded up.",
+        "justification": _blank("why these choices were made, and who decided"),
+    }
+
+
+def _steps(mechanism: MechanismIn | GaussianIn) -> str:
+    noise = f"The counts get Gaussian noise with the standard deviation σ = {digits(mechanism.sigma)}."
+    if mechanism.aggregates is not None:
+        noise += " Further columns get Gaussian noise too."
+    if isinstance(mechanism, GaussianIn):
+        return f"The Gaussian mechanism on public groups. {noise}"
+    return (
+        f"The Gaussian sparse histogram mechanism. Groups with fewer than τ = {mechanism.tau} units are dropped. "
+        f"{noise} Groups whose noisy count is below τ* = {digits(mechanism.tau_star)} are dropped."
+    )
+
+
+def _identity(certificate: Certificate) -> str:
+    record = certificate.record
+    entry = "" if record is None else f", entry {record.entry} of its budget, with the hash {record.head}"
+    digest = None if record is None else record.answer_sha256 or record.committed_digest
+    return f"The release is {certificate.release_id}{entry}" + (
+        "" if digest is None else f"; its output has the SHA-256 {digest}"
+    )
+
+
+def _unit(certificate: Certificate) -> str:
+    return _plain(unit_of(certificate))
+
+
+def _blank(what: str, known: str = "") -> str:
+    return f"{known}. {_BLANK}: {what}" if known else f"{_BLANK}: {what}"
+
+
+def _choice(chosen: str, *others: str) -> Noted:
+    """A valid value where people must decide."""
+    return Noted(chosen, f"{_BLANK}: or {', '.join(others)}")
+
+
+def _plain(text: str) -> str:
+    """A text of the caller on one line, without Markdown or HTML: the registry shows texts as Markdown."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))

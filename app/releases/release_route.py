@@ -1,0 +1,53 @@
+"""What the operations on one release share: its idempotency key in the path, and who may see it."""
+
+from typing import Annotated, Any
+
+from fastapi import Path, Request
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypeAliasType
+
+from app.http.auth import access_of, needs
+from app.http.json_route import PathRoute
+from app.http.problems import KEY_NOT_FOUND
+from app.http.services import services_of
+from app.ledger.errors import UnknownRelease
+from app.ledger.releases import RecordedRelease
+from app.releases.making import Releases
+
+__all__ = ["READS_RELEASES", "RELEASE_NOT_FOUND", "ReleaseInPath", "ReleaseRoute", "releases_of", "visible_release"]
+
+RELEASE_NOT_FOUND: dict[int | str, dict[str, Any]] = KEY_NOT_FOUND
+READS_RELEASES = [needs("release", "admin")]
+
+# Wider than the header allows now: releases of version 0.1 may have other characters.
+ReleaseName = TypeAliasType(
+    "ReleaseName", Annotated[str, Field(pattern=r"^[!-~]{1,255}$", description="The idempotency key of a release.")]
+)
+ReleaseInPath = Annotated[
+    ReleaseName,
+    Path(
+        title="Key",
+        description="The idempotency key of the release.",
+        openapi_examples={"web-2026-46": {"value": "web-2026-46"}},
+    ),
+]
+
+
+class ReleaseRoute(PathRoute):
+    """A JSON body, and the idempotency key of a release in the path."""
+
+    parameter = "key"
+    parameter_type = TypeAdapter(ReleaseName)
+
+
+def releases_of(request: Request) -> Releases:
+    releases: Releases = request.app.state.releases
+    return releases
+
+
+async def visible_release(request: Request, key: str) -> RecordedRelease:
+    """The release, if the client may use its budget. Otherwise the answer is as if there were none."""
+    release = await services_of(request).ledger_pool.read(lambda ledger: ledger.release(key))
+    if not access_of(request.scope).may_see(release.budget):
+        raise UnknownRelease
+    return release

@@ -1,0 +1,203 @@
+"""/releases: what budgets have paid for, with answers and certificates."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.exceptions import HTTPException
+
+from app.budgets.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS
+from app.http.accept import preferred
+from app.http.auth import access_of, needs
+from app.http.headers import content_disposition
+from app.http.json_route import DeclaredRoute, JsonRoute
+from app.http.problems import (
+    ACCESS_PROBLEMS,
+    ANSWER_PROBLEMS,
+    CERTIFICATE_PROBLEMS,
+    PROBLEMS,
+    InvalidQuery,
+    NoCertificate,
+)
+from app.http.services import services_of
+from app.ledger.errors import UnknownRelease
+from app.ledger.releases import RecordedRelease
+from app.ledger.store import Ledger
+from app.releases.answer_formats import DIGEST_HEADER, MEDIA_TYPES, answer_as
+from app.releases.certificates.page import PAGE_HEADERS, certificate_page
+from app.releases.certificates.registry import registry_yaml
+from app.releases.release_route import READS_RELEASES, RELEASE_NOT_FOUND, ReleaseInPath, visible_release
+from app.releases.schemas.certificate import Certificate
+from app.releases.schemas.releases import (
+    VERIFY_EXAMPLES,
+    ReleaseOut,
+    ReleasesOut,
+    VerifiedOut,
+    record_of,
+)
+from app.schemas.scalars import BudgetName
+
+__all__ = ["router"]
+
+router = APIRouter(
+    prefix="/releases", tags=["releases"], responses=READ_PROBLEMS | ACCESS_PROBLEMS, route_class=DeclaredRoute
+)
+_bodies = APIRouter(prefix="/releases", tags=["releases"], route_class=JsonRoute, responses=PROBLEMS | ACCESS_PROBLEMS)
+
+_JSON, _YAML, _HTML = "application/json", "application/yaml", "text/html"
+_ENDINGS = {_JSON: "certificate.json", _YAML: "registry.yaml", _HTML: "certificate.html"}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_TEXT = {"schema": {"type": "string"}}
+_ANSWERS = dict.fromkeys(MEDIA_TYPES.values(), _BINARY) | {
+    _JSON: {"schema": {"$ref": "#/components/schemas/ReleaseAnswer"}}
+}
+
+
+@router.get(
+    "",
+    operation_id="listReleases",
+    summary="Releases, the newest first",
+    dependencies=READS_RELEASES,
+    responses=BUDGET_NOT_FOUND,
+)
+async def list_releases(
+    request: Request,
+    budget: Annotated[
+        BudgetName | None, Query(title="Budget", description="Only releases that this budget paid for.")
+    ] = None,
+    before: Annotated[
+        str | None,
+        Query(
+            title="Before",
+            max_length=255,
+            description="Only releases before the one with this idempotency key: the member before of the last page.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int, Query(title="Limit", ge=1, le=1000, description="The largest number of releases in the answer.")
+    ] = 100,
+) -> ReleasesOut:
+    """Everything that the budgets of the access key have paid for, in pages. Seeds are never listed."""
+    access = access_of(request.scope)
+    if budget is not None:
+        access.check(budget)
+    budgets = sorted(access.budgets) if budget is None else [budget]
+
+    def work(ledger: Ledger) -> list[RecordedRelease]:
+        if budget is not None:
+            ledger.standing(budget)
+        if before is not None and not access.may_see(ledger.release(before).budget):
+            raise UnknownRelease
+        return ledger.releases(budgets, before, limit + 1)
+
+    try:
+        return ReleasesOut.of(await services_of(request).ledger_pool.read(work), limit)
+    except UnknownRelease:
+        pass
+    raise InvalidQuery(("before", "must be the member before of the last page"))
+
+
+@router.get(
+    "/{key}",
+    operation_id="getRelease",
+    summary="What the ledger says about a release",
+    dependencies=READS_RELEASES,
+    responses=RELEASE_NOT_FOUND,
+)
+async def get_release(request: Request, key: ReleaseInPath) -> ReleaseOut:
+    """Its state, the budget that paid, the entry of the history, and the size and hash of its answer."""
+    return ReleaseOut.of(await visible_release(request, key))
+
+
+@router.get(
+    "/{key}/answer",
+    operation_id="getAnswer",
+    summary="The answer of a release",
+    dependencies=[needs("release")],
+    response_class=StreamingResponse,
+    responses=RELEASE_NOT_FOUND
+    | ANSWER_PROBLEMS
+    | {200: {"description": "The kept rows.", "content": _ANSWERS, "headers": DIGEST_HEADER}},
+)
+async def get_answer(request: Request, key: ReleaseInPath) -> Response:
+    """The stored bytes, or the same rows in the format that `Accept` prefers. It costs nothing.
+
+    After as many days as the service keeps answers, this is 410. The certificate stays.
+    """
+    release = await visible_release(request, key)
+    if not release.has_answer or release.media_type is None:
+        raise UnknownRelease
+    offered = dict.fromkeys([release.media_type, *MEDIA_TYPES.values()])
+    media_type = preferred(request, list(offered))
+    if media_type is None:
+        raise HTTPException(406)
+    return await answer_as(request, release, media_type)
+
+
+@router.get(
+    "/{key}/certificate",
+    operation_id="getCertificate",
+    summary="The certificate of a release",
+    dependencies=READS_RELEASES,
+    response_model=Certificate,
+    responses=RELEASE_NOT_FOUND
+    | CERTIFICATE_PROBLEMS
+    | {200: {"description": "The certificate.", "content": {_YAML: _TEXT, _HTML: _TEXT}}},
+)
+async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
+    """JSON, or YAML for the registry of deployments (`Accept: application/yaml`), or a page to print (`text/html`).
+
+    Its `record` names the entry, the head of the history and the hash of the answer.
+    """
+    release = await visible_release(request, key)
+    certificate = _certificate_of(release)
+    media_type = preferred(request, (_JSON, _YAML, _HTML))
+    if media_type is None:
+        raise HTTPException(406)
+    headers = {"Vary": "Accept"} | content_disposition(release.key, _ENDINGS[media_type], "inline")
+    if media_type == _HTML:
+        return Response(certificate_page(certificate), media_type=_HTML, headers=headers | dict(PAGE_HEADERS))
+    content = registry_yaml(certificate) if media_type == _YAML else certificate.model_dump_json()
+    return Response(content, media_type=media_type, headers=headers)
+
+
+@_bodies.post(
+    "/verify",
+    operation_id="verifyCertificate",
+    summary="Did this ledger make this certificate?",
+    dependencies=READS_RELEASES,
+)
+async def verify_certificate(
+    request: Request, body: Annotated[Certificate, Body(openapi_examples=VERIFY_EXAMPLES)]
+) -> VerifiedOut:
+    """Compares a certificate with the recorded one, and says for which bytes it was made.
+
+    A certificate from inside an answer has no `record`; then only the rest is compared.
+    """
+    release = await services_of(request).ledger_pool.read(lambda ledger: ledger.release_by_id(body.release_id))
+    if release is None or not access_of(request.scope).may_see(release.budget):
+        return VerifiedOut.model_validate({"made_here": False, "differences": []})
+    recorded, given = _certificate_of(release).model_dump(mode="json"), body.model_dump(mode="json")
+    if given["record"] is None:
+        recorded["record"] = None
+    # Optional fields are absent if they have no value, so each side may have names that the other lacks.
+    differences = [name for name in recorded | given if recorded.get(name) != given.get(name)]
+    return VerifiedOut(
+        made_here=not differences,
+        key=release.key,
+        budget=release.budget,
+        entry=release.number,
+        answer_sha256=release.answer_sha256 if release.has_answer else None,
+        committed_digest=None if release.committed is None else release.committed.sha256,
+        differences=differences,
+    )
+
+
+router.routes.extend(_bodies.routes)
+
+
+def _certificate_of(release: RecordedRelease) -> Certificate:
+    """The recorded certificate, with what the ledger says about the release."""
+    if not release.notes.certificate:
+        raise NoCertificate
+    return Certificate.model_validate_json(release.notes.certificate).recorded(record_of(release))

@@ -1,0 +1,280 @@
+"""The certificate of a release, version 2: its privacy, as a statement that stands alone.
+
+Nothing in it depends on the data.
+"""
+
+import platform
+import uuid
+from datetime import UTC, datetime
+from typing import Any, Literal, Self
+
+import flint
+from pydantic import ConfigDict, Field
+
+from app.releases.schemas.bounds import BoundsOut
+from app.releases.schemas.certified import UNPROTECTED, AnyCertified
+from app.releases.schemas.stated_point import stated_point
+from app.schemas.aggregates import CAPPED, CappedIn
+from app.schemas.case_study import CASE_STUDY
+from app.schemas.ledger_record import PaidBy, PaidPoint, Period, Record
+from app.schemas.mechanism import AnyMechanismIn
+from app.schemas.strict import Strict
+from app.version import VERSION
+from gsh.accounting.composition import Release, cost_of
+from gsh.accounting.mechanism import Mechanism
+from gsh.histogram.noise import Noise
+from gsh.library.certificate_words import (
+    ADJACENCY,
+    CURVE,
+    CURVE_WITH_CAPS,
+    NOISE,
+    NOISE_FROM_A_SEED,
+    RELEASE_TYPE,
+    SCHEMA,
+    TIE_RULE,
+    TRUST_MODEL,
+)
+
+__all__ = ["CASE_STUDY", "CERTIFICATE_EXAMPLE", "SCHEMA", "Certificate", "Record"]
+
+_NO_THRESHOLD = "There is no threshold: the groups are public, and none is dropped."
+_NOISE_ELSEWHERE = "The caller's engine draws the Gaussian noise; the service sees neither the noise nor the table."
+_ELSEWHERE = {"gsh.spark": NOISE_FROM_A_SEED}
+_TRUST_ELSEWHERE = (
+    "Central: those who hold the true data and run the engine that draws the noise are trusted with it; readers of the "
+    "release are not."
+)
+
+CERTIFICATE_EXAMPLE: dict[str, Any] = {
+    "schema": SCHEMA,
+    "release_id": "5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10",
+    "idempotency_key": "web-2026-46",
+    "released_at": "2026-11-16T12:00:00Z",
+    "service_version": VERSION,
+    "python": "3.11.7",
+    "flint": "3.6.0",
+    "privacy_unit": "user",
+    "period": None,
+    "adjacency": ADJACENCY,
+    "bounds": {
+        "c_u": CASE_STUDY["c_u"],
+        "per_group": "One unit adds at most 1 to the count of each of its groups; there are no further columns.",
+        "columns": None,
+        "norm": None,
+        "vectors": None,
+        "enforced_by": "caller",
+        "plan_digest": None,
+    },
+    "mechanism": CASE_STUDY,
+    "tie_rule": TIE_RULE,
+    "noise": NOISE,
+    "grid": {"count": 0.001953125, "values": {}},
+    "accounting": "exact",
+    "mu_0": 0.0,
+    "mu": 0.1022428607685887,
+    "mu_squared": 0.010453602578145014,
+    "hazard": 1.0000050000333334e-05,
+    "delta_infinite": 9.999999999999999e-06,
+    "epsilon": 0.349,
+    "delta": 9.999999999999999e-06,
+    "curve": CURVE,
+    "budget": {
+        "id": "web",
+        "promise": {"epsilon": 1.0, "delta": 1e-4},
+        "limit": {"epsilon": 1.0, "delta": 1e-4},
+    },
+    "unprotected": [],
+    "trust_model": TRUST_MODEL,
+    "release_type": RELEASE_TYPE,
+    "record": None,
+}
+
+
+class GridOut(Strict):
+    """The steps to which released numbers are rounded: powers of two that depend only on σ and Σ."""
+
+    count: float = Field(title="Count", description="The step of counts.", examples=[0.001953125])
+    values: dict[str, float] = Field(
+        title="Values", description="The step of each further column.", examples=[{"likes": 1.52587890625e-05}]
+    )
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, noise: Noise) -> Self:
+        return cls(count=noise.count_grid, values=dict(zip(mechanism.column_names, noise.value_grids, strict=True)))
+
+
+class Certificate(Strict):
+    """The privacy of one release. It depends on the mechanism and on what the caller declares, never on the data."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    # The attribute cannot be called schema: every pydantic model has a method of that name.
+    schema_: Literal["urn:gsh:certificate:2"] = Field(
+        alias="schema", title="Schema", description="The name and the version of this format.", examples=[SCHEMA]
+    )
+    release_id: str = Field(
+        title="Release",
+        description="The random identifier of this release.",
+        examples=["5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10"],
+    )
+    idempotency_key: str | None = Field(
+        title="Idempotency key",
+        description="The client's own name for this release; null if it was not charged to a budget.",
+        examples=["web-2026-46"],
+    )
+    released_at: datetime = Field(title="Time", description="When it was made.", examples=["2026-11-16T12:00:00Z"])
+    service_version: str = Field(
+        title="Version", description="The version of the service that made it.", examples=[VERSION]
+    )
+    python: str = Field(title="Python", description="The version of Python that computed it.", examples=["3.11.7"])
+    flint: str = Field(
+        title="FLINT", description="The version of the ball arithmetic that proves the numbers.", examples=["3.6.0"]
+    )
+    privacy_unit: str = Field(
+        title="Privacy unit",
+        description="Whose records are protected together, such as a user or a household.",
+        examples=["user"],
+    )
+    period: Period | None = Field(
+        title="Period",
+        description="If it is set, the unit is one unit in one such period, and the budget is for one period.",
+        examples=["week"],
+    )
+    adjacency: Literal["add or remove all records of one unit"] = Field(
+        title="Adjacency",
+        description="How the two tables differ that no reader can tell apart.",
+        examples=[ADJACENCY],
+    )
+    bounds: BoundsOut = Field(
+        title="Bounds",
+        description="The most that one unit can change in the table, and what enforced it.",
+        examples=[CERTIFICATE_EXAMPLE["bounds"]],
+    )
+    mechanism: AnyMechanismIn = Field(
+        title="Mechanism", description="The mechanism that was run.", examples=[CASE_STUDY]
+    )
+    tie_rule: str = Field(
+        title="Tie rule", description="What happens to a noisy count that equals τ*.", examples=[TIE_RULE]
+    )
+    noise: str = Field(title="Noise", description="How the noise is made.", examples=[NOISE])
+    grid: GridOut | None = Field(
+        title="Grid",
+        description="The steps to which the released numbers are rounded; null if another engine draws the noise.",
+        examples=[CERTIFICATE_EXAMPLE["grid"]],
+    )
+    accounting: Literal["exact"] = Field(title="Accounting", description="How δ was computed.", examples=["exact"])
+    mu_0: float = Field(title="μ₀", description="What further columns add to μ, per group; rounded up.", examples=[0.0])
+    capped: list[CappedIn] | None = Field(default=None, exclude_if=lambda value: value is None, **CAPPED)
+    mu: float = Field(
+        title="μ",
+        description="μ of the equivalent Gaussian mechanism; rounded up.",
+        examples=[CERTIFICATE_EXAMPLE["mu"]],
+    )
+    mu_squared: float = Field(
+        title="μ²",
+        description="Noise cost: what this release adds to the sum of μ² of a budget; rounded up.",
+        examples=[CERTIFICATE_EXAMPLE["mu_squared"]],
+    )
+    hazard: float = Field(
+        title="−C_u ln p",
+        description="Threshold cost: what this release adds to the sum of −C_u ln p of a budget; rounded up.",
+        examples=[CERTIFICATE_EXAMPLE["hazard"]],
+    )
+    delta_infinite: float = Field(
+        title="δ_infinite",
+        description="The probability that a group of one user alone is released; rounded up.",
+        examples=[CERTIFICATE_EXAMPLE["delta_infinite"]],
+    )
+    epsilon: float | None = Field(
+        title="ε",
+        description="The ε of the request, or the smallest ε at δ; null if the request has neither.",
+        examples=[0.349],
+    )
+    delta: float | None = Field(
+        title="δ",
+        description="The δ of the request, or the smallest δ at ε; null if the request has neither.",
+        examples=[CERTIFICATE_EXAMPLE["delta"]],
+    )
+    curve: str = Field(title="δ(ε)", description="The whole privacy curve as a formula.", examples=[CURVE])
+    budget: PaidBy | None = Field(
+        title="Budget",
+        description="The budget that paid for it; null: nothing keeps count of this release.",
+        examples=[CERTIFICATE_EXAMPLE["budget"]],
+    )
+    unprotected: list[str] = Field(**UNPROTECTED)
+    trust_model: str = Field(
+        title="Trust model", description="Who sees the true data, and who does not.", examples=[TRUST_MODEL]
+    )
+    release_type: str = Field(
+        title="Release type", description="Whether it is one release or one of many.", examples=[RELEASE_TYPE]
+    )
+    record: Record | None = Field(
+        title="Record",
+        description="What the ledger says about it. Null inside an answer, which cannot contain its own hash.",
+        examples=[None],
+    )
+
+    @classmethod
+    def draft(cls, asked: AnyCertified, mechanism: Release, noise: Noise | None) -> Self:
+        """All that needs no ledger. Without ``noise``, another engine draws it."""
+        cost, point = cost_of(mechanism), stated_point(asked, mechanism)
+        return cls(
+            schema=SCHEMA,
+            release_id=str(uuid.uuid4()),
+            idempotency_key=None,
+            released_at=datetime.now(UTC).replace(microsecond=0),
+            service_version=VERSION,
+            python=platform.python_version(),
+            flint=flint.__FLINT_VERSION__,
+            privacy_unit="user",
+            period=None,
+            adjacency=ADJACENCY,
+            bounds=BoundsOut.of(asked.mechanism, asked.provenance),
+            mechanism=asked.mechanism,
+            tie_rule=TIE_RULE if isinstance(mechanism, Mechanism) else _NO_THRESHOLD,
+            noise=NOISE if noise is not None else _ELSEWHERE.get(asked.provenance.enforced_by, _NOISE_ELSEWHERE),
+            grid=GridOut.of(mechanism, noise) if isinstance(mechanism, Mechanism) and noise is not None else None,
+            accounting="exact",
+            mu_0=mechanism.mu_0,
+            capped=CappedIn.listed(mechanism.capped),
+            mu=point.mu,
+            mu_squared=cost.mu_squared,
+            hazard=cost.hazard,
+            delta_infinite=point.delta_infinite,
+            epsilon=point.epsilon,
+            delta=point.delta,
+            curve=CURVE_WITH_CAPS if isinstance(mechanism, Mechanism) and mechanism.caps else CURVE,
+            budget=None,
+            unprotected=asked.unprotected,
+            trust_model=_TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
+            release_type=RELEASE_TYPE,
+            record=None,
+        )
+
+    def charged_to(
+        self,
+        *,
+        budget: str,
+        epsilon: float,
+        delta: float,
+        promised_delta: float,
+        privacy_unit: str,
+        period: str | None,
+        idempotency_key: str,
+    ) -> Self:
+        """The same release, paid for by a budget with the limit (ε, δ) and the promised δ at this ε."""
+        promise, limit = PaidPoint(epsilon=epsilon, delta=promised_delta), PaidPoint(epsilon=epsilon, delta=delta)
+        return self._with(
+            budget=PaidBy(id=budget, promise=promise, limit=limit),
+            privacy_unit=privacy_unit,
+            period=period,
+            idempotency_key=idempotency_key,
+        )
+
+    def recorded(self, record: Record) -> Self:
+        """The same release, with what the ledger says about it."""
+        return self._with(record=record)
+
+    def _with(self, **changes: Any) -> Self:
+        """The same with some fields changed, and checked."""
+        return self.model_validate(dict(self) | changes, by_name=True)

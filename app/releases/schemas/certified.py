@@ -1,0 +1,111 @@
+"""What a client says about a release for its certificate: the mechanism, a point, and where the bounds come from."""
+
+import json
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypeAliasType
+
+from app.schemas.case_study import CASE_STUDY
+from app.schemas.mechanism import AnyMechanismIn, MechanismIn
+from app.schemas.scalars import Delta, Digest, Epsilon
+from app.schemas.strict import Strict, without_default
+
+__all__ = ["ENFORCED_BY", "PLAN_DIGEST", "UNPROTECTED", "AnyCertified", "Certified", "EnforcedBy", "ProvenanceIn"]
+
+_MOST_PLAN_BYTES = 16 * 1024
+
+EnforcedBy = TypeAliasType(
+    "EnforcedBy",
+    Annotated[
+        Literal["caller", "gsh.duckdb", "gsh.spark"],
+        Field(description="What made sure that no user exceeds the bounds."),
+    ],
+)
+Plan = TypeAliasType("Plan", Annotated[dict[str, Any], Field(description="How a table was made, as a JSON object.")])
+Choice = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+
+ENFORCED_BY: dict[str, Any] = {
+    "title": "Enforced by",
+    "description": "What made sure that no user exceeds the bounds: the caller's own query, or a plan of the library.",
+    "examples": ["caller"],
+}
+PLAN_DIGEST: dict[str, Any] = {
+    "title": "Plan digest",
+    "description": "The SHA-256 of the plan that enforced the bounds, in hexadecimal digits.",
+    "examples": ["8a5edab282632443219e051e4ade2d1d5bbc671c781051bf1437897cbdfea0f1"],
+}
+UNPROTECTED: dict[str, Any] = {
+    "title": "Unprotected",
+    "description": "What the caller chose by looking at the data. The certificate says it; no ε covers it.",
+    "examples": [["c_u is the 99th percentile of last week"]],
+}
+
+
+class ProvenanceIn(Strict):
+    """Where the table comes from, and what enforced the bounds of the mechanism on it."""
+
+    enforced_by: EnforcedBy = Field(default="caller", **ENFORCED_BY)
+    plan_digest: Digest | None = Field(default=None, exclude_if=lambda value: value is None, **PLAN_DIGEST)
+    plan: Plan | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Plan",
+        description="The plan itself, for the record: a JSON object of at most 16 KiB.",
+        examples=[{"source": "views", "unit": "user_id"}],
+    )
+
+    @field_validator("plan")
+    @classmethod
+    def _is_small(cls, plan: dict[str, Any] | None) -> dict[str, Any] | None:
+        try:
+            written = json.dumps(plan, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        except ValueError:
+            raise PydanticCustomError("stated", "", {"stated": "must have finite numbers"}) from None
+        if len(written) > _MOST_PLAN_BYTES:
+            raise PydanticCustomError("stated", "", {"stated": "must be at most 16 KiB of JSON"})
+        return plan
+
+
+class AnyCertified(Strict):
+    """Any mechanism, and what its certificate states: a point of its privacy curve, and what the caller declares."""
+
+    mechanism: AnyMechanismIn = Field(
+        title="Mechanism",
+        description="The mechanism of the release. Without tau and tau_star: plain Gaussian noise on public groups.",
+        examples=[CASE_STUDY],
+    )
+    epsilon: Epsilon | None = Field(
+        default=None, title="ε", description="The ε at which the certificate states δ.", examples=[0.349]
+    )
+    delta: Delta | None = Field(
+        default=None,
+        title="δ",
+        description="The δ at which the certificate states ε; refused if no finite ε exists.",
+        examples=[1e-5],
+    )
+    provenance: ProvenanceIn = Field(
+        default=ProvenanceIn(),
+        json_schema_extra=without_default,  # generated clients cannot make an object of it
+        title="Provenance",
+        description="Where the table comes from, and what enforced the bounds; by default the caller did.",
+        examples=[{"enforced_by": "caller"}],
+    )
+    unprotected: Annotated[list[Choice], Field(max_length=16)] = Field(default=[], **UNPROTECTED)
+
+    @model_validator(mode="after")
+    def _at_most_one(self) -> Self:
+        if self.epsilon is not None and self.delta is not None:
+            raise PydanticCustomError("stated", "", {"stated": "must have at most one of epsilon and delta"})
+        return self
+
+
+class Certified(AnyCertified):
+    """The same, for a mechanism with thresholds that the service runs."""
+
+    mechanism: MechanismIn = Field(
+        title="Mechanism",
+        description="The complete mechanism to run, as /calibrate returns it.",
+        examples=[CASE_STUDY],
+    )

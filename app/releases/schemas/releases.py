@@ -1,0 +1,281 @@
+"""Releases as resources: what the ledger says about them, releases made elsewhere, and the check of a certificate."""
+
+import base64
+from typing import Any, Self
+
+from pydantic import Field
+
+from app.budgets.schemas.history import ByOut
+from app.ledger.releases import RecordedRelease
+from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate, Record
+from app.releases.schemas.certified import ProvenanceIn
+from app.releases.schemas.described import Described
+from app.schemas.ledger_record import ReleaseState
+from app.schemas.scalars import BudgetName, Digest
+from app.schemas.strict import OrAbsent, Strict
+
+__all__ = [
+    "COMMIT_EXAMPLES",
+    "OPEN_EXAMPLES",
+    "VERIFY_EXAMPLES",
+    "CommitIn",
+    "OpenIn",
+    "OpenOut",
+    "ReleaseOut",
+    "ReleasesOut",
+    "VerifiedOut",
+    "record_of",
+]
+
+_DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+_MOST_ROWS = 2**53
+_ANSWER = {"media_type": "application/json", "size": 812, "sha256": _DIGEST, "erased_at": None}
+
+
+class AnswerOut(Strict):
+    """The stored answer of a release."""
+
+    media_type: str = Field(title="Media type", description="Its media type.", examples=["application/json"])
+    size: int = Field(title="Size", description="Its number of bytes.", examples=[812])
+    sha256: str = Field(title="SHA-256", description="The SHA-256 of its bytes.", examples=[_DIGEST])
+    erased_at: str | None = Field(
+        title="Erased at",
+        description="When it was erased, because answers are kept for some days only; null if it is there.",
+        examples=[None],
+    )
+
+
+class CommittedOut(Strict):
+    """What another engine published."""
+
+    digest: str = Field(title="Digest", description="The SHA-256 of the published output.", examples=[_DIGEST])
+    rows: int | None = Field(title="Rows", description="The number of published rows; null if not said.", examples=[12])
+    at: str = Field(title="Time", description="When it was committed.", examples=["2026-11-16T12:05:00Z"])
+
+
+class ReleaseOut(Strict):
+    """A release that a budget paid for."""
+
+    key: str = Field(title="Key", description="The idempotency key: the name of the release.", examples=["web-2026-46"])
+    state: ReleaseState = Field(
+        title="State",
+        description="made: by this service, with an answer. open: another engine makes it. committed: another engine "
+        "has made it. charged: only the charge is known.",
+        examples=["made"],
+    )
+    budget: str = Field(title="Budget", description="The budget that paid for it.", examples=["web"])
+    entry: int = Field(title="Entry", description="The number of its entry in the budget's history.", examples=[2])
+    head: str = Field(title="Head", description="The hash of that entry.", examples=[_DIGEST])
+    at: str = Field(title="Time", description="When it was charged.", examples=["2026-11-16T12:00:00Z"])
+    release_id: str | None = Field(
+        title="Release",
+        description="The identifier in its certificate; null for releases of version 0.1.",
+        examples=["5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10"],
+    )
+    description: str = Field(
+        title="Description", description="The client's description.", examples=["views per URL and country, week 46"]
+    )
+    labels: list[str] = Field(title="Labels", description="The client's labels.", examples=[["weekly"]])
+    by: ByOut | None = Field(
+        title="By",
+        description="The access key that charged it; null without access keys.",
+        examples=[{"id": "4f1c2a9b", "note": "weekly job"}],
+    )
+    mu_squared: float = Field(title="μ²", description="Its noise cost.", examples=[0.010448747960489898])
+    hazard: float = Field(title="−C_u ln p", description="Its threshold cost.", examples=[9.99e-06])
+    answer: AnswerOut | None = Field(
+        title="Answer",
+        description="The stored answer; null if this service did not make the release, or stopped before the answer "
+        "was stored: then send the same request again.",
+        examples=[_ANSWER],
+    )
+    committed: CommittedOut | None = Field(
+        title="Committed", description="What another engine published; null if nothing was committed.", examples=[None]
+    )
+
+    @classmethod
+    def of(cls, release: RecordedRelease) -> Self:
+        return cls(**described(release))
+
+
+class ReleasesOut(Strict):
+    """A page of releases, the newest first."""
+
+    releases: list[ReleaseOut] = Field(title="Releases", description="The newest first.", examples=[[]])
+    before: str | None = Field(
+        title="Before",
+        description="The value of the parameter before for the next page; null on the last page.",
+        examples=[None],
+    )
+
+    @classmethod
+    def of(cls, found: list[RecordedRelease], limit: int) -> Self:
+        """From one release more than fit the page, if there are more."""
+        shown = [ReleaseOut.of(release) for release in found[:limit]]
+        return cls(releases=shown, before=shown[-1].key if len(found) > limit else None)
+
+
+class OpenIn(Described):
+    """A release that another engine will make: its mechanism, and the budget that pays."""
+
+    budget: BudgetName = Field(title="Budget", description="The budget to charge.", examples=["web"])
+
+
+class OpenOut(ReleaseOut):
+    """A release that another engine makes, with the seed of its noise."""
+
+    seed: OrAbsent[str] = Field(
+        title="Seed",
+        description="32 secret bytes in base64, from which the engine draws its noise; the same for every retry, "
+        "absent after the commit. Who has it can remove the noise: keep it as secret as the raw data.",
+        examples=["q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA="],
+    )
+    provenance: ProvenanceIn = Field(
+        title="Provenance", description="As it was said when the release was opened.", examples=[{}]
+    )
+    certificate: Certificate = Field(
+        title="Certificate", description="The certificate of the release.", examples=[CERTIFICATE_EXAMPLE]
+    )
+
+    @classmethod
+    def with_seed(cls, release: RecordedRelease, seed: bytes | None) -> Self:
+        certificate = Certificate.model_validate_json(release.notes.certificate)
+        return cls(
+            **described(release),
+            seed=None if seed is None else base64.b64encode(seed).decode(),
+            provenance=ProvenanceIn.model_validate_json(release.notes.provenance),
+            certificate=certificate.recorded(record_of(release)),
+        )
+
+
+class CommitIn(Strict):
+    """What was published."""
+
+    digest: Digest = Field(
+        title="Digest",
+        description="The SHA-256 of the published output in hexadecimal digits.",
+        examples=[_DIGEST],
+    )
+    rows: int | None = Field(
+        default=None,
+        ge=0,
+        le=_MOST_ROWS,
+        title="Rows",
+        description="The number of published rows.",
+        examples=[12],
+    )
+
+
+class VerifiedOut(Strict):
+    """Whether this ledger made a certificate, and for which bytes."""
+
+    made_here: bool = Field(
+        title="Made here",
+        description="Whether this ledger has a release with this certificate, unchanged.",
+        examples=[True],
+    )
+    key: OrAbsent[str] = Field(title="Key", description="Its idempotency key.", examples=["web-2026-46"])
+    budget: OrAbsent[str] = Field(title="Budget", description="The budget that paid for it.", examples=["web"])
+    entry: OrAbsent[int] = Field(title="Entry", description="The number of its entry.", examples=[2])
+    answer_sha256: OrAbsent[str] = Field(
+        title="SHA-256", description="The SHA-256 of the bytes that were released.", examples=[_DIGEST]
+    )
+    committed_digest: OrAbsent[str] = Field(
+        title="Committed digest", description="The SHA-256 of what another engine has published.", examples=[_DIGEST]
+    )
+    differences: list[str] = Field(
+        title="Differences",
+        description="The fields of the certificate that differ from the recorded ones.",
+        examples=[[]],
+    )
+
+
+def described(release: RecordedRelease) -> dict[str, Any]:
+    """The fields that every form of a release has."""
+    notes = release.notes
+    answer = {
+        "media_type": release.media_type,
+        "size": release.size,
+        "sha256": release.answer_sha256,
+        "erased_at": release.erased_at,
+    }
+    committed = release.committed
+    return {
+        "key": release.key,
+        "state": release.state,
+        "budget": release.budget,
+        "entry": release.number,
+        "head": release.head,
+        "at": release.at,
+        "release_id": notes.release_id or None,
+        "description": notes.description,
+        "labels": list(notes.labels),
+        "by": None if notes.by is None else ByOut(id=notes.by.id, note=notes.by.note),
+        "mu_squared": release.cost.mu_squared,
+        "hazard": release.cost.hazard,
+        "answer": answer if release.has_answer else None,
+        "committed": None
+        if committed is None
+        else {"digest": committed.sha256, "rows": committed.rows, "at": committed.at},
+    }
+
+
+def record_of(release: RecordedRelease) -> Record:
+    """What the ledger adds to the certificate of a release."""
+    return Record(
+        state=release.state,
+        entry=release.number,
+        head=release.head,
+        at=release.at,
+        answer_sha256=release.answer_sha256 if release.has_answer else None,
+        media_type=release.media_type if release.has_answer else None,
+        size=release.size if release.has_answer else None,
+        committed_digest=None if release.committed is None else release.committed.sha256,
+    )
+
+
+_MECHANISM = CERTIFICATE_EXAMPLE["mechanism"]
+_RECORD = {
+    "state": "made",
+    "entry": 2,
+    "head": _DIGEST,
+    "at": "2026-11-16T12:00:00Z",
+    "answer_sha256": _DIGEST,
+    "media_type": "application/json",
+    "size": 812,
+    "committed_digest": None,
+}
+OPEN_EXAMPLES: dict[str, Any] = {
+    "histogram": {
+        "summary": "A histogram that Spark will make",
+        "value": {
+            "mechanism": _MECHANISM,
+            "budget": "web",
+            "epsilon": 0.349,
+            "description": "views per URL and country, week 46",
+            "labels": ["weekly"],
+            "provenance": {"enforced_by": "gsh.spark", "plan_digest": _DIGEST},
+        },
+    },
+    "by_delta": {
+        "summary": "A certificate of ε at δ",
+        "value": {"mechanism": _MECHANISM, "budget": "web", "delta": 1e-5, "labels": ["weekly", "views"]},
+    },
+    "gaussian": {
+        "summary": "Plain Gaussian noise on public groups",
+        "value": {"mechanism": {"c_u": 1, "sigma": 50}, "budget": "web", "unprotected": ["sigma"]},
+    },
+    "bare": {"summary": "Only what is needed", "value": {"mechanism": _MECHANISM, "budget": "web"}},
+}
+COMMIT_EXAMPLES: dict[str, Any] = {
+    "rows": {"summary": "With the number of rows", "value": {"digest": _DIGEST, "rows": 12}},
+    "bare": {"summary": "The digest alone", "value": {"digest": _DIGEST}},
+}
+VERIFY_EXAMPLES: dict[str, Any] = {
+    "embedded": {"summary": "From inside an answer", "value": CERTIFICATE_EXAMPLE},
+    "recorded": {"summary": "From GET /releases/{key}/certificate", "value": CERTIFICATE_EXAMPLE | {"record": _RECORD}},
+    "unbudgeted": {
+        "summary": "Of a release that no budget paid for: no ledger knows it",
+        "value": CERTIFICATE_EXAMPLE | {"budget": None, "idempotency_key": None},
+    },
+}

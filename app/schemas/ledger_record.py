@@ -1,0 +1,90 @@
+"""What the ledger adds to a certificate: the budget that paid, and the record of the stored release."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypeAliasType
+
+from app.ledger import releases
+from app.schemas.scalars import Digest
+from app.schemas.strict import Strict
+
+__all__ = ["PaidBy", "PaidPoint", "Period", "Record", "ReleaseState"]
+
+Period = TypeAliasType(
+    "Period",
+    Annotated[
+        Literal["day", "week", "month", "quarter", "year"],
+        Field(description="The time that a budget is for: the privacy unit is one unit in one such period."),
+    ],
+)
+ReleaseState = TypeAliasType(
+    "ReleaseState",
+    Annotated[
+        releases.ReleaseState,
+        Field(description="Made by the service; open or committed by another engine; or charged only."),
+    ],
+)
+
+
+class PaidPoint(Strict):
+    """An (ε, δ) for all releases of a budget together."""
+
+    epsilon: float = Field(title="ε", description="The ε of the budget.", examples=[1.0])
+    delta: float = Field(title="δ", description="The δ at this ε.", examples=[1e-4])
+
+
+class PaidBy(Strict):
+    """The budget that a release was charged to."""
+
+    id: str = Field(title="Budget", description="The name of the budget.", examples=["web"])
+    promise: PaidPoint | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Promise",
+        description="The (ε, δ) that held for all releases of the budget when this one was charged: those made, and "
+        "those that were possible. It grows if the limit is raised later. Missing in certificates before version 0.3.",
+        examples=[{"epsilon": 1.0, "delta": 1e-4}],
+    )
+    limit: PaidPoint = Field(
+        title="Limit",
+        description="The limit that was in force. It may be smaller than the promise: a limit that is lowered does "
+        "not undo releases.",
+        examples=[{"epsilon": 1.0, "delta": 1e-4}],
+    )
+
+    @property
+    def stated(self) -> PaidPoint:
+        """The promise. Certificates of earlier versions know the limit only."""
+        return self.promise or self.limit
+
+
+class Record(Strict):
+    """What the ledger says about a release after it was stored."""
+
+    state: ReleaseState = Field(
+        title="State",
+        description="What has become of the release.",
+        examples=["made"],
+    )
+    entry: int = Field(title="Entry", description="The number of its entry in the budget's history.", examples=[2])
+    head: Digest = Field(
+        title="Head",
+        description="The hash of that entry, which covers all entries before it.",
+        examples=["c3ab8ff13720e8ad9047dd39466b3c8974e592c2fa383d4a3960714caef0c4f2"],
+    )
+    at: str = Field(title="Time", description="When it was charged.", examples=["2026-11-16T12:00:00Z"])
+    answer_sha256: Digest | None = Field(
+        title="SHA-256",
+        description="The SHA-256 of the stored answer's bytes; null if the service made no answer.",
+        examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
+    )
+    media_type: str | None = Field(
+        title="Media type", description="The media type of the stored answer.", examples=["application/json"]
+    )
+    size: int | None = Field(title="Size", description="The number of bytes of the stored answer.", examples=[812])
+    committed_digest: Digest | None = Field(
+        title="Committed digest",
+        description="The SHA-256 of the output that another engine committed; null if there is none.",
+        examples=["ef2d127de37b942baad06145e54b0c619a1f22327b2ebbcfbec78f5564afe39d"],
+    )

@@ -1,0 +1,1 @@
+"""The process: connections, forks, signals, logs, metrics and health checks."""

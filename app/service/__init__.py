@@ -1,1 +1,0 @@
-"""Use cases of the service, without HTTP."""

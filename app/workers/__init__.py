@@ -1,0 +1,1 @@
+"""Worker processes: pools of them, the server that forks them, and work in two steps."""

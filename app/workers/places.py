@@ -1,0 +1,26 @@
+"""A bound on how many of something there are at once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.errors import Busy
+
+__all__ = ["Places"]
+
+
+class Places:
+    """So many places. Busy if all are taken."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """One place, until the context ends."""
+        if self._free == 0:
+            raise Busy
+        self._free -= 1
+        try:
+            yield
+        finally:
+            self._free += 1

@@ -1,0 +1,169 @@
+"""The page of a certificate: the promise first, every digit, and every text escaped."""
+
+import re
+from fractions import Fraction
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.releases.certificates.page import PAGE_HEADERS, certificate_page
+from app.releases.certificates.words import few_up
+from app.releases.schemas.certificate import Certificate
+from tests.app.client import CASE_STUDY, Client
+from tests.app.releases.certificates import SHAPES, complete, drafted, every_certificate
+
+ALLOWED = {"main", "a", "h1", "h2", "p", "b", "i", "sub", "sup", "code", "table", "tbody", "tr", "th", "td"}
+
+
+class Page(HTMLParser):
+    """The main part of a page: its tags, the attributes of the tags, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.text = ""
+        self.feed(html[html.index("<main") : html.index("</main>") + len("</main>")])
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+        if tag in {"p", "th", "td", "h1", "h2"}:
+            self.text += "\n"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page(certificate: Certificate) -> Page:
+    return Page(certificate_page(certificate))
+
+
+def test_every_certificate_has_a_page_of_plain_tags() -> None:
+    """No script and no style in it: the policy would refuse them. One link, to what ε means."""
+    for certificate in every_certificate():
+        shown = page(certificate)
+        assert set(shown.tags) <= ALLOWED
+        assert shown.attributes <= {"id", "class", "scope", "tabindex", "href"}
+        assert shown.tags.count("a") == 1
+
+
+def test_the_promise_comes_first_in_one_sentence() -> None:
+    shown = page(drafted(CASE_STUDY, epsilon=0.349)).text.strip().split("\n")
+    title, _, promise, *_ = shown
+
+    assert title == "Privacy certificate"
+    assert promise == (
+        "For any one user, whatever anyone concludes from this release is at most eε times as likely with the records "
+        "of that user as without them, and the other way round, up to δ: ε = 0.349 (a factor of about 1.418), "
+        "δ ≤ 1.004e-5 (about 1 in 99\u202f600)."
+    )
+
+
+def test_the_promise_has_few_digits_and_the_facts_have_all() -> None:
+    certificate = drafted(CASE_STUDY, epsilon=0.349).model_copy(update={"delta": 9.999999999999997e-07})
+    text = page(certificate).text
+
+    assert "δ ≤ 1e-6 (about 1 in 1\u202f000\u202f000)." in text
+    assert "Allowance, δ\n9.999999999999997e-07, rounded up" in text
+
+
+@given(st.floats(5e-324, 1))
+def test_few_digits_are_rounded_up(number: float) -> None:
+    text = few_up(number)
+
+    assert Fraction(number) <= Fraction(text)
+    assert len(re.sub(r"e.*|^0\.0*|\.", "", text)) <= 4
+    if number >= 1e-300:  # below, doubles have fewer digits
+        assert Fraction(text) <= Fraction(number) * Fraction(1001, 1000)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_number_has_all_its_digits(shape: str) -> None:
+    certificate = complete(SHAPES[shape], epsilon=0.5)
+    text = page(certificate).text
+
+    numbers = [certificate.delta, certificate.epsilon, certificate.mu, certificate.mu_squared, certificate.hazard]
+    for number in [*numbers, certificate.delta_infinite, certificate.mechanism.sigma]:
+        assert repr(number).removesuffix(".0") in re.split(r"[\s,;:()]", text)
+
+
+def test_every_text_of_the_certificate_is_on_the_page() -> None:
+    certificate = complete(SHAPES["box"], epsilon=0.5, unprotected=["c_u"])
+    text = page(certificate).text
+    said = [certificate.adjacency, certificate.tie_rule, certificate.noise, certificate.curve, certificate.trust_model]
+    said += [certificate.release_type, certificate.release_id, certificate.bounds.per_group.removesuffix(".")]
+    assert certificate.record is not None
+    assert certificate.record.answer_sha256 is not None
+    said += [certificate.record.head, certificate.record.answer_sha256, "entry 2", "812 bytes of application/json"]
+
+    for each in [*said, "web-2026-46", "user-week", "τ*", "140.5", "likes 0 to 1", "400 10; 10 9000000"]:
+        assert each in text, each
+
+
+def test_what_the_caller_says_is_escaped() -> None:
+    evil = "<script>alert('1')</script>&amp;\""
+    certificate = drafted(SHAPES["box"], unprotected=[evil]).charged_to(
+        budget="web", epsilon=1.0, delta=1e-4, promised_delta=1e-4, privacy_unit=evil, period=None, idempotency_key=evil
+    )
+    shown = page(certificate)
+
+    assert "script" not in shown.tags
+    assert shown.text.count(evil) >= 4  # the unit twice in the promise, the key, and what is unprotected
+    assert "<u>seconds</u>" in shown.text
+    assert unescape(certificate_page(certificate)).count("<script>alert") > 0
+
+
+def test_a_release_that_nobody_counts_says_so() -> None:
+    assert "Nothing keeps count" in page(drafted(CASE_STUDY)).text
+    assert "Nothing keeps count" not in page(complete(CASE_STUDY)).text
+    assert "charged to the budget web" in page(complete(CASE_STUDY)).text
+
+
+def test_a_point_that_nobody_asked_for_is_said_to_be_one() -> None:
+    assert "the request asked for none" in page(drafted(CASE_STUDY)).text
+    assert "the request asked for none" not in page(drafted(CASE_STUDY, epsilon=1)).text
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sigma", "absent"), [(1e5, 100, "a factor of about"), (5000, 20, "about 1 in"), (0, 1e-3, "about 1 in")]
+)
+def test_words_do_not_stand_in_for_extreme_numbers(epsilon: float, sigma: float, absent: str) -> None:
+    assert absent not in page(drafted({"c_u": 1, "sigma": sigma}, is_elsewhere=True, epsilon=epsilon)).text
+
+
+def test_many_columns_are_named_and_their_covariance_is_left_to_the_json() -> None:
+    names = [f"column {number}" for number in range(5)]
+    box = {"kind": "box", "lower": [0] * 5, "upper": [1] * 5}
+    covariance = [[float(row == column) for column in range(5)] for row in range(5)]
+    columns = {"names": names, "covariance": covariance, "sensitivity": box}
+    text = page(drafted({"c_u": 1, "tau": 1, "tau_star": 50, "sigma": 5, "aggregates": columns})).text
+
+    assert ", ".join(names) in text
+    assert "see the JSON form" in text
+
+
+def test_the_page_finds_its_styles_from_where_it_is_served(client: Client) -> None:
+    html = certificate_page(drafted(CASE_STUDY))
+    styles = re.findall(r'href="\.\./\.\./(web/[^"]+\.css)"', html)
+
+    assert "web/certificate/certificate.css" in styles
+    for style in styles:
+        assert client.get(f"/{style}").status_code == 200
+    assert re.findall(r'(?:href|src)="(?!\.\./\.\./|#)', html) == []
+
+
+def test_the_headers_forbid_all_but_this_service() -> None:
+    policy = PAGE_HEADERS["Content-Security-Policy"]
+
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy

@@ -1,0 +1,90 @@
+"""The form of /release/table: its request is checked while the table arrives, and no byte is lost."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from starlette.exceptions import HTTPException
+
+from app.releases.uploads import Upload, receive_upload
+
+SCOPE: Any = {"headers": [(b"content-type", b"multipart/form-data; boundary=x")]}
+PART = b'--x\r\nContent-Disposition: form-data; name="%b"\r\n\r\n'
+REQUEST = PART % b"request" + b"{}\r\n" + PART % b"table"
+END = b"\r\n--x--\r\n"
+
+
+def table_of(upload: Upload[Any]) -> bytes:
+    with upload.table as file:
+        file.seek(0)
+        return file.read()
+
+
+@pytest.mark.parametrize("chunks", [1, 3, 100])
+def test_chunks_that_arrive_during_the_check_are_kept_in_order(chunks: int) -> None:
+    """Up to a megabyte is read ahead; the rest waits."""
+    table = [bytes([number]) * 20_000 for number in range(chunks)]
+    arrived = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal arrived
+        for chunk in (REQUEST, *table, END):
+            arrived += 1
+            yield chunk
+
+    async def receive() -> tuple[Upload[str], int]:
+        done = asyncio.Event()
+
+        async def check(request: bytes) -> str:
+            assert request == b"{}"
+            await done.wait()
+            return "checked"
+
+        upload = asyncio.ensure_future(receive_upload(SCOPE, body(), 100, check))
+        before = -1
+        while before < arrived:
+            before = arrived
+            for _ in range(10):
+                await asyncio.sleep(0)
+        done.set()
+        return await upload, before
+
+    upload, before = asyncio.run(receive())
+
+    assert upload.checked == "checked"
+    assert table_of(upload) == b"".join(table)
+    assert before == min(chunks + 2, 1 + -(-(2**20) // 20_000))
+
+
+def test_a_client_that_hangs_up_ends_the_check() -> None:
+    """A check can take long, and nobody waits for it any more."""
+    ended: list[bool] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        yield REQUEST + b"a part of a table"
+        raise HTTPException(400)
+
+    async def check(_request: bytes) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    with pytest.raises(HTTPException):
+        asyncio.run(receive_upload(SCOPE, body(), 100, check))
+
+    assert ended == [True]
+
+
+def test_an_error_of_the_check_ends_the_upload() -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield REQUEST
+        while True:
+            yield b"a table without an end"
+
+    async def check(_request: bytes) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(receive_upload(SCOPE, body(), 100, check))

@@ -1,5 +1,0 @@
-"""One service for all tests of publishing. Each test has a budget of its own."""
-
-from tests.client.conftest import budget, running, service
-
-__all__ = ["budget", "running", "service"]

@@ -1,0 +1,167 @@
+"""gsh account, calibrate and compare print the numbers of the library, to the last digit."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gsh
+from gsh.library.mechanism_json import mechanism_from_json
+from tests.gsh.cli.running import run
+
+CASE = "--c-u 51914 --tau-star 13948 --sigma 2228"
+TARGET = "--epsilon 0.349 --delta 1e-5"
+
+
+def test_account_prints_the_curve_of_the_library() -> None:
+    mechanism = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
+    curve = gsh.exact(mechanism, epsilon=[0.1, 0.349])
+
+    answer = run(f"account {CASE} --epsilon 0.1,0.349 --json").document
+
+    assert [point["delta"] for point in answer["points"]] == curve.delta.tolist()
+    assert [point["binding"] for point in answer["points"]] == curve.binding.tolist()
+    assert answer["mu"] == mechanism.mu
+
+
+def test_account_by_delta_and_by_the_other_accounting() -> None:
+    mechanism = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
+
+    answer = run(f"account {CASE} --delta 3e-5 --accounting add-deltas --json").document
+
+    assert answer["accounting"] == "add-deltas"
+    assert answer["points"][0]["epsilon"] == gsh.add_deltas(mechanism, delta=3e-5).epsilon
+
+
+def test_an_infinite_epsilon_is_null_in_json_and_a_sign_in_text() -> None:
+    assert run(f"account {CASE} --delta 1e-9 --json").document["points"][0]["epsilon"] is None
+    assert "∞" in run(f"account {CASE} --delta 1e-9").text
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    c_u=st.integers(1, 10**6),
+    gap=st.floats(10, 1e5),
+    sigma=st.floats(1, 1e4),
+    mu_0=st.floats(0, 0.1),
+    epsilon=st.floats(0, 5),
+)
+def test_any_mechanism_and_epsilon_give_the_double_of_the_library(
+    c_u: int, gap: float, sigma: float, mu_0: float, epsilon: float
+) -> None:
+    mechanism = gsh.Mechanism(c_u=c_u, tau=2, tau_star=gap, sigma=sigma, mu_0=mu_0)
+    numbers = ["--c-u", c_u, "--tau", 2, "--tau-star", repr(gap), "--sigma", repr(sigma), "--mu-0", repr(mu_0)]
+
+    answer = run("account", *numbers, "--epsilon", repr(epsilon), "--json").document
+
+    assert answer["points"][0]["delta"] == gsh.exact(mechanism, epsilon=epsilon).delta
+
+
+@pytest.mark.parametrize(
+    ("given", "solved"),
+    [
+        ("--c-u 51914", ["sigma", "tau_star"]),
+        ("--c-u 51914 --sigma 2300", ["tau_star"]),
+        ("--c-u 51914 --tau-star 14900", ["sigma"]),
+        ("--tau-star 15000 --sigma 2300", ["c_u"]),
+    ],
+)
+def test_calibrate_solves_for_what_is_left_out(given: str, solved: list[str], tmp_path: Path) -> None:
+    answer = run(f"calibrate {given} {TARGET} --json")
+    found = answer.document
+    file = tmp_path / "mechanism.json"
+    file.write_bytes(answer.output)
+
+    again = run(f"account --mechanism {file} --epsilon 0.349 --json").document
+    piped = run("account", "--mechanism", "-", "--epsilon", 0.349, "--json", stdin=answer.output).document
+
+    assert found["solved"] == solved
+    assert again == piped
+    assert again["points"][0]["delta"] == found["delta"] <= 1e-5
+    assert again["mechanism"] == found["mechanism"]
+
+
+def test_calibrate_in_words_marks_what_was_solved() -> None:
+    lines = run(f"calibrate --c-u 51914 --tau-star 14900 {TARGET}").text.splitlines()
+
+    assert [line.split()[0] for line in lines if line.endswith("solved")] == ["sigma"]
+    largest = gsh.calibrate(c_u=51914, tau_star=14900, epsilon=0.349, delta=1e-5).largest_sigma
+    assert ["largest_sigma", repr(largest)] in [line.split() for line in lines]
+    document = run(f"calibrate --c-u 51914 --tau-star 14900 {TARGET} --json").document
+    assert document["largest_sigma"] == largest
+
+
+def test_compare_has_the_prices_of_the_library() -> None:
+    found = gsh.compare(c_u=51914, epsilon=0.349, delta=1e-5)
+
+    answer = run(f"compare --c-u 51914 {TARGET} --json").document
+    text = run(f"compare --c-u 51914 {TARGET}").text
+
+    assert [each["accounting"] for each in answer["accountings"]] == list(found)
+    for each in answer["accountings"]:
+        price = found[each["accounting"]]
+        assert price is not None
+        assert each["price"]["mechanism"]["sigma"] == price.mechanism.sigma
+        assert each["price"]["tau_star_ratio"] == price.tau_star_ratio
+    # The table is that of the library.
+    assert [line.split() for line in text.splitlines()] == [line.split() for line in repr(found).splitlines()]
+
+
+def test_a_document_with_another_shape_is_no_mechanism() -> None:
+    for document in ({"c_u": 3}, [], "text", {"mechanism": {"c_u": 3, "tau": 1, "tau_star": 9, "sigma": 1, "x": 1}}):
+        answer = run("account", "--mechanism", "-", "--epsilon", 1, stdin=json.dumps(document).encode())
+        assert (answer.code, answer.output) == (2, b"")
+        assert answer.errors.startswith("gsh: --mechanism")
+        assert answer.errors.count("\n") == 1
+
+
+def test_further_columns_get_the_noise_of_the_library(tmp_path: Path) -> None:
+    sums, caps, weights = {"likes": (0, 5), "a=b": (-1, 2.5)}, {"likes": 4}, {"a=b": 2.0}
+    found = gsh.calibrate(c_u=16, epsilon=1, delta=1e-6, sums=sums, caps=caps, weights=weights)
+    options = "--sum likes=0:5 --sum a=b=-1:2.5 --cap likes=4 --weight a=b=2"
+
+    answer = run(f"calibrate --c-u 16 --epsilon 1 --delta 1e-6 {options} --json")
+    text = run(f"calibrate --c-u 16 --epsilon 1 --delta 1e-6 {options}").text
+    again = run("account", "--mechanism", "-", "--epsilon", 1, "--json", stdin=answer.output).document
+
+    assert mechanism_from_json(answer.document["mechanism"]) == found.mechanism
+    assert answer.document["mechanism"]["aggregates"]["sensitivity"]["groups"] == [4, None]
+    assert again["points"][0]["delta"] == found.privacy.delta
+    assert found.mechanism.aggregates is not None
+    assert ["likes", repr(found.mechanism.aggregates.covariance[0][0] ** 0.5)] in [
+        line.split() for line in text.splitlines()
+    ]
+
+
+def test_compare_says_what_caps_save() -> None:
+    found = gsh.compare(c_u=16, epsilon=1, delta=1e-6, sums={"likes": (0, 5)}, caps={"likes": 4})
+    command = "compare --c-u 16 --epsilon 1 --delta 1e-6 --sum likes=0:5 --cap likes=4"
+
+    assert found.without_caps is not None
+    saved = run(f"{command} --json").document["without_caps"]
+    assert saved["column_ratios"] == list(found.without_caps.column_ratios)
+    assert run(command).text.splitlines()[-1].startswith("without caps")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--sum likes", "--sum: must be COLUMN=LOW:HIGH"),
+        ("--sum likes=5", "--sum: must be COLUMN=LOW:HIGH"),
+        ("--sum likes=0:many", "--sum: must end with a number"),
+        ("--sum likes=0:5 --sum likes=0:6", "--sum: must be COLUMN=LOW:HIGH, once for each column"),
+        ("--sum likes=5:0", "--sum likes"),
+        ("--cap likes=4", "--cap"),
+        ("--sum likes=0:5 --cap likes=2.5", "--cap: must end with a number"),
+        ("--sum likes=0:5 --cap likes=400", "--cap likes"),
+        ("--sum likes=0:5 --weight likes=-1", "--weight likes"),
+        ("--sum likes=0:5 --mu-0 0.1", "--mu-0"),
+    ],
+)
+def test_a_wrong_column_is_named_by_its_option(options: str, said: str) -> None:
+    answer = run(f"calibrate --c-u 16 --epsilon 1 --delta 1e-6 {options}")
+
+    assert (answer.code, answer.output) == (2, b"")
+    assert answer.errors.startswith(f"gsh: {said}"), answer.errors

@@ -1,0 +1,163 @@
+"""gsh demo, publish, preview and bound."""
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from tests.documents import README
+from tests.gsh.cli.recording import in_terminal
+from tests.gsh.cli.running import ROOT, run, run_process
+
+pytestmark = pytest.mark.slow
+
+PLAN = "--user user_id --by url,country --sum likes=0:1"
+
+
+def test_the_story_of_the_readme_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```sh\n(.*?)```", README.read_text(), re.DOTALL)
+    install, *commands = (line.partition("#")[0].strip() for line in block.splitlines())
+
+    assert install == "pip install '.[duckdb]'"
+    for command in commands:
+        ran = run(command.removeprefix("gsh ").replace("--users 200000", "--users 2000"))
+        assert ran.code == 0, ran.errors
+    assert pq.read_table("private.parquet").column_names == ["url", "country", "count", "likes"]
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo") / "events.parquet"
+    assert run("demo", path, "--users", 2000).code == 0
+    return path
+
+
+def test_the_demo_is_the_same_for_the_same_seed_and_skewed(events: Path, tmp_path: Path) -> None:
+    for name, seed in (("same", 0), ("other", 1)):
+        assert run("demo", tmp_path / f"{name}.parquet", "--users", 2000, "--seed", seed).code == 0
+    first, same, other = (
+        pq.read_table(path) for path in (events, tmp_path / "same.parquet", tmp_path / "other.parquet")
+    )
+
+    assert first == same
+    assert first != other
+    assert first["user_id"].null_count > 0
+    pages = first["url"].value_counts().field("counts").to_pylist()
+    assert max(pages) > 50 * sorted(pages)[len(pages) // 2]
+
+
+def test_the_demo_replaces_nothing(events: Path) -> None:
+    ran = run("demo", events)
+
+    assert ran.code == 2
+    assert "exists already" in ran.errors
+
+
+def test_publish_writes_a_table_with_its_certificate(events: Path, tmp_path: Path) -> None:
+    target = tmp_path / "private.parquet"
+    ran = run(f"publish {events} {PLAN} --c-u 8 --epsilon 1 --delta 1e-6 -o {target}")
+
+    assert ran.code == 0, ran.errors
+    table = pq.read_table(target)
+    assert table.column_names == ["url", "country", "count", "likes"]
+    assert json.loads(table.schema.metadata[b"certificate"])["bounds"]["enforced_by"] == "gsh.duckdb"
+    assert "nothing keeps count" in ran.text
+    assert ran.text.endswith("certificate in the metadata of the file\n")
+    again = run(f"publish {events} {PLAN} --c-u 8 --epsilon 1 --delta 1e-6 -o {target}")
+    assert again.code == 2
+    assert "--output" in again.errors
+
+
+@pytest.mark.parametrize(
+    ("change", "option"),
+    [
+        ("--by user_id", "--by"),
+        ("--by nothing", "--by"),
+        ("--sum likes=1:0", "--sum"),
+        ("--cap likes=9", "--cap"),
+        ("--sum seconds=0:600", "--sum-unit"),
+        ("--once week", "--once"),
+        ("--memory much", "--memory"),
+        ("--type url=text", "--type"),
+    ],
+)
+def test_mistakes_name_the_option(change: str, option: str, events: Path, tmp_path: Path) -> None:
+    given = PLAN if "likes" not in change or "--cap" in change else "--user user_id --by url,country"
+    ran = run(f"publish {events} {given} --c-u 8 --epsilon 1 --delta 1e-6 -o {tmp_path / 'x.csv'} {change}")
+
+    assert ran.code == 2
+    assert option in ran.errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_preview_warns_and_agrees_with_its_page(events: Path, tmp_path: Path) -> None:
+    page = tmp_path / "preview.html"
+    asked = f"preview {events} {PLAN} --c-u 1,4,100000000 --epsilon 1 --delta 1e-6 --html {page}"
+    ran, plain = run(f"{asked} --json"), run(f"{asked} --force")
+
+    kept = ran.document["kept"]
+    assert [each["c_u"] for each in kept] == [1, 4, 10**8]
+    assert kept[0]["bounded"] < kept[1]["bounded"] < kept[2]["bounded"] == 1
+    assert all(0 <= each["published"] <= each["bounded"] for each in kept)
+    assert "not private" in ran.document["warning"]
+    assert "--unprotected" in plain.errors
+    text = page.read_text()
+    assert "not private" in text
+    assert "http" not in text
+    for each in kept:
+        assert f"{each['bounded']:.1%}" in text
+        assert f"{each['bounded']:.1%}" in plain.text
+
+
+def test_bound_prints_a_query_that_runs(events: Path) -> None:
+    asked = f"bound --dialect duckdb --from views {PLAN} --c-u 3 --tau 2 --salt {'0' * 32}"
+    query = run(asked).text
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE VIEW views AS SELECT * FROM '{events}'")
+        rows = connection.execute(query).fetchall()
+        ((users,),) = connection.execute("SELECT COUNT(DISTINCT user_id) FROM views").fetchall()
+
+    assert sum(row[2] for row in rows) <= 3 * users
+    assert min(row[2] for row in rows) >= 2
+    assert run(asked).text == query
+    assert "not executed here" in run(asked.replace("duckdb", "bigquery")).text
+
+
+def test_a_terminal_shows_the_stages(events: Path, tmp_path: Path) -> None:
+    """The bar is on standard error, and the last line on standard output."""
+    arguments = f"publish {events} {PLAN} --c-u 8 --epsilon 1 --delta 1e-6 -o {tmp_path / 'private.csv'}".split()
+    command = shlex.join([sys.executable, "-m", "gsh.cli", *arguments])
+    shown = in_terminal(["bash", "-c", f"{command} 2>&1 >{tmp_path}/said"])
+
+    for stage in ("Opening", "Bounding", "Noise", "Writing"):
+        assert stage in shown
+    assert "100%" in shown
+    assert re.fullmatch(r"\d+ groups? published in .*certificate\.json\n", (tmp_path / "said").read_text())
+
+
+@pytest.mark.parametrize("unit", ["2^-10", "2**-10", "0.0009765625"])
+def test_a_unit_can_be_written_as_a_power_of_two(unit: str, events: Path) -> None:
+    asked = (
+        f"bound --dialect duckdb --user user_id --by url --sum seconds=0:600 --c-u 3 --sum-unit seconds={unit} --json"
+    )
+
+    assert run(asked).document["plan"]["sums"][0]["unit"] == 2**-10
+
+
+def test_without_duckdb_one_line_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "duckdb.py").write_text("raise ModuleNotFoundError(name='duckdb')")
+    for command in ("publish", "preview"):
+        ran = run_process(
+            *f"{command} x.parquet --user u --by k --c-u 3 --epsilon 1 --delta 1e-6".split(),
+            *(["-o", "y.csv"] if command == "publish" else []),
+            PYTHONPATH=f"{tmp_path}:{ROOT}",
+        )
+
+        assert ran.code == 1
+        assert ran.errors == "gsh: gsh.publish needs DuckDB: pip install 'gaussian-sparse-histogram[duckdb]'\n"

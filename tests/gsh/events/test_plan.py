@@ -1,0 +1,156 @@
+"""Plans: JSON and back, the digest, and errors that name the argument."""
+
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+import gsh
+from gsh.events.lots import new_salt, salt_of_release
+from gsh.events.plan import Plan, make_plan
+from tests.gsh.events.tables import NASTY_PLAN, draws
+
+SALT = "0123456789abcdef0123456789abcdef"
+GOOD: dict[str, Any] = {
+    "user": "user_id",
+    "by": ["url", "country"],
+    "sums": {"likes": (0, 1), "seconds": (0, 600)},
+    "units": {"seconds": 2**-10},
+    "c_u": 16,
+    "caps": {"likes": 4},
+    "salt": SALT,
+}
+SCHEMA = {"user_id": "string", "url": "string", "country": "string", "likes": "integer", "seconds": "double"}
+
+
+@settings(max_examples=50, deadline=None)
+@given(draws())
+def test_a_plan_survives_json(drawn: tuple[pa.Table, dict[str, str], Plan]) -> None:
+    """Also a JSON that has lost the difference between 1 and 1.0, as some databases write it."""
+    plan = drawn[2]
+    written = json.loads(json.dumps(plan.to_json()))
+    shorter = json.loads(
+        json.dumps(written), parse_float=lambda text: int(float(text)) if float(text).is_integer() else float(text)
+    )
+
+    assert Plan.from_json(written) == plan
+    assert Plan.from_json(shorter).digest == plan.digest
+
+
+def test_the_digest_is_of_every_part_of_a_plan() -> None:
+    changes = (
+        {"user": "person"},
+        {"by": ["country", "url"]},
+        {"sums": {"seconds": (0, 600), "likes": (0, 1)}},
+        {"sums": {"likes": (0, 2), "seconds": (0, 600)}},
+        {"units": {"seconds": 2**-9}},
+        {"c_u": 17},
+        {"caps": {"likes": 5}},
+        {"tau": 2},
+        {"salt": SALT[::-1]},
+        {"types": {"url": "string"}},
+        {"partitions": 8},
+    )
+    digests = {make_plan(**GOOD | change).digest for change in ({}, *changes)}
+
+    assert len(digests) == 1 + len(changes)
+
+
+def test_the_digest_is_the_same_for_every_version() -> None:
+    """Certificates have it: a change here is a change of what a plan means."""
+    assert NASTY_PLAN.digest == "99124364ef8e4abe04127673a8af4052d0a08a6a697a570639ee4c5ec60987dc"
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"by": []}, "by"),
+        ({"by": 3}, "by"),
+        ({"by": ["url", "url"]}, "by"),
+        ({"by": ["url", "URL"]}, "by"),
+        ({"by": ["url", "count"]}, "by"),
+        ({"by": ["url", "User_ID"]}, "by"),
+        ({"by": ["url", "likes_low"]}, "by"),
+        ({"by": ["count_estimate"]}, "by"),
+        ({"by": ["url", "likes"]}, "sums"),
+        ({"by": [""]}, "by/0"),
+        ({"user": ""}, "user"),
+        ({"user": None}, "user"),
+        ({"user": "likes"}, "sums"),
+        ({"sums": {"likes": (0, 1), "seconds": (600, 0)}}, "sums/seconds"),
+        ({"sums": {"likes": (0, 1), "seconds": (0, math.inf)}}, "sums/seconds"),
+        ({"sums": {"likes": (math.nan, 1), "seconds": (0, 1)}}, "sums/likes"),
+        ({"sums": {"likes": (0, 0), "seconds": (0, 1)}}, "sums/likes"),
+        ({"sums": {"likes": (0.25, 0.75), "seconds": (0, 1)}}, "sums/likes"),
+        ({"sums": {"likes": (0, 2**53), "seconds": (0, 1)}}, "sums/likes"),
+        ({"sums": {"likes": 1, "seconds": (0, 1)}}, "sums/likes"),
+        ({"sums": {"likes": ("0", 1), "seconds": (0, 1)}}, "sums/likes"),
+        ({"sums": ["likes"]}, "sums"),
+        ({"units": {"seconds": 0.1}}, "units/seconds"),
+        ({"units": {"seconds": 0}}, "units/seconds"),
+        ({"units": {"seconds": -1}}, "units/seconds"),
+        ({"units": {"seconds": 2.0**-61}}, "units/seconds"),
+        ({"units": {"other": 1}}, "units"),
+        ({"caps": {"likes": 17}}, "caps/likes"),
+        ({"caps": {"likes": 0}}, "caps/likes"),
+        ({"caps": {"other": 1}}, "caps"),
+        ({"c_u": 0}, "c_u"),
+        ({"c_u": 1.5}, "c_u"),
+        ({"tau": -1}, "tau"),
+        ({"salt": "salt"}, "salt"),
+        ({"types": {"url": "text"}}, "types/url"),
+        ({"types": {"url": "decimal(3,4)"}}, "types/url"),
+        ({"types": {"other": "string"}}, "types"),
+        ({"partitions": 0}, "partitions"),
+    ],
+)
+def test_every_mistake_names_the_argument(change: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(gsh.InvalidParameter) as error:
+        make_plan(**GOOD | change)
+
+    assert error.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"url": None}, "by/0"),
+        ({"url": "double"}, "by/0"),
+        ({"user_id": "double"}, "user"),
+        ({"likes": "string"}, "sums/likes"),
+        ({"likes": "double"}, "units/likes"),
+        ({"likes": "decimal(10,2)"}, "units/likes"),
+    ],
+)
+def test_columns_must_have_types_that_engines_agree_on(change: dict[str, str | None], pointer: str) -> None:
+    plan = make_plan(**GOOD)
+    assert plan.kinds_in(SCHEMA | {"another": None}) == SCHEMA
+
+    with pytest.raises(gsh.InvalidParameter) as error:
+        plan.kinds_in(SCHEMA | change)
+
+    assert error.value.pointer == pointer
+
+
+@pytest.mark.parametrize(("column", "pointer"), [("user_id", "user"), ("country", "by/1"), ("likes", "sums/likes")])
+def test_unknown_columns_are_refused(column: str, pointer: str) -> None:
+    with pytest.raises(gsh.InvalidParameter) as error:
+        make_plan(**GOOD).kinds_in({name: kind for name, kind in SCHEMA.items() if name != column})
+
+    assert error.value.pointer == pointer
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"sums": 1}, {"sums": [{}]}, {"more": 1}])
+def test_a_json_that_is_no_plan_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(gsh.InvalidParameter):
+        Plan.from_json(make_plan(**GOOD).to_json() | change)
+
+
+def test_the_salt_of_a_release_is_its_own() -> None:
+    """The same if the job runs again; another one for another name or budget, or without a name."""
+    assert salt_of_release("web", "2026-W46") == salt_of_release("web", "2026-W46")
+    salts = {salt_of_release("web", "2026-W46"), salt_of_release("web", "2026-W47"), salt_of_release("app", "2026-W46")}
+    assert len({*salts, salt_of_release(None, "2026-W46"), new_salt(), new_salt()}) == 6

@@ -1,0 +1,109 @@
+"""A certificate of the library is the service's certificate of the same mechanism, and fits the schema."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gsh
+from app.releases.schemas.certificate import Certificate
+from app.releases.schemas.certified import Certified
+from gsh.histogram.noise import Noise
+from gsh.library.certificates import certificate
+from gsh.library.mechanism_json import mechanism_from_json, mechanism_to_json
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "openapi" / "certificate.schema.json").read_text())
+COUNTS = {"c_u": 16, "tau": 1, "tau_star": 90.5, "sigma": 17.0}
+BOX = {"kind": "box", "lower": [0.0, -1.0], "upper": [1.0, 5.0]}
+COLUMNS = {"names": ["likes", "shares"], "covariance": [[400.0, 0.0], [0.0, 100.0]]}
+MECHANISMS: list[dict[str, Any]] = [
+    COUNTS,
+    COUNTS | {"aggregates": {"mu_0": 0.07}},
+    COUNTS | {"aggregates": {"mu_0": 0.0, "capped": [{"groups": 2, "mu_0": 0.05}, {"groups": 9, "mu_0": 0.01}]}},
+    *(
+        COUNTS | {"aggregates": COLUMNS | {"sensitivity": sensitivity}}
+        for sensitivity in (
+            BOX,
+            BOX | {"groups": [None, 4]},
+            {"kind": "l1", "bound": 2.0},
+            {"kind": "l2", "bound": 1.5},
+            {"kind": "vectors", "vectors": [[1.0, 0.0], [1.0, 1.0]]},
+        )
+    ),
+]
+# Random, the time, and the sentence about people: nobody runs a service.
+ITS_OWN = {"release_id", "released_at", "trust_model"}
+
+
+@pytest.mark.parametrize("point", [{}, {"epsilon": 0.5}, {"delta": 1e-4}], ids=["no-point", "epsilon", "delta"])
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=range(len(MECHANISMS)))
+def test_it_says_what_the_service_would_say(mechanism: dict[str, Any], point: dict[str, float]) -> None:
+    asked = Certified.model_validate({"mechanism": mechanism, "unprotected": ["c_u"]} | point)
+    core = asked.mechanism.to_domain()
+    service = Certificate.draft(asked, core, Noise(core)).model_dump(mode="json")
+
+    ours = certificate(mechanism_from_json(mechanism), unprotected=["c_u"], **point)
+
+    assert {name for name in service if ours[name] != service[name]} == ITS_OWN - (
+        {"released_at"} if ours["released_at"] == service["released_at"] else set()
+    )
+    assert ours.keys() == service.keys()
+    jsonschema_rs.validate(SCHEMA, ours)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=range(len(MECHANISMS)))
+def test_a_mechanism_is_the_same_after_json(mechanism: dict[str, Any]) -> None:
+    assert mechanism_to_json(mechanism_from_json(mechanism)) == mechanism
+    assert json.loads(json.dumps(mechanism)) == mechanism
+
+
+@settings(deadline=None)
+@given(c_u=st.integers(1, 10**18), tau=st.integers(0, 100), gap=st.floats(1.5, 1e9), sigma=st.floats(1e-3, 1e9))
+def test_no_digit_is_lost_in_json(c_u: int, tau: int, gap: float, sigma: float) -> None:
+    mechanism = gsh.Mechanism(c_u=c_u, tau=tau, tau_star=tau + gap, sigma=sigma)
+
+    assert mechanism_from_json(json.loads(json.dumps(mechanism_to_json(mechanism)))) == mechanism
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"c_u": None}, "c_u"),
+        ({"c_u": 2.0}, "c_u"),
+        ({"sigma": "17"}, "sigma"),
+        ({"unknown": 1}, "mechanism"),
+        ({"aggregates": {"mu_0": 0.1, "names": []}}, "aggregates"),
+        ({"aggregates": []}, "aggregates"),
+        ({"aggregates": {"mu_0": 0.0, "capped": {}}}, "aggregates/capped"),
+        ({"aggregates": {"mu_0": 0.0, "capped": [{"groups": 2}]}}, "aggregates/capped"),
+        (
+            {"aggregates": COLUMNS | {"sensitivity": {"kind": "l1", "bound": 1, "groups": [1]}}},
+            "aggregates/sensitivity",
+        ),
+        ({"aggregates": COLUMNS}, "aggregates"),
+        ({"aggregates": COLUMNS | {"sensitivity": {"kind": "ball"}}}, "aggregates/sensitivity/kind"),
+        ({"aggregates": COLUMNS | {"sensitivity": {"kind": ["box"]}}}, "aggregates/sensitivity/kind"),
+        ({"aggregates": COLUMNS | {"sensitivity": BOX | {"bound": 1}}}, "aggregates/sensitivity"),
+    ],
+)
+def test_a_fault_in_json_is_named(change: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(gsh.InvalidParameter) as raised:
+        mechanism_from_json(COUNTS | change)
+
+    assert raised.value.pointer == pointer
+    assert "unknown" not in raised.value.detail
+
+
+def test_a_point_that_does_not_exist_is_refused() -> None:
+    mechanism = mechanism_from_json(COUNTS)
+
+    with pytest.raises(gsh.InfeasibleTarget, match="delta: must be at least"):
+        certificate(mechanism, delta=1e-12)
+    with pytest.raises(gsh.InvalidParameter, match="at most one of epsilon and delta"):
+        certificate(mechanism, epsilon=1, delta=1e-5)
+    with pytest.raises(gsh.InvalidParameter, match="unprotected"):
+        certificate(mechanism, unprotected=[""])
