@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from app.ledger import pool as module
 from app.ledger.opening import connections_of, open_ledger
 from app.ledger.pool import LedgerPool
 from app.ledger.state import Budget, HistoryFault
 from app.ledger.store import Ledger
-from app.ledger import pool as module
 from tests.app.budgets.test_budgets import LIMIT, SECRET, Bank
 from tests.app.client import CASE_STUDY, Json
 from tests.app.process import PATIENCE
