@@ -40,7 +40,7 @@ def test_an_old_java_is_refused_with_one_line(tmp_path: Path, version: str, is_e
     java.write_text(f"#!/bin/sh\necho '{version}' >&2\n")
     java.chmod(0o755)
     settings = {"PATH": str(tmp_path)} | ({"JAVA_HOME": str(tmp_path / "home")} if is_home else {})
-    script = [shutil.which("sh") or "sh", str(ROOT / "tests" / "spark" / "java.sh")]
+    script = [shutil.which("sh") or "sh", str(ROOT / "tests" / "gsh" / "spark" / "java.sh")]
     done = subprocess.run(script, env=settings, capture_output=True, text=True, check=False)
 
     assert done.returncode == (not is_enough)

@@ -1,4 +1,4 @@
-"""`python -m app` as a real process, followed by its own log lines instead of by waiting."""
+"""The service as a real process, followed by its own log lines instead of by waiting."""
 
 import json
 import os
@@ -19,9 +19,11 @@ from typing import Self
 import httpx
 
 from tests.app.client import Json
+from tests.app.warm import WarmProcess
 from tests.surroundings import PATIENCE
 
 __all__ = [
+    "NEW",
     "PATIENCE",
     "ROOT",
     "Service",
@@ -36,6 +38,8 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[2]
+NEW = ("-m", "app")
+"""A new interpreter with the service."""
 
 
 def environment(**settings: str) -> dict[str, str]:
@@ -104,23 +108,31 @@ def wait_for_end(process: int) -> None:
 
 
 class Service:
-    """A running service on a free port, which it logs. Every line that it logs must be a JSON object."""
+    """A running service on a free port, which it logs. Every line that it logs must be a JSON object.
+
+    With arguments, such as ``*NEW``, a new interpreter runs it. Otherwise it is forked from a process that has imported
+    everything: several web workers need a new one, because the metrics of several processes begin with an import.
+    """
 
     def __init__(self, *arguments: str, temporary: Path, tmpdir: str | None = None, **settings: str) -> None:
-        command = [sys.executable, *(arguments or ("-m", "app"))]
         self._folder = tempfile.TemporaryDirectory(prefix="gsh-")
         folder = Path(self._folder.name)
         # By a short name, however long the names of tests are: a service does not start with a long one.
         (folder / "temporary").symlink_to(temporary)
         own = {"port": "0", "ledger": str(folder / "ledger.sqlite3")}
-        self._process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environment(**(own | settings)) | {"TMPDIR": tmpdir or str(folder / "temporary")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        variables = environment(**(own | settings)) | {"TMPDIR": tmpdir or str(folder / "temporary")}
+        self._process: subprocess.Popen[str] | WarmProcess
+        if arguments or "workers" in settings:
+            self._process = subprocess.Popen(
+                [sys.executable, *(arguments or NEW)],
+                cwd=ROOT,
+                env=variables,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        else:
+            self._process = WarmProcess(variables)
         self.output = ""
         self._lines: queue.Queue[str] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.settings import Settings
-from tests.app.process import PATIENCE, ROOT, Service, environment
+from tests.app.process import NEW, PATIENCE, ROOT, Service, environment
 
 
 def ended(port: str, **settings: str) -> int:
@@ -67,7 +67,7 @@ def test_a_stop_before_web_workers_start_leaves_no_folder(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_the_health_check_asks_the_service_of_the_same_settings(tmp_path: Path) -> None:
-    with Service(temporary=tmp_path) as service:
+    with Service(*NEW, temporary=tmp_path) as service:
         port = str(urlsplit(service.url).port)
         assert ended(port) == 0
         assert ended(port, host="0.0.0.0") == 0

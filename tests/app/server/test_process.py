@@ -14,6 +14,7 @@ import pytest
 
 from tests.app.client import CASE_STUDY, Client, Json
 from tests.app.process import (
+    NEW,
     PATIENCE,
     ROOT,
     Service,
@@ -32,7 +33,7 @@ BODY: Json = {"mechanism": CASE_STUDY, "epsilon": 0.349}
 
 
 def test_a_process_answers_and_stops_at_sigterm_with_exit_code_zero(tmp_path: Path) -> None:
-    with Service(temporary=tmp_path) as service:
+    with Service(*NEW, temporary=tmp_path) as service:
         response = service.post("/account/exact", BODY)
         assert (response.status_code, response.json()) == (200, Client().answer("/account/exact", BODY))
         assert "server" not in response.headers
@@ -50,7 +51,7 @@ def test_a_request_under_way_is_answered_before_the_process_ends(tmp_path: Path)
         "POST /account/exact HTTP/1.1\r\nhost: service\r\ncontent-type: application/json\r\n"
         f"content-length: {len(content)}\r\nexpect: 100-continue\r\n\r\n"
     )
-    with Service(temporary=tmp_path) as service:
+    with Service(*NEW, temporary=tmp_path) as service:
         address = urlsplit(service.url)
         with socket.create_connection((address.hostname, address.port), PATIENCE) as connection:
             connection.sendall(head.encode())
@@ -67,7 +68,7 @@ def test_a_request_under_way_is_answered_before_the_process_ends(tmp_path: Path)
 
 @pytest.mark.parametrize("access_log", ["true", "false"])
 def test_every_log_line_is_json_and_holds_nothing_posted(tmp_path: Path, access_log: str) -> None:
-    with Service(temporary=tmp_path, access_log=access_log, log_level="debug") as service:
+    with Service(*NEW, temporary=tmp_path, access_log=access_log, log_level="debug") as service:
         service.post("/account/exact", {"mechanism": CASE_STUDY | {"tau_star": NUMBER}, "epsilon": 0.349})
         service.post("/account/exact", {"mechanism": CASE_STUDY | {"sigma": WORD}, WORD: NUMBER})
         service.post(f"/{WORD}?{WORD}={NUMBER}", {WORD: NUMBER})
@@ -116,7 +117,7 @@ def test_the_log_of_a_failure_has_the_place_and_not_the_message(tmp_path: Path) 
 
 def test_the_process_that_workers_are_forked_from_starts_with_the_service(tmp_path: Path) -> None:
     """So the first heavy request waits for a fork, and not for an interpreter that imports everything."""
-    with Service(temporary=tmp_path) as service:
+    with Service(*NEW, temporary=tmp_path) as service:
         fork_server = fork_server_of(service.pid)
         assert service.post("/compare", COMPARE).status_code == 200
         assert fork_server_of(service.pid) == fork_server

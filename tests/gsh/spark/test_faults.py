@@ -22,6 +22,9 @@ from tests.gsh.spark.views import entries, rows_in, views
 
 Job = Callable[..., dict[str, Any]]
 
+pytestmark = pytest.mark.long
+"""Each test starts drivers. test_exactly_once.py has the same steps inside one driver."""
+
 PATIENCE = 300
 CLUSTER = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 HOME = str(Path(pyspark.__file__).parent)
@@ -67,11 +70,7 @@ def release(tmp_path: Path, service: Service, request: pytest.FixtureRequest) ->
     return Release(tmp_path, service, name)
 
 
-def later(*steps: str) -> list[Any]:
-    return [step if step == "finish" else pytest.param(step, marks=pytest.mark.long) for step in steps]
-
-
-@pytest.mark.parametrize("step", later(*STEPS))
+@pytest.mark.parametrize("step", STEPS)
 def test_a_driver_killed_after_any_step_publishes_once(release: Release, tmp_path: Path, step: str) -> None:
     release.run(-signal.SIGKILL, master=CLASSIC, die=step)
     done = STEPS.index(step)
@@ -94,7 +93,6 @@ def test_a_driver_killed_after_any_step_publishes_once(release: Release, tmp_pat
     assert rows_in(release.to) == expected
 
 
-@pytest.mark.long
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="from pip, Spark Connect works from version 4 on")
 def test_spark_connect_gives_the_rows_of_classic_spark(release: Release) -> None:
     """The second run would stop if its rows were others."""
@@ -105,7 +103,6 @@ def test_spark_connect_gives_the_rows_of_classic_spark(release: Release) -> None
     assert rows_in(release.to) == staged
 
 
-@pytest.mark.long
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="from pip, Spark Connect works from version 4 on")
 def test_spark_connect_names_the_column_of_a_sum_beyond_doubles(release: Release) -> None:
     """The bound from below is so large that a few users are enough."""
@@ -115,7 +112,6 @@ def test_spark_connect_names_the_column_of_a_sum_beyond_doubles(release: Release
     assert release.entries() == {"charge": 1}
 
 
-@pytest.mark.long
 def test_an_executor_that_is_killed_changes_nothing(release: Release, tmp_path: Path) -> None:
     release.run(-signal.SIGKILL, master=CLASSIC, die="finish")
     staged = release.staged()
@@ -128,7 +124,6 @@ def test_an_executor_that_is_killed_changes_nothing(release: Release, tmp_path: 
     assert release.entries() == {"charge": 1, "committed": 1}
 
 
-@pytest.mark.long
 def test_a_task_that_runs_twice_at_once_changes_nothing(release: Release, tmp_path: Path) -> None:
     """Speculation for real: two hosts, and a task that waits until Spark has run a copy of it."""
     release.run(-signal.SIGKILL, master=CLASSIC, die="finish")
@@ -152,7 +147,6 @@ def test_a_task_that_runs_twice_at_once_changes_nothing(release: Release, tmp_pa
     assert release.entries() == {"charge": 1, "committed": 1}
 
 
-@pytest.mark.long
 def test_other_events_under_the_same_name_stop_the_job(release: Release) -> None:
     release.run(-signal.SIGKILL, master=CLASSIC, die="finish")
     found = release.run(1, master=CLASSIC, late=3)
@@ -162,7 +156,6 @@ def test_other_events_under_the_same_name_stop_the_job(release: Release) -> None
     assert release.entries() == {"charge": 1}
 
 
-@pytest.mark.long
 def test_the_example_runs_with_spark_submit(service: Service, tmp_path: Path) -> None:
     """Twice: the second run finds the release."""
     with gsh.Client(service.url) as client:
