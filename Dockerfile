@@ -22,13 +22,14 @@ COPY deploy/image/build.txt /
 RUN /opt/service/bin/python -m pip install --no-cache-dir --root-user-action=ignore \
         --require-hashes --no-deps --only-binary=:all: --requirement /build.txt
 COPY pyproject.toml LICENSE README.md /src/
+COPY service /src/service
 COPY app /src/app
 COPY gsh /src/gsh
 WORKDIR /code
 # A folder for each layer. All files have the same time, so that a part that did not change is the same layer again.
 RUN set -e; \
     /opt/service/bin/python -m pip install --no-compile --no-deps --no-build-isolation --root . \
-        --root-user-action=ignore --no-warn-script-location /src; \
+        --root-user-action=ignore --no-warn-script-location /src /src/service; \
     for package in gsh app; do \
         folder=$(echo opt/service/lib/python3*/site-packages/$package); \
         python -m compileall -q --invalidation-mode unchecked-hash "$folder"; \
@@ -54,7 +55,7 @@ COPY --from=code /app /
 COPY --from=code /code /
 LABEL org.opencontainers.image.title="Gaussian sparse histogram" \
     org.opencontainers.image.description="Private group-by tables, with exact privacy accounting and budgets" \
-    org.opencontainers.image.version="0.2.0" \
+    org.opencontainers.image.version="0.3.0.dev0" \
     org.opencontainers.image.licenses="Apache-2.0" \
     org.opencontainers.image.base.name="${BASE}"
 ENV PATH=/opt/service/bin:$PATH \

@@ -4,12 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-# Two environments with only the wheel and its dependencies: one for the library, one for the service.
+# Two environments with only wheels and their dependencies: one has the library, the other one also the service.
 LIBRARY_ENV := build/library-env
 SERVICE_ENV := build/service-env
 # Two environments with Spark, which is large: version 4 with Connect, and 3.5.
 SPARK_ENV := build/spark-env
 SPARK35_ENV := build/spark35-env
+
+# What says how the service is built and what it needs; its code is in app.
+SERVICE_BUILD := service/pyproject.toml service/requirements.txt service/hatch_build.py
 
 # What builds and runs the container image: docker or podman.
 ENGINE ?= docker
@@ -102,21 +105,22 @@ release-image:
 image-test: $(VENV)/test.stamp
 	IMAGE_ENGINE=$(ENGINE) $(BIN)/python -m pytest --durations=25 tests/image || test $$? = 5 # all are skipped
 
-# The newest versions that pyproject.toml allows, as constraints.txt. Spark is left out: it has environments of its own.
+# The newest versions that are allowed, as constraints.txt. Spark is left out: it has environments of its own.
 constraints:
 	rm -rf build/constraints-env
 	$(PYTHON) -m venv build/constraints-env
-	build/constraints-env/bin/python -m pip install --quiet '.[service,duckdb,test,bench]'
-	build/constraints-env/bin/python -m pip freeze --exclude gaussian-sparse-histogram > constraints.txt
+	build/constraints-env/bin/python -m pip install --quiet '.[duckdb,test,bench]' ./service
+	build/constraints-env/bin/python -m pip freeze --exclude gaussian-sparse-histogram \
+		--exclude gaussian-sparse-histogram-service > constraints.txt
 	$(MAKE) hashes
 
-# What the image installs, from pyproject.toml in the versions of constraints.txt, with the hashes of all files. Nobody
-# edits these two lists; after a change of the other two, run this again.
+# What the image installs, in the versions of constraints.txt, with the hashes of all files. Nobody edits these two lists;
+# after a change of what they are made from, run this again.
 COMPILE = build/uv-env/bin/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate
-MADE_BY = sed '1i \# Made by `make hashes` from pyproject.toml and constraints.txt.'
+MADE_BY = sed '1i \# Made by `make hashes` from pyproject.toml, service/requirements.txt and constraints.txt.'
 hashes:
 	test -x build/uv-env/bin/uv || { $(PYTHON) -m venv build/uv-env && build/uv-env/bin/python -m pip install --quiet uv==0.13.8; }
-	$(COMPILE) --extra service --constraint constraints.txt pyproject.toml | $(MADE_BY) > build/service.txt
+	$(COMPILE) --constraint constraints.txt pyproject.toml service/requirements.txt | $(MADE_BY) > build/service.txt
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(COMPILE) --python-version 3.11 --constraint constraints.txt - | $(MADE_BY) > build/build.txt
 	mv build/service.txt build/build.txt deploy/image/
@@ -168,37 +172,36 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # With DuckDB, so that the examples run.
-$(VENV)/run.stamp: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[service,duckdb]'
+$(VENV)/run.stamp: pyproject.toml $(SERVICE_BUILD) constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[duckdb]' --editable ./service
 	touch $@
 
 $(VENV)/test.stamp: $(VENV)/run.stamp
-	$(PIP) --editable '.[service,test]'
+	$(PIP) --editable '.[test]' --editable ./service
 	touch $@
 
 $(VENV)/bench.stamp: $(VENV)/test.stamp
-	$(PIP) --editable '.[service,test,bench]'
+	$(PIP) --editable '.[test,bench]' --editable ./service
 	touch $@
 
-# The tests install the wheel, not the checkout: the library alone in one environment, the service in the other.
-build/wheel/stamp: pyproject.toml LICENSE README.md $(shell find app gsh -type f -not -name '*.pyc') | $(BIN)/python
+# The tests install the wheels, not the checkout: the library alone in one environment, with the service in the other.
+build/wheel/stamp: pyproject.toml $(SERVICE_BUILD) LICENSE README.md $(shell find app gsh -type f -not -name '*.pyc') | $(BIN)/python
 	rm -rf build/wheel
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel . ./service
 	touch $@
 
-$(LIBRARY_ENV)/stamp: EXTRAS :=
-$(SERVICE_ENV)/stamp: EXTRAS := [service]
+$(LIBRARY_ENV)/stamp: WHEELS := build/wheel/gaussian_sparse_histogram-*.whl
+$(SERVICE_ENV)/stamp: WHEELS := build/wheel/*.whl
 $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp: build/wheel/stamp constraints.txt
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		"$$(ls build/wheel/*.whl)$(EXTRAS)"
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(WHEELS)
 	touch $@
 
 # The extras say which pandas Spark knows. The checkout is installed, so that a change needs no new environment.
-$(SPARK_ENV)/stamp: REQUIREMENTS := tests/gsh/spark/requirements.txt --editable '.[service,connect]'
-$(SPARK35_ENV)/stamp: REQUIREMENTS := tests/gsh/spark/requirements35.txt --editable '.[service,spark]'
-$(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp: tests/gsh/spark/requirements.txt tests/gsh/spark/requirements35.txt pyproject.toml constraints.txt
+$(SPARK_ENV)/stamp: REQUIREMENTS := tests/gsh/spark/requirements.txt --editable '.[connect]' --editable ./service
+$(SPARK35_ENV)/stamp: REQUIREMENTS := tests/gsh/spark/requirements35.txt --editable '.[spark]' --editable ./service
+$(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp: tests/gsh/spark/requirements.txt tests/gsh/spark/requirements35.txt pyproject.toml $(SERVICE_BUILD) constraints.txt
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	grep -v '^pandas==' constraints.txt > $(@D)/constraints.txt

@@ -4,4 +4,4 @@ import importlib.metadata
 
 __all__ = ["VERSION"]
 
-VERSION = importlib.metadata.version("gaussian-sparse-histogram")
+VERSION = importlib.metadata.version("gaussian-sparse-histogram-service")

@@ -145,7 +145,7 @@ def test_the_commands_of_the_weekly_job_run_as_printed(tmp_path: Path) -> None:
     page = (ROOT / "examples" / "README.md").read_text()
     block = re.findall(r"```console\n(.*?)```", page, re.DOTALL)[0]
     block = block.replace(".venv/bin/python examples", f"{sys.executable} {ROOT}/examples")
-    assert "--editable '.[service,duckdb]'" in (ROOT / "Makefile").read_text().partition("run.stamp: ")[2]
+    assert "--editable '.[duckdb]'" in (ROOT / "Makefile").read_text().partition("run.stamp: ")[2]
     with Service(temporary=tmp_path) as running:
         said = in_shell(block.replace(ADDRESS, running.url), tmp_path, GSH_URL=running.url)
 

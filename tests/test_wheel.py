@@ -1,7 +1,7 @@
-"""The wheel is all that is installed: the base is the library, and the extra ``service`` is the service.
+"""Two wheels are all that is installed: the library, and the service on top of it.
 
-``make test`` builds the wheel and two environments, which have only the wheel and its dependencies. The tests use
-them outside of the checkout, like an executor or the container.
+``make test`` builds the wheels and two environments: one has the library, the other one also the service. The tests
+use them outside of the checkout, like an executor or the container.
 """
 
 import json
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.wheel
 ROOT = Path(__file__).parent.parent
 LIBRARY = ROOT / "build" / "library-env" / "bin" / "python"
 PYTHON = ROOT / "build" / "service-env" / "bin" / "python"
+NAME, SERVICE = "gaussian-sparse-histogram", "gaussian-sparse-histogram-service"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
@@ -52,9 +53,14 @@ mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20)
 found, total = gsh.intervals(mechanism, counts=[400]), gsh.total(mechanism, counts=[400, 500])
 print(found.counts.low.round(3), total.counts.estimate)
 """
+PACKAGES = """
+import importlib.metadata
+files = importlib.metadata.distribution({!r}).files
+print(*sorted({{file.parts[0] for file in files if file.parts[0] != ".." and "dist-info" not in file.parts[0]}}))
+"""
 SAYS_WHAT_IT_IS = """
 import gsh, importlib.metadata, importlib.resources
-wheel = importlib.metadata.distribution("gaussian-sparse-histogram")
+wheel = importlib.metadata.distribution({!r})
 texts = [file.name for file in wheel.files if "licenses" in file.parts]
 is_typed = (importlib.resources.files("gsh") / "py.typed").is_file()
 print(gsh.__version__, is_typed, wheel.metadata["License-Expression"], texts)
@@ -73,7 +79,7 @@ def test_the_base_says_what_published_numbers_mean() -> None:
     assert printed(LIBRARY, INTERVALS) == "[360.801] 900.0"
 
 
-@pytest.mark.parametrize("package", ["fastapi", "starlette", "pydantic", "uvicorn", "psycopg", "pytest"])
+@pytest.mark.parametrize("package", ["app", "fastapi", "starlette", "pydantic", "uvicorn", "psycopg", "pytest"])
 def test_the_base_has_neither_the_service_nor_the_tests(package: str) -> None:
     found = "import importlib.util; print(importlib.util.find_spec({!r}) is not None)"
 
@@ -81,9 +87,27 @@ def test_the_base_has_neither_the_service_nor_the_tests(package: str) -> None:
     assert printed(PYTHON, found.format(package)) == str(package != "pytest")
 
 
-@pytest.mark.parametrize("python", [LIBRARY, PYTHON], ids=["library", "service"])
-def test_the_wheel_is_typed_licensed_and_of_this_version(python: Path) -> None:
-    assert printed(python, SAYS_WHAT_IT_IS) == f"{VERSION} True Apache-2.0 ['LICENSE']"
+@pytest.mark.parametrize(
+    ("python", "name"),
+    [(LIBRARY, NAME), (PYTHON, NAME), (PYTHON, SERVICE)],
+    ids=["library", "library of the service", "service"],
+)
+def test_the_wheel_is_typed_licensed_and_of_this_version(python: Path, name: str) -> None:
+    assert printed(python, SAYS_WHAT_IT_IS.format(name)) == f"{VERSION} True Apache-2.0 ['LICENSE']"
+
+
+def test_each_wheel_has_one_package() -> None:
+    """A notebook that installs the library gets no package ``app``."""
+    assert printed(LIBRARY, PACKAGES.format(NAME)) == "gsh"
+    assert printed(PYTHON, PACKAGES.format(SERVICE)) == "app"
+
+
+def test_the_service_needs_the_library_of_its_own_version() -> None:
+    needs = printed(PYTHON, f"import importlib.metadata; print(*importlib.metadata.requires({SERVICE!r}), sep='\\n')")
+
+    declared = (ROOT / "service" / "requirements.txt").read_text().splitlines()[1:]
+    assert f"{NAME}=={VERSION}" in needs.splitlines()
+    assert len(needs.splitlines()) == len(declared) + 1
 
 
 @pytest.mark.parametrize("python", [LIBRARY, PYTHON], ids=["library", "service"])
@@ -98,7 +122,7 @@ def test_without_the_service_the_command_says_what_to_install() -> None:
 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "[service]" in done.stderr
+    assert "pip install . ./service" in done.stderr
 
 
 def test_the_service_has_the_version_of_the_wheel() -> None:

@@ -142,5 +142,5 @@ def _given(option: str, value: object) -> list[str]:
 
 def _check_installed() -> None:
     if not all(map(importlib.util.find_spec, _NEEDED)):
-        hint = "pip install 'gaussian-sparse-histogram[service]'"
+        hint = "in a checkout: pip install . ./service"
         raise Refusal(Code.OTHER, "the service is not installed", hint)

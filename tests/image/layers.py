@@ -16,7 +16,11 @@ from tests.image.engine import IMAGE, VERSION, checked, inspected
 
 __all__ = ["METADATA", "compressed_bytes", "contents", "digests", "parts"]
 
-METADATA = {f"gaussian_sparse_histogram-{VERSION}.dist-info", "/opt/service/bin/gsh"}
+METADATA = {
+    f"gaussian_sparse_histogram-{VERSION}.dist-info",
+    f"gaussian_sparse_histogram_service-{VERSION}.dist-info",
+    "/opt/service/bin/gsh",
+}
 
 
 def digests(image: str) -> list[str]:

@@ -22,7 +22,10 @@ def copied(tree: Path) -> Path:
     names = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     for name in ("Dockerfile", ".dockerignore", *names):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, tree / name)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tree / name, symlinks=True)
+        else:
+            shutil.copy2(ROOT / name, tree / name)
     return tree
 
 

@@ -11,7 +11,7 @@ __all__ = ["ROOT", "Bare", "console_blocks", "install_lines"]
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_INSTALL = re.compile(r"pip install (?:-e )?(?:'\.\[[a-z,]+\]'|\.(?=[`\s]))")
+_INSTALL = re.compile(r"pip install (?:-e )?(?:'\.\[[a-z,]+\]'|\. \./service|\.(?=[`\s]))")
 
 
 def install_lines() -> list[str]:
@@ -34,7 +34,7 @@ class Bare:
         files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
         for name in filter(None, files.split("\0")):
             (self.checkout / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, self.checkout / name)
+            shutil.copy2(ROOT / name, self.checkout / name, follow_symlinks=False)
         subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
         self._path = f"{folder / 'env' / 'bin'}:/usr/bin:/bin"
 

@@ -17,7 +17,7 @@ gsh publish events.parquet --user user_id --by url --c-u 4 --epsilon 8 --delta 1
 USES = {
     "pip install .": "gsh calibrate --c-u 16 --epsilon 1 --delta 1e-6",
     "pip install '.[duckdb]'": PUBLISHES,
-    "pip install '.[service]'": "gsh openapi",
+    "pip install . ./service": "gsh openapi",
     "pip install '.[spark]'": JOB,
     "pip install '.[connect]'": f"{JOB} && rm -r published && {CONNECT}",
     "pip install -e '.[bench]'": "python3 -m benchmarks.case_study",

@@ -87,5 +87,5 @@ def test_without_the_service_one_line_says_what_to_install(
     answer = run(command)
 
     assert answer.code == 1
-    expected = "gsh: the service is not installed (hint: pip install 'gaussian-sparse-histogram[service]')\n"
+    expected = "gsh: the service is not installed (hint: in a checkout: pip install . ./service)\n"
     assert answer.errors == expected
