@@ -18,9 +18,10 @@ from app.http.access_key_cache import AccessKeyCache
 from app.http.loopback import check_local
 from app.http.problems import NotAdmitted
 from app.http.rate_limit import Attempts, network_of
-from app.ledger.access_keys import SCOPES, hash_of
+from app.ledger.access_keys import hash_of
 from app.ledger.clock import now
 from app.ledger.pool import LedgerPool
+from app.ledger.scopes import SCOPES
 from app.ledger.state import By
 
 __all__ = ["PUBLIC", "READS_BUDGETS", "Access", "Authorizer", "Requirement", "access_of", "needs"]

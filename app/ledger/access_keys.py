@@ -13,18 +13,16 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any
 
 from app.ledger.clock import after, seconds_of
 from app.ledger.connections import Connections, Execute
 from app.ledger.errors import WrongLedger
+from app.ledger.scopes import SCOPES
 from app.ledger.secret import Secret
 from app.ledger.statements import Statements
 
-__all__ = ["SCOPES", "AccessKey", "KeyTable", "Scope", "SealedKeys", "given_key", "hash_of", "new_key", "seal_all"]
-
-Scope = Literal["account", "release", "admin"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
+__all__ = ["AccessKey", "KeyTable", "SealedKeys", "given_key", "hash_of", "new_key", "seal_all"]
 
 _SEALS = "access_keys"
 """The name of the fact that holds the seal of each access key, by its id, and a seal over all seals."""

@@ -1,5 +1,6 @@
 """All commands in one program. A new group of commands is a module with ``commands``, and a line here."""
 
+from functools import cache
 from typing import Annotated
 
 import typer
@@ -18,15 +19,7 @@ from gsh.cli import (
     utility,
 )
 
-__all__ = ["commands"]
-
-commands = typer.Typer(
-    name="gsh",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+__all__ = ["program"]
 
 
 def _version(asked: bool) -> None:
@@ -35,7 +28,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@commands.callback(epilog="Start here:  gsh calibrate --c-u 16 --epsilon 1 --delta 1e-6")
 def _gsh(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version, and end.")
@@ -44,6 +36,18 @@ def _gsh(
     """Private counts per group, with exact and certified privacy."""
 
 
-_GROUPS = (demo, publishing, preview, bounding, accounting, utility, releasing, intervals, ledger, service)
-for _group in _GROUPS:
-    commands.add_typer(_group.commands)
+@cache
+def program() -> typer.Typer:
+    """The commands of the library, and those of the service."""
+    commands = typer.Typer(
+        name="gsh",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    commands.callback(epilog="Start here:  gsh calibrate --c-u 16 --epsilon 1 --delta 1e-6")(_gsh)
+    for group in (demo, publishing, preview, bounding, accounting, utility, releasing, intervals, ledger):
+        commands.add_typer(group.commands)
+    service.add_commands(commands)
+    return commands

@@ -132,6 +132,8 @@ def _explained(error: BaseException) -> tuple[Code, str, str]:  # noqa: PLR0911 
             return Code.OTHER, os.strerror(error.errno), ""
         case ModuleNotFoundError(name="duckdb" | "pyspark"):
             return Code.OTHER, str(error), ""
+        case ModuleNotFoundError(name=str() as name):
+            return Code.OTHER, f"the Python package {name} is not installed", "pip check lists what is missing"
         case MemoryError():
             return Code.OTHER, "not enough memory", "use a smaller table"
         case _ if isinstance(error, typer.BadParameter.__mro__[1]):  # all errors of usage

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ledger.access_keys import SCOPES, given_key, hash_of
+from app.ledger.access_keys import given_key, hash_of
 from app.ledger.opening import open_ledger
+from app.ledger.scopes import SCOPES
 from app.settings import Settings, settings_or_exit
 from tests.app.process import PATIENCE, ROOT, Service, environment
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from typer.main import get_command
 
-from gsh.cli.commands import commands
+from gsh.cli.commands import program
 from gsh.cli.errors import MEANINGS
 from tests.gsh.cli.running import ROOT, Ran, run
 
@@ -100,7 +100,7 @@ def commands_of() -> dict[str, Any]:
         for child, each in children.items():
             yield from walk(each, f"{name} {child}")
 
-    return dict(walk(get_command(commands), "gsh"))
+    return dict(walk(get_command(program()), "gsh"))
 
 
 def reference() -> str:

@@ -1,11 +1,12 @@
-"""gsh keys and gsh verify: the programs of the service, under one name and with JSON."""
+"""gsh keys and gsh verify: commands of the service, mounted if it is installed."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from app.ledger.access_keys import SCOPES
-from gsh.cli.service import Scope
+import app.keys
 from tests.gsh.cli.running import run
 
 
@@ -70,22 +71,52 @@ def test_programs_of_the_service_keep_their_exit_codes() -> None:
     assert run("keys revoke nobody").code == 1
     wrong = run("keys create --scope release --expires yesterday")
     assert (wrong.code, wrong.output) == (2, b"")
-    assert wrong.errors.splitlines()[-1].startswith("gsh keys create: argument --expires: must be a date")
+    assert wrong.errors.splitlines()[-1].startswith("gsh: invalid value for '--expires': must be a date")
 
 
-def test_scopes_are_those_of_the_service() -> None:
-    assert tuple(Scope) == SCOPES
+def test_a_note_cannot_move_the_cursor_or_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """An operator's terminal shows what is in a note, and does not obey it."""
+    note = "job\x1b[2K\r\nforged  active\u202e"
+    assert run("keys", "create", "--scope", "release", "--note", note).code == 0
+
+    (line,) = run("keys list").text.splitlines()
+    assert line.endswith(r"job\x1b[2K\r\nforged  active\u202e")
+    assert run("keys list --json").text.replace("\n", "").isprintable()
+    assert run("keys list --json").document[0]["note"] == note
+    assert app.keys.main(["list"]) == 0
+    assert capsys.readouterr().out == f"{line}\n"
 
 
-@pytest.mark.parametrize("missing", ["app", "fastapi", "uvicorn"])
-@pytest.mark.parametrize("command", ["serve", "keys list", "verify", "openapi"])
-def test_without_the_service_one_line_says_what_to_install(
-    command: str, missing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == missing else name)
+WITHOUT_THE_SERVICE = """
+import importlib.metadata, sys
+import gsh.cli.service
 
-    answer = run(command)
+def missing(name):
+    raise importlib.metadata.PackageNotFoundError(name)
+
+gsh.cli.service.distribution = missing
+commands = ["serve --port 1", "keys list", "keys create --scope x", "keys --help", "verify --heads h", "openapi"]
+codes = [gsh.cli.main(each.split()) for each in commands]
+print(*codes, "app" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_without_the_service_one_line_says_what_to_install() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_THE_SERVICE], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "1 1 1 1 1 1 False\n"
+    expected = "gsh: the service is not installed (hint: in a checkout: pip install . ./service)\n"
+    assert done.stderr == expected * 6
+
+
+def test_a_missing_dependency_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("app.commands.verification", "app.settings"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "pydantic_settings", None)
+
+    answer = run("verify")
 
     assert answer.code == 1
-    expected = "gsh: the service is not installed (hint: in a checkout: pip install . ./service)\n"
+    expected = "gsh: the Python package pydantic_settings is not installed (hint: pip check lists what is missing)\n"
     assert answer.errors == expected

@@ -1,0 +1,32 @@
+"""gsh serve and gsh openapi: run the service, and print its contract."""
+
+import os
+import runpy
+import sys
+from typing import Annotated
+
+import typer
+
+__all__ = ["openapi", "serve"]
+
+
+def serve(
+    host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="GSH_HOST: where to listen.")] = None,
+    port: Annotated[int | None, typer.Option("--port", metavar="N", help="GSH_PORT: the port.")] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            "--ledger", metavar="PLACE", help="GSH_LEDGER: a file. A URL with a password belongs in the variable."
+        ),
+    ] = None,
+) -> None:
+    """Run the service. All other settings are environment variables (docs/operations.md)."""
+    given = {"GSH_HOST": host, "GSH_PORT": port, "GSH_LEDGER": ledger}
+    os.environ.update({name: str(value) for name, value in given.items() if value is not None})
+    # The same process goes on as the service, so that signals reach it. -P: a folder `app` here is not the service.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "app"])  # noqa: S606 - no shell, and no argument from outside
+
+
+def openapi() -> None:
+    """Print the OpenAPI document of the service."""
+    runpy.run_module("app.main", run_name="__main__")

@@ -1,0 +1,16 @@
+"""What an access key may do. The command line lists the scopes, and loads nothing else of the ledger for it."""
+
+from enum import StrEnum
+
+__all__ = ["SCOPES", "Scope"]
+
+
+class Scope(StrEnum):
+    """A permission of access keys."""
+
+    ACCOUNT = "account"
+    RELEASE = "release"
+    ADMIN = "admin"
+
+
+SCOPES = tuple(each.value for each in Scope)
