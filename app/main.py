@@ -61,7 +61,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Measured: a release of the largest table takes at most four times its size of memory. What a library asks for
     # without using it counts as well.
     process_memory = 6 * max(settings.max_table_bytes, settings.max_release_bytes)
-    workers, queue = settings.heavy_threads, settings.heavy_queue
+    workers, queue = settings.pool_processes, settings.heavy_queue
     asked = (account, bound, calibrate, compare, intervals, utility)
     paid_for = (releases, open_releases, budgets, history, charges)
     heavy = (*asked, release, table, *paid_for)

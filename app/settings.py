@@ -3,9 +3,9 @@
 import re
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 __all__ = ["Settings", "settings_or_exit"]
@@ -73,11 +73,14 @@ class Settings(BaseSettings):
     cache_size: int = Field(
         default=65_536, ge=0, description="curve points in the cache; the least recently used are dropped"
     )
-    heavy_threads: int = Field(
+    pool_processes: int = Field(
         default=1,
         ge=1,
         le=64,
         description="worker processes in each of the three worker pools: accounting, releases, stored answers",
+    )
+    heavy_threads: int | None = Field(
+        default=None, ge=1, le=64, description="the old name of `GSH_POOL_PROCESSES`; still read"
     )
     heavy_queue: int = Field(
         default=16, ge=0, description="heavy requests that may wait in each worker pool; more is 503"
@@ -159,6 +162,19 @@ class Settings(BaseSettings):
         default="",
         description="file to which changed heads of budgets are appended each hour; if empty, they are log lines",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, given: dict[str, Any]) -> dict[str, Any]:
+        old = given.get("heavy_threads")
+        return given if old is None else {"pool_processes": old} | given
+
+    @field_validator("heavy_threads")
+    @classmethod
+    def _same_as_the_new_name(cls, old: int | None, others: ValidationInfo) -> int | None:
+        if old is not None and others.data.get("pool_processes", old) != old:
+            raise ValueError("is the old name of GSH_POOL_PROCESSES, which has another value")
+        return old
 
     @field_validator("most_delta")
     @classmethod

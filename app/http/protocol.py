@@ -11,12 +11,12 @@ from operator import attrgetter
 from typing import Any, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from app.http.metrics import Metrics
 from app.http.middleware import SAFE_HEADERS
 from app.http.problems import CONNECTION_KINDS, problem_response
 from app.http.request_ids import begin_request
+from app.http.uvicorn_internals import STATUS_LINE, HttpToolsProtocol
 
 __all__ = ["BoundedProtocol", "ConnectionBounds"]
 

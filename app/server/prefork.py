@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.context import ForkProcess
 
-from uvicorn import _subprocess
-
+from app.http.uvicorn_internals import start_workers_as
 from app.workers.fork_server import FORK_SERVER
 
 __all__ = ["STOP_SIGNALS", "load_everything", "stop_signals_held"]
@@ -36,7 +35,7 @@ def load_everything() -> None:
     from app.main import WORKER_MODULES  # noqa: PLC0415 - metrics look at the environment when they are imported
 
     FORK_SERVER.start_by_fork(WORKER_MODULES)
-    _subprocess.spawn = _Forking  # type: ignore[assignment]
+    start_workers_as(_WebWorker)
 
 
 class _WebWorker(ForkProcess):
@@ -55,7 +54,3 @@ class _WebWorker(ForkProcess):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() == self._parent:
             super().run()
-
-
-class _Forking:
-    Process = _WebWorker

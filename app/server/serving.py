@@ -39,6 +39,8 @@ def serve() -> int:
     """Run uvicorn until a signal stops it. A wrong setting is reported in one line, without a traceback."""
     settings = settings_or_exit()
     logging.config.dictConfig(log_config(settings.log_level))
+    if settings.heavy_threads is not None:
+        logging.getLogger("app.settings").warning("GSH_HEAVY_THREADS: the new name is GSH_POOL_PROCESSES")
     refusal = _refusal(settings)
     if refusal is not None:
         sys.stderr.write(f"{refusal}\n")

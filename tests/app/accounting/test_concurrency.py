@@ -102,7 +102,7 @@ def test_a_short_request_is_answered_before_a_long_one(path: str, body: Json, tm
 
 def test_a_request_is_503_if_all_workers_are_busy_and_the_queue_is_full(tmp_path: Path) -> None:
     """The refused request gets Retry-After, light requests are served, and later the queue is free again."""
-    client, meeting = Client(heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
+    client, meeting = Client(pool_processes=1, heavy_queue=0), Meeting(tmp_path)
 
     async def scenario(http: httpx.AsyncClient) -> None:
         first = asyncio.create_task(client.app.state.services.accounting.run(meeting.attend))
@@ -123,7 +123,7 @@ def test_a_request_is_503_if_all_workers_are_busy_and_the_queue_is_full(tmp_path
 
 def test_accounting_does_not_wait_for_releases(tmp_path: Path) -> None:
     """All release workers are busy and their queue is full. Its duration must not affect other requests."""
-    client, meeting = with_budget(tmp_path, heavy_threads=1, heavy_queue=0), Meeting(tmp_path)
+    client, meeting = with_budget(tmp_path, pool_processes=1, heavy_queue=0), Meeting(tmp_path)
 
     async def scenario(http: httpx.AsyncClient) -> None:
         release = asyncio.create_task(client.app.state.services.releases.run(meeting.attend))
@@ -218,6 +218,6 @@ def test_concurrent_requests_get_the_same_answers_as_single_ones() -> None:
     async def scenario(http: httpx.AsyncClient) -> list[httpx.Response]:
         return await asyncio.gather(*(http.post("/account/exact", json=body) for body in bodies))
 
-    together = Client(cache_size=0, heavy_threads=4, heavy_queue=100).together(scenario)
+    together = Client(cache_size=0, pool_processes=4, heavy_queue=100).together(scenario)
     alone = Client(cache_size=0)
     assert [response.json() for response in together] == [alone.answer("/account/exact", body) for body in bodies]

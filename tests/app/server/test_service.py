@@ -14,7 +14,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.app.budgets.test_budgets import SECRET
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors
-from tests.app.process import stopped
+from tests.app.process import Service, stopped
 from tests.postgres import Postgres
 
 
@@ -145,7 +145,7 @@ def test_the_theorem_is_not_attempted_beyond_its_limit(client: Client) -> None:
     assert set(problem_errors(client.post("/account/exact", body), 422, "limit-exceeded")) == {"/theorem"}
 
 
-@pytest.mark.parametrize(("name", "value"), [("PORT", "70001"), ("CACHE_SIZE", "-1"), ("HEAVY_THREADS", "0")])
+@pytest.mark.parametrize(("name", "value"), [("PORT", "70001"), ("CACHE_SIZE", "-1"), ("POOL_PROCESSES", "0")])
 def test_settings_come_from_the_environment_and_are_checked(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
@@ -155,6 +155,29 @@ def test_settings_come_from_the_environment_and_are_checked(
     monkeypatch.setenv(f"GSH_{name}", value)
     with pytest.raises(ValueError, match=name.lower()):
         Settings()
+
+
+def test_the_old_name_of_a_setting_is_read_unless_the_new_one_has_another_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GSH_HEAVY_THREADS", "3")
+    assert Settings().pool_processes == 3
+
+    monkeypatch.setenv("GSH_POOL_PROCESSES", "3")
+    assert Settings().pool_processes == 3
+    monkeypatch.setenv("GSH_POOL_PROCESSES", "1")
+    with pytest.raises(ValueError, match="is the old name of GSH_POOL_PROCESSES, which has another value"):
+        Settings()
+    monkeypatch.delenv("GSH_HEAVY_THREADS")
+    assert Settings().pool_processes == 1
+
+
+@pytest.mark.slow
+def test_the_old_name_of_a_setting_is_logged_with_the_new_one(tmp_path: Path) -> None:
+    with Service(temporary=tmp_path, heavy_threads="2") as running:
+        lines = [line["message"] for line in running.log if line["logger"] == "app.settings"]
+
+    assert lines == ["GSH_HEAVY_THREADS: the new name is GSH_POOL_PROCESSES"]
 
 
 def test_a_server_that_hangs_does_not_hang_the_probe(postgres: Postgres) -> None:
