@@ -86,7 +86,7 @@ openapi: $(VENV)/run.stamp
 	mv build/certificate.schema.json openapi/certificate.schema.json
 
 screenshot: $(VENV)/test.stamp chromium
-	$(BIN)/python -m tests.browser.picture
+	$(BIN)/python -m docs.generate.screenshots
 
 verify-ledger: $(VENV)/run.stamp
 	$(BIN)/python -m app.verify

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docs.generate.meaning_page import BELIEFS, EPSILONS, MEANING, WEEKS, allowed, wins, written
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.mechanism import Mechanism
 from tests import reference
-from tests.meaning_page import BELIEFS, EPSILONS, MEANING, WEEKS, allowed, wins, written
 from tests.reference import Case, composition
 
 PAGE = MEANING.read_text()
@@ -41,7 +41,7 @@ def of_the_page(unit: str) -> Case:
 
 
 def test_the_page_is_as_the_library_computes_it() -> None:
-    """`python -m tests.documents` writes it."""
+    """`python -m docs.generate` writes it."""
     assert written(PAGE) == PAGE
 
 

@@ -5,7 +5,7 @@ import re
 import nbformat
 import pytest
 
-from tests.notebook import NOTEBOOK, executed
+from docs.generate.notebook import NOTEBOOK, executed
 
 pytestmark = pytest.mark.slow
 

@@ -18,22 +18,14 @@ from app.http.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
 from benchmarks import weekly
+from docs.generate import ROOT
+from docs.generate.import_picture import FIGURE, drawn
+from docs.generate.real_releases_page import releases_text, shown_releases
+from docs.generate.settings_table import settings_table, shown_settings_table
+from docs.generate.transcripts import README, TOUR, Transcript, answers, matches, transcripts
 from gsh.histogram import quantiles
 from tests.app.process import PATIENCE, Service
-from tests.documents import (
-    README,
-    ROOT,
-    TOUR,
-    Transcript,
-    answers,
-    matches,
-    settings_table,
-    shown_settings_table,
-    transcripts,
-)
 from tests.gsh.histogram.uploads import as_parquet, from_bytes
-from tests.import_picture import FIGURE, drawn
-from tests.real_releases_page import releases_text, shown_releases
 
 TRANSCRIPTS = {document.name: transcripts(document) for document in (README, TOUR)}
 PLACES = [(name, place) for name, found in TRANSCRIPTS.items() for place in range(len(found))]
@@ -175,14 +167,16 @@ def test_every_file_that_is_mentioned_exists(document: Path) -> None:
     """Paths from the root of the repository, and the modules that ``python -m`` runs."""
     text = document.read_text()
     paths = re.findall(r"`((?:app|gsh|tests|benchmarks|docs|examples|openapi)/[\w./-]*)`", text)
-    modules = [name.replace(".", "/") for name in re.findall(r"python -m ((?:app|gsh|tests|benchmarks)[\w.]*)", text)]
+    modules = [
+        name.replace(".", "/") for name in re.findall(r"python -m ((?:app|gsh|tests|benchmarks|docs)[\w.]*)", text)
+    ]
     found = [any((ROOT / f"{path}{end}").exists() for end in ("", ".py")) for path in [*paths, *modules]]
 
     assert [path for path, exists in zip([*paths, *modules], found, strict=True) if not exists] == []
 
 
 def test_the_page_of_real_releases_is_the_librarys_data() -> None:
-    """``python -m tests.documents`` writes it again."""
+    """``python -m docs.generate`` writes it again."""
     assert shown_releases() == releases_text()
 
 
@@ -220,7 +214,7 @@ def test_the_table_of_metrics_lists_the_exposed_metrics(service: Service) -> Non
 
 
 def test_the_picture_of_the_imports_matches_the_code() -> None:
-    """``python -m tests.documents`` draws it again."""
+    """``python -m docs.generate`` draws it again."""
     assert FIGURE.read_text() == drawn()
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pty
 import shlex
 import subprocess
 import sys
@@ -17,9 +18,10 @@ import pyarrow.parquet as pq
 
 from gsh.cli import main
 
-__all__ = ["GROUPS", "PROGRAM", "Ran", "environment", "groups_file", "run", "run_process"]
+__all__ = ["COLUMNS", "GROUPS", "PROGRAM", "Ran", "environment", "groups_file", "in_terminal", "run", "run_process"]
 
 ROOT = Path(__file__).parents[3]
+COLUMNS = 100
 PROGRAM = [sys.executable, "-m", "gsh.cli"]
 # The noise is at most a few thousand: these groups are kept, except for the last one.
 GROUPS = pa.table({"url": ["b.org", "a.org", "c.org"], "country": ["FR", "US", "US"], "users": [10**7, 2 * 10**7, 3]})
@@ -74,6 +76,28 @@ def run_process(*arguments: object, stdin: bytes = b"", cwd: Path | None = None,
         env=environment(**changes),
     )
     return Ran(done.returncode, done.stdout, done.stderr.decode())
+
+
+def in_terminal(command: list[str], cwd: Path | None = None, columns: int = COLUMNS, **changes: str) -> str:
+    """What a command writes to a terminal on standard output."""
+    ours, theirs = pty.openpty()
+    env = environment(TERM="xterm-256color", COLUMNS=str(columns), **changes)
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, cwd=cwd, env=env) as process:
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                part = os.read(ours, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            said += part
+        assert process.stderr is not None
+        errors = process.stderr.read().decode()
+    os.close(ours)
+    assert process.returncode == 0, errors
+    return said.decode().replace("\r\n", "\n")
 
 
 def groups_file(folder: Path) -> Path:

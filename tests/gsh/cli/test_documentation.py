@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from docs.generate.command_reference import ADDRESS, CLI, commands_of, masked, outputs, reference, shell, shown, written
+from docs.generate.terminal import FIGURE, description, recorded
 from gsh.cli.tables import _EXTENSIONS
 from tests.app.process import Service
-from tests.gsh.cli.recording import FIGURE, description, recorded
-from tests.gsh.cli.reference import ADDRESS, CLI, commands_of, masked, outputs, reference, shell, shown, written
 from tests.gsh.cli.running import run
 
 NOT_RUN = {"gsh serve", "gsh openapi"}
@@ -32,7 +32,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def test_the_tables_are_those_of_the_code() -> None:
     text = CLI.read_text()
 
-    assert written(text) == text, "python -m tests.documents writes them again"
+    assert written(text) == text, "python -m docs.generate writes them again"
 
 
 def test_every_format_is_listed() -> None:
@@ -114,6 +114,6 @@ def test_the_picture_of_a_terminal_is_of_these_commands() -> None:
     picture = FIGURE.read_text()
     text = html.unescape(re.findall(r'<desc id="text">(.*?)</desc>', picture, re.DOTALL)[0])
 
-    assert masked(text) == masked(description(recorded())), "python -m tests.gsh.cli.recording draws it again"
+    assert masked(text) == masked(description(recorded())), "python -m docs.generate.terminal draws it again"
     assert re.findall(r"https?://\S+", picture.replace("http://www.w3.org/2000/svg", "")) == []
     assert "url(" not in picture.replace("url(#", "")

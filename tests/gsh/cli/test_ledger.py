@@ -13,8 +13,7 @@ import pytest
 
 from gsh.cli.errors import Code
 from tests.app.process import Service
-from tests.gsh.cli.recording import in_terminal
-from tests.gsh.cli.running import GROUPS, PROGRAM, groups_file, run, run_process
+from tests.gsh.cli.running import GROUPS, PROGRAM, groups_file, in_terminal, run, run_process
 
 pytestmark = pytest.mark.slow
 

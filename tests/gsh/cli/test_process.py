@@ -15,8 +15,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.app.process import PATIENCE, Service
-from tests.gsh.cli.recording import in_terminal
-from tests.gsh.cli.running import PROGRAM, environment, groups_file, run_process
+from tests.gsh.cli.running import PROGRAM, environment, groups_file, in_terminal, run_process
 
 pytestmark = pytest.mark.slow
 

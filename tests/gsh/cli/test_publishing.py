@@ -10,9 +10,8 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from tests.documents import README
-from tests.gsh.cli.recording import in_terminal
-from tests.gsh.cli.running import ROOT, run, run_process
+from docs.generate.transcripts import README
+from tests.gsh.cli.running import ROOT, in_terminal, run, run_process
 
 pytestmark = pytest.mark.slow
 

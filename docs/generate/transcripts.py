@@ -1,4 +1,4 @@
-"""The parts of the documents that come from code. ``python -m tests.documents`` writes them again after a change.
+"""The transcripts of README.md and docs/tour.md: commands, and the answers of a service to them.
 
 A transcript is a curl command in a ``console`` block and its answer in the ``json`` block that follows. The command may
 send what another one gets: ``curl … | curl … -d @-``. In an answer, ``…`` stands for fields that are not shown. Numbers
@@ -8,28 +8,21 @@ drawn at random, names, hashes and times are not compared.
 import json
 import math
 import re
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
 
-from app.settings import Settings
-from tests.app.process import PATIENCE, ROOT, Service
-from tests.gsh.cli import reference
-from tests.import_picture import FIGURE, drawn
-from tests.meaning_page import MEANING, written
-from tests.real_releases_page import REAL_RELEASES, releases_text, shown_releases
+from docs.generate import ROOT
+from tests.app.process import PATIENCE
 
-__all__ = ["README", "ROOT", "TOUR", "Transcript", "answers", "matches", "settings_table", "transcripts"]
+__all__ = ["README", "TOUR", "Transcript", "answers", "matches", "transcripts", "with_answers"]
 
 README = ROOT / "README.md"
 TOUR = ROOT / "docs" / "tour.md"
-OPERATIONS = ROOT / "docs" / "operations.md"
 
 _TRANSCRIPT = re.compile(r"```console\n(curl -s (?:(?!```).)*?)\n```\n```json\n(.*?)\n```", re.DOTALL)
 _PATH = re.compile(r"curl -s http://127\.0\.0\.1:8000(/\S+)")
-_SETTINGS_TABLE = re.compile(r"(?<=\| variable \| default \| meaning \|\n\|---\|---\|---\|\n)(?:\|.*\n)+")
 _NOT_COMPARED = {"release_id", "released_at", "head", "at", "request_id", "seed", "sha256", "size", "answer_sha256"}
 _DESCRIBES_DATA = {"expected", "share", "standard_deviation", "error", "probability"}
 """Numbers of /utility. They are not certified, and their last digits depend on the machine."""
@@ -117,38 +110,10 @@ def _field_matches(name: str, shown: dict[str, Any], said: dict[str, Any]) -> bo
     return name in _NOT_COMPARED or matches(shown[name], said[name])
 
 
-def settings_table() -> str:
-    """Each variable with its default and its meaning, in the code's order and words."""
-    rows = []
-    for name, field in Settings.model_fields.items():
-        default = "" if field.default is None else str(field.default)
-        default = default.lower() if isinstance(field.default, bool) else default
-        rows.append(f"| `GSH_{name.upper()}` | `{default or '(empty)'}` | {field.description} |\n")
-    return "".join(rows)
-
-
-def shown_settings_table() -> str:
-    found = _SETTINGS_TABLE.search(OPERATIONS.read_text())
-    assert found is not None
-    return found[0]
-
-
-def _write() -> None:
-    FIGURE.write_text(drawn())
-    REAL_RELEASES.write_text(REAL_RELEASES.read_text().replace(shown_releases(), releases_text()))
-    MEANING.write_text(written(MEANING.read_text()))
-    OPERATIONS.write_text(OPERATIONS.read_text().replace(shown_settings_table(), settings_table()))
-    asked, text = transcripts(TOUR), TOUR.read_text()
-    with tempfile.TemporaryDirectory() as temporary, Service(temporary=Path(temporary)) as service:
-        for each, said in zip(asked, answers(service.url, asked), strict=True):
-            if not matches(each.shown, said):
-                text = text.replace(each.text, each._replace(output=json.dumps(said, indent=4)).text)
-    TOUR.write_text(text)
-    reference.CLI.write_text(reference.written(reference.CLI.read_text()))
-    with tempfile.TemporaryDirectory() as temporary, Service(temporary=Path(temporary)) as service:
-        text = reference.with_outputs(reference.CLI.read_text(), Path(temporary), service.url)
-    reference.CLI.write_text(text)
-
-
-if __name__ == "__main__":
-    _write()
+def with_answers(document: Path, url: str) -> str:
+    """The document with the answers that have changed."""
+    asked, text = transcripts(document), document.read_text()
+    for each, said in zip(asked, answers(url, asked), strict=True):
+        if not matches(each.shown, said):
+            text = text.replace(each.text, each._replace(output=json.dumps(said, indent=4)).text)
+    return text

@@ -1,4 +1,4 @@
-"""The picture of a terminal in docs/cli.md. ``python -m tests.gsh.cli.recording`` runs the session again and draws it.
+"""The picture of a terminal in docs/cli.md. ``python -m docs.generate.terminal`` runs the session again and draws it.
 
 The commands run in a real terminal, of which the picture has the text and the colours. The text is also in the
 description of the picture: for people who do not see it, and for a test.
@@ -6,9 +6,7 @@ description of the picture: for people who do not see it, and for a test.
 
 import html
 import os
-import pty
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,13 +15,13 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
+from docs.generate import ROOT
 from tests.app.process import Service
-from tests.gsh.cli.running import ROOT, environment, run_process
+from tests.gsh.cli.running import COLUMNS, in_terminal, run_process
 
-__all__ = ["FIGURE", "description", "in_terminal", "recorded"]
+__all__ = ["FIGURE", "description", "recorded"]
 
 FIGURE = ROOT / "docs" / "figures" / "terminal.svg"
-COLUMNS = 100
 SESSION = (
     "gsh demo events.parquet --users 20000",
     "gsh preview events.parquet --user user_id --by url,country --epsilon 1 --delta 1e-6 --c-u 1,2,4,8",
@@ -64,28 +62,6 @@ _FORMAT = """\
 </g>
 </svg>
 """
-
-
-def in_terminal(command: list[str], cwd: Path | None = None, columns: int = COLUMNS, **changes: str) -> str:
-    """What a command writes to a terminal on standard output."""
-    ours, theirs = pty.openpty()
-    env = environment(TERM="xterm-256color", COLUMNS=str(columns), **changes)
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, cwd=cwd, env=env) as process:
-        os.close(theirs)
-        said = b""
-        while True:
-            try:
-                part = os.read(ours, 1 << 16)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            said += part
-        assert process.stderr is not None
-        errors = process.stderr.read().decode()
-    os.close(ours)
-    assert process.returncode == 0, errors
-    return said.decode().replace("\r\n", "\n")
 
 
 def recorded() -> list[tuple[str, str]]:

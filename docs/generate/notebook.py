@@ -1,17 +1,17 @@
-"""The notebook of examples/. ``python -m tests.notebook`` runs it again, and keeps its outputs."""
+"""The notebook of examples/. ``python -m docs.generate.notebook`` runs it again, and keeps its outputs."""
 
 import os
 import tempfile
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import nbformat
 from nbclient import NotebookClient
 
+from docs.generate import ROOT
+
 __all__ = ["NOTEBOOK", "executed"]
 
-ROOT = Path(__file__).parent.parent
 NOTEBOOK = ROOT / "examples" / "first_release.ipynb"
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.app.process import ROOT, Service
+from docs.generate import ROOT
+from tests.app.process import Service
 from tests.browser.chromium import launch
 from tests.browser.weekly import WEEKLY
 

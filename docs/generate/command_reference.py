@@ -1,6 +1,6 @@
 """The parts of docs/cli.md that come from the code: the options of each command, the exit codes, and the outputs shown.
 
-``python -m tests.documents`` writes them again after a change. An output is in the ``text`` or ``json`` block after the
+An output is in the ``text`` or ``json`` block after the
 ``console`` block with its command. Numbers that are drawn at random, hashes and times are not compared.
 """
 
@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from typer.main import get_command
 
+from docs.generate import ROOT
 from gsh.cli.commands import program
 from gsh.cli.errors import MEANINGS
-from tests.gsh.cli.running import ROOT, Ran, run
+from tests.gsh.cli.running import Ran, run
 
 __all__ = [
     "ADDRESS",

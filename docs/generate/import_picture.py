@@ -1,14 +1,15 @@
 """The picture of the imports in docs/architecture.md, drawn from the code.
 
-A box is a package directly inside ``app`` or ``gsh``. The modules directly inside make two more boxes: ``app`` has
-those that no package imports, and ``app: base`` the others. An arrow that follows from two others is left out.
+A box is a package directly inside ``app`` or ``gsh``. The modules directly inside make more boxes: ``app`` has those
+that no package imports, and ``app: base`` those that import no package. One that imports packages and is imported by
+one, such as ``app.main``, is a box of its own. An arrow that follows from two others is left out.
 """
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.app.process import ROOT
+from docs.generate import ROOT
 
 __all__ = ["FIGURE", "drawn", "imports_of_boxes"]
 
@@ -29,7 +30,12 @@ def imports_of_boxes() -> Graph:
 
     def box(module: str) -> str:
         package = _package(module)
-        return package if package in packages else f"{package[:3]}{': base' if module in base else ''}"
+        if package in packages:
+            return package
+        if module not in base:
+            return package[:3]
+        is_above = any(_package(name) in packages for name in imported.get(module, ()))
+        return module if is_above else f"{package[:3]}: base"
 
     boxes: Graph = {}
     for module, names in imported.items():

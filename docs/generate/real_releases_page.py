@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from decimal import ROUND_CEILING, Context, Decimal
 
 import gsh
+from docs.generate import ROOT
 from gsh.library.release_records import Source
-from tests.app.process import ROOT
 
 __all__ = ["REAL_RELEASES", "releases_text", "shown_releases"]
 

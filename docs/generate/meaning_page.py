@@ -13,6 +13,8 @@ import re
 from decimal import ROUND_CEILING, Decimal
 from functools import cache
 
+from docs.generate import ROOT
+from docs.generate.meaning_pictures import bets_picture, year_picture
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.draft import Draft, Target
@@ -20,8 +22,6 @@ from gsh.accounting.calibration.remaining import calibrate_remaining
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.composition import NOTHING, Spent, cost_of, delta_at, epsilon_at
 from gsh.accounting.mechanism import Mechanism
-from tests.app.process import ROOT
-from tests.meaning_pictures import bets_picture, year_picture
 
 __all__ = ["MEANING", "allowed", "one_table", "spent_in", "weekly", "wins", "written", "yearly"]
 

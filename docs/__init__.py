@@ -1,0 +1,1 @@
+"""The documents. The package ``generate`` writes what comes from code."""
