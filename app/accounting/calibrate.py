@@ -173,9 +173,8 @@ def _fields(body: CalibrateRequest, accounting: Accounting, found: Calibration) 
     return {
         "accounting": accounting.name,
         "mechanism": body.mechanism.completed(found.mechanism),
-        "epsilon": body.target.epsilon,
-        "delta": found.point.delta,
         "largest_sigma": found.largest_sigma,
+        **found.point._asdict(),
     }
 
 

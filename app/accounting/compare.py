@@ -83,13 +83,10 @@ def _without_caps(body: CompareRequest, target: Target, capped: Mechanism) -> Wi
 
 
 def _price(draft: DraftIn, price: Price) -> PriceOut:
-    assert price.point.delta_gaussian is not None
     return PriceOut(
         mechanism=draft.completed(price.mechanism),
-        delta=price.point.delta,
-        delta_gaussian=price.point.delta_gaussian,
-        delta_infinite=price.point.delta_infinite,
         least_sigma=price.least_sigma,
         sigma_ratio=price.sigma_ratio,
         tau_star_ratio=price.tau_star_ratio,
+        **price.point._asdict(),
     )

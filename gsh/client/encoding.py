@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from gsh.accounting import mechanism as core
-from gsh.accounting.accountings import EXACT, AccountingName, Binding, Point
+from gsh.accounting.accountings import AccountingName, Point
 from gsh.accounting.calibration import comparison, draft
 from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.errors import InvalidParameter
@@ -22,6 +22,7 @@ __all__ = [
     "Json",
     "bare_mechanism",
     "calibrated_of",
+    "calibration_of",
     "comparison_of",
     "draft_json",
     "mechanism_json",
@@ -122,6 +123,13 @@ def calibrated_of(answer: Mapping[str, Any]) -> Calibrated:
     )
 
 
+def calibration_of(answer: Mapping[str, Any]) -> Calibration:
+    """An answer of /calibrate for a target (ε, δ)."""
+    found = calibrated_of(answer)
+    privacy = privacy_of(answer["accounting"], _point(answer, float(answer["mu"])))
+    return Calibration(found.mechanism, found.solved, privacy, found.largest_sigma)
+
+
 def points_of(answer: Mapping[str, Any], several: int) -> tuple[Privacy, ...]:
     """The points of an answer of /account, as many as were asked for."""
     accounting: AccountingName = answer["accounting"]
@@ -139,26 +147,21 @@ def _point(point: Mapping[str, Any], mu: float) -> Point:
 
 def comparison_of(answer: Mapping[str, Any]) -> Comparison:
     """The prices of an answer of /compare."""
-    epsilon = float(answer["epsilon"])
     found = {each["accounting"]: each["price"] for each in answer["accountings"]}
     exact = mechanism_from_json(found["exact"]["mechanism"])
-    prices = tuple((name, _price(name, price, epsilon, exact)) for name, price in found.items())
+    prices = tuple((name, _price(name, price, exact)) for name, price in found.items())
     capped = answer.get("without_caps")
-    without = None if capped is None else _price("exact", capped["price"], epsilon, exact)
-    return Comparison(epsilon, float(answer["delta"]), prices, without, has_caps=capped is not None)
+    without = None if capped is None else _price("exact", capped["price"], exact)
+    return Comparison(float(answer["epsilon"]), float(answer["delta"]), prices, without, has_caps=capped is not None)
 
 
-def _price(name: ComparedName, price: Mapping[str, Any] | None, epsilon: float, exact: Mechanism) -> Price | None:
+def _price(name: ComparedName, price: Mapping[str, Any] | None, exact: Mechanism) -> Price | None:
     if price is None:
         return None
     mechanism = mechanism_from_json(price["mechanism"])
-    gaussian, infinite = float(price["delta_gaussian"]), float(price["delta_infinite"])
-    delta = float(price["delta"])
-    binding: Binding = EXACT.binding(infinite, gaussian, delta) if name == "exact" else "both"
-    point = Point(epsilon, delta, gaussian, infinite, binding, mechanism.mu)
     return Price(
         mechanism=mechanism,
-        privacy=privacy_of(name, point),
+        privacy=privacy_of(name, _point(price, float(price["mu"]))),
         least_sigma=float(price["least_sigma"]),
         sigma_ratio=float(price["sigma_ratio"]),
         tau_star_ratio=float(price["tau_star_ratio"]),

@@ -12,7 +12,7 @@ from gsh.client.documents import parsed
 from gsh.client.encoding import (
     Json,
     bare_mechanism,
-    calibrated_of,
+    calibration_of,
     comparison_of,
     draft_json,
     mechanism_json,
@@ -152,11 +152,7 @@ class Service(Bound[M]):
         draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
         body: Json = {"mechanism": draft, **_target(epsilon, delta), "accounting": accounting}
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
-        found = decoded(answer, calibrated_of)
-        # The answer has δ alone. Its parts come from the service too, and not from the arithmetic of this machine.
-        privacy = yield from _account(self, accounting, found.mechanism, found.epsilon, None)
-        assert isinstance(privacy, Privacy)
-        return Calibration(found.mechanism, found.solved, privacy, found.largest_sigma)
+        return decoded(answer, calibration_of)
 
     @operation
     def compare(

@@ -21,8 +21,10 @@ __all__ = [
     "AccountAnswer",
     "AccountRequest",
     "Accounting",
+    "CertifiedPoint",
     "ExactRequest",
     "PointOut",
+    "TargetPoint",
     "TermOut",
     "TheoremOut",
 ]
@@ -112,8 +114,8 @@ class TheoremOut(Strict):
     agrees: bool = Field(title="Agrees", description="Whether exact accounting gives the same double.", examples=[True])
 
 
-class PointOut(Strict):
-    """One certified point of the privacy curve: every δ and ε is rounded up."""
+class CertifiedPoint(Strict):
+    """One certified point of a privacy curve: every δ and ε is rounded up."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -123,30 +125,54 @@ class PointOut(Strict):
         examples=[0.349],
     )
     delta: float = Field(
-        title="δ", description="The δ of the request, or the smallest δ at ε.", examples=[1.003103848512688e-05]
+        title="δ", description="The δ of the request, or the smallest δ at ε.", examples=[9.999999999999999e-06]
     )
     delta_gaussian: float | None = Field(
         title="δ_gaussian",
         description="The δ at ε of the noise, for groups that exist without the user; null if ε is null.",
-        examples=[1.003103848512688e-05],
+        examples=[9.999999999999992e-06],
     )
     delta_infinite: float = Field(
         title="δ_infinite",
         description="The probability that a group of one user alone is released.",
-        examples=[1.0000866420901491e-05],
+        examples=[9.999999999999999e-06],
     )
     binding: Binding = Field(
         title="Binding",
         description="Which of the two decides δ; mixed if the worst case has some groups at τ and the others above it, "
         "which columns with caps can cause; both if the accounting adds them.",
-        examples=["gaussian"],
+        examples=["infinite"],
     )
+
+
+class PointOut(CertifiedPoint):
+    """One certified point of the privacy curve: every δ and ε is rounded up."""
+
     theorem: TheoremOut | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
         title="Theorem 5.4",
         description="The paper's three terms at ε; absent unless asked for, and absent if no finite ε exists.",
         examples=[{"t1": _TERM, "t2": _TERM, "t3": _TERM, "delta": 1.003103848512688e-05, "agrees": True}],
+    )
+
+
+class TargetPoint(CertifiedPoint):
+    """The certified point at the ε of a target, which is finite."""
+
+    epsilon: float = Field(title="ε", description="The ε of the target.", examples=[0.349])
+    delta: float = Field(
+        title="δ",
+        description="The δ at ε by this accounting, at most the δ of the target; rounded up.",
+        examples=[9.999999999999999e-06],
+    )
+    delta_gaussian: float = Field(
+        title="δ_gaussian",
+        description="The δ at ε of the noise, for groups that exist without the user; rounded up.",
+        examples=[9.999999999999992e-06],
+    )
+    mu: float = Field(
+        title="μ", description="μ of the equivalent Gaussian mechanism; rounded up.", examples=[0.1022428607685887]
     )
 
 

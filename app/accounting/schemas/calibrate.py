@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
-from app.accounting.schemas.account import Accounting
+from app.accounting.schemas.account import Accounting, TargetPoint
 from app.schemas.case_study import CASE_STUDY, OUTLINE
 from app.schemas.mechanism import DraftIn, MechanismIn
 from app.schemas.scalars import BudgetName, Delta, Epsilon
@@ -109,17 +109,11 @@ _COMPLETE: dict[str, Any] = {
 }
 
 
-class Solution(Strict):
-    """A complete mechanism that meets the target, and the certified (ε, δ) it reaches."""
+class Solution(TargetPoint):
+    """A complete mechanism that meets the target, and the certified point it reaches."""
 
     accounting: Accounting = Field(**_ACCOUNTING)
     mechanism: MechanismIn = Field(**_COMPLETE)
-    epsilon: float = Field(title="ε", description="The ε of the target.", examples=[0.349])
-    delta: float = Field(
-        title="δ",
-        description="The smallest δ at ε, at most the δ of the target; rounded up.",
-        examples=[9.999999999999999e-06],
-    )
     largest_sigma: float | None = Field(
         title="σ_max",
         description="If σ alone was solved: the largest σ that meets the target too. Null if there is no largest σ.",

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from app.accounting.schemas.account import TargetPoint
 from app.schemas.case_study import OUTLINE
 from app.schemas.mechanism import MechanismIn, OutlineIn
 from app.schemas.scalars import Delta, Epsilon
@@ -47,24 +48,13 @@ class CompareRequest(Strict):
     delta: Delta = Field(title="δ", description="The δ to meet.", examples=[1e-5])
 
 
-class PriceOut(Strict):
+class PriceOut(TargetPoint):
     """The noise and the threshold that an accounting needs, certified by that accounting."""
 
     mechanism: MechanismIn = Field(
         title="Mechanism",
         description="Complete, with the accounting's sigma and tau_star; the next smaller double of tau_star fails.",
         examples=[OUTLINE | {"tau_star": 14866.52624169108, "sigma": 2334.737917977292}],
-    )
-    delta: float = Field(
-        title="δ",
-        description="The δ that the accounting charges at ε, at most the δ of the target; rounded up.",
-        examples=[9.999999999999977e-06],
-    )
-    delta_gaussian: float = Field(
-        title="δ_gaussian", description="The part of δ that the noise takes; rounded up.", examples=[5e-06]
-    )
-    delta_infinite: float = Field(
-        title="δ_infinite", description="The part of δ that the threshold takes; rounded up.", examples=[5e-06]
     )
     least_sigma: float = Field(
         title="σ_min",
@@ -81,7 +71,13 @@ class PriceOut(Strict):
     )
 
 
-_PRICE = {name: (field.examples or [None])[0] for name, field in PriceOut.model_fields.items()}
+_PRICE = {name: (field.examples or [None])[0] for name, field in PriceOut.model_fields.items()} | {
+    "delta": 9.999999999999977e-06,
+    "delta_gaussian": 4.99999999999999e-06,
+    "delta_infinite": 4.999999999999986e-06,
+    "binding": "both",
+    "mu": 0.09758972849215386,
+}
 
 
 class ComparedOut(Strict):

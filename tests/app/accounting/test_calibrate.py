@@ -9,7 +9,8 @@ from tests.app.client import Client, Json
 
 EPSILON, DELTA = 0.349, 1e-05
 TARGET = {"epsilon": EPSILON, "delta": DELTA}
-SOLUTION_FIELDS = {"accounting", "mechanism", "epsilon", "delta", "largest_sigma"}
+POINT_FIELDS = {"epsilon", "delta", "delta_gaussian", "delta_infinite", "binding"}
+SOLUTION_FIELDS = POINT_FIELDS | {"accounting", "mechanism", "mu", "largest_sigma"}
 ANSWER_FIELDS = SOLUTION_FIELDS | {"kind", "solved", "comparison"}
 OTHER = {"exact": "add-deltas", "add-deltas": "exact"}
 
@@ -53,6 +54,16 @@ def neighbour(mechanism: Json, name: str, value: float, draft: Json) -> Json:
         scaled = [[float(Fraction(entry) * Fraction(value) ** 2) for entry in row] for row in rows]
         changed["aggregates"] = mechanism["aggregates"] | {"covariance": scaled}
     return changed
+
+
+@pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
+@pytest.mark.parametrize("draft", [draft for draft, _ in ROWS.values()], ids=ROWS)
+def test_an_answer_has_the_whole_point_that_account_gives(client: Client, draft: Json, accounting: str) -> None:
+    answer = client.answer("/calibrate", {"mechanism": draft, **TARGET, "accounting": accounting})
+
+    account = client.answer(f"/account/{accounting}", {"mechanism": answer["mechanism"], "epsilon": EPSILON})
+    assert account["points"] == [{name: answer[name] for name in POINT_FIELDS}]
+    assert account["mechanism"]["mu"] == answer["mu"]
 
 
 @pytest.mark.parametrize("accounting", ["exact", "add-deltas"])

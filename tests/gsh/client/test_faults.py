@@ -110,6 +110,16 @@ def test_a_release_without_once_is_never_sent_twice(running: Service, kind: str,
     assert len(proxy.requests) == 1
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_calibration_is_one_request(running: Service, mode: Mode) -> None:
+    """Its answer has the parts of δ too."""
+    with Flaky(running.url, []) as proxy:
+        found = outcome(mode, proxy.url, PURE["calibrate"], AT_ONCE)
+
+    assert len(proxy.requests) == 1
+    assert found == gsh.calibrate(c_u=2, epsilon=1, delta=1e-6)
+
+
 PURE: dict[str, Callable[[Any], Any]] = {
     "exact": lambda client: client.exact(MECHANISM, epsilon=1.0),
     "compare": lambda client: client.compare(c_u=2, epsilon=1, delta=1e-6),
