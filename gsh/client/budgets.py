@@ -1,12 +1,13 @@
 """``client.budgets``: limits, what is spent of them, and charges for releases that are made elsewhere."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
 from gsh.client.calls import Operation
 from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
-from gsh.client.encoding import AnyMechanism, Json, bare_mechanism, calibrated_of, draft_json, mechanism_json
+from gsh.client.encoding import AnyMechanism, Json, calibrated_of, draft_json, mechanism_json
 from gsh.client.json_calls import ask, json_call, part
 from gsh.client.operations import Awaiting, Blocking, Bound, Driver, Mode, Page, listing, operation
 from gsh.client.options import ReleaseOptions, stated
@@ -49,15 +50,13 @@ class Budgets(Bound[M]):
 
     @operation
     def get(self, id: str, mechanism: Mechanism | Calibration | None = None) -> Operation[Budget]:  # noqa: A002
-        """A budget. With a mechanism, ``more`` says how many more releases of it fit."""
-        query: Json = {}
-        if mechanism is not None:
-            bare = bare_mechanism(mechanism)
-            costs = bare if bare.aggregates is None else bare.aggregates
-            query = {"c_u": bare.c_u, "sigma": bare.sigma, "tau": bare.tau, "tau_star": bare.tau_star}
-            query |= {"mu_0": costs.mu_0, "capped": [f"{groups}:{cost!r}" for groups, cost in costs.capped]}
-        answer = yield from ask(self, json_call("GET", f"/budgets/{part('id', id)}", query=query))
-        return decoded(answer, _budget)
+        """A budget. With a mechanism, ``more`` is that of its ``preview``."""
+        answer = yield from ask(self, json_call("GET", f"/budgets/{part('id', id)}"))
+        found = decoded(answer, _budget)
+        if mechanism is None:
+            return found
+        preview = yield from Budgets.preview(self, id, mechanism)
+        return replace(found, more=preview.more)
 
     @operation
     def __getitem__(self, id: str) -> Operation[Budget]:  # noqa: A002

@@ -89,7 +89,7 @@ class Budget:
     remaining: Remaining
     promise: Promise | None
     more: int | None = None
-    """How many more releases of the mechanism fit that was asked about."""
+    """How many more releases of the mechanism fit that was given to ``get``."""
     entries: int | None = None
     """The number of entries in the history; None in a list of budgets."""
     head: str | None = None

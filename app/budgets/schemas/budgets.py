@@ -135,22 +135,16 @@ class BudgetOut(BudgetSummary):
     spent: SpentOut = Field(
         title="Spent", description="The cost of the releases so far, with upper and lower bounds.", examples=[_SPENT]
     )
-    more: int | None = Field(
-        title="More",
-        description="How many more releases of the mechanism in the query fit; null without a mechanism.",
-        examples=[6],
-    )
     entries: int = Field(title="Entries", description="The number of entries in the history.", examples=[2])
     head: str = Field(
         title="Head", description="The hash of the last entry. Keep a copy elsewhere.", examples=["9f2c…"]
     )
 
     @classmethod
-    def of(cls, budget: Budget, parts: list[Part], more: int | None = None) -> Self:
+    def of(cls, budget: Budget, parts: list[Part]) -> Self:
         return cls(
             **_of(budget),
             spent=SpentOut.with_bounds(budget.spent, parts, budget.limit),
-            more=more,
             entries=budget.entries,
             head=budget.head,
         )
