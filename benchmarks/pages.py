@@ -28,7 +28,6 @@ COMPLETE = {
     "explorer": "#plots[data-drawn]",
     "budgets": "#verdict[aria-busy=false]",
     "release": "#cost .lead",
-    "reference": "section.operation:last-child",
     "swagger": ".opblock",
 }
 """What a page shows when it is complete. A page that is not here is complete when it is loaded."""

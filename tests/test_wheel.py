@@ -190,7 +190,7 @@ def test_a_table_is_released(service: httpx.Client) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/reference", "/docs", "/web/explorer/explorer.js", "/plotly/plotly.min.js", "/swagger/swagger-ui-bundle.js"],
+    ["/", "/docs", "/web/explorer/explorer.js", "/plotly/plotly.min.js", "/swagger/swagger-ui-bundle.js"],
 )
 def test_package_data_is_found(service: httpx.Client, path: str) -> None:
     assert service.get(path).status_code == 200

@@ -1,1 +1,1 @@
-"""The pages: the explorer, the reference and Swagger UI. Plain HTML, CSS and ES modules, with no build step."""
+"""The pages, and Swagger UI. Plain HTML, CSS and ES modules, with no build step."""

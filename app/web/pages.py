@@ -83,15 +83,6 @@ PAGES = (
         has_script=False,
     ),
     Page(
-        name="reference",
-        path="reference",
-        link="Reference",
-        title="Reference · Gaussian sparse histogram",
-        description="Every operation of the API, its fields and its examples.",
-        main="operations",
-        styles=(*_TEXT, "web/reference/reference.css"),
-    ),
-    Page(
         name="swagger",
         path="docs",
         link="Try the API",

@@ -59,24 +59,6 @@ def test_axe_finds_no_fault_in_the_explorer(visit: Visit) -> None:
     visit.complaints.clear()  # the browser logs the 422 in its console
 
 
-@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
-def test_axe_finds_no_fault_in_the_reference(visit: Visit) -> None:
-    """With four operations, two of them open. All are made alike, and axe takes long for a large page."""
-    visit.page.goto(f"{visit.url}/reference")
-    visit.page.locator("#metrics").wait_for()
-    visit.page.evaluate(
-        """() => {
-          const kept = ["chargeBudget", "commitRelease", "calibrate", "getAnswer"];
-          for (const each of document.querySelectorAll(".operation")) {
-            if (!kept.includes(each.id)) each.remove();
-            if (kept.indexOf(each.id) < 2) for (const part of each.querySelectorAll("details")) part.open = true;
-          }
-        }"""
-    )
-
-    assert faults(visit) == []
-
-
 @pytest.mark.parametrize("path", ["/problems", "/problems/budget-exceeded", "/what-epsilon-means"])
 @pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
 def test_axe_finds_no_fault_in_the_pages_of_text(visit: Visit, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Documentation without another host: Swagger UI executes every kind of operation, the reference shows all of them."""
+"""Documentation without another host: Swagger UI executes every kind of operation."""
 
 import io
 import json
@@ -114,7 +114,7 @@ def test_swagger_shows_for_each_status_an_example_of_that_status(swagger: Visit)
 @pytest.mark.parametrize(
     ("path", "media_type", "headers", "name"),
     [
-        ("/budgets/web?c_u=1", "application/json", {}, "budgets-web.json"),
+        ("/budgets/web?limit=1", "application/json", {}, "budgets-web.json"),
         ("/releases/web%3A46", "application/problem+json", {}, "releases-web-46.json"),
         ("/metrics", "text/plain; version=1.0.0; charset=utf-8", {}, "metrics.txt"),
         ("/", "application/json", {}, "answer.json"),
@@ -153,89 +153,3 @@ def test_swagger_follows_the_theme(visit: Visit) -> None:
 
     expect(visit.page.locator("#theme")).to_have_text("Theme: light")
     visit.page.wait_for_function("light => " + ink + " === light", arg=light)
-
-
-def test_the_reference_has_every_operation_and_its_examples(visit: Visit) -> None:
-    """Closed until it is opened, with links to its problems."""
-    visit.page.goto(f"{visit.url}/reference")
-    visit.page.locator("section.operation").last.wait_for()
-    assert visit.page.locator("section.operation").count() == len(OPERATIONS)
-    for name, (method, path, operation) in OPERATIONS.items():
-        section = visit.page.locator(f"section#{name}")
-        assert f"{method.upper()} {path}" in (section.text_content() or "")
-        asked = [
-            len(each.get("examples", [...])) for each in operation.get("requestBody", {}).get("content", {}).values()
-        ]
-        answered = [
-            "example" in content
-            for status, response in operation["responses"].items()
-            for content in response["content"].values()
-            if status < "400"
-        ]
-        assert section.locator("details.example").count() == sum(asked) + sum(answered), name
-        assert section.locator("a[href='problems/invalid-request']").count() == 1
-    assert visit.page.locator("#contents a").count() == len(OPERATIONS)
-    expect(visit.page.locator(".operation > details[open]")).to_have_count(0)
-
-    visit.page.get_by_role("button", name="Open all").click()
-    expect(visit.page.locator(".operation > details[open]")).to_have_count(len(OPERATIONS))
-    visit.page.get_by_role("button", name="Close all").click()
-    expect(visit.page.locator(".operation > details[open]")).to_have_count(0)
-
-
-@pytest.mark.parametrize("visit", [{"viewport": {"width": 375, "height": 812}}], indirect=True, ids=["phone"])
-def test_the_closed_reference_is_short_on_a_phone(visit: Visit) -> None:
-    visit.page.goto(f"{visit.url}/reference")
-    visit.page.locator("section.operation").last.wait_for()
-
-    assert visit.page.evaluate("document.documentElement.scrollHeight") < 6000
-
-
-def test_the_reference_prints_symbols_for_every_field_that_has_one(visit: Visit) -> None:
-    """Also for parameters, and for fields whose title is that of the type which they refer to."""
-    visit.page.goto(f"{visit.url}/reference#getBudget")
-    wanted = {"c_u": "Cu", "sigma": "σ", "tau": "τ", "tau_star": "τ*", "mu_0": "μ₀", "epsilon": "ε", "delta": "δ"}
-    visit.page.locator("section#getBudget details[open]").wait_for()
-    rows = visit.page.locator("tr:has(.symbol)").evaluate_all(
-        "rows => rows.map(row => [row.cells[0].textContent, row.cells[1].textContent])"
-    )
-    shown = {name: {symbol for field, symbol in rows if field == name} for name in wanted}
-
-    assert shown == {name: {symbol} for name, symbol in wanted.items()}
-    texts = visit.page.locator("#operations :is(td, .body > p)").all_text_contents()
-    assert [text for text in texts if re.search("C_u|δ_", text)] == []
-
-
-def test_the_reference_indents_the_fields_of_objects(visit: Visit) -> None:
-    """Each level by the same step, in the order of the levels."""
-    visit.page.goto(f"{visit.url}/reference#calibrate")
-    visit.page.locator("section#calibrate details[open]").wait_for()
-    indents = [
-        visit.page.locator(f"#calibrate .fields .depth-{depth}").first.evaluate(
-            "it => parseFloat(getComputedStyle(it).paddingLeft)"
-        )
-        for depth in range(4)
-    ]
-
-    assert indents[0] < indents[1] < indents[2] < indents[3]
-    assert indents[2] - indents[1] == indents[3] - indents[2] == indents[1]
-
-
-def test_the_reference_follows_references_to_numbers_and_names(visit: Visit) -> None:
-    """An ε is a number with its bound, an accounting one of its names: neither is an object."""
-    visit.page.goto(f"{visit.url}/reference")
-    section = visit.page.locator("section#accountExact")
-    section.locator("summary").first.click()
-    expect(section.locator("tr", has_text="The ε at which")).to_contain_text("number ≥ 0 or list of number ≥ 0 or null")
-    expect(section.locator("tr", has_text="How δ was computed")).to_contain_text('"exact", "add-deltas"')
-    expect(section.locator("tr", has_text="The mechanism to account for")).to_contain_text("object")
-
-
-def test_a_link_into_the_reference_leads_there_and_opens_it(visit: Visit) -> None:
-    visit.page.goto(f"{visit.url}/reference#compare")
-    expect(visit.page.get_by_role("heading", name="What other accountings need")).to_be_in_viewport()
-    expect(visit.page.locator("#compare > details")).to_have_attribute("open", "")
-
-    visit.page.locator("#contents").get_by_role("link", name="All budgets").click()
-    expect(visit.page.get_by_role("heading", name="All budgets")).to_be_in_viewport()
-    expect(visit.page.locator("#listBudgets > details")).to_have_attribute("open", "")

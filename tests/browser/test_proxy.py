@@ -53,9 +53,9 @@ def test_swagger_executes_within_its_prefix(behind_a_proxy: Visit) -> None:
 
 def test_links_between_the_pages_stay_within_their_prefix(behind_a_proxy: Visit) -> None:
     page: Page = behind_a_proxy.page
-    page.goto(f"{PREFIX}/reference")
-    page.get_by_role("link", name="What other accountings need").click()
-    expect(page).to_have_url(f"{PREFIX}/reference#compare")
+    page.goto(f"{PREFIX}/what-epsilon-means")
+    page.get_by_role("link", name="Try the API").click()
+    expect(page).to_have_url(f"{PREFIX}/docs")
     page.get_by_role("link", name="Sparse histogram").click()
 
     expect(page).to_have_url(f"{PREFIX}/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1")
@@ -75,8 +75,7 @@ def test_the_release_page_stays_within_its_prefix(behind_a_proxy: Visit) -> None
 def test_the_problems_stay_within_their_prefix(behind_a_proxy: Visit) -> None:
     """The page of one problem is a level deeper than the other pages."""
     page: Page = behind_a_proxy.page
-    page.goto(f"{PREFIX}/reference")
-    page.get_by_role("link", name="problems", exact=True).click()
+    page.goto(f"{PREFIX}/problems")
     page.get_by_role("link", name="Budget exceeded").click()
     expect(page).to_have_url(f"{PREFIX}/problems/budget-exceeded")
     expect(page.get_by_role("heading", name="Budget exceeded")).to_be_visible()

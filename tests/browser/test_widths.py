@@ -162,12 +162,6 @@ def release_page(visit: Visit) -> None:
     visit.complaints.clear()  # the browser logs the 422 in its console
 
 
-def reference(visit: Visit) -> None:
-    visit.page.goto(f"{visit.url}/reference")
-    visit.page.locator("section.operation").last.wait_for()
-    open_everything(visit)
-
-
 def swagger(visit: Visit) -> None:
     """One operation executed; open as well: a form with a file, and parameters of path and query."""
     page = visit.page
@@ -209,7 +203,6 @@ STATES: dict[str, Callable[[Visit], None]] = {
         budgets_with_errors,
         locked_budgets,
         release_page,
-        reference,
         swagger,
         meaning,
         problems,

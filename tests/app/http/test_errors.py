@@ -26,7 +26,6 @@ GETS = [
     "/metrics",
     "/",
     "/what-epsilon-means",
-    "/reference",
     "/docs",
     "/openapi.json",
 ]

@@ -193,7 +193,7 @@ def test_an_unknown_parameter_of_a_post_is_refused_before_its_body_is_read(clien
     }
 
 
-@pytest.mark.parametrize("path", ["/", "/reference", "/docs"])
+@pytest.mark.parametrize("path", ["/", "/docs"])
 def test_pages_keep_their_state_in_the_query(client: Client, path: str) -> None:
     assert client.get(f"{path}?c_u=3&anything=1").status_code == 200
 

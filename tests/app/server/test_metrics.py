@@ -33,7 +33,6 @@ ROUTES = {
     "/metrics",
     "/",
     "/what-epsilon-means",
-    "/reference",
     "/docs",
     "/openapi.json",
     "/web",

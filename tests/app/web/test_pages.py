@@ -10,7 +10,7 @@ import pytest
 import app.web
 from tests.app.client import Client, problem_errors
 
-IN_HEADER = ("/", "/ledger", "/release-table", "/what-epsilon-means", "/reference", "/docs")
+IN_HEADER = ("/", "/ledger", "/release-table", "/what-epsilon-means", "/docs")
 PAGES = (*IN_HEADER, "/problems", "/problems/busy")
 WEB = Path(app.web.__path__[0])
 FILES = sorted(path for path in WEB.rglob("*") if path.suffix in {".css", ".html", ".js", ".svg"})
