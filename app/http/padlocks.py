@@ -14,8 +14,6 @@ __all__ = ["with_padlocks"]
 
 _Json = dict[str, Any]
 
-_NEEDED: list[dict[str, list[str]]] = [{"accessKey": []}]
-
 
 def with_padlocks(app: FastAPI, document: _Json, *, keys_made: bool, account_keys: bool) -> _Json:
     """The document with a security requirement only where a request without an access key is refused now."""
@@ -31,7 +29,7 @@ def with_padlocks(app: FastAPI, document: _Json, *, keys_made: bool, account_key
         if not keys_made or not needed:
             return open_one
         if needed != {"account"} or account_keys:
-            return open_one | {"security": _NEEDED}
+            return open_one | {"security": [{"accessKey": []}]}
         # Accounting is open. But a body that names a budget, which can be unknown, needs the access key of the budget.
         return operation if "404" in operation["responses"] else open_one
 

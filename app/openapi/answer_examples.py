@@ -12,7 +12,7 @@ from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate
 from gsh.accounting.accountings import ADD_DELTAS, at_epsilon
 from gsh.accounting.case_study import PRINTED, TARGET
 
-__all__ = ["AnswerExamples"]
+__all__ = ["AnswerExamples", "resolved"]
 
 _Json = dict[str, Any]
 
@@ -36,8 +36,9 @@ class AnswerExamples:
             "text/html": "<!doctype html>\n…",
             "text/plain": _METRICS,
         }
+        added = PointOut.model_validate(at_epsilon(ADD_DELTAS, PRINTED, TARGET.epsilon))
         self._told_apart = {
-            "accountAddDeltas": {"accounting": "add-deltas", "points": [_by_adding_deltas()]},
+            "accountAddDeltas": {"accounting": "add-deltas", "points": [added.model_dump(mode="json")]},
             "openRelease": {"state": "open", "answer": None},
             "commitRelease": {"state": "committed", "answer": None, "committed": self._of({"$ref": _COMMITTED})},
         }
@@ -55,8 +56,7 @@ class AnswerExamples:
 
     def _of(self, schema: _Json) -> Any:
         """The first option of a union; of an object all fields; of a list one item, if its own example has none."""
-        while "$ref" in schema:
-            schema = self._schemas[schema["$ref"].rpartition("/")[2]]
+        schema = resolved(schema, self._schemas)
         options = schema.get("anyOf") or schema.get("oneOf")
         if options:
             return self._of(options[0])
@@ -68,7 +68,8 @@ class AnswerExamples:
         return [self._of(items)] if example == [] and ("$ref" in items or "oneOf" in items) else example
 
 
-def _by_adding_deltas() -> _Json:
-    point = PointOut.model_validate(at_epsilon(ADD_DELTAS, PRINTED, TARGET.epsilon))
-    shown: _Json = json.loads(point.model_dump_json())
-    return shown
+def resolved(schema: _Json, schemas: _Json) -> _Json:
+    """The schema that a reference leads to."""
+    while "$ref" in schema:
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    return schema

@@ -1,13 +1,15 @@
 """The OpenAPI document: what FastAPI says of the routes, made complete for readers and for client generators."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.encoders import jsonable_encoder
+from fastapi.openapi import utils
+from fastapi.openapi.models import OpenAPI
 
 from app.http.problems import MEDIA_TYPE
-from app.openapi.answer_examples import AnswerExamples
-from app.openapi.problem_examples import ProblemExamples
+from app.openapi.answer_examples import AnswerExamples, resolved
+from app.openapi.problem_examples import Operation, ProblemExamples
 
 __all__ = ["DESCRIPTION", "SERVERS", "SUMMARY", "TAGS", "TITLE", "complete"]
 
@@ -52,95 +54,69 @@ def complete(app: FastAPI) -> None:
 
     def openapi() -> _Json:
         if app.openapi_schema is None:
+            vars(utils)["jsonable_encoder"] = _encoded
             document = describe()
-            document["components"]["securitySchemes"] = {"accessKey": _ACCESS_KEY}
-            schemas = document["components"]["schemas"]
-            _restore_nulls(schemas)
-            answers, problems = AnswerExamples(schemas), ProblemExamples(schemas)
-            for method, path, operation in _operations(document):
-                _restore_example_nulls(operation, schemas)
-                _name_forms(operation, schemas)
-                _say_problem_json(operation)
-                answers.add_to(operation)
-                for status, response in operation["responses"].items():
-                    if status >= "400":
-                        response["content"][MEDIA_TYPE]["examples"] = problems.of(method, path, operation, status)
-                if "401" in operation["responses"]:
-                    operation["security"] = [{"accessKey": []}, {}]
-            document["components"]["examples"] = problems.made
+            vars(utils)["jsonable_encoder"] = jsonable_encoder
+            components = document["components"]
+            components["securitySchemes"] = {"accessKey": _ACCESS_KEY}
+            answers, problems = AnswerExamples(components["schemas"]), ProblemExamples()
+            for path, operations in document["paths"].items():
+                for method, operation in operations.items():
+                    _name_form(operation, components["schemas"])
+                    answers.add_to(operation)
+                    _add_problems(problems, method, path, operation, components["schemas"])
+            components["examples"] = problems.made
         return describe()
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _operations(document: _Json) -> Iterator[tuple[str, str, _Json]]:
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            yield method, path, operation
+def _encoded(value: Any, **options: Any) -> Any:
+    """As FastAPI encodes a document, but with the nulls of examples: it leaves out those of every dictionary."""
+    if isinstance(value, OpenAPI):
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return jsonable_encoder(value, **options)
 
 
-def _say_problem_json(operation: _Json) -> None:
-    """Errors are problem documents; FastAPI would say application/json."""
-    for status, response in operation["responses"].items():
+def _add_problems(problems: ProblemExamples, method: str, path: str, described: _Json, schemas: _Json) -> None:
+    """Errors are problem documents, and have examples; FastAPI would say application/json."""
+    contents = described.get("requestBody", {}).get("content", {})
+    has_form = "multipart/form-data" in contents
+    charges = any(each["name"] == "Idempotency-Key" for each in described.get("parameters", []))
+    operation = Operation(method, path, _required(contents, schemas), has_form, charges)
+    for status, response in described["responses"].items():
         if status >= "400":
-            response["content"] = {MEDIA_TYPE: response["content"]["application/json"]}
+            content = response["content"]["application/json"] | {"examples": problems.of(operation, status)}
+            response["content"] = {MEDIA_TYPE: content}
+    if "401" in described["responses"]:
+        described["security"] = [{"accessKey": []}, {}]
 
 
-def _restore_nulls(schemas: _Json) -> None:
-    """FastAPI leaves out the nulls of examples: a field that must be there, and is not, is null."""
-    for schema in schemas.values():
-        for described in schema.get("properties", {}).values():
-            if "examples" in described:
-                described["examples"] = [_with_nulls(each, described, schemas) for each in described["examples"]]
+def _required(contents: _Json, schemas: _Json) -> str | None:
+    """The first field that a body must have; in a form, that of the part ``request``."""
+    for media_type, content in contents.items():
+        schema = resolved(content["schema"], schemas)
+        if media_type == "multipart/form-data":
+            schema = resolved(schema["properties"]["request"], schemas)
+        return str(next(each for each in schema["properties"] if each in schema["required"]))
+    return None
 
 
-def _restore_example_nulls(operation: _Json, schemas: _Json) -> None:
-    """The same for the examples of a body."""
-    for content in operation.get("requestBody", {}).get("content", {}).values():
-        for example in content.get("examples", {}).values():
-            example["value"] = _with_nulls(example["value"], content["schema"], schemas)
-
-
-def _with_nulls(value: Any, schema: _Json, schemas: _Json) -> Any:
-    options = schema.get("anyOf") or schema.get("oneOf") or [schema]
-    for option in options:
-        described = schemas[option["$ref"].rpartition("/")[2]] if "$ref" in option else option
-        if isinstance(value, list) and described.get("type") == "array":
-            return [_with_nulls(each, described.get("items", {}), schemas) for each in value]
-        properties, required = described.get("properties", {}), described.get("required", [])
-        if isinstance(value, dict) and value.keys() <= properties.keys():
-            names = sorted({*value, *required})
-            if not all(name in value or _may_be_null(properties[name]) for name in names):
-                continue
-            return {name: _with_nulls(value.get(name), properties[name], schemas) for name in names}
-    return value
-
-
-def _may_be_null(schema: _Json) -> bool:
-    return schema.get("type") == "null" or any(map(_may_be_null, schema.get("anyOf", [])))
-
-
-def _name_forms(operation: _Json, schemas: _Json) -> None:
-    """Forms are described by hand in their route: give them, and the JSON in their parts, a name in the components."""
+def _name_form(operation: _Json, schemas: _Json) -> None:
+    """A form is described by hand in its route. It, and the JSON of its part ``request``, get names here."""
     form = operation.get("requestBody", {}).get("content", {}).get("multipart/form-data")
     if form is not None:
-        name = f"{operation['operationId'][0].upper()}{operation['operationId'][1:]}Form"
-        parts = form["schema"]["properties"]
-        described = {"title": name, "description": f"A form. Its parts are {' and '.join(parts)}."} | form["schema"]
-        described["properties"] = {
-            part: _part(part, schema, schemas) if schema["type"] == "object" else schema
-            for part, schema in parts.items()
-        }
-        form["schema"] = _named(described, schemas)
+        operation_id, described = operation["operationId"], form["schema"]
+        parts = described["properties"]
+        request = parts["request"]
+        # Most of the definitions are in the document already: other operations refer to them too.
+        schemas.update(request.pop("$defs") | schemas | {request["title"]: request})
+        parts |= {"request": _reference(request) | {"title": "Request", "description": request["description"]}}
+        described["title"] = f"{operation_id[0].upper()}{operation_id[1:]}Form"
+        described["description"] = f"A form. Its parts are {' and '.join(parts)}."
+        schemas[described["title"]] = described
+        form["schema"] = _reference(described)
 
 
-def _part(name: str, schema: _Json, schemas: _Json) -> _Json:
-    for each, definition in schema.get("$defs", {}).items():
-        schemas.setdefault(each, definition)  # most are in the document already: other operations refer to them too
-    alone = {key: value for key, value in schema.items() if key != "$defs"}
-    return _named(alone, schemas) | {"title": name.capitalize(), "description": schema["description"]}
-
-
-def _named(schema: _Json, schemas: _Json) -> _Json:
-    schemas[schema["title"]] = schema
+def _reference(schema: _Json) -> _Json:
     return {"$ref": f"#/components/schemas/{schema['title']}"}
