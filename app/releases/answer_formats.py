@@ -18,19 +18,13 @@ from app.ledger.releases import RecordedRelease
 from app.releases.making import mapped
 from app.releases.schemas.release import TableRequest
 from app.releases.spool import SharedFile, chunks_of, digest_of, in_file_thread, overwrite, spool
-from gsh.histogram.conversion import AnswerFormat, convert
+from gsh.histogram.conversion import convert
+from gsh.histogram.file_formats import MEDIA_TYPES, AnswerFormat
 from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table
 from gsh.histogram.tables import Roles
 
-__all__ = ["DIGEST_HEADER", "MEDIA_TYPES", "answer_as", "converted", "file_named", "is_csv", "layout_of", "streamed"]
+__all__ = ["DIGEST_HEADER", "answer_as", "converted", "file_named", "is_csv", "layout_of", "streamed"]
 
-MEDIA_TYPES: dict[AnswerFormat, str] = {
-    "json": "application/json",
-    "arrow": "application/vnd.apache.arrow.stream",
-    "arrow_file": "application/vnd.apache.arrow.file",
-    "parquet": "application/vnd.apache.parquet",
-    "csv": "text/csv",
-}
 DIGEST = "Repr-Digest"
 DIGEST_HEADER = {
     DIGEST: {

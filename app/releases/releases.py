@@ -23,7 +23,7 @@ from app.http.services import services_of
 from app.ledger.errors import UnknownRelease
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
-from app.releases.answer_formats import DIGEST_HEADER, MEDIA_TYPES, answer_as
+from app.releases.answer_formats import DIGEST_HEADER, answer_as
 from app.releases.certificates.page import PAGE_HEADERS, certificate_page
 from app.releases.certificates.registry import registry_yaml
 from app.releases.release_route import READS_RELEASES, RELEASE_NOT_FOUND, ReleaseInPath, visible_release
@@ -36,6 +36,7 @@ from app.releases.schemas.releases import (
     record_of,
 )
 from app.schemas.scalars import BudgetName
+from gsh.histogram.file_formats import MEDIA_TYPES
 
 __all__ = ["router"]
 

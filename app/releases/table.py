@@ -24,7 +24,7 @@ from app.http.services import AT_ONCE, Services, services_of
 from app.http.workload import in_pool
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
-from app.releases.answer_formats import DIGEST_HEADER, MEDIA_TYPES, converted, file_named, is_csv, layout_of, streamed
+from app.releases.answer_formats import DIGEST_HEADER, converted, file_named, is_csv, layout_of, streamed
 from app.releases.dry_run import check_dry_run, dry_run
 from app.releases.making import Drawn, ReleaseFacts, make_release, mapped
 from app.releases.meaning import meaning_of
@@ -41,7 +41,8 @@ from gsh.histogram.apply import ReleasedGroups
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import TooManyGroups
-from gsh.histogram.formats import Format, Limits, format_of, read_table, write_table
+from gsh.histogram.file_formats import MEDIA_TYPES, Format
+from gsh.histogram.formats import Limits, format_of, read_table, write_table
 from gsh.histogram.interval_columns import check_interval_columns
 from gsh.histogram.noise import Noise
 from gsh.histogram.tables import CheckedTable, Roles, check_schema, check_table

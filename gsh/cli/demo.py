@@ -8,6 +8,7 @@ import typer
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.options import Force
 from gsh.cli.output import AsJson, Sheet, show, working
+from gsh.histogram.file_formats import EXTENSIONS
 
 __all__ = ["commands"]
 
@@ -26,7 +27,7 @@ def demo(
     from gsh.events.demo import SCHEMA, write_demo  # noqa: PLC0415 - loads pyarrow
 
     target = Path(path)
-    if target.suffix.lower() not in (".parquet", ".pq"):
+    if EXTENSIONS.get(target.suffix.lower()) != "parquet":
         raise Refusal(Code.INVALID, f"{path}: must end with .parquet", "such as events.parquet")
     if target.exists() and not force:
         raise Refusal(Code.INVALID, f"{path}: exists already", "choose another name, or add --force")

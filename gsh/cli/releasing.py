@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gsh.client.records import DryRun
-    from gsh.histogram.formats import Format
+    from gsh.histogram.file_formats import Format
 
 __all__ = ["commands"]
 

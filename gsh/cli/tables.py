@@ -11,12 +11,12 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import PIPE
+from gsh.histogram.file_formats import EXTENSIONS, Format
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from gsh.histogram.csv_format import CsvType
-    from gsh.histogram.formats import Format
     from gsh.histogram.tables import Roles
 
 __all__ = ["FormatName", "certificate_in", "format_named", "read_table_file", "write_rows"]
@@ -25,25 +25,16 @@ FormatName: TypeAlias = Literal["csv", "parquet", "arrow", "arrows"]
 """``arrow`` is an Arrow IPC file, and ``arrows`` an Arrow IPC stream."""
 
 _PIECE = 1 << 20
-_FORMATS: "dict[str, Format]" = {"csv": "csv", "parquet": "parquet", "arrow": "arrow_file", "arrows": "arrow"}
-_EXTENSIONS = {
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".arrows": "arrows",
-}
+_FORMATS: dict[str, Format] = {"csv": "csv", "parquet": "parquet", "arrow": "arrow_file", "arrows": "arrow"}
 
 
-def format_named(path: str, name: FormatName | None, option: str) -> "Format":
+def format_named(path: str, name: FormatName | None, option: str) -> Format:
     """The format that an option names, or else the one of the extension."""
-    said = name or _EXTENSIONS.get(Path(path).suffix.lower() if path != PIPE else "")
-    if said is None:
+    found = _FORMATS[name] if name else EXTENSIONS.get(Path(path).suffix.lower() if path != PIPE else "")
+    if found is None:
         what = "a pipe has no extension" if path == PIPE else f"{path}: the extension names no format"
         raise Refusal(Code.INVALID, what, f"give {option} csv, parquet, arrow or arrows")
-    return _FORMATS[said]
+    return found
 
 
 def read_table_file(
@@ -57,7 +48,7 @@ def read_table_file(
     return read_table(source, ANY_SIZE, csv_types if is_csv else None)
 
 
-def write_rows(private: "pa.Table", into: "Format", promise: Any, sink: IO[bytes], roles: "Roles") -> None:
+def write_rows(private: "pa.Table", into: Format, promise: Any, sink: IO[bytes], roles: "Roles") -> None:
     """Write the kept rows, in a form that the format has a place for."""
     from gsh.histogram import conversion  # noqa: PLC0415 - loads pyarrow
 

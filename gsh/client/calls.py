@@ -14,8 +14,6 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import pyarrow as pa
 
 __all__ = [
-    "ARROW",
-    "JSON",
     "MOST_BYTES",
     "MOST_TABLE_BYTES",
     "Answer",
@@ -32,8 +30,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-JSON = "application/json"
-ARROW = "application/vnd.apache.arrow.stream"
 
 _IN_MEMORY = 1 << 20
 """Bytes of an answer that stay in memory. A longer one goes to a file without a name, which is mapped."""

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 import pyarrow as pa
 
 from gsh.client.answers import Release, release_of
-from gsh.client.calls import ARROW, JSON, MOST_TABLE_BYTES, Answer, Operation
+from gsh.client.calls import MOST_TABLE_BYTES, Answer, Operation
 from gsh.client.decoding import check_sha256, decoded, understood
 from gsh.client.documents import Certificate, certificate_of, parsed
 from gsh.client.encoding import AnyMechanism, Json, mechanism_json
@@ -16,21 +16,14 @@ from gsh.client.json_calls import ask, json_call, part
 from gsh.client.operations import Awaiting, Blocking, Bound, Driver, Mode, Page, fetched, listing, operation
 from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import AccessKey, Committed, Opened, StoredAnswer, Verified
+from gsh.histogram.file_formats import ARROW, JSON, MEDIA_TYPES, AnswerFormat
 
 __all__ = ["AnswerFormat", "CertificateFormat", "RecordedRelease", "Releases"]
 
 M = TypeVar("M", bound=Mode)
 
-AnswerFormat: TypeAlias = Literal["arrow", "arrow_file", "parquet", "csv", "json"]
 CertificateFormat: TypeAlias = Literal["json", "yaml", "html"]
 
-_ANSWERS: Mapping[str, str] = {
-    "arrow": ARROW,
-    "arrow_file": "application/vnd.apache.arrow.file",
-    "parquet": "application/vnd.apache.parquet",
-    "csv": "text/csv",
-    "json": JSON,
-}
 _CERTIFICATES: Mapping[str, str] = {"json": JSON, "yaml": "application/yaml", "html": "text/html"}
 _NAMES = (("/", ""),)
 _PAGE = 100
@@ -81,7 +74,7 @@ class RecordedRelease(Bound[M], Generic[M]):
     @operation
     def answer(self, format: AnswerFormat = "arrow") -> Operation[memoryview]:  # noqa: A002
         """The bytes of the answer in a format."""
-        return memoryview((yield from self._stored(_ANSWERS[format])).content)
+        return memoryview((yield from self._stored(MEDIA_TYPES[format])).content)
 
     def _stored(self, media_type: str) -> Operation[Answer]:
         """The answer in a format. If it is the stored one, its SHA-256 must be that of the record."""
@@ -134,7 +127,7 @@ class Releases(Bound[M]):
     @operation
     def answer(self, key: str, format: AnswerFormat = "arrow") -> Operation[memoryview]:  # noqa: A002
         """The bytes of an answer in a format. A long answer is a map of a file."""
-        return memoryview((yield from _asked(self, key, _ANSWERS[format])).content)
+        return memoryview((yield from _asked(self, key, MEDIA_TYPES[format])).content)
 
     @operation
     def certificate(self, key: str) -> Operation[Certificate]:

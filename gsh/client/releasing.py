@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from gsh.accounting.errors import InvalidParameter
 from gsh.client.answers import Release, ReleasedGroups, groups_of, release_of
-from gsh.client.calls import ARROW, JSON, MOST_BYTES, MOST_TABLE_BYTES, Answer, Call, Operation
+from gsh.client.calls import MOST_BYTES, MOST_TABLE_BYTES, Answer, Call, Operation
 from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
 from gsh.client.encoding import bare_mechanism, mechanism_json
@@ -23,6 +23,7 @@ from gsh.client.records import DryRun
 from gsh.client.uploads import TableSource, form
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.errors import InvalidGroups
+from gsh.histogram.file_formats import ARROW, JSON
 from gsh.histogram.tables import Roles
 from gsh.library.arguments import texts
 from gsh.library.groups import group_keys, number_column, number_columns

@@ -15,9 +15,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gsh.client.calls import ARROW, Body
+from gsh.client.calls import Body
 from gsh.histogram.csv_format import CsvType, csv_batches
 from gsh.histogram.errors import InvalidGroups
+from gsh.histogram.file_formats import ARROW, EXTENSIONS, Format
 from gsh.histogram.tables import Roles, check_columns
 from gsh.library.groups import ArrowTable, unnamed_index
 
@@ -104,11 +105,11 @@ def _chained(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 def _opener(table: TableSource, roles: Roles, csv_types: _Types | None) -> Callable[[], _Batches]:
     if isinstance(table, str | os.PathLike):
         path = Path(table)
-        opened = _BY_EXTENSION.get(path.suffix.lower())
-        if opened is None:
-            raise InvalidGroups("table", f"must be a file whose name ends with one of {', '.join(_BY_EXTENSION)}")
+        kind = EXTENSIONS.get(path.suffix.lower())
+        if kind is None:
+            raise InvalidGroups("table", f"must be a file whose name ends with one of {', '.join(EXTENSIONS)}")
         types = csv_types or _default_types(roles)
-        return lambda: opened(path, types)
+        return lambda: _OPENERS[kind](path, types)
     if not hasattr(table, "__arrow_c_stream__"):
         raise InvalidGroups("table", f"must have the Arrow stream interface: {type(table).__name__} does not have it")
     return _from_arrow(table)
@@ -163,14 +164,11 @@ def _open_csv(path: Path, types: _Types) -> _Batches:
     return csv_batches(_mapped(path), types)
 
 
-_BY_EXTENSION: Mapping[str, Callable[[Path, _Types], _Batches]] = {
-    ".parquet": _open_parquet,
-    ".pq": _open_parquet,
-    ".arrow": _open_ipc,
-    ".arrows": _open_ipc,
-    ".feather": _open_ipc,
-    ".ipc": _open_ipc,
-    ".csv": _open_csv,
+_OPENERS: Mapping[Format, Callable[[Path, _Types], _Batches]] = {
+    "parquet": _open_parquet,
+    "arrow": _open_ipc,
+    "arrow_file": _open_ipc,
+    "csv": _open_csv,
 }
 
 

@@ -17,22 +17,13 @@ from gsh.accounting.errors import InvalidParameter
 from gsh.errors import Error
 from gsh.events.plan import COUNT, Plan
 from gsh.histogram.conversion import write_rows
+from gsh.histogram.file_formats import EXTENSIONS, Format
 from gsh.histogram.formats import ANY_SIZE as _ANY_SIZE
-from gsh.histogram.formats import CERTIFICATE, Format, read_table
+from gsh.histogram.formats import CERTIFICATE, read_table
 from gsh.histogram.tables import Roles
 from gsh.library.whole_files import whole_files
 
 __all__ = ["Output", "rows_with"]
-
-_FORMATS: Mapping[str, Format] = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".arrow": "arrow_file",
-    ".feather": "arrow_file",
-    ".ipc": "arrow_file",
-    ".arrows": "arrow",
-}
 
 
 class Output:
@@ -40,9 +31,9 @@ class Output:
 
     def __init__(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         self.path = Path(path)
-        found = _FORMATS.get(self.path.suffix.lower())
+        found = EXTENSIONS.get(self.path.suffix.lower())
         if found is None:
-            raise InvalidParameter("to", f"must be a name that ends with one of {', '.join(_FORMATS)}")
+            raise InvalidParameter("to", f"must be a name that ends with one of {', '.join(EXTENSIONS)}")
         self.format: Format = found
         self.plan_path = self.path.with_name(f"{self.path.name}.plan.json")
         self.certificate_path = self.path.with_name(f"{self.path.name}.certificate.json") if found == "csv" else None

@@ -6,7 +6,7 @@ becomes the type of the values that it encodes, or else text.
 
 import io
 from collections.abc import Mapping
-from typing import IO, Literal, TypeAlias
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.csv_format import CsvType
-from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, Format, read_table, write_table
+from gsh.histogram.file_formats import AnswerFormat, Format
+from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table, write_table
 from gsh.histogram.interval_columns import interval_columns
 from gsh.histogram.json_answers import Answer, read_json, write_json
 from gsh.histogram.keys.columns import decoded, key_of, plain
@@ -23,9 +24,7 @@ from gsh.histogram.keys.types import is_text
 from gsh.histogram.tables import Roles, rows_of
 from gsh.histogram.texts import texts_of
 
-__all__ = ["AnswerFormat", "convert", "write_rows"]
-
-AnswerFormat: TypeAlias = Format | Literal["json"]
+__all__ = ["convert", "write_rows"]
 
 
 def convert(

@@ -5,7 +5,7 @@ Given the certificate, the bytes of a written table depend only on its rows and 
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,9 @@ from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches, without_ma
 from gsh.histogram.csv_lines import uneven_line
 from gsh.histogram.decoded_size import decoded_size
 from gsh.histogram.errors import InvalidGroups, TooManyGroups
+from gsh.histogram.file_formats import Format
 
-__all__ = ["ANY_SIZE", "CERTIFICATE", "Format", "Limits", "format_of", "read_table", "stream_batches", "write_table"]
-
-Format = Literal["arrow", "arrow_file", "parquet", "csv"]
-"""``arrow`` is an Arrow IPC stream, and ``arrow_file`` an Arrow IPC file."""
+__all__ = ["ANY_SIZE", "CERTIFICATE", "Limits", "format_of", "read_table", "stream_batches", "write_table"]
 
 CERTIFICATE = "certificate"
 """The name of the certificate, as JSON, in the metadata of an answer's schema. CSV has no place for it."""

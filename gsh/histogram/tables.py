@@ -15,7 +15,8 @@ from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.errors import InvalidGroups
-from gsh.histogram.formats import CERTIFICATE, Format, Limits, read_table, write_table
+from gsh.histogram.file_formats import Format
+from gsh.histogram.formats import CERTIFICATE, Limits, read_table, write_table
 from gsh.histogram.keys.columns import Key, batches, key_of, plain
 from gsh.histogram.keys.order import unique_order
 from gsh.histogram.keys.types import answer_type

@@ -15,7 +15,7 @@ from playwright.sync_api import Download, Locator, Page, expect
 from app.ledger.access_keys import new_key
 from app.ledger.clock import now
 from app.ledger.opening import open_ledger
-from app.releases.answer_formats import MEDIA_TYPES
+from gsh.histogram.file_formats import MEDIA_TYPES
 from tests.app.client import Json
 from tests.app.process import PATIENCE, Service
 from tests.browser.test_accessibility import LOOKS, faults

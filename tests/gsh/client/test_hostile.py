@@ -15,8 +15,8 @@ import pytest
 
 import gsh
 from gsh.client import BudgetExceeded, Release, UnexpectedAnswer, UnknownBudget, arrow_answers
-from gsh.client.calls import ARROW
 from gsh.histogram.conversion import write_rows
+from gsh.histogram.file_formats import ARROW
 from gsh.histogram.tables import Roles
 from gsh.library.certificates import certificate
 from tests.app.process import PATIENCE, Service
