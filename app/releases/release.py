@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable
 from functools import partial
+from io import BytesIO
 from typing import Annotated, Any, NamedTuple
 
 import pyarrow as pa
@@ -29,14 +30,10 @@ from app.releases.schemas.release import DryRunAnswer, ReleaseAnswer, ReleaseReq
 from app.schemas.case_study import CASE_STUDY
 from app.workers.steps import StepsHere
 from gsh.accounting.mechanism import Mechanism
-from gsh.histogram.apply import ReleasedGroups
-from gsh.histogram.arrays import Positions
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.groups import CheckedGroups, check_groups
 from gsh.histogram.interval_columns import check_interval_columns
-from gsh.histogram.keys.json_keys import LISTS, MIXED, normalised
-from gsh.histogram.keys.json_texts import keys_as_json
 from gsh.histogram.noise import Noise
 
 __all__ = ["router"]
@@ -221,23 +218,11 @@ def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator
     further = ""
     if body.intervals is not None:
         further = f',"intervals":{intervals_of_released(mechanism, kept, body.intervals).model_dump_json()}'
-    answer = b'{"groups":%b%b}' % (_groups(checked, kept), f'{further},"certificate":{encoded}'.encode())
-    return _Released(answer, certificate.release_id, encoded)
-
-
-def _groups(checked: CheckedGroups, kept: ReleasedGroups) -> bytes:
-    """GroupsOut as JSON. The model itself would check and write the numbers one by one."""
-    values = {name: column.tolist() for name, column in zip(checked.values, kept.values, strict=True)}
-    parts = _keys(checked, kept.rows), to_json(kept.counts.tolist()), to_json(values)
-    return b'{"keys":%b,"counts":%b,"values":%b}' % parts
-
-
-def _keys(checked: CheckedGroups, rows: Positions) -> bytes:
-    if checked.columns.layout == MIXED:
-        return to_json([normalised(checked.keys[row]) for row in rows.tolist()])
-    places = pa.array(rows)
-    columns = [column.take(places) for column in checked.columns.columns]
-    return keys_as_json(columns, are_lists=checked.columns.layout == LISTS)
+    answer = BytesIO()
+    answer.write(b'{"groups":')
+    checked.write(kept, answer, to_json)
+    answer.write(f'{further},"certificate":{encoded}}}'.encode())
+    return _Released(answer.getvalue(), certificate.release_id, encoded)
 
 
 def _checked(body: ReleaseRequest, mechanism: Mechanism, noise: Noise, most_groups: int) -> CheckedGroups:

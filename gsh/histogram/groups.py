@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -13,7 +13,9 @@ from gsh.histogram.arrays import Doubles, Integers, Positions
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.errors import InvalidGroups
-from gsh.histogram.keys.json_keys import MIXED, JsonKeys, columns_of, normalised
+from gsh.histogram.json_answers import write_groups
+from gsh.histogram.keys.json_keys import LISTS, MIXED, JsonKeys, columns_of, normalised
+from gsh.histogram.keys.json_texts import keys_as_json
 from gsh.histogram.keys.order import unique_order
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
@@ -56,6 +58,17 @@ class CheckedGroups:
     def release(self, entropy: Entropy) -> ReleasedGroups:
         """The kept groups, by position."""
         return apply_mechanism(self.noise, self.counts, list(self.values.values()), self.order, entropy)
+
+    def write(self, kept: ReleasedGroups, sink: IO[bytes], encode: Callable[[Any], bytes]) -> None:
+        """The kept groups as JSON, in the shape of POST /release."""
+        write_groups([self._keys(kept.rows, encode)], (kept.counts, *kept.values), tuple(self.values), sink, encode)
+
+    def _keys(self, rows: Positions, encode: Callable[[Any], bytes]) -> bytes:
+        if self.columns.layout == MIXED:
+            return encode([normalised(self.keys[row]) for row in rows.tolist()])
+        places = pa.array(rows)
+        columns = [column.take(places) for column in self.columns.columns]
+        return keys_as_json(columns, are_lists=self.columns.layout == LISTS)
 
 
 def check_groups(

@@ -16,8 +16,7 @@ columns too (interval_columns.py).
 """
 
 import json
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -27,14 +26,22 @@ import pyarrow as pa
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.interval_columns import ENDS, interval_columns
 from gsh.histogram.keys.columns import decoded
-from gsh.histogram.keys.json_keys import normalised
+from gsh.histogram.keys.json_texts import keys_as_json
 from gsh.histogram.tables import Roles
 from gsh.histogram.texts import texts_of
 
-__all__ = ["Answer", "read_json", "write_json"]
+__all__ = ["Answer", "read_json", "write_groups", "write_json"]
 
 _ROWS = 1 << 16
 _MOST_DOUBLE = 2**53
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _json_bytes(value: Any) -> bytes:
+    return _json(value).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +82,36 @@ def read_json(source: pa.Buffer) -> Answer:
 def write_json(answer: Answer, certificate: str | None, sink: IO[bytes]) -> None:
     """An answer as JSON, in one form."""
     parts = [_json_ready(column) for column in answer.keys]
-    keys = (_keys([part.slice(start, _ROWS) for part in parts]) for start in range(0, len(parts[0]), _ROWS))
-    sink.write(b'{"groups":{"keys":')
-    _write_list(keys, sink)
-    counts, *values = answer.numbers
-    sink.write(b',"counts":')
-    _write_list(_pieces(counts), sink)
-    sink.write(b',"values":{')
-    for place, (name, column) in enumerate(zip(answer.roles.values, values, strict=True)):
-        sink.write(f"{',' if place else ''}{_json(name)}:".encode())
-        _write_list(_pieces(column), sink)
-    sink.write(b"}}")
+    pieces = ([part.slice(start, _ROWS).combine_chunks() for part in parts] for start in range(0, len(parts[0]), _ROWS))
+    keys = (keys_as_json(piece, are_lists=len(piece) > 1) for piece in pieces)
+    sink.write(b'{"groups":')
+    write_groups(keys, answer.numbers, answer.roles.values, sink)
     if answer.level is not None:
         _write_intervals(answer, answer.level, sink)
     sink.write(f',"certificate":{"null" if certificate is None else certificate}}}'.encode())
+
+
+def write_groups(
+    keys: Iterable[bytes],
+    numbers: Sequence[Numbers],
+    names: Sequence[str],
+    sink: IO[bytes],
+    encode: Callable[[Any], bytes] = _json_bytes,
+) -> None:
+    """The member ``groups`` of an answer: its keys, as lists in JSON that follow each other, its counts and values.
+
+    ``encode`` writes lists of numbers, and names: a service may have a faster function than that of Python.
+    """
+    counts, *values = numbers
+    sink.write(b'{"keys":')
+    _write_list(keys, sink)
+    sink.write(b',"counts":')
+    _write_list(_pieces(counts, encode), sink)
+    sink.write(b',"values":{')
+    for place, (name, column) in enumerate(zip(names, values, strict=True)):
+        sink.write(b"%b%b:" % (b"," if place else b"", encode(name)))
+        _write_list(_pieces(column, encode), sink)
+    sink.write(b"}}")
 
 
 def _interval_numbers(intervals: dict[str, Any], values: Iterable[str]) -> list[Numbers]:
@@ -144,28 +167,14 @@ def _json_ready(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([texts_of(chunk) for chunk in column.chunks], pa.large_string())
 
 
-def _keys(parts: Sequence[pa.ChunkedArray]) -> list[Any]:
-    columns = [_finite(part) if pa.types.is_floating(part.type) else part.to_pylist() for part in parts]
-    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+def _pieces(column: Numbers, encode: Callable[[Any], bytes] = _json_bytes) -> Iterable[bytes]:
+    return (encode(column[start : start + _ROWS].tolist()) for start in range(0, len(column), _ROWS))
 
 
-def _finite(numbers: pa.ChunkedArray) -> list[Any]:
-    """Floating-point numbers, 1.0 as 1. One that JSON does not have is its text."""
-    return [
-        normalised(number) if number is None or math.isfinite(number) else str(number) for number in numbers.to_pylist()
-    ]
-
-
-def _pieces(column: Numbers) -> Iterable[list[Any]]:
-    return (column[start : start + _ROWS].tolist() for start in range(0, len(column), _ROWS))
-
-
-def _write_list(pieces: Iterable[list[Any]], sink: IO[bytes]) -> None:
+def _write_list(pieces: Iterable[bytes], sink: IO[bytes]) -> None:
+    """One list of the items of several. Only the first one may be empty."""
     sink.write(b"[")
     for place, piece in enumerate(pieces):
-        sink.write(f"{',' if place else ''}{_json(piece)[1:-1]}".encode())
+        sink.write(b"," if place else b"")
+        sink.write(memoryview(piece)[1:-1])
     sink.write(b"]")
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,6 +1,7 @@
-"""Group keys as JSON, from columns of text and of integers: Arrow writes them, without a Python object for each."""
+"""Group keys as JSON, from columns: Arrow writes texts and integers without a Python object for each."""
 
 import json
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gsh.histogram.keys.canonical import canonical
+from gsh.histogram.keys.json_keys import normalised
 from gsh.histogram.keys.types import is_text
 
 __all__ = ["keys_as_json"]
@@ -32,12 +34,20 @@ def keys_as_json(columns: Sequence[pa.Array], *, are_lists: bool) -> bytes:
 
 def _parts(column: pa.Array) -> _Parts:
     """The values as JSON."""
+    if pa.types.is_floating(column.type):
+        return [pa.array([_number(number) for number in column.to_pylist()], pa.large_string())]
     if not is_text(column.type):
         return [_with_nulls(column.cast(pa.large_string()))]
     column = column.cast(pa.large_string())
     if _has_escapes(column):
         return [pa.array([json.dumps(text, ensure_ascii=False) for text in column.to_pylist()], pa.large_string())]
     return [_with_nulls(_concatenated(['"', column, '"']))] if column.null_count else ['"', column, '"']
+
+
+def _number(number: float | None) -> str:
+    """A floating-point number, 1.0 as 1. One that JSON does not have is its text."""
+    is_json = number is None or math.isfinite(number)
+    return json.dumps(normalised(number) if is_json else str(number))
 
 
 def _has_escapes(column: pa.Array) -> bool:

@@ -1,5 +1,7 @@
 """Group keys as JSON from columns: byte for byte what the JSON encoder writes for the keys themselves."""
 
+import io
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -8,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
+from gsh.accounting.mechanism import Mechanism
+from gsh.histogram.entropy import operating_system
+from gsh.histogram.groups import check_groups
+from gsh.histogram.json_answers import read_json, write_json
 from gsh.histogram.keys.json_keys import LISTS, MIXED, columns_of, normalised
 from gsh.histogram.keys.json_texts import keys_as_json
+from gsh.histogram.noise import Noise
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(list('"\\\x00\x1f\x7f\u2028é'))
 PARTS = [part | st.none() for part in (TEXTS, st.integers(-(2**63), 2**63 - 1))] + [st.integers(-9, 9).map(float)]
@@ -50,3 +57,31 @@ def test_a_part_of_a_column_is_written_alone() -> None:
 
     assert keys_as_json([column.slice(1, 3)], are_lists=False) == b'["a",null,"b"]'
     assert keys_as_json([column.slice(1, 0)], are_lists=True) == b"[]"
+
+
+def test_floating_point_numbers_are_written_as_the_encoder_writes_them() -> None:
+    """1.0 as 1, and those that JSON does not have as texts."""
+    column = pa.array([1.0, -0.5, 1e-300, None, float("nan"), float("-inf")], pa.float64())
+
+    assert keys_as_json([column], are_lists=False) == b'[1,-0.5,1e-300,null,"nan","-inf"]'
+
+
+@pytest.mark.parametrize("keys", [["a", "b", "c"], [["a", 1], ["b", 2], ["c", 3]], ["a", ["b", 1], 2]], ids=str)
+def test_released_groups_are_written_as_a_converted_table_is(keys: list[Any]) -> None:
+    """One function writes both: the groups of POST /release, and tables as JSON."""
+    noise = Noise(Mechanism(1, 1, 10.0, 1.0))
+    checked = check_groups(noise, (), keys, pa.array([1000, 2, 3000], pa.int64()), {})
+    kept = checked.release(operating_system)
+    sink = io.BytesIO()
+    checked.write(kept, sink, lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+    released = sink.getvalue()
+    assert json.loads(released) == {
+        "keys": [keys[row] for row in kept.rows.tolist()],
+        "counts": kept.counts.tolist(),
+        "values": {},
+    }
+    again = io.BytesIO()
+    write_json(read_json(pa.py_buffer(b'{"groups":%b,"certificate":{}}' % released)), "{}", again)
+    if not any(isinstance(key, list) for key in keys) or all(isinstance(key, list) for key in keys):
+        assert again.getvalue() == b'{"groups":%b,"certificate":{}}' % released
