@@ -5,7 +5,7 @@ Arrow's own readers follow offsets and indices wherever they lead, and decompres
     a batch                      must not be compressed, and no dictionary added to: so a table takes no more memory
                                  than its answer
     the schema                   must have the columns of a release, of the types that the service answers with
-    every buffer                 must be as long as its values need, and every offset, index and run end inside of it
+    every buffer                 must be as long as its values need, and every offset and index inside of it
     metadata of the columns      is dropped: the certificate alone stays
 """
 

@@ -166,7 +166,7 @@ class CsvWriter:
 def _text_cells(column: pa.Array) -> pa.Array:
     """The column as texts. A decimal number is never written so that it can be read in two ways."""
     texts, kind = texts_of(column), column.type
-    kind = kind.value_type if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind) else kind
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return unambiguous(texts) if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else texts
 
 

@@ -1,6 +1,6 @@
 """How much memory a batch takes once its columns are decoded, together with what its arrays take themselves.
 
-A few bytes can encode a long column: a run, or views of one text. Only dictionaries stay encoded.
+A few bytes can encode a long column: views of one text. Only dictionaries stay encoded.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def decoded_size(batch: pa.RecordBatch) -> int:
 
 
 def _is_encoded(kind: pa.DataType) -> bool:
-    return bool(isinstance(kind, pa.BaseExtensionType) or pa.types.is_run_end_encoded(kind) or _is_view(kind))
+    return bool(isinstance(kind, pa.BaseExtensionType) or _is_view(kind))
 
 
 def _is_view(kind: pa.DataType) -> bool:
@@ -35,9 +35,6 @@ def _decoded(column: pa.Array) -> int:
     """The bytes of the decoded column, or 0 if it is not encoded."""
     if isinstance(column.type, pa.BaseExtensionType):
         return _decoded(column.storage)
-    if pa.types.is_run_end_encoded(column.type):
-        lengths = _lengths(column.values)
-        return len(column) * int(lengths.max() if len(lengths) else 0)
     return int(_lengths(column).sum()) if _is_view(column.type) else 0
 
 

@@ -157,8 +157,6 @@ def _key_column(part: Sequence[Any]) -> pa.Array:
 
 def _json_ready(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Numbers and Booleans as they are, and all else as text."""
-    if column.type == pa.bool8():
-        return column.cast(pa.bool_())
     values = pa.chunked_array([decoded(column)])
     if pa.types.is_floating(values.type):
         return values.cast(pa.float64())

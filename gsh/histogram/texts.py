@@ -36,13 +36,9 @@ def texts_of(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return texts_of(plain(pa.chunked_array([column.dictionary]))).take(column.indices)
     values = plain(pa.chunked_array([column]))
-    if pa.types.is_run_end_encoded(kind):
-        return texts_of(values)
     for is_of, text in _SLOW.items():
         if is_of(kind):
             return pa.array([None if each is None else text(each) for each in _listed(values)], pa.large_string())
-    if kind == pa.bool8():
-        values = values.cast(pa.bool_())
     if pa.types.is_floating(values.type):
         return _with_points(values)
     if pa.types.is_timestamp(values.type):
@@ -93,15 +89,10 @@ def _seconds(number: int, per_second: int) -> str:
     return f"{_decimal(whole)}S"
 
 
-def _interval(value: pa.MonthDayNano) -> str:
-    return f"P{value.months}M{value.days}DT{_seconds(value.nanoseconds, 10**9)}"
-
-
 _SLOW: dict[Callable[[pa.DataType], bool], Callable[[Any], str]] = {
     lambda kind: isinstance(kind, pa.UuidType): lambda value: str(uuid.UUID(bytes=value)),
     pa.types.is_decimal: _decimal,
     pa.types.is_duration: lambda value: f"PT{_seconds(*value)}",
-    pa.types.is_interval: _interval,
     lambda kind: (is_text(kind) and not is_unicode(kind)) or pa.types.is_fixed_size_binary(kind): (
         lambda value: base64.b64encode(value).decode()
     ),

@@ -7,7 +7,6 @@ Arrow leaves many bytes of an array undefined. Canonical form defines them:
     buffers                      of exactly the needed length, every bit written, offsets from 0
     floating-point numbers       one NaN, and 0 for −0, so that equal keys have equal bytes
     dictionary                   sorted by value, without nulls, repeats and unused entries
-    runs                         as long as possible; the value of a run of nulls is a null in canonical form
 
 Values under a null matter most. Arrow's kernels do not write them, so the memory may hold keys of other requests.
 """
@@ -20,10 +19,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gsh.histogram.arrays import Flags
-from gsh.histogram.keys.order import comparable, equal_to_previous, unify_floats
+from gsh.histogram.keys.order import unify_floats
 from gsh.histogram.keys.types import is_text, is_unicode
 
-__all__ = ["canonical", "with_dictionary", "with_runs"]
+__all__ = ["canonical", "with_dictionary"]
 
 _INLINE = 12
 
@@ -48,15 +47,6 @@ def canonical(values: pa.Array, kind: pa.DataType) -> pa.Array:
 def with_dictionary(places: pa.Array, entries: pa.Array) -> pa.DictionaryArray:
     """A dictionary array from indices and canonical entries, which are sorted, distinct and all in use."""
     return pa.DictionaryArray.from_arrays(canonical(places, pa.int32()), entries)
-
-
-def with_runs(values: pa.Array, kind: pa.DataType) -> pa.RunEndEncodedArray:
-    """At least one value, as runs that are as long as possible."""
-    changes = np.flatnonzero(~equal_to_previous(comparable(values)))
-    ends = np.append(changes + 1, len(values)).astype(np.int32)
-    return pa.RunEndEncodedArray.from_arrays(
-        pa.array(ends), canonical(values.take(pa.array(ends - 1)), kind.value_type)
-    )
 
 
 def _bits(flags: Flags) -> pa.Buffer:

@@ -3,13 +3,13 @@
     number                     integers of any width and sign, and decimals: 1, 1.0 and 1.00
     float                      halves, floats and doubles: by value; −0 is 0, and NaN is one value
     text, binary               of any offsets; fixed-size binary is binary; never a number
-    boolean                    Boolean and arrow.bool8
+    boolean                    itself
     date                       date32 and date64
     time, duration             in any unit
     timestamp                  without a time zone, in any unit: what a clock shows
     instant                    with a time zone, in any unit. The name of the zone is not part of it: it says how to
                                show an instant, and engines take it from the session
-    interval, uuid, json       themselves
+    uuid, json                 themselves
     null                       a column of nulls, of any type: it has no values that could differ
 
 A float is not a number: a whole one may have been rounded before.
@@ -62,15 +62,10 @@ def _slots(values: pa.Array) -> pa.Buffer:
 _SIMPLE: tuple[tuple[Callable[[pa.DataType], bool], str, _Parts], ...] = (
     (lambda kind: isinstance(kind, pa.UuidType), "uuid", _text),
     (lambda kind: isinstance(kind, pa.JsonType), "json", _text),
-    (
-        lambda kind: isinstance(kind, pa.Bool8Type) or kind == pa.bool_(),
-        "boolean",
-        lambda values, _start: (b"", _slots(values.cast(pa.bool_()).cast(pa.int8()))),
-    ),
+    (pa.types.is_boolean, "boolean", lambda values, _start: (b"", _slots(values.cast(pa.int8())))),
     (is_unicode, "text", _text),
     (lambda kind: is_text(kind) or pa.types.is_fixed_size_binary(kind), "binary", _text),
     (pa.types.is_floating, "float", lambda values, _start: (b"", _slots(values.cast(pa.float64())))),
-    (pa.types.is_interval, "interval", lambda values, _start: (b"", _slots(values))),
 )
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from gsh.histogram.arrays import Positions
 from gsh.histogram.errors import InvalidGroups
-from gsh.histogram.keys.canonical import canonical, with_dictionary, with_runs
+from gsh.histogram.keys.canonical import canonical, with_dictionary
 from gsh.histogram.keys.order import comparable, ranked
 from gsh.histogram.keys.types import answer_type, is_text, is_unicode
 
@@ -38,8 +38,6 @@ class Key:
         if self.entries is not None:
             return self._kept_with_dictionary(self.entries, rows, places)
         taken = (self.rows.take(pa.array(rows[place])) for place in places)
-        if _is_in_runs(self.type):
-            return (with_runs(values, self.type) for values in taken)
         return (canonical(values, self.type) for values in taken)
 
     def _kept_with_dictionary(
@@ -51,7 +49,7 @@ class Key:
 
     def content(self, order: Positions) -> tuple[pa.DataType, pa.Array, pa.Array]:
         """The type of the values, the values that rows have, and for each row in this order its place in them."""
-        kind = self.type.value_type if self.entries is not None or _is_in_runs(self.type) else self.type
+        kind = self.type if self.entries is None else self.type.value_type
         if self.entries is None:
             return kind, self.rows, pa.array(order)
         return kind, *self._used(self.entries, order)
@@ -93,27 +91,12 @@ def decoded(column: pa.ChunkedArray) -> pa.Array:
 def plain(column: pa.ChunkedArray) -> pa.Array:
     """The column in one piece and in a type from which rows can be taken."""
     kind = column.type
-    if kind == pa.bool8():
-        # Every byte except 0 means true, and equal keys must have equal bytes.
-        return plain(column.cast(pa.bool_()).cast(pa.int8()))
     if isinstance(kind, pa.BaseExtensionType):
         return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
-    if pa.types.is_run_end_encoded(kind):
-        decoded = [_run_end_decoded(chunk) for chunk in column.chunks]
-        return plain(pa.chunked_array(decoded, None if decoded else kind.value_type))
     if is_text(kind) and (column.num_chunks != 1 or kind in (pa.string_view(), pa.binary_view())):
         # Together the pieces may be too long for the offsets of the smaller types.
         column = column.cast(pa.large_string() if is_unicode(kind) else pa.large_binary())
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _is_in_runs(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_run_end_encoded(kind))
-
-
-def _run_end_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
-    runs = np.searchsorted(array.run_ends.to_numpy(), np.arange(array.offset, array.offset + len(array)), side="right")
-    return plain(pa.chunked_array([array.values])).take(pa.array(runs))
 
 
 def _joined_dictionaries(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:

@@ -5,8 +5,7 @@ A group key is a row of Arrow columns, compared from the first to the last:
     numbers, dates, times, durations   by value; −0 equals 0, and NaN is one value after all others
     strings, binary                    byte by byte, in UTF-8: this is the order of code points
     Booleans                           false, then true
-    intervals                          by months, then days, then nanoseconds
-    dictionary, run-end, extension     by the values that they encode
+    dictionary, extension              by the values that they encode
     null                               after every value
 
 Null equals null: two groups whose keys are both null are duplicates.
@@ -51,8 +50,6 @@ def ranked(values: pa.Array) -> tuple[pa.Array, Positions]:
 
 def comparable(column: pa.Array) -> list[pa.Array]:
     """Columns that Arrow can sort and compare. Together, the first one first, they order rows as the column does."""
-    if pa.types.is_interval(column.type):
-        return _interval_parts(column)
     return [] if pa.types.is_null(column.type) else [_sortable(column)]
 
 
@@ -146,10 +143,3 @@ def _ordered_bits(column: pa.Array) -> pa.Array:
     bits = numbers.view(np.int64)
     bits ^= (bits >> 63) & np.int64(2**63 - 1)
     return pa.array(bits, mask=absent)
-
-
-def _interval_parts(column: pa.Array) -> list[pa.Array]:
-    parts = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
-    values = np.frombuffer(column.buffers()[1], parts, len(column), column.offset * parts.itemsize)
-    absent = column.is_null().to_numpy(zero_copy_only=False)
-    return [pa.array(np.ascontiguousarray(values[name]), mask=absent) for name in parts.names or ()]

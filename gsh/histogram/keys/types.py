@@ -3,12 +3,11 @@
     posted                           in the answer
     scalar                           the same type
     dictionary of a scalar           dictionary of the same scalar, with int32 indices, not ordered
-    run-end encoding of a scalar     run-end encoding of the same scalar, with int32 run ends
-    arrow.uuid, .json, .bool8        the same extension type, with metadata made here
+    arrow.uuid, arrow.json           the same extension type, with metadata made here
 
-All others are refused. The widths of indices and run ends are fixed, because some engines choose them by the number of
-distinct values or rows, and that number includes dropped groups. A dictionary in an answer is never `ordered`: it is
-sorted by value, and the flag means another order.
+All others are refused. The width of indices is fixed, because some engines choose it by the number of distinct values,
+and that number includes dropped groups. A dictionary in an answer is never `ordered`: it is sorted by value, and the
+flag means another order.
 """
 
 import pyarrow as pa
@@ -18,7 +17,6 @@ from gsh.histogram.errors import InvalidGroups
 __all__ = ["answer_type", "is_text", "is_unicode"]
 
 _EXTENSION_METADATA = b"ARROW:extension:"
-_ENCODED = {pa.types.is_dictionary: pa.dictionary, pa.types.is_run_end_encoded: pa.run_end_encoded}
 
 
 def answer_type(field: pa.Field, pointer: str) -> pa.DataType:
@@ -31,13 +29,10 @@ def answer_type(field: pa.Field, pointer: str) -> pa.DataType:
         return pa.uuid()
     if isinstance(kind, pa.JsonType):
         return pa.json_(kind.storage_type)
-    if isinstance(kind, pa.Bool8Type):
-        return pa.bool8()
     if _is_scalar(kind) or pa.types.is_null(kind):
         return kind
-    for is_encoded, encoded in _ENCODED.items():
-        if is_encoded(kind) and _is_scalar(_value_type(kind)):
-            return encoded(pa.int32(), kind.value_type)
+    if pa.types.is_dictionary(kind) and _is_scalar(_value_type(kind)):
+        return pa.dictionary(pa.int32(), kind.value_type)
     raise _unsupported(pointer)
 
 
@@ -62,7 +57,7 @@ def _is_scalar(kind: pa.DataType) -> bool:
     return bool(
         is_number
         or pa.types.is_decimal(kind)
-        or pa.types.is_temporal(kind)
+        or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
         or pa.types.is_fixed_size_binary(kind)
         or is_text(kind)
     )
@@ -71,6 +66,5 @@ def _is_scalar(kind: pa.DataType) -> bool:
 def _unsupported(pointer: str) -> InvalidGroups:
     return InvalidGroups(
         pointer,
-        "must name a column of a scalar type, a dictionary or run-end encoding of one, or the extension type "
-        "arrow.uuid, arrow.json or arrow.bool8",
+        "must name a column of a scalar type, a dictionary of one, or the extension type arrow.uuid or arrow.json",
     )

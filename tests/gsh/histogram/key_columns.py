@@ -21,11 +21,10 @@ SCALARS = [
     pa.date32(), pa.date64(), pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns"),
     pa.timestamp("s"), pa.timestamp("ms", "UTC"), pa.timestamp("us"), pa.timestamp("ns", "Europe/Berlin"),
     pa.duration("s"), pa.duration("ns"),
-    pa.month_day_nano_interval(),
 ]
 # fmt: on
-EXTENSIONS = [pa.uuid(), pa.json_(), pa.json_(pa.large_string()), pa.json_(pa.string_view()), pa.bool8()]
-ENCODINGS = ("plain", "dictionary", "run-end")
+EXTENSIONS = [pa.uuid(), pa.json_(), pa.json_(pa.large_string()), pa.json_(pa.string_view())]
+ENCODINGS = ("plain", "dictionary")
 
 
 def value(kind: pa.DataType, number: int) -> Any:
@@ -44,7 +43,6 @@ VALUES: dict[Callable[[pa.DataType], bool], Callable[[pa.DataType, int], Any]] =
     pa.types.is_fixed_size_binary: lambda kind, number: bytes([number % 7, number] * 8)[: kind.byte_width],
     is_unicode: lambda _, number: f"{number:02}" * (number % 9),
     is_text: lambda _, number: bytes([255 - number, number]) * (number % 9),
-    pa.types.is_interval: lambda _, number: pa.MonthDayNano([number % 3, number % 5, number]),
     pa.types.is_date64: lambda _, number: number * 86_400_000,
 }
 
@@ -58,8 +56,6 @@ def encoded(
         if draw is None:
             return _with_dictionary(storage, values)
         return _with_odd_dictionary(storage, values, draw, [None] if null_entries else [])
-    if encoding == "run-end":
-        return _with_runs(storage, values, oddly=draw is not None)
     column = pa.array(values, storage)
     if draw is not None:
         column = with_garbage_under_nulls(column)
@@ -89,16 +85,6 @@ def _place(entries: list[Any], item: Any, draw: random.Random) -> int | None:
 
 def _same(entry: Any, item: Any) -> bool:
     return (entry is None) == (item is None) and bool(entry == item)
-
-
-def _with_runs(kind: pa.DataType, values: Sequence[Any], oddly: bool) -> pa.Array:
-    """Oddly: each row a run of its own, with other run ends, garbage under nulls, and cut off in front."""
-    starts = [i for i, item in enumerate(values) if oddly or i == 0 or not _same(values[i - 1], item)]
-    ends = [*starts[1:], len(values)] if starts else []
-    column = pa.array([values[i] for i in starts], kind)
-    if not oddly:
-        return pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), column)
-    return pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int16()), with_garbage_under_nulls(column))
 
 
 def with_garbage_under_nulls(column: pa.Array) -> pa.Array:

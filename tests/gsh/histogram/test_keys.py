@@ -51,7 +51,6 @@ ASCENDING: dict[str, tuple[pa.DataType, list[Any]]] = {
     "timestamp": (pa.timestamp("ns"), [datetime.datetime(1969, 1, 1), NOON]),
     "timestamp with zone": (pa.timestamp("us", "Europe/Berlin"), [datetime.datetime(1969, 1, 1), NOON]),
     "duration": (pa.duration("s"), [datetime.timedelta(-1), datetime.timedelta(0), datetime.timedelta(1)]),
-    "interval": (pa.month_day_nano_interval(), [(-1, 0, 0), (0, -1, 5), (0, 0, -1), (0, 0, 0), (0, 1, 0), (1, 0, 0)]),
     "dictionary": (pa.dictionary(pa.int8(), pa.string()), ["", "Z", "a", "aa"]),
     "dictionary of doubles": (pa.dictionary(pa.int32(), pa.float64()), [-1.0, 0.0, 2.0]),
     "null": (pa.null(), []),
