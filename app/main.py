@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from app.accounting import account, bound, calibrate, compare, intervals, real_releases, utility
-from app.budgets import budgets, history
+from app.budgets import budgets
 from app.http import health, problems
 from app.http.auth import Authorizer
 from app.http.bodies import BodyQuotas
@@ -63,7 +63,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     process_memory = 6 * max(settings.max_table_bytes, settings.max_release_bytes)
     workers, queue = settings.pool_processes, settings.heavy_queue
     asked = (account, bound, calibrate, compare, intervals, utility)
-    paid_for = (releases, open_releases, budgets, history, charges)
+    paid_for = (releases, open_releases, budgets, charges)
     heavy = (*asked, release, table, *paid_for)
     FORK_SERVER.preload(WORKER_MODULES)
     accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)

@@ -1,21 +1,26 @@
-"""/budgets: limits, what is spent and what remains."""
+"""/budgets: limits, what is spent and what remains, previews, and the history of each budget."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Body, Query, Request
 
 from app.budgets.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute, posted_release
 from app.budgets.schemas.budgets import PUT_EXAMPLES, BudgetIn, BudgetOut, BudgetsOut, BudgetSummary
+from app.budgets.schemas.history import HistoryOut, VerificationOut
+from app.budgets.schemas.preview import PREVIEW_EXAMPLES, PreviewIn, PreviewOut
 from app.http.auth import access_of, needs
 from app.http.json_route import DeclaredRoute
 from app.http.problems import ACCESS_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS
-from app.http.services import services_of
-from app.http.workload import in_slices
+from app.http.services import AT_ONCE, services_of
+from app.http.workload import in_pool, in_slices
 from app.ledger.clock import now
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
+from app.schemas.costs import CostOut, RemainingOut
+from app.schemas.mechanism import GaussianIn, MechanismIn
+from app.schemas.shortage import ShortageOut
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.composition import cost_of
+from gsh.accounting.composition import NOTHING, Cost, Release, cost_of
 
 __all__ = ["router"]
 
@@ -79,4 +84,92 @@ async def get_budget(
     return await services_of(request).ledger_pool.read(lambda ledger: BudgetOut.of(*ledger.budget(id)))
 
 
+@_bodies.post(
+    "/{id}/preview",
+    operation_id="previewBudget",
+    summary="Would this fit, and what would remain?",
+    dependencies=READS,
+    responses=BUDGET_NOT_FOUND,
+)
+async def preview(
+    request: Request,
+    id: BudgetInPath,  # noqa: A002
+    body: Annotated[PreviewIn, Body(openapi_examples=PREVIEW_EXAMPLES)],
+) -> PreviewOut:
+    """A mechanism, or a list of mechanisms to run in order. Nothing is charged and nothing is recorded."""
+    services = services_of(request)
+    planned = body.planned(services.settings.max_work)
+    if len(planned) == 1 and planned[0].work <= AT_ONCE:
+        plan = _plan(body)
+    else:
+        plan = await in_pool(request, services.accounting, _plan, body)
+    return await services.ledger_pool.read(lambda ledger: _preview(ledger.standing(id), plan))
+
+
+@router.get(
+    "/{id}/charges",
+    operation_id="budgetHistory",
+    summary="The history of a budget",
+    dependencies=READS,
+    responses=BUDGET_NOT_FOUND,
+)
+async def history(
+    request: Request,
+    id: BudgetInPath,  # noqa: A002
+    before: Annotated[
+        int | None, Query(title="Before", ge=1, lt=2**63, description="Only entries before the one with this number.")
+    ] = None,
+    limit: Annotated[
+        int, Query(title="Limit", ge=1, le=1000, description="The largest number of entries in the answer.")
+    ] = 100,
+) -> HistoryOut:
+    """All charges and changes of the limit, the latest first, in pages. A charge names its release."""
+    entries = await services_of(request).ledger_pool.read(lambda ledger: ledger.history(id, before, limit))
+    return HistoryOut.of(entries)
+
+
+@router.get(
+    "/{id}/verify",
+    operation_id="verifyBudget",
+    summary="Is the history as recorded?",
+    dependencies=READS,
+    responses=BUDGET_NOT_FOUND,
+)
+async def verify(
+    request: Request,
+    id: BudgetInPath,  # noqa: A002
+) -> VerificationOut:
+    """Checks the chain of hashes from its beginning, adds up every charge again, and hashes the stored answers."""
+    budget, fault = await services_of(request).ledger_pool.audit(lambda ledger: ledger.verify(id))
+    return VerificationOut.of(budget, fault)
+
+
 router.routes.extend(_bodies.routes)
+
+
+def _plan(body: PreviewIn) -> list[tuple[Release, Cost]]:
+    return body.each(_costed)
+
+
+def _costed(planned: MechanismIn | GaussianIn) -> tuple[Release, Cost]:
+    release: Release = planned.to_domain().bare
+    return release, cost_of(release)
+
+
+def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
+    alone, after, fitting, all_fit = NOTHING, budget.spent, 0, True
+    limit = budget.limit.settled_by(plan[0][1])
+    for release, cost in plan:
+        alone, after = alone.plus(release, cost), after.plus(release, cost)
+        all_fit = all_fit and limit.admits(after)
+        fitting += all_fit
+    return PreviewOut(
+        fits=all_fit,
+        fitting=fitting,
+        more=budget.limit.how_many_fit(budget.spent, *plan[0]),
+        asked=CostOut.of(alone, limit),
+        after=CostOut.of(after, limit),
+        used=limit.used(after),
+        remaining=RemainingOut.of(after, limit) if all_fit else None,
+        shortage=None if all_fit else ShortageOut.of(budget, limit, after),
+    )

@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
@@ -17,7 +17,6 @@ from starlette.routing import Mount
 from app.http.auth import PUBLIC, Requirement
 from app.http.headers import page_headers
 from app.http.json_route import DeclaredRoute
-from app.http.padlocks import with_padlocks
 from app.http.services import services_of
 from app.ledger.errors import LedgerUnavailable
 from app.web.assets import Assets, Content, package_folder
@@ -74,10 +73,42 @@ async def openapi(request: Request, padlocks: Literal["now"] | None = None) -> R
 def _openapi(app: FastAPI, prefix: str, keys_made: bool | None, account_keys: bool) -> Content:
     document = app.openapi()
     if keys_made is not None:
-        document = with_padlocks(app, document, keys_made=keys_made, account_keys=account_keys)
+        document = _with_padlocks(app, document, keys_made=keys_made, account_keys=account_keys)
     if prefix:
         document = document | {"servers": [{"url": prefix}]}
     return Content.of(json.dumps(document).encode(), "application/json")
+
+
+def _with_padlocks(app: FastAPI, document: dict[str, Any], *, keys_made: bool, account_keys: bool) -> dict[str, Any]:
+    """The document with a security requirement only where a request without an access key is refused now.
+
+    The contract says where a key can be needed. Whether it is depends on the service: on its first access key, and on
+    its settings.
+    """
+    scopes = {
+        route.operation_id: frozenset() if route.needs is None else route.needs.scopes
+        for route in app.routes
+        if isinstance(route, DeclaredRoute)
+    }
+
+    def locked(operation: dict[str, Any]) -> dict[str, Any]:
+        open_one = {name: value for name, value in operation.items() if name != "security"}
+        needed = scopes[operation["operationId"]]
+        if not keys_made or not needed:
+            return open_one
+        if needed != {"account"} or account_keys:
+            return open_one | {"security": [{"accessKey": []}]}
+        # Accounting is open. But a body that names a budget, which can be unknown, needs the access key of the budget.
+        return operation if "404" in operation["responses"] else open_one
+
+    paths = {
+        path: {method: locked(operation) for method, operation in operations.items()}
+        for path, operations in document["paths"].items()
+    }
+    components = document["components"]
+    if not any("security" in each for operations in paths.values() for each in operations.values()):
+        components = {name: value for name, value in components.items() if name != "securitySchemes"}
+    return document | {"paths": paths, "components": components}
 
 
 class _PublicMount(Mount):

@@ -9,7 +9,7 @@ from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
 from gsh.client.encoding import AnyMechanism, Json, calibrated_of, draft_json, mechanism_json
 from gsh.client.json_calls import ask, json_call, part
-from gsh.client.operations import Awaiting, Blocking, Bound, Driver, Mode, Page, listing, operation
+from gsh.client.operations import Awaiting, Blocking, Collection, Mode, Page, listing, operation
 from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, Verification
 from gsh.library.arguments import Integer, Real, integer, real
@@ -35,18 +35,11 @@ _NAMES = (("/", ""),)
 _PAGE = 100
 
 
-class Budgets(Bound[M]):
+class Budgets(Collection[M]):
     """The budgets that the access key may see.  [docs/budgets.md]
 
     ``client.budgets["web"]`` is one of them, and a loop gives all of them.
     """
-
-    def __init__(self, driver: Driver[M]) -> None:
-        self._client = driver
-
-    @property
-    def _driver(self) -> Driver[M]:
-        return self._client
 
     @operation
     def get(self, id: str, mechanism: Mechanism | Calibration | None = None) -> Operation[Budget]:  # noqa: A002

@@ -13,7 +13,19 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, over
 from gsh.client.calls import Operation
 from gsh.client.retries import Retries
 
-__all__ = ["Awaiting", "Blocking", "Bound", "Driver", "Mode", "Overloaded", "Page", "fetched", "listing", "operation"]
+__all__ = [
+    "Awaiting",
+    "Blocking",
+    "Bound",
+    "Collection",
+    "Driver",
+    "Mode",
+    "Overloaded",
+    "Page",
+    "fetched",
+    "listing",
+    "operation",
+]
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -62,6 +74,17 @@ class Bound(Generic[M]):
     @property
     @abstractmethod
     def _driver(self) -> Driver[M]: ...
+
+
+class Collection(Bound[M]):
+    """The objects of one kind that a service has."""
+
+    def __init__(self, driver: Driver[M]) -> None:
+        self._client = driver
+
+    @property
+    def _driver(self) -> Driver[M]:
+        return self._client
 
 
 class operation(Generic[P, T]):  # noqa: N801 - a decorator

@@ -13,7 +13,7 @@ from gsh.client.decoding import check_sha256, decoded, understood
 from gsh.client.documents import Certificate, certificate_of, parsed
 from gsh.client.encoding import AnyMechanism, Json, mechanism_json
 from gsh.client.json_calls import ask, json_call, part
-from gsh.client.operations import Awaiting, Blocking, Bound, Driver, Mode, Page, fetched, listing, operation
+from gsh.client.operations import Awaiting, Blocking, Bound, Collection, Driver, Mode, Page, fetched, listing, operation
 from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import AccessKey, Committed, Opened, StoredAnswer, Verified
 from gsh.histogram.file_formats import ARROW, JSON, MEDIA_TYPES, AnswerFormat
@@ -84,18 +84,11 @@ class RecordedRelease(Bound[M], Generic[M]):
         return answer
 
 
-class Releases(Bound[M]):
+class Releases(Collection[M]):
     """The releases that your budgets have paid for.
 
     ``client.releases["web-2026-W46"]`` is one of them. A loop gives all of them, the newest first, page by page.
     """
-
-    def __init__(self, driver: Driver[M]) -> None:
-        self._client = driver
-
-    @property
-    def _driver(self) -> Driver[M]:
-        return self._client
 
     @operation
     def get(self, key: str) -> Operation[RecordedRelease[M]]:

@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from app.accounting.schemas.account import Accounting
+from app.accounting.schemas.compare import COMPARE_EXAMPLES
 from app.schemas.case_study import CASE_STUDY, OUTLINE
 from app.schemas.mechanism import DraftIn, MechanismIn
 from app.schemas.scalars import Delta, Epsilon
@@ -254,19 +255,7 @@ UTILITY_EXAMPLES: dict[str, Any] = {
     "columns": {
         "summary": "With further columns, whose noise scales with σ",
         "value": {
-            "target": {
-                "mechanism": {
-                    "c_u": 50,
-                    "tau": 10,
-                    "aggregates": {
-                        "names": ["likes", "shares"],
-                        "relative_covariance": [[1, 0], [0, 0.25]],
-                        "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [1, 1]},
-                    },
-                },
-                "epsilon": 1,
-                "delta": 1e-06,
-            },
+            "target": COMPARE_EXAMPLES["columns"]["value"],
             "sizes": [5, 50, 400, 900],
             "times": [20000, 3000, 120, 30],
         },
