@@ -21,8 +21,7 @@ from app.http.middleware import GuardMiddleware
 from app.http.protocol import ConnectionBounds
 from app.http.services import Services
 from app.ledger.head_notes import HeadNotes
-from app.ledger.pool import LedgerPool
-from app.ledger.probe import LedgerProbe
+from app.ledger.pool import LedgerPool, LedgerProbe
 from app.ledger.tidying import Tidying
 from app.openapi import document as openapi
 from app.releases import charges, open_releases, release, releases, table

@@ -12,7 +12,7 @@ import pytest
 
 import app.verify
 from app.ledger.access_keys import new_key
-from app.ledger.heads_file import HeadsFile
+from app.ledger.heads import HeadsFile
 from app.ledger.opening import open_ledger
 from app.ledger.statements import MIGRATIONS
 from gsh.accounting.budget_limits import Limit

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from app.ledger.errors import LedgerUnavailable, reason_of
-from app.ledger.heads import ACCESS_KEYS
-from app.ledger.heads_file import notes_in
+from app.ledger.heads import ACCESS_KEYS, notes_in
 from app.ledger.opening import open_existing
 from app.ledger.state import Budget
 from app.ledger.store import Ledger

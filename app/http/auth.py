@@ -6,6 +6,9 @@ Accounting is open unless set otherwise. Until an access key is made, releases a
 unless they are explicitly open to all. From then on an access key is mandatory, even after all access keys are revoked.
 """
 
+import ipaddress
+import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,14 +20,23 @@ from starlette.types import Scope
 from app.http.access_key_cache import AccessKeyCache
 from app.http.loopback import check_local
 from app.http.problems import NotAdmitted
-from app.http.rate_limit import Attempts, network_of
 from app.ledger.access_keys import hash_of
 from app.ledger.clock import now
 from app.ledger.pool import LedgerPool
 from app.ledger.scopes import SCOPES
 from app.ledger.state import By
 
-__all__ = ["PUBLIC", "READS_BUDGETS", "Access", "Authorizer", "Requirement", "access_of", "needs"]
+__all__ = [
+    "PUBLIC",
+    "READS_BUDGETS",
+    "Access",
+    "Attempts",
+    "Authorizer",
+    "Requirement",
+    "access_of",
+    "needs",
+    "network_of",
+]
 
 _EVERYTHING: frozenset[str] = frozenset(SCOPES)
 
@@ -173,3 +185,41 @@ def _bearer_token(headers: Headers) -> str | None:
     credentials = headers.getlist("authorization")
     scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
     return token.strip(" \t") if scheme.lower() == "bearer" and token else None
+
+
+_MOST_IDENTITIES = 10_000
+
+
+class Attempts:
+    """Failures of each client, by its address or the id of its access key."""
+
+    def __init__(self, *, burst: int = 10, seconds: float = 6.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._burst = burst
+        self._seconds = seconds
+        self._clock = clock
+        self._until: OrderedDict[str, float] = OrderedDict()
+
+    def wait(self, identity: str) -> float:
+        """The seconds until the next attempt may be made."""
+        ahead = self._until.get(identity, 0.0) - self._clock()
+        return max(0.0, ahead - (self._burst - 1) * self._seconds)
+
+    def failed(self, identity: str) -> None:
+        """Count a failure. If there are too many clients to remember, the oldest failure is forgotten first."""
+        now = self._clock()
+        self._until[identity] = max(self._until.pop(identity, now), now) + self._seconds
+        while len(self._until) > _MOST_IDENTITIES:
+            self._until.popitem(last=False)
+
+
+def network_of(address: str) -> str:
+    """The address; for IPv6 its /64 network, because one machine may use all of it."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))

@@ -8,8 +8,7 @@ from fastapi import Request
 from app.http.auth import Authorizer
 from app.http.metrics import Metrics
 from app.http.workload import in_pool
-from app.ledger.pool import LedgerPool
-from app.ledger.probe import LedgerProbe
+from app.ledger.pool import LedgerPool, LedgerProbe
 from app.settings import Settings
 from app.workers.places import Places
 from app.workers.pool import WorkerPool

@@ -11,8 +11,7 @@ from pathlib import Path
 from app.errors import Busy
 from app.ledger.clock import now
 from app.ledger.errors import LedgerUnavailable, reason_of
-from app.ledger.heads import ACCESS_KEYS, Heads, Note
-from app.ledger.heads_file import HeadsFile
+from app.ledger.heads import ACCESS_KEYS, Heads, HeadsFile, Note
 from app.ledger.pool import LedgerPool
 from app.ledger.store import Ledger
 

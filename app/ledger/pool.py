@@ -6,6 +6,7 @@ Charges, readings and verifications have threads of their own, so a reader never
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -16,7 +17,7 @@ from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import connections_of, exists, open_ledger
 from app.ledger.store import Ledger
 
-__all__ = ["LedgerPool"]
+__all__ = ["LedgerPool", "LedgerProbe"]
 
 T = TypeVar("T")
 
@@ -121,3 +122,39 @@ class LedgerPool:
             with self._opening:  # the first thread opens it for all
                 ledger = self._ledger = self._ledger or open_ledger(self._place, self._secret, self._connections)
         return work(ledger)
+
+
+_FRESH_SECONDS = 1.0
+_PATIENCE = 1.0
+
+
+class LedgerProbe:
+    """One question at a time, for everyone who asks: a flood of probes is no flood for the ledger."""
+
+    def __init__(
+        self, ledger_pool: LedgerPool, *, patience: float = _PATIENCE, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._ledger_pool = ledger_pool
+        self._patience = patience
+        self._clock = clock
+        self._asked_at = float("-inf")
+        self._question: asyncio.Task[str | None] | None = None
+
+    async def fault(self) -> str | None:
+        """Why the ledger does not answer, for the log; None if it does."""
+        if self._question is None or (self._question.done() and self._clock() - self._asked_at > _FRESH_SECONDS):
+            self._asked_at = self._clock()
+            self._question = asyncio.create_task(self._ask())
+        question = self._question
+        if not question.done():
+            await asyncio.wait({question}, timeout=max(0.0, self._asked_at + self._patience - self._clock()))
+        if not question.done():
+            return f"it did not answer within {self._patience:g} seconds"
+        return "the question was cut off" if question.cancelled() else question.result()
+
+    async def _ask(self) -> str | None:
+        try:
+            await self._ledger_pool.probe()
+        except LedgerUnavailable as error:
+            return str(error)
+        return None

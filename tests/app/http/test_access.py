@@ -13,8 +13,7 @@ import httpx
 import pytest
 
 from app import keys
-from app.http.auth import READS_BUDGETS, Access, access_of
-from app.http.rate_limit import Attempts, network_of
+from app.http.auth import READS_BUDGETS, Access, Attempts, access_of, network_of
 from app.ledger.access_keys import hash_of, new_key
 from app.ledger.scopes import SCOPES
 from app.ledger.store import Ledger

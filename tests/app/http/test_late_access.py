@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.http.rate_limit import Attempts
+from app.http.auth import Attempts
 from app.ledger.access_keys import new_key
 from app.ledger.opening import open_ledger
 from gsh.accounting.budget_limits import Limit

@@ -6,8 +6,7 @@ from typing import cast
 import pytest
 
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.pool import LedgerPool
-from app.ledger.probe import LedgerProbe
+from app.ledger.pool import LedgerPool, LedgerProbe
 
 
 class Pool:
