@@ -13,7 +13,8 @@ import pytest
 
 from docs.generate.command_reference import ADDRESS, CLI, commands_of, masked, outputs, reference, shell, shown, written
 from docs.generate.terminal import FIGURE, description, recorded
-from gsh.cli.tables import _EXTENSIONS
+from gsh.cli.tables import _FORMATS
+from gsh.histogram.file_formats import EXTENSIONS
 from tests.app.process import Service
 from tests.gsh.cli.running import run
 
@@ -38,7 +39,8 @@ def test_the_tables_are_those_of_the_code() -> None:
 def test_every_format_is_listed() -> None:
     rows = re.findall(r"(?m)^\| (`\..*?) \| `(\w+)` \|", CLI.read_text())
 
-    assert {extension: name for found, name in rows for extension in re.findall(r"`(\.\w+)`", found)} == _EXTENSIONS
+    documented = {extension: name for found, name in rows for extension in re.findall(r"`(\.\w+)`", found)}
+    assert {extension: _FORMATS[name] for extension, name in documented.items()} == EXTENSIONS
 
 
 @pytest.mark.slow
