@@ -25,9 +25,8 @@ from app.ledger.pool import LedgerPool, LedgerProbe
 from app.ledger.tidying import Tidying
 from app.openapi import document as openapi
 from app.releases import charges, open_releases, release, releases, table
-from app.releases.making import Releases
+from app.releases.making import ReleaseRules, Releases
 from app.releases.payments import Payments
-from app.releases.rules import ReleaseRules
 from app.settings import Settings
 from app.version import VERSION
 from app.web import endpoints as pages

@@ -13,7 +13,7 @@ import sqlite3
 import statistics
 import tempfile
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier, Event
@@ -26,7 +26,7 @@ from app.ledger.answers import Answer, Staged
 from app.ledger.charges import Charge
 from app.ledger.opening import connections_of, is_postgres, open_ledger
 from app.ledger.pool import LedgerPool
-from app.ledger.releases import Notes
+from app.ledger.releases import Notes, RecordedRelease
 from app.ledger.store import Ledger
 from app.releases.payments import Payments
 from benchmarks.markdown import table
@@ -231,7 +231,7 @@ async def _charge_there(place: str, _payments: Payments, begun: asyncio.Event, i
     return times
 
 
-def _never(_media_type: str, _content: Iterable[bytes]) -> Answer:
+def _never(_ledger: Ledger, _release: RecordedRelease) -> Answer:
     raise AssertionError("every idempotency key is new")
 
 

@@ -3,6 +3,7 @@
 import ast
 import importlib.metadata
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -123,7 +124,7 @@ def test_the_table_allows_only_what_is_used(room: str) -> None:
 
 BELOW_HTTP = [
     *(path for folder in ("workers", "ledger") for path in sorted((ROOT / "app" / folder).rglob("*.py"))),
-    *(ROOT / "app" / "releases" / f"{name}.py" for name in ("making", "payments", "rules", "spool")),
+    *(ROOT / "app" / "releases" / f"{name}.py" for name in ("asked", "dry_run", "making", "payments", "spool")),
 ]
 OF_HTTP = {"fastapi", "starlette", "uvicorn", "http", "httptools", "multipart"}
 
@@ -131,6 +132,15 @@ OF_HTTP = {"fastapi", "starlette", "uvicorn", "http", "httptools", "multipart"}
 @pytest.mark.parametrize("module", BELOW_HTTP, ids=lambda path: str(path.relative_to(ROOT)))
 def test_use_cases_and_the_ledger_import_no_http(module: Path) -> None:
     assert [name for name in imported(module) if within(name, OF_HTTP)] == []
+
+
+def test_the_use_case_of_releases_loads_no_http() -> None:
+    """Neither a web framework nor a module of ``app.http``, not even through another module."""
+    program = "import sys, app.releases.making; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert {"app.releases.payments", "app.ledger.store"} <= set(loaded.stdout.split())
+    assert [name for name in loaded.stdout.split() if within(name, OF_HTTP - {"http"} | {"app.http"})] == []
 
 
 def test_no_module_has_a_catch_all_name() -> None:

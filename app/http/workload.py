@@ -14,8 +14,9 @@ from starlette.exceptions import HTTPException
 
 from app.errors import DeadlinePassed
 from app.workers.pool import WorkerPool
+from app.workers.steps import Steps
 
-__all__ = ["StepsInPool", "in_pool", "in_slices"]
+__all__ = ["RequestWorkers", "StepsInPool", "in_pool", "in_slices"]
 
 F = TypeVar("F")
 P = ParamSpec("P")
@@ -24,19 +25,30 @@ T = TypeVar("T")
 _SLICE_SECONDS = 0.001
 
 
-class StepsInPool(Generic[F, T]):
-    """A generator in a worker, in two steps; the worker is stopped if the client hangs up. The body must be read."""
+class RequestWorkers:
+    """A worker pool as one request uses it: a worker is stopped if the client hangs up."""
 
-    def __init__(
-        self,
-        request: Request,
-        pool: WorkerPool,
-        function: Callable[P, Generator[F, Any, T]],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> None:
+    def __init__(self, request: Request, pool: WorkerPool) -> None:
         self._request = request
-        self._steps = pool.begin(function, *args, **kwargs)
+        self.pool = pool
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of a function from a worker. The body must be read."""
+        return await in_pool(self._request, self.pool, function, *args, **kwargs)
+
+    def begin(
+        self, function: Callable[P, Generator[F, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> "StepsInPool[F, T]":
+        """Start a generator in two steps in a worker. The body must be read."""
+        return StepsInPool(self._request, self.pool.begin(function, *args, **kwargs))
+
+
+class StepsInPool(Generic[F, T]):
+    """A generator in a worker, in two steps; the worker is stopped if the client hangs up."""
+
+    def __init__(self, request: Request, steps: Steps[F, T]) -> None:
+        self._request = request
+        self._steps = steps
 
     async def facts(self) -> F:
         return await _while_connected(self._request, self._steps.facts())

@@ -15,9 +15,8 @@ from app.http.headers import content_disposition
 from app.http.services import services_of
 from app.http.workload import in_pool
 from app.ledger.releases import RecordedRelease
-from app.releases.making import mapped
 from app.releases.schemas.release import TableRequest
-from app.releases.spool import SharedFile, chunks_of, digest_of, in_file_thread, overwrite, spool
+from app.releases.spool import SharedFile, chunks_of, digest_of, in_file_thread, mapped, overwrite, spool
 from gsh.histogram.conversion import convert
 from gsh.histogram.file_formats import MEDIA_TYPES, AnswerFormat
 from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table

@@ -1,48 +1,94 @@
-"""Releases that another engine makes: what a charge and an open release share."""
+"""Releases that another engine makes: charged to a budget, with a seed or with noise of the engine's own."""
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
 
-from fastapi import Request
-
-from app.budgets.budget_route import posted_release
-from app.http.auth import access_of
-from app.http.idempotency import idempotency_key
-from app.http.services import services_of
-from app.ledger.charges import Charge
-from app.releases.meaning import meaning_of
-from app.releases.payments import Terms, payment_of
-from app.releases.release_route import releases_of
+from app.ledger.answers import Answer
+from app.ledger.releases import RecordedRelease, ReleaseState
+from app.ledger.state import Budget
+from app.ledger.store import Ledger
+from app.releases.asked import AfterCharge, Asked, Check, Drawn, Terms, meaning_of
 from app.releases.schemas.certificate import Certificate
+from app.releases.schemas.charges import ChargeOut
 from app.releases.schemas.described import Described
+from app.releases.schemas.releases import OpenOut
+from app.schemas.costs import CostOut
+from gsh.accounting.composition import Release, cost_of
 
-__all__ = ["MadeElsewhere", "made_elsewhere"]
+__all__ = ["ChargedRelease", "OpenedRelease"]
 
-
-@dataclass(frozen=True, slots=True)
-class MadeElsewhere:
-    """A charge, and the certificate of its release while no budget is known."""
-
-    charge: Charge
-    draft: Certificate
-    meaning: bytes
-
-    def certificate(self, terms: Terms) -> str:
-        """The certificate with the budget that pays, as JSON."""
-        return self.draft.charged_to(**terms._asdict()).model_dump_json()
+_JSON = "application/json"
 
 
-async def made_elsewhere(
-    request: Request, budget: str, body: Described, state: Literal["open", "charged"]
-) -> MadeElsewhere:
-    """What a client may charge to a budget for a release that it makes itself."""
-    services, releases, access = services_of(request), releases_of(request), access_of(request.scope)
-    payment = payment_of(access, budget, idempotency_key(request))
-    assert payment is not None
-    release = await posted_release(request, services, body.mechanism)
-    releases.rules.check(release, budget, is_exempt=access.is_admin)
-    draft = Certificate.draft(body, release, None)
-    notes = replace(body.notes(), release_id=draft.release_id)
-    charge = replace(payment.charge(release, notes), state=state)
-    await services.authorizer.check_again(request.scope, budget)
-    return MadeElsewhere(charge, draft, meaning_of(state, body, budget))
+class _MadeElsewhere:
+    """A request to charge a budget. Nothing is drawn here."""
+
+    state: ClassVar[ReleaseState]
+
+    def __init__(self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Release]]) -> None:
+        self._budget = budget
+        self._body = body
+        self._mechanism = mechanism
+        self._answer: AfterCharge | None = None
+
+    async def read(self, _check: Check) -> Asked:
+        self._release = await self._mechanism()
+        self._draft = Certificate.draft(self._body, self._release, None)
+        return Asked(self._budget, (self._release,), self._body.notes(), state=self.state)
+
+    async def sent(self) -> tuple[bytes, ...]:
+        return ()
+
+    async def meaning(self) -> bytes:
+        return meaning_of(self.state, self._body, self._budget)
+
+    async def certificate(self, terms: Terms | None) -> str:
+        draft = self._draft
+        return (draft if terms is None else draft.charged_to(**terms._asdict())).model_dump_json()
+
+    async def draw(self, terms: Terms | None) -> Drawn:
+        return Drawn(self._answer, self._draft.release_id, await self.certificate(terms), await self.meaning())
+
+    async def stop(self) -> None:
+        """No worker waits."""
+
+
+class OpenedRelease(_MadeElsewhere):
+    """The body of POST /releases. The answer has the seed, which only the ledger knows."""
+
+    state = "open"
+
+    def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
+        """Without a seed the release is committed, perhaps since it was read."""
+        seed = ledger.seed(release)
+        shown = OpenOut.with_seed(release if seed is not None else ledger.release(release.key), seed)
+        content = shown.model_dump_json().encode()
+        return Answer(_JSON, lambda: [content])
+
+
+class ChargedRelease(_MadeElsewhere):
+    """The body of POST /budgets/{id}/charges. The answer says what is spent after the charge."""
+
+    state = "charged"
+
+    def __init__(
+        self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Release]], content: bytes
+    ) -> None:
+        super().__init__(budget, body, mechanism)
+        self._content = content
+        self._answer = self._encoded
+
+    async def sent(self) -> tuple[bytes, ...]:
+        """Version 0.1 recognised charges by these bytes."""
+        return b"charge", self._budget.encode(), self._content
+
+    def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
+        stored = b"".join(ledger.content(release))
+        return Answer(_JSON, lambda: [stored])
+
+    def _encoded(self, after: Budget, number: int, at: str) -> bytes:
+        cost, spent = cost_of(self._release), CostOut.of(after.spent, after.limit)
+        charged = ChargeOut(
+            budget=self._budget, number=number, at=at, mu_squared=cost.mu_squared, hazard=cost.hazard, spent=spent
+        )
+        return charged.model_dump_json().encode()

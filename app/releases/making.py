@@ -1,60 +1,47 @@
-"""Make a release, free or charged to a budget, from groups or from a table."""
+"""Make a release: from a posted request to an answer that is charged and stored. No HTTP.
 
-import mmap
-from collections.abc import Awaitable, Callable
+    read → rules and permission → the ledger decides → draw → permission again → the ledger charges → answer
+
+Groups in JSON, tables in files, and releases that another engine makes differ only in what reads and writes them
+(``Posted``). A dry run ends before the draw, and a request that comes again gets the stored answer.
+"""
+
 from dataclasses import dataclass, replace
-from typing import IO, NamedTuple, Protocol
 
-import pyarrow as pa
-
+from app.errors import InvalidRequest, LimitExceeded, MissingIdempotencyKey
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
-from app.ledger.releases import Notes
-from app.releases.payments import Outcome, Payments, Retry, Terms
-from app.releases.rules import ReleaseRules
-from gsh.accounting.mechanism import Mechanism
+from app.releases.asked import Asked, Client, Outcome, Posted
+from app.releases.dry_run import dry_run
+from app.releases.payments import Payments
+from gsh.accounting.composition import Release, Spent, cost_of, fits
 
-__all__ = ["Decision", "Drawn", "Making", "ReleaseFacts", "Releases", "make_release", "mapped"]
-
-
-class ReleaseFacts(NamedTuple):
-    """What a payment needs to know of a request."""
-
-    budget: str | None
-    mechanism: Mechanism
-    """Without its columns: μ₀ is all that a cost needs of them."""
-    notes: Notes
-    is_dry: bool
-    """Whether only the checks are asked for."""
-    meaning: bytes = b""
-    """The digest of what the request means; empty if nothing will be compared with it, or if it is not known yet."""
-
-
-class Decision(NamedTuple):
-    """The ledger's answer to the facts: a release may go on. Without terms it is free."""
-
-    terms: Terms | None
+__all__ = ["ReleaseRules", "Releases"]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """A release that nobody has seen yet."""
+class ReleaseRules:
+    """An operator's bounds on one release. A budget bounds many, but only for clients that name one."""
 
-    answer: Answer
-    release_id: str
-    certificate: str
-    """JSON, as it is in the answer."""
-    meaning: bytes
+    require_budget: bool = False
+    least_sigma: float | None = None
+    most: tuple[float, float] | None = None
+    """An ε, and the most δ that a release may have there."""
 
-
-class Making(Retry, Protocol):
-    """One release that is being made."""
-
-    async def draw(self, terms: Terms | None) -> Drawn:
-        """Draw noise, and make the answer. Nobody sees it before it is paid for."""
-
-    async def drop(self) -> None:
-        """Draw nothing: an earlier request has paid. A worker that waits to draw is then free."""
+    def check(self, release: Release, budget: str | None, *, is_exempt: bool) -> None:
+        """Refuse a release that breaks a rule. No rule applies to an exempt client."""
+        if is_exempt:
+            return
+        if self.require_budget and budget is None:
+            raise InvalidRequest("/budget", "is required: a budget must pay for every release (GSH_REQUIRE_BUDGET)")
+        if self.least_sigma is not None and release.sigma < self.least_sigma:
+            raise LimitExceeded("/mechanism/sigma", f"must be at least {self.least_sigma:g} (GSH_LEAST_SIGMA)")
+        if self.most is not None and not fits(Spent(releases=1, only=release), *self.most):
+            epsilon, delta = self.most
+            raise LimitExceeded(
+                "/mechanism",
+                f"must have a δ of at most {delta:g} at ε = {epsilon:g} (GSH_MOST_EPSILON, GSH_MOST_DELTA)",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +51,50 @@ class Releases:
     payments: Payments
     rules: ReleaseRules
 
+    async def make(self, posted: Posted, client: Client) -> Outcome:
+        """The answer to a request, which may now be shown. If a budget pays, it is charged and stored before."""
 
-async def make_release(
-    payments: Payments, charge: Charge | None, making: Making, check_again: Callable[[], Awaitable[None]]
-) -> Outcome:
-    """The answer of a release, which may now be shown. A charge comes before the answer; None is a free release.
+        async def check(asked: Asked) -> None:
+            charge = self._charge(asked, client)
+            if charge is not None:
+                await self.payments.payable(charge)
 
-    ``check_again`` raises an error if the client may no longer have it: it began long ago.
-    """
-    if charge is None:
-        drawn = await making.draw(None)
-        await check_again()
-        return Outcome(drawn.answer)
-    payable = await payments.budget_for(charge)
-    if payable is None:
-        await making.drop()
-        await check_again()
-        return await payments.recall(charge, making)
-    drawn = await making.draw(Terms.of(payable.budget, charge.idempotency_key))
-    notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
-    charge = await payments.with_content(replace(charge, notes=notes), drawn.meaning)
-    await check_again()
-    return await payments.pay(charge, drawn.answer, making.collect, payable.unread)
+        try:
+            asked = await posted.read(check)
+            charge = self._charge(asked, client)
+            if asked.is_dry:
+                return await dry_run(self.payments, charge, posted, client, asked.budget)
+            if charge is not None:
+                return await self.payments.exactly_once(charge, posted, client)
+            drawn = await posted.draw(None)
+            await client.check_again(asked.budget)
+            assert isinstance(drawn.answer, Answer)
+            return Outcome(drawn.answer)
+        finally:
+            await posted.stop()
 
+    def _charge(self, asked: Asked, client: Client) -> Charge | None:
+        """What the client may charge, by the rules; None if no budget pays.
 
-def mapped(file: IO[bytes]) -> pa.Buffer:
-    """The file as memory that the operating system fills as it is read."""
-    is_empty = file.seek(0, 2) == 0
-    return pa.py_buffer(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        A budget and an idempotency key, both or neither: without a budget nothing makes a release exactly-once. A dry
+        run may leave the idempotency key out. It is then the empty one, which is never used.
+        """
+        self.rules.check(asked.release, asked.budget, is_exempt=client.is_admin)
+        client.check(asked.budget)
+        budget, key = asked.budget, client.idempotency_key
+        if budget is None:
+            if key is None:
+                return None
+            raise InvalidRequest("/budget", "is required with an Idempotency-Key, which works only with a budget")
+        if key is None and not asked.is_dry:
+            raise MissingIdempotencyKey
+        return Charge(
+            budget,
+            key or "",
+            "",
+            client.id,
+            asked.release,
+            cost_of(asked.release),
+            state=asked.state,
+            notes=replace(asked.notes, by=client.by),
+        )

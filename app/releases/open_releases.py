@@ -1,20 +1,27 @@
 """POST /releases and POST /releases/{key}/commit: releases that another engine makes, from a seed."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 
+from app.budgets.budget_route import posted_release
 from app.http.auth import access_of, needs
 from app.http.idempotency import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
 from app.http.json_route import Encoded, JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, COMMIT_PROBLEMS, PROBLEMS
 from app.http.services import services_of
-from app.ledger.charges import Charged
 from app.ledger.clock import now
-from app.ledger.releases import Commit, RecordedRelease
-from app.ledger.store import Ledger
-from app.releases.made_elsewhere import made_elsewhere
-from app.releases.release_route import RELEASE_NOT_FOUND, ReleaseInPath, ReleaseRoute, releases_of, visible_release
+from app.ledger.releases import Commit
+from app.releases.made_elsewhere import OpenedRelease
+from app.releases.release_route import (
+    RELEASE_NOT_FOUND,
+    ReleaseInPath,
+    ReleaseRoute,
+    RequestClient,
+    releases_of,
+    visible_release,
+)
 from app.releases.schemas.releases import COMMIT_EXAMPLES, OPEN_EXAMPLES, CommitIn, OpenIn, OpenOut, ReleaseOut
 
 __all__ = ["router"]
@@ -41,13 +48,12 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
     Draw all noise from the seed, publish the output once, and commit its digest. The commit erases the seed. Who has
     the seed can remove the noise: keep it as secret as the raw data, and never log it.
     """
-    made = await made_elsewhere(request, body.budget, body, "open")
-    charged, (opened, seed) = await releases_of(request).payments.charge(
-        made.charge, made.meaning, made.certificate, _with_seed
-    )
-    shown = OpenOut.with_seed(opened, seed).model_dump_json().encode()
-    status = 201 if charged.is_new else 200
-    return Encoded(shown, status, replayed_headers(charged.replayed_at))  # type: ignore[return-value]
+    mechanism = partial(posted_release, request, services_of(request), body.mechanism)
+    posted = OpenedRelease(body.budget, body, mechanism)
+    outcome = await releases_of(request).make(posted, RequestClient(request))
+    status = 201 if outcome.earlier is None else 200
+    shown = b"".join(outcome.answer.chunks())
+    return Encoded(shown, status, replayed_headers(outcome.replayed_at))  # type: ignore[return-value]
 
 
 @_named.post(
@@ -72,9 +78,3 @@ async def commit_release(
 
 
 router.routes.extend(_named.routes)
-
-
-def _with_seed(ledger: Ledger, charged: Charged) -> tuple[RecordedRelease, bytes | None]:
-    """The release and its seed as of one moment. Without a seed it is committed, perhaps since the charge was read."""
-    seed = ledger.seed(charged.release)
-    return charged.release if seed is not None else ledger.release(charged.release.key), seed

@@ -1,53 +1,23 @@
 """POST /release: the mechanism applied to posted groups."""
 
-from collections.abc import Generator, Iterable
-from functools import partial
-from io import BytesIO
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-import pyarrow as pa
 from fastapi import APIRouter, Body, Request
 from pydantic import GetPydanticSchema
-from pydantic_core import to_json
 
-from app.accounting.published import intervals_of_released
-from app.http.auth import access_of, needs
+from app.http.auth import needs
 from app.http.bodies import BodyLimit
-from app.http.idempotency import KEY_HEADER, REPLAYED_HEADERS, idempotency_key, replayed_headers
-from app.http.json_route import SHORT_BYTES, Encoded, JsonRoute, parsed
-from app.http.json_text import decoded_size, most_decoded
+from app.http.idempotency import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
+from app.http.json_route import Encoded, JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
-from app.http.services import AT_ONCE, services_of
-from app.http.workload import StepsInPool
-from app.ledger.answers import Answer
-from app.releases.dry_run import dry_run
-from app.releases.making import Decision, Drawn, ReleaseFacts, make_release
-from app.releases.meaning import meaning_of
-from app.releases.payments import Terms, payment_of
-from app.releases.release_route import releases_of
-from app.releases.schemas.certificate import Certificate
+from app.http.services import services_of
+from app.http.workload import RequestWorkers
+from app.releases.groups import PostedGroups
+from app.releases.release_route import RequestClient, releases_of
 from app.releases.schemas.release import DryRunAnswer, ReleaseAnswer, ReleaseRequest
 from app.schemas.case_study import CASE_STUDY
-from app.workers.steps import StepsHere
-from gsh.accounting.mechanism import Mechanism
-from gsh.histogram.entropy import operating_system
-from gsh.histogram.errors import TooManyGroups
-from gsh.histogram.groups import CheckedGroups, check_groups
-from gsh.histogram.interval_columns import check_interval_columns
-from gsh.histogram.noise import Noise
 
 __all__ = ["router"]
-
-
-class _Released(NamedTuple):
-    """The second step of a release: its answer, which is empty for a dry run, and its certificate as JSON."""
-
-    answer: bytes
-    release_id: str
-    certificate: str
-
-
-_Steps = StepsHere[ReleaseFacts, _Released] | StepsInPool[ReleaseFacts, _Released]
 
 
 class _ReleaseRoute(JsonRoute):
@@ -138,99 +108,14 @@ async def post_release(request: Request, body: _Content) -> Encoded:
     Idempotency-Key gets the same answer, and is charged once. GET /releases/{key}/answer gives it again. With `dry_run`
     everything is checked, and nothing is drawn, charged or stored. For larger tables there is /release/table.
     """
-    services, releases = services_of(request), releases_of(request)
-    access, key = access_of(request.scope), idempotency_key(request)
-    # Before a worker begins: it would wait for this.
-    fingerprint = "" if key is None else await releases.payments.fingerprint(b"release", body)
-    steps = _steps(request, body, is_paid=key is not None)
-    try:
-        facts = await steps.facts()
-        check_again = partial(services.authorizer.check_again, request.scope, facts.budget)
-        releases.rules.check(facts.mechanism, facts.budget, is_exempt=access.is_admin)
-        making = _InMemory(steps, facts.meaning)
-        if facts.is_dry:
-            dry = await dry_run(releases.payments, access, facts, key, making.meaning)
-            released = await steps.finish(Decision(dry.terms))
-            await check_again()
-            return Encoded(dry.encoded(released.certificate))
-        payment = payment_of(access, facts.budget, key)
-        charge = None if payment is None else payment.charge(facts.mechanism, facts.notes, fingerprint)
-        outcome = await make_release(releases.payments, charge, making, check_again)
-    finally:
-        await steps.stop()
+    services, client = services_of(request), RequestClient(request)
+    workers = RequestWorkers(request, services.releases)
+    posted = PostedGroups(
+        body,
+        workers,
+        most_bytes=services.settings.max_release_bytes,
+        most_groups=services.settings.max_release_groups,
+        is_paid=client.idempotency_key is not None,
+    )
+    outcome = await releases_of(request).make(posted, client)
     return Encoded(b"".join(outcome.answer.chunks()), headers=replayed_headers(outcome.replayed_at))
-
-
-class _InMemory:
-    """A release whose answer is kept in memory."""
-
-    def __init__(self, steps: _Steps, meaning: bytes) -> None:
-        self._steps = steps
-        self._meaning = meaning
-        self.drop = steps.stop
-
-    async def meaning(self) -> bytes:
-        return self._meaning
-
-    async def draw(self, terms: Terms | None) -> Drawn:
-        released = await self._steps.finish(Decision(terms))
-        answer = self.collect("application/json", [released.answer])
-        return Drawn(answer, released.release_id, released.certificate, self._meaning)
-
-    def collect(self, media_type: str, content: Iterable[bytes]) -> Answer:
-        joined = b"".join(content)
-        return Answer(media_type, lambda: [joined])
-
-
-def _steps(request: Request, content: bytes, *, is_paid: bool) -> _Steps:
-    """The release, on the event loop if it is small, else in a worker."""
-    services = services_of(request)
-    most_groups = services.settings.max_release_groups
-    if len(content) > SHORT_BYTES:
-        most = most_decoded(services.settings.max_release_bytes)
-        return StepsInPool(request, services.releases, _release_content, content, most, most_groups, is_paid)
-    body = parsed(ReleaseRequest, content)
-    if body.mechanism.work > AT_ONCE or body.intervals is not None:
-        return StepsInPool(request, services.releases, _release, body, most_groups, is_paid)
-    return StepsHere(_release(body, most_groups, is_paid))
-
-
-def _release_content(
-    content: bytes, most_bytes: int, most_groups: int, is_paid: bool
-) -> Generator[ReleaseFacts, Decision, _Released]:
-    if decoded_size(content) > most_bytes:
-        raise TooManyGroups("/groups", "must have fewer groups or columns; larger tables go to /release/table")
-    return _release(parsed(ReleaseRequest, content), most_groups, is_paid)
-
-
-def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator[ReleaseFacts, Decision, _Released]:
-    """The whole release: first all checks and the facts that a payment needs, then noise and the answer."""
-    mechanism = body.mechanism.to_domain()
-    noise = Noise(mechanism)
-    draft, checked = Certificate.draft(body, mechanism, noise), _checked(body, mechanism, noise, most_groups)
-    meaning = meaning_of("release", body, body.budget, checked.digest(), **body.asked_intervals) if is_paid else b""
-    decision = yield ReleaseFacts(body.budget, mechanism.bare, body.notes(), body.dry_run, meaning)
-    certificate = draft if decision.terms is None else draft.charged_to(**decision.terms._asdict())
-    encoded = certificate.model_dump_json()
-    if body.dry_run:
-        return _Released(b"", certificate.release_id, encoded)
-    kept = checked.release(operating_system)
-    further = ""
-    if body.intervals is not None:
-        further = f',"intervals":{intervals_of_released(mechanism, kept, body.intervals).model_dump_json()}'
-    answer = BytesIO()
-    answer.write(b'{"groups":')
-    checked.write(kept, answer, to_json)
-    answer.write(f'{further},"certificate":{encoded}}}'.encode())
-    return _Released(answer.getvalue(), certificate.release_id, encoded)
-
-
-def _checked(body: ReleaseRequest, mechanism: Mechanism, noise: Noise, most_groups: int) -> CheckedGroups:
-    groups = body.groups
-    if body.intervals is not None:
-        check_interval_columns(("count", *mechanism.column_names))  # GET /releases/{key}/answer can give a table
-    if len(groups.keys) > most_groups:
-        raise TooManyGroups("/groups", f"must be at most {most_groups} groups; larger tables go to /release/table")
-    counts = pa.array(groups.counts, pa.int64())
-    values = {name: pa.array(column, pa.float64()) for name, column in groups.values.items()}
-    return check_groups(noise, mechanism.column_names, groups.keys, counts, values, at="/groups/")

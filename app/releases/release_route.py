@@ -1,4 +1,4 @@
-"""What the operations on one release share: its idempotency key in the path, and who may see it."""
+"""What the endpoints of releases share: the use case, the client who asks, and a release named in the path."""
 
 from typing import Annotated, Any
 
@@ -7,6 +7,7 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import TypeAliasType
 
 from app.http.auth import access_of, needs
+from app.http.idempotency import idempotency_key
 from app.http.json_route import PathRoute
 from app.http.problems import KEY_NOT_FOUND
 from app.http.services import services_of
@@ -14,7 +15,15 @@ from app.ledger.errors import UnknownRelease
 from app.ledger.releases import RecordedRelease
 from app.releases.making import Releases
 
-__all__ = ["READS_RELEASES", "RELEASE_NOT_FOUND", "ReleaseInPath", "ReleaseRoute", "releases_of", "visible_release"]
+__all__ = [
+    "READS_RELEASES",
+    "RELEASE_NOT_FOUND",
+    "ReleaseInPath",
+    "ReleaseRoute",
+    "RequestClient",
+    "releases_of",
+    "visible_release",
+]
 
 RELEASE_NOT_FOUND: dict[int | str, dict[str, Any]] = KEY_NOT_FOUND
 READS_RELEASES = [needs("release", "admin")]
@@ -38,6 +47,19 @@ class ReleaseRoute(PathRoute):
 
     parameter = "key"
     parameter_type = TypeAdapter(ReleaseName)
+
+
+class RequestClient:
+    """The client of a request, as the use case sees it."""
+
+    def __init__(self, request: Request) -> None:
+        access = access_of(request.scope)
+        self.id, self.by, self.is_admin, self.check = access.client, access.by, access.is_admin, access.check
+        self.idempotency_key = idempotency_key(request)
+        self._request = request
+
+    async def check_again(self, budget: str | None) -> None:
+        await services_of(self._request).authorizer.check_again(self._request.scope, budget)
 
 
 def releases_of(request: Request) -> Releases:

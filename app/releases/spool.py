@@ -5,15 +5,28 @@ Every read, write and hash runs in a thread: a slow disk must not stall the even
 
 import asyncio
 import hashlib
+import mmap
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, ParamSpec, TypeVar
 
+import pyarrow as pa
+
 from app.errors import Busy
 
-__all__ = ["SharedFile", "chunks_of", "digest_of", "in_file_thread", "overwrite", "read_file", "spool", "write_all"]
+__all__ = [
+    "SharedFile",
+    "chunks_of",
+    "digest_of",
+    "in_file_thread",
+    "mapped",
+    "overwrite",
+    "read_file",
+    "spool",
+    "write_all",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -130,3 +143,9 @@ def overwrite(file: IO[bytes], content: Iterable[bytes]) -> None:
     file.truncate()
     for part in content:
         write_all(file, part)
+
+
+def mapped(file: IO[bytes]) -> pa.Buffer:
+    """The file as memory that the operating system fills as it is read."""
+    is_empty = file.seek(0, 2) == 0
+    return pa.py_buffer(b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -110,7 +110,7 @@ def test_a_release_over_budget_is_refused_before_any_noise(
 ) -> None:
     bank.put("web", LIMIT | {"delta": 1e-6})
     drawn = []
-    for module in ("release", "table"):
+    for module in ("groups", "uploaded_table"):
         monkeypatch.setattr(f"app.releases.{module}.operating_system", drawn.append)
     monkeypatch.setattr(WorkerPool, "begin", lambda _pool, function, *args: StepsHere(function(*args)))
     monkeypatch.setattr(WorkerPool, "run", None)
@@ -191,7 +191,7 @@ def test_a_large_request_is_read_once_and_by_one_worker(bank: Bank, monkeypatch:
 
     monkeypatch.setattr(WorkerPool, "begin", recorded)
     monkeypatch.setattr(WorkerPool, "run", None)
-    monkeypatch.setattr("app.releases.release.parsed", None)
+    monkeypatch.setattr("app.releases.groups.parsed", None)
 
     first, again = large(bank, "first"), large(bank, "first")
 

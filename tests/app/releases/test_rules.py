@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import InvalidRequest, LimitExceeded
-from app.releases.rules import ReleaseRules
+from app.releases.making import ReleaseRules
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.case_study import PRINTED
 from gsh.accounting.composition import NOTHING, cost_of, delta_at

@@ -1,0 +1,145 @@
+"""What passes through the making of a release: the request, the client, the draw and the outcome. No HTTP."""
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from app.ledger.answers import Answer
+from app.ledger.releases import Notes, RecordedRelease, ReleaseState
+from app.ledger.state import Budget, By
+from app.ledger.store import Ledger
+from app.releases.schemas.certified import AnyCertified
+from gsh.accounting.composition import Release
+
+__all__ = ["AfterCharge", "Asked", "Check", "Client", "Collect", "Drawn", "Outcome", "Posted", "Terms", "meaning_of"]
+
+AfterCharge = Callable[[Budget, int, str], bytes]
+"""Makes a JSON answer without noise from the budget after the charge, the number of the entry and its time."""
+Collect = Callable[[Ledger, RecordedRelease], Answer]
+"""Reads a stored answer, in a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request asks for: tables that share one certificate and one charge."""
+
+    budget: str | None
+    tables: tuple[Release, ...]
+    """The mechanism of each table, without its columns: μ₀ is all that a cost needs of them. One table for now."""
+    notes: Notes
+    is_dry: bool = False
+    """Whether only the checks are asked for."""
+    state: ReleaseState = "made"
+
+    @property
+    def release(self) -> Release:
+        """What the rules bound and the budget pays for."""
+        (only,) = self.tables
+        return only
+
+
+Check = Callable[[Asked], Awaitable[None]]
+
+
+class Terms(NamedTuple):
+    """What a certificate says of the budget that pays."""
+
+    budget: str
+    epsilon: float
+    delta: float
+    promised_delta: float
+    """The promise that the charge keeps. Before the first one it is the limit, whichever release comes first."""
+    privacy_unit: str
+    period: str | None
+    idempotency_key: str | None
+
+    @classmethod
+    def of(cls, budget: Budget, idempotency_key: str | None) -> "Terms":
+        limit, promise = budget.limit, budget.promise
+        promised_delta = limit.delta if promise is None else promise
+        point = (limit.epsilon, limit.delta, promised_delta)
+        return cls(budget.id, *point, budget.privacy_unit, budget.period, idempotency_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A release that nobody has seen yet."""
+
+    answer: Answer | AfterCharge | None
+    """None if only the ledger can make it: an open release has a seed."""
+    release_id: str
+    certificate: str
+    """JSON, as it is in the answer."""
+    meaning: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An answer that may be shown."""
+
+    answer: Answer
+    earlier: RecordedRelease | None = None
+    """The release that an earlier request has paid for; None if the answer is new."""
+
+    @property
+    def replayed_at(self) -> str | None:
+        """When the earlier release was made."""
+        return None if self.earlier is None else self.earlier.at
+
+
+class Client(Protocol):
+    """Who asks for a release, and under which idempotency key."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def by(self) -> By | None: ...
+    @property
+    def is_admin(self) -> bool: ...
+    @property
+    def idempotency_key(self) -> str | None: ...
+
+    def check(self, budget: str | None) -> None:
+        """An error if the client may not use the budget."""
+
+    async def check_again(self, budget: str | None) -> None:
+        """The same right before an answer is charged or shown: the request may have begun long ago."""
+
+
+class Posted(Protocol):
+    """One posted request. It is a reader of what is asked, and a writer of the answer."""
+
+    async def read(self, check: Check) -> Asked:
+        """Read the request. If its table comes later, ``check`` is asked before the table is read."""
+
+    async def sent(self) -> tuple[bytes, ...]:
+        """The bytes by which a request that comes again is recognised; none if they are not compared."""
+
+    async def meaning(self) -> bytes:
+        """The digest of what the request means, in whatever form it came."""
+
+    async def certificate(self, terms: Terms | None) -> str:
+        """For a dry run: the certificate as JSON, after all checks and without noise."""
+
+    async def draw(self, terms: Terms | None) -> Drawn:
+        """Draw noise, and make the answer. Without terms it is free. Nobody sees it before it is paid for."""
+
+    def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
+        """The stored answer in place of what was drawn. Runs in a thread."""
+
+    async def stop(self) -> None:
+        """Draw nothing more. A worker that waits to draw is then free."""
+
+
+def meaning_of(operation: str, body: AnyCertified, budget: str | None, groups: bytes = b"", **names: Any) -> bytes:
+    """The digest of what a request means: equal for equal requests, in whatever form they come.
+
+    It covers the operation, the mechanism, the stated ε or δ, the budget, the names of columns, the digest of the set
+    of groups, and the level of intervals, because they are part of the answer. It does not cover the description,
+    labels and provenance: a job that restarts may say them in other words.
+    """
+    stated = body.model_dump(mode="json", include={"mechanism", "epsilon", "delta"})
+    document = {"operation": operation, "budget": budget, "groups": groups.hex(), "names": names, **stated}
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()
