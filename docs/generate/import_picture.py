@@ -91,7 +91,14 @@ def _levels(graph: Graph) -> list[list[str]]:
     for box in boxes:
         if not graph.get(box):  # it could be at the bottom, but is easier to find below its lowest importer
             heights[box] = min(height(other) for other, others in graph.items() if box in others) - 1
-    by_name = sorted(boxes, key=lambda box: (not box.endswith("base"), bool(graph.get(box)), box))
+    arrows = [(box, other) for box, others in _direct(graph).items() for other in others]
+    crossing = {each for arrow in arrows if arrow[0][:3] != arrow[1][:3] for each in arrow}
+
+    def place(box: str) -> tuple[bool, bool, bool, str]:
+        """Boxes with arrows to the other half come next to it."""
+        return (box in crossing) == box.startswith("app"), not box.endswith("base"), bool(graph.get(box)), box
+
+    by_name = sorted(boxes, key=place)
     return [[box for box in by_name if heights[box] == level] for level in range(top, -1, -1)]
 
 
@@ -111,20 +118,34 @@ def _middles(levels: list[list[str]]) -> tuple[dict[str, tuple[float, float]], f
 
 
 def _arrow(box: str, other: str, middles: dict[str, tuple[float, float]]) -> str:
-    """Straight to the next level; around other boxes if it is longer or leads from ``app`` to ``gsh``."""
+    """Straight to the next level; around other boxes if it is longer; between the halves from ``app`` to ``gsh``."""
     (x1, y1), (x2, y2) = middles[box], middles[other]
+    half = _WIDTH / 2
+    if box[:3] == other[:3] and y2 - y1 <= _HEIGHT + _GAP_Y:
+        return f"M{x1:g} {y1 + _HEIGHT / 2:g} L{x2:g} {y2 - _HEIGHT / 2 - 2:g}"
+    y1, y2 = y1 + _HEIGHT / 5, y2 - _HEIGHT / 5  # on a side, arrows leave below those that arrive
     if box[:3] != other[:3]:
-        x2 -= _WIDTH / 2 + 2
-        if any(y == y1 and x1 < x < x2 for x, y in middles.values()):  # below the box to the right
-            return f"M{x1:g} {y1 + _HEIGHT / 2:g} C{x1:g} {y2:g} {x1:g} {y2:g} {x2:g} {y2:g}"
-        return f"M{x1 + _WIDTH / 2:g} {y1:g} C{x2:g} {y1:g} {x2 - 2 * _GAP_X:g} {y2:g} {x2:g} {y2:g}"
-    if y2 - y1 > _HEIGHT + _GAP_Y:
-        outward = -1 if box.startswith("app") else 1
-        xs = [x * outward for name, (x, _) in middles.items() if name[:3] == box[:3]]
-        edge = outward * (max(xs) + _WIDTH / 2 + _GAP_X)
-        x1, x2 = x1 + outward * _WIDTH / 2, x2 + outward * (_WIDTH / 2 + 2)
-        return f"M{x1:g} {y1:g} C{edge:g} {y1:g} {edge:g} {y2:g} {x2:g} {y2:g}"
-    return f"M{x1:g} {y1 + _HEIGHT / 2:g} L{x2:g} {y2 - _HEIGHT / 2 - 2:g}"
+        between = (_edge("app", 1, middles) + _edge("gsh", -1, middles)) / 2
+        return f"M{x1 + half:g} {y1:g} C{between:g} {y1:g} {between:g} {y2:g} {x2 - half - 2:g} {y2:g}"
+    side = _free_side(box, other, middles)
+    edge = _edge(box[:3], side, middles) + side * _GAP_X
+    return f"M{x1 + side * half:g} {y1:g} C{edge:g} {y1:g} {edge:g} {y2:g} {x2 + side * (half + 2):g} {y2:g}"
+
+
+def _edge(top: str, side: int, middles: dict[str, tuple[float, float]]) -> float:
+    """The outermost x of the boxes of a half, on the left (-1) or on the right (1)."""
+    return side * max(side * x + _WIDTH / 2 for name, (x, _) in middles.items() if name.startswith(top))
+
+
+def _free_side(box: str, other: str, middles: dict[str, tuple[float, float]]) -> int:
+    """The outer side, unless another box of the same half is in the way there."""
+    outer = -1 if box.startswith("app") else 1
+    is_blocked = any(
+        y == middles[end][1] and outer * x > outer * middles[end][0] and name[:3] == box[:3]
+        for name, (x, y) in middles.items()
+        for end in (box, other)
+    )
+    return -outer if is_blocked else outer
 
 
 def drawn() -> str:
