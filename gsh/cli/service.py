@@ -20,8 +20,10 @@ def add_commands(program: typer.Typer) -> None:
     try:
         found = distribution(_DISTRIBUTION).entry_points.select(group=_GROUP)
     except PackageNotFoundError:
+        missing = typer.Typer()
         for name in _MISSING:
-            program.command(name, context_settings=_TAKES_EVERYTHING, add_help_option=False)(_refuse)
+            missing.command(name, context_settings=_TAKES_EVERYTHING, add_help_option=False)(_refuse)
+        program.add_typer(missing)
         return
     for each in found:
         program.add_typer(each.load())
