@@ -21,7 +21,9 @@ __all__ = ["report"]
 
 CAPS = {"likes": 1000, "shares": 100}
 # A worst case inside a piece, as tests/gsh/accounting/test_column_caps.py has more of them.
-INSIDE = Mechanism(20, 1, 277.10489228119553, 85.76151641060768, capped=(Capped(4, 0.03456433506718147),))
+INSIDE = Mechanism(
+    c_u=20, tau=1, tau_star=277.10489228119553, sigma=85.76151641060768, capped=(Capped(4, 0.03456433506718147),)
+)
 INSIDE_EPSILON = 0.004063146725708982
 
 

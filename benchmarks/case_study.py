@@ -57,7 +57,7 @@ def report() -> str:
 def target_claims() -> list[Row]:
     """The noise and the threshold that the target needs."""
     smallest = best()
-    rounded = Mechanism(C_U, TAU, PAPER_TAU_STAR, PAPER_SIGMA)
+    rounded = Mechanism(c_u=C_U, tau=TAU, tau_star=PAPER_TAU_STAR, sigma=PAPER_SIGMA)
     point = at_epsilon(EXACT, rounded, EPSILON)
     over = point.delta / DELTA - 1
     whole = math.ceil(smallest.sigma)
@@ -121,12 +121,12 @@ def sigmas_that_fit(exact_gap: int, add_gap: int) -> str:
 def mechanism_of_figure_1b() -> Mechanism:
     """The smallest σ for the target, without rounding, and the threshold that has δ_infinite = 1e-8."""
     sigma = best().sigma
-    return Mechanism(C_U, TAU, threshold_for(sigma, PAPER_DELTA_INFINITE_1B), sigma)
+    return Mechanism(c_u=C_U, tau=TAU, tau_star=threshold_for(sigma, PAPER_DELTA_INFINITE_1B), sigma=sigma)
 
 
 def ratio_claims() -> list[Row]:
     """Figure 1(b): by how much adding the deltas over-states δ."""
-    rounded = Mechanism(C_U, TAU, PAPER_GAP_1B + TAU, PAPER_SIGMA)
+    rounded = Mechanism(c_u=C_U, tau=TAU, tau_star=PAPER_GAP_1B + TAU, sigma=PAPER_SIGMA)
     mechanism = mechanism_of_figure_1b()
     gap = places_up(threshold_for(PAPER_SIGMA, PAPER_DELTA_INFINITE_1B) - TAU, 3)
     largest = at_delta(EXACT, mechanism, PAPER_DELTA_INFINITE_1B).epsilon
@@ -157,7 +157,7 @@ def ratio_claims() -> list[Row]:
 
 def scan_sentence() -> str:
     """The theorem evaluated literally, compared with the closed form."""
-    mechanism = Mechanism(C_U, TAU, PAPER_TAU_STAR, PAPER_SIGMA)
+    mechanism = Mechanism(c_u=C_U, tau=TAU, tau_star=PAPER_TAU_STAR, sigma=PAPER_SIGMA)
     scanned, closed = theorem.evaluate(mechanism, EPSILON), at_epsilon(EXACT, mechanism, EPSILON)
     same = "the same double as" if scanned.delta == closed.delta else "DIFFERENT FROM"
     return (

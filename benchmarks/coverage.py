@@ -25,7 +25,7 @@ __all__ = ["main"]
 Doubles = NDArray[np.float64]
 
 SIGMA, TAU_STAR, LEVEL = 84.5, 495.0, 0.95
-MECHANISM = Mechanism(10, 1, TAU_STAR, SIGMA)
+MECHANISM = Mechanism(c_u=10, tau=1, tau_star=TAU_STAR, sigma=SIGMA)
 COUNTS = (250, 300, 350, 400, 450, 495, 550, 600, 700, 1000)
 WANTED, MOST_DRAWS, AT_ONCE = 100_000, 20_000_000, 1_000_000
 DRAWS, MANY_DRAWS = 2000, 100_000
@@ -85,7 +85,7 @@ def _published(true: int) -> Iterator[Doubles]:
 
 def lengths() -> str:
     t = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 10])
-    mechanism = Mechanism(1, 1, 1e6, 1.0)
+    mechanism = Mechanism(c_u=1, tau=1, tau_star=1e6, sigma=1.0)
     found = count_intervals(mechanism, 1e6 + t, LEVEL)
     low, estimate, high = (column - 1e6 - t for column in (found.low, found.estimate, found.high))
     rows = [
@@ -137,7 +137,7 @@ def lowest() -> str:
     """
     rows = []
     for most_s in (1, 6, 20):
-        mechanism = Mechanism(10, 1, 1 + most_s * SIGMA, SIGMA)
+        mechanism = Mechanism(c_u=10, tau=1, tau_star=1 + most_s * SIGMA, sigma=SIGMA)
         covered: dict[tuple[float, int], dict[str, float]] = {}
         for near in (1, 8, FEWEST):
             for s in sorted({-2.5, -1.5, -1, 0, 1, most_s}):

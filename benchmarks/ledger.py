@@ -41,7 +41,7 @@ from tests.postgres import postgres_server
 SECRET = "thirty-two characters at least, or more"
 AT = "2026-11-16T12:00:00Z"
 SECONDS, ROUNDS, CLIENTS, RELEASES = 1.5, 5, (1, 4, 16), 200
-MECHANISM = Mechanism(1, 1, 2000.0, 200.0)
+MECHANISM = Mechanism(c_u=1, tau=1, tau_star=2000.0, sigma=200.0)
 COST = cost_of(MECHANISM)
 CONTENT = b"x" * 1000
 JSON = "application/json"

@@ -132,7 +132,13 @@ def with_columns(columns: int) -> Mechanism:
         return best()
     names = tuple(f"column {j}" for j in range(columns))
     covariance = tuple(row[:columns] for row in COVARIANCE[:columns])
-    return Mechanism(C_U, TAU, best().tau_star, best().sigma, aggregates=Aggregates(names, covariance, L2Norm(1.0)))
+    return Mechanism(
+        c_u=C_U,
+        tau=TAU,
+        tau_star=best().tau_star,
+        sigma=best().sigma,
+        aggregates=Aggregates(names=names, covariance=covariance, sensitivity=L2Norm(1.0)),
+    )
 
 
 def some_counts(size: int) -> Counts:

@@ -133,7 +133,9 @@ def dp_accounting() -> Peer:
         return pld.from_gaussian_mechanism(sigma / math.sqrt(C_U))
 
     def delta(of_noise: pld.PrivacyLossDistribution, sigma: float, tau_star: float) -> float:
-        infinite = at_epsilon(EXACT, Mechanism(C_U, TAU, tau_star, sigma), EPSILON).delta_infinite
+        infinite = at_epsilon(
+            EXACT, Mechanism(c_u=C_U, tau=TAU, tau_star=tau_star, sigma=sigma), EPSILON
+        ).delta_infinite
         threshold = pld.from_privacy_parameters(DifferentialPrivacyParameters(0.0, infinite))
         return float(of_noise.compose(threshold).get_delta_for_epsilon(EPSILON))
 

@@ -129,7 +129,9 @@ def replays() -> None:
 
 def digests() -> None:
     """Reading, checking and digesting a table, compared with its whole release."""
-    noise = Noise(Mechanism(MECHANISM["c_u"], MECHANISM["tau"], MECHANISM["tau_star"], MECHANISM["sigma"]))
+    noise = Noise(
+        Mechanism(c_u=MECHANISM["c_u"], tau=MECHANISM["tau"], tau_star=MECHANISM["tau_star"], sigma=MECHANISM["sigma"])
+    )
     rows = []
     for key in ("integer", "URL and country"):
         groups = histogram(10**6, key, 0)

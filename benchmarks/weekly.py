@@ -5,8 +5,9 @@ certified, and rounded up in the last place shown.
 """
 
 from benchmarks.markdown import places_up, short, significant_up, table
+from gsh.accounting.aggregates import RelativeAggregates
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.calibration.draft import Draft, RelativeAggregates
+from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.calibration.remaining import calibrate_remaining
 from gsh.accounting.composition import NOTHING, Spent, cost_of, delta_at, epsilon_at
 from gsh.accounting.mechanism import Mechanism
@@ -18,7 +19,9 @@ C_U, MOST_SECONDS = 8, 600.0
 EPSILON, DELTA, YEARLY_DELTA = 1.0, 1e-6, 1e-4
 WEEKS = 52
 
-SECONDS = RelativeAggregates(("seconds",), ((MOST_SECONDS**2,),), Box((0.0,), (MOST_SECONDS,)))
+SECONDS = RelativeAggregates(
+    names=("seconds",), relative_covariance=((MOST_SECONDS**2,),), sensitivity=Box((0.0,), (MOST_SECONDS,))
+)
 
 
 def report() -> str:

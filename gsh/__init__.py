@@ -14,23 +14,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gsh import duckdb, spark
-    from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter
-    from gsh.accounting.sensitivity import Sensitivity
+    from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
+    from gsh.accounting.sensitivity import Sensitivity, box, l1, l2, vectors
     from gsh.accuracy.utility import Utility
     from gsh.client.clients import AsyncClient, Client
     from gsh.duckdb.publishing import publish
-    from gsh.errors import Error
-    from gsh.events.errors import EventsError
+    from gsh.errors import (
+        AccountingError,
+        Error,
+        EventsError,
+        InfeasibleTarget,
+        InvalidGroups,
+        InvalidParameter,
+        ReleaseError,
+        TooManyGroups,
+    )
     from gsh.events.plan import Plan
     from gsh.events.published import Published
-    from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
     from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, total
     from gsh.library.groups import Groups, release
-    from gsh.library.parameters import Aggregates, Mechanism, RelativeAggregates
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
     from gsh.library.real_releases import real_releases
     from gsh.library.release_records import RealRelease
-    from gsh.library.sensitivities import box, l1, l2, vectors
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
     from gsh.library.utility import utility
 
@@ -85,25 +90,30 @@ __all__ = [
 ]
 
 _NAMES = {
-    "gsh.accounting.errors": ("AccountingError", "InfeasibleTarget", "InvalidParameter"),
-    "gsh.accounting.sensitivity": ("Sensitivity",),
+    "gsh.accounting.mechanism": ("Aggregates", "Mechanism", "RelativeAggregates"),
+    "gsh.accounting.sensitivity": ("Sensitivity", "box", "l1", "l2", "vectors"),
     "gsh.accuracy.utility": ("Utility",),
     "gsh.client.clients": ("AsyncClient", "Client"),
     "gsh.duckdb.publishing": ("publish",),
-    "gsh.errors": ("Error",),
-    "gsh.events.errors": ("EventsError",),
+    "gsh.errors": (
+        "AccountingError",
+        "Error",
+        "EventsError",
+        "InfeasibleTarget",
+        "InvalidGroups",
+        "InvalidParameter",
+        "ReleaseError",
+        "TooManyGroups",
+    ),
     "gsh.events.plan": ("Plan",),
     "gsh.events.published": ("Published",),
     "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "total"),
     "gsh.library.groups": ("Groups", "release"),
-    "gsh.library.parameters": ("Aggregates", "Mechanism", "RelativeAggregates"),
-    "gsh.library.sensitivities": ("box", "l1", "l2", "vectors"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
     "gsh.library.real_releases": ("real_releases",),
     "gsh.library.release_records": ("RealRelease",),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
     "gsh.library.utility": ("utility",),
-    "gsh.histogram.errors": ("InvalidGroups", "ReleaseError", "TooManyGroups"),
 }
 _ENGINES = ("duckdb", "spark")
 """Modules of the front door: ``gsh.duckdb.publish``, ``gsh.spark.publish``."""

@@ -8,9 +8,31 @@ Error
 └── ReleaseError
     ├── InvalidGroups        group keys, counts or values that cannot be released
     └── TooManyGroups        more groups, or more bytes of them, than the limits allow
+
+The same value has other places for other callers: ``mu_0`` of a call is ``/mechanism/aggregates/mu_0`` of a request.
+``renamed`` is the only function that moves an error from one place to another.
 """
 
-__all__ = ["Error"]
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+__all__ = [
+    "AccountingError",
+    "Error",
+    "EventsError",
+    "InfeasibleTarget",
+    "InvalidGroups",
+    "InvalidParameter",
+    "ReleaseError",
+    "TooLittleLeft",
+    "TooManyGroups",
+    "pointer_part",
+    "renamed",
+    "renamed_pointer",
+    "sum_too_large",
+]
 
 
 class Error(Exception):
@@ -26,3 +48,86 @@ class Error(Exception):
 
     def __str__(self) -> str:
         return f"{self.pointer.removeprefix('/')}: {self.detail}"
+
+    def at(self, pointer: str) -> Self:
+        """The same error at another place."""
+        moved = copy.copy(self)
+        moved.pointer = pointer
+        moved.args = (pointer, *self.args[1:])
+        return moved
+
+
+class AccountingError(Error):
+    """An error of accounting or calibration. It contains no data."""
+
+
+class InvalidParameter(AccountingError):
+    """A value that the theorem does not allow. ``detail`` states the bound, never the value."""
+
+
+class InfeasibleTarget(AccountingError):
+    """No value of the omitted parameters meets the target. ``detail`` says what would make it possible."""
+
+
+class TooLittleLeft(AccountingError):
+    """What remains of a budget allows only releases with far more noise than usual. ``detail`` says what is short."""
+
+
+class EventsError(Error):
+    """Events that cannot be read, or whose sums leave 2⁵³. It contains no data."""
+
+
+class ReleaseError(Error):
+    """An error of a release, before any group is published. It contains no data."""
+
+
+class InvalidGroups(ReleaseError):
+    """Group keys, counts or values that cannot be released, or cannot be read."""
+
+
+class TooManyGroups(ReleaseError):
+    """More groups, or more bytes of them, than the limits allow."""
+
+
+def renamed_pointer(pointer: str, *names: tuple[str, str]) -> str:
+    """The pointer with another beginning. Each pair is a beginning and what replaces it; the first that fits is used.
+
+    >>> renamed_pointer("aggregates/mu_0", ("aggregates/mu_0", "mu_0"), ("aggregates", ""))
+    'mu_0'
+    >>> renamed_pointer("sigma", ("", "/mechanism"))
+    '/mechanism/sigma'
+    """
+    for before, after in names:
+        rest = _below(before, pointer)
+        if rest is not None:
+            # A place that would have no name keeps its own.
+            return "/".join(part for part in (after, rest) if part) or pointer.removeprefix("/")
+    return pointer
+
+
+def _below(place: str, pointer: str) -> str | None:
+    """What follows a place in a pointer; None if the pointer is not at or below the place."""
+    if not place:
+        return pointer.removeprefix("/")
+    if place == pointer:
+        return ""
+    return pointer.removeprefix(f"{place}/") if pointer.startswith(f"{place}/") else None
+
+
+@contextmanager
+def renamed(*names: tuple[str, str]) -> Iterator[None]:
+    """Errors inside this block have other places, as ``renamed_pointer`` says."""
+    try:
+        yield
+    except Error as error:
+        raise error.at(renamed_pointer(error.pointer, *names)) from None
+
+
+def pointer_part(name: str) -> str:
+    """A name as one part of a JSON Pointer.  [RFC 6901]"""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def sum_too_large(name: str) -> EventsError:
+    """A group whose sum of this column leaves 2⁵³ units."""
+    return EventsError(f"sums/{name}", "must stay within 2^53 units in every group: take a larger unit")

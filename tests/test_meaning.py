@@ -127,7 +127,7 @@ def test_the_lines_go_through_their_numbers() -> None:
 
 def test_a_stranger_wins_as_often_as_the_page_says_against_the_worst_table() -> None:
     """The best test against plain noise is a threshold on the sum: it wins Φ(μ/2) of the bets, and no more."""
-    mechanism = Mechanism(8, 1, fact("weekly-tau"), fact("weekly-sigma"))
+    mechanism = Mechanism(c_u=8, tau=1, tau_star=fact("weekly-tau"), sigma=fact("weekly-sigma"))
     mu = math.sqrt(8) / mechanism.sigma
     best = 1000 * (1 + math.erf(mu / 2 / math.sqrt(2))) / 2
 

@@ -22,13 +22,13 @@ from app.http.json_route import JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import Services, services_of
 from app.http.workload import in_pool, in_slices
-from app.schemas.aggregates import CappedIn
 from app.schemas.mechanism import MechanismOut
-from app.workers.work_bounds import check_work, points_work, theorem_work
+from app.workers.work_bounds import caps_of, check_work, points_work, theorem_work, work_of
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_epsilon
 from gsh.accounting.curve_cache import Variable, evaluate
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.splits import ENOUGH_EPSILON
+from gsh.wire import capped_to_json
 
 __all__ = ["router"]
 
@@ -75,8 +75,9 @@ async def account_add_deltas(
 
 
 async def _mechanism(request: Request, services: Services, body: AccountRequest) -> Mechanism:
-    check_work(services.settings.max_work, "/mechanism/aggregates", body.mechanism.work, FEWER_COLUMNS)
-    return (await services.to_domain(request, body.mechanism, services.accounting)).bare
+    work = work_of(body.mechanism)
+    check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
+    return (await services.to_domain(request, body.mechanism, work, services.accounting)).without_columns
 
 
 async def _points(
@@ -109,7 +110,7 @@ def _check_evaluations(services: Services, body: AccountRequest) -> None:
     check_work(
         services.settings.max_work,
         "/theorem",
-        theorem_work(c_u, points, body.mechanism.caps),
+        theorem_work(c_u, points, caps_of(body.mechanism)),
         "give fewer points, or a smaller c_u",
     )
 
@@ -161,7 +162,7 @@ def _shown(mechanism: Mechanism, mu: float) -> dict[str, Any]:
         "tau_star": mechanism.tau_star,
         "sigma": mechanism.sigma,
         "tau_gap": mechanism.tau_gap,
-        "mu_0": mechanism.mu_0,
+        "mu_0": mechanism.costs.mu_0,
     }
-    capped = CappedIn.listed(mechanism.capped)
-    return shown | ({} if capped is None else {"capped": capped}) | {"mu": mu}
+    capped = capped_to_json(mechanism.costs.capped)
+    return shown | ({"capped": capped} if capped else {}) | {"mu": mu}

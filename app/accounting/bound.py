@@ -1,17 +1,18 @@
 """POST /bound: the SQL query that bounds each user, for the platform's own engine."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 
-from app.accounting.schemas.bounding import BOUND_EXAMPLES, BoundAnswer, BoundRequest, SumIn
+from app.accounting.schemas.bounding import BOUND_EXAMPLES, BoundAnswer, BoundRequest
 from app.errors import InvalidRequest
 from app.http.auth import needs
 from app.http.json_route import JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.http.workload import in_pool
-from gsh.accounting.errors import InvalidParameter
+from gsh.errors import renamed
 from gsh.events.dialects import DIALECTS
 from gsh.events.lots import new_salt
 from gsh.events.plan import Plan, make_plan
@@ -49,10 +50,8 @@ def _answer(body: BoundRequest) -> BoundAnswer:
         *(("key", name, None) for name in plan.by),
     ]
     needed += [("sum", column.name, column.scale) for column in plan.sums]
-    try:
+    with renamed(*_places(body)):
         query = commented_query(plan, body.dialect, body.source)
-    except InvalidParameter as error:
-        raise _pointed(error, body.sums) from None
     return BoundAnswer.model_validate(
         {
             "dialect": body.dialect,
@@ -68,7 +67,7 @@ def _answer(body: BoundRequest) -> BoundAnswer:
 def _plan(body: BoundRequest) -> Plan:
     if len({each.name for each in body.sums}) != len(body.sums):
         raise InvalidRequest("/sums", "must have unique names")
-    try:
+    with renamed(*_places(body)):
         return make_plan(
             user=body.user,
             by=body.by,
@@ -80,16 +79,12 @@ def _plan(body: BoundRequest) -> Plan:
             salt=new_salt() if body.salt is None else body.salt,
             types=body.types,
         )
-    except InvalidParameter as error:
-        raise _pointed(error, body.sums) from None
 
 
-def _pointed(error: InvalidParameter, sums: list[SumIn]) -> InvalidRequest:
+def _places(body: BoundRequest) -> Iterator[tuple[str, str]]:
     """The library names a sum; the body has it at a place. Other parameters have the same names in both."""
-    parameter, _, name = error.pointer.partition("/")
-    places = [place for place, each in enumerate(sums) if each.name == name]
-    if parameter in _IN_A_SUM and places:
-        return InvalidRequest(f"/sums/{places[0]}{_IN_A_SUM[parameter]}", error.detail)
-    if parameter == "by" and name:
-        return InvalidRequest(f"/by/{name}", error.detail)
-    return InvalidRequest(f"/{parameter}", error.detail)
+    for place, each in enumerate(body.sums):
+        for parameter, field in _IN_A_SUM.items():
+            yield f"{parameter}/{each.name}", f"/sums/{place}{field}"
+    yield from ((f"types/{name}", "/types") for name in body.types or ())
+    yield from ((name, f"/{name}") for name in ("sums", *BoundRequest.model_fields))

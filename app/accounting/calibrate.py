@@ -24,8 +24,17 @@ from app.http.json_route import JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS, SHARE_PROBLEMS
 from app.http.services import AT_ONCE, Services, services_of
 from app.http.workload import in_pool
-from app.schemas.mechanism import DraftIn
-from app.workers.work_bounds import calibration_work, check_work, frontier_work, remaining_work
+from app.schemas.mechanism import MechanismIn
+from app.workers.work_bounds import (
+    calibration_work,
+    caps_of,
+    check_work,
+    frontier_work,
+    is_relative,
+    remaining_work,
+    solves_sigma,
+    work_of,
+)
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.draft import Draft, Target
@@ -33,7 +42,7 @@ from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate
 from gsh.accounting.calibration.target import Calibration, calibrate
 from gsh.accounting.calibration.usual_noise import calibrate_usual
 from gsh.accounting.composition import NOTHING, Spent
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
+from gsh.errors import InfeasibleTarget, InvalidParameter
 
 __all__ = ["router"]
 
@@ -74,10 +83,10 @@ async def calibrate_mechanism(
         return await _remaining(request, services, body, calibrate_remaining, NOTHING, limit)
     if isinstance(schema.sigma, list):
         return await _frontier(request, services, body, schema.sigma)  # type: ignore[return-value]
-    _check(services, calibration_work(schema.work, schema.caps, **_kind(schema)))
-    draft = await services.to_domain(request, schema, services.accounting)
+    _check(services, calibration_work(schema))
+    draft = await services.to_domain(request, schema, work_of(schema), services.accounting)
     # The search for σ may take a hundred evaluations, each with a Σ of its own.
-    if schema.work > AT_ONCE or schema.is_relative or schema.caps or _solves_sigma(schema):
+    if work_of(schema) > AT_ONCE or is_relative(schema) or caps_of(schema) or solves_sigma(schema):
         return await in_pool(request, services.accounting, _solve, body, draft, body.target)
     return _solve(body, draft, body.target)
 
@@ -86,23 +95,14 @@ def _check(services: Services, work: float) -> None:
     check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
 
 
-def _solves_sigma(schema: DraftIn) -> bool:
-    """At a given τ*. Without τ*, the smallest σ is found at once."""
-    return schema.sigma is None and schema.tau_star is not None
-
-
-def _kind(schema: DraftIn) -> dict[str, bool]:
-    return {"is_relative": schema.is_relative, "solves_sigma": _solves_sigma(schema)}
-
-
 def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateAnswer:
     accounting, other = _accountings(body)
     found = calibrate(accounting, draft, target)
     return CalibrateAnswer(
         kind="solution",
         solved=list(found.solved),
-        comparison=_solution(body, other, draft, target),
-        **_fields(body, accounting, found),
+        comparison=_solution(other, draft, target),
+        **_fields(accounting, found),
     )
 
 
@@ -117,15 +117,15 @@ async def _remaining(
     schema = body.mechanism
     if isinstance(schema.sigma, list):
         raise InvalidParameter("sigma", "may not be a list if a budget or several releases are given")
-    _check(services, remaining_work(schema.work, schema.caps, is_relative=schema.is_relative))
-    draft = await services.to_domain(request, schema, services.accounting)
+    _check(services, remaining_work(schema))
+    draft = await services.to_domain(request, schema, work_of(schema), services.accounting)
     found = await in_pool(request, services.accounting, solve, spent, draft, body.releases, limit)
     return RemainingAnswer(
         kind="remaining",
         accounting="composition",
         budget=body.budget,
         releases=body.releases,
-        mechanism=body.mechanism.completed(found.mechanism),
+        mechanism=MechanismIn.of(found.mechanism),
         epsilon=limit.epsilon,
         delta=found.delta,
         solved=list(found.solved),
@@ -139,7 +139,7 @@ async def _frontier(request: Request, services: Services, body: CalibrateRequest
         raise InvalidParameter("sigma", "may be a list only if tau_star, and nothing else, is omitted")
     if len(sigmas) > most:
         raise LimitExceeded("/mechanism/sigma", f"must have at most {most} items")
-    work = frontier_work(schema.work, schema.caps, len(sigmas), is_relative=schema.is_relative)
+    work = frontier_work(schema, len(sigmas))
     advice = "give fewer σ; with a relative covariance, also fewer columns or vectors"
     check_work(services.settings.max_work, "/mechanism/sigma", work, advice)
     return await in_pool(request, services.accounting, _encoded_frontier, body, sigmas, body.target)
@@ -157,22 +157,22 @@ def _frontier_point(body: CalibrateRequest, sigma: float, draft: Draft, target: 
     at_sigma = replace(draft, sigma=sigma)
     return FrontierPoint(
         sigma=sigma,
-        solution=_solution(body, accounting, at_sigma, target),
-        comparison=_solution(body, other, at_sigma, target),
+        solution=_solution(accounting, at_sigma, target),
+        comparison=_solution(other, at_sigma, target),
     )
 
 
-def _solution(body: CalibrateRequest, accounting: Accounting, draft: Draft, target: Target) -> Solution | None:
+def _solution(accounting: Accounting, draft: Draft, target: Target) -> Solution | None:
     try:
-        return Solution(**_fields(body, accounting, calibrate(accounting, draft, target)))
+        return Solution(**_fields(accounting, calibrate(accounting, draft, target)))
     except InfeasibleTarget:
         return None
 
 
-def _fields(body: CalibrateRequest, accounting: Accounting, found: Calibration) -> dict[str, Any]:
+def _fields(accounting: Accounting, found: Calibration) -> dict[str, Any]:
     return {
         "accounting": accounting.name,
-        "mechanism": body.mechanism.completed(found.mechanism),
+        "mechanism": MechanismIn.of(found.mechanism),
         "largest_sigma": found.largest_sigma,
         **found.point._asdict(),
     }

@@ -21,10 +21,10 @@ from app.http.json_route import JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.http.workload import in_pool
-from app.schemas.mechanism import DraftIn
+from app.schemas.mechanism import MechanismIn
 from app.workers.work_bounds import check_work, comparison_work
 from gsh.accounting.calibration.comparison import Price, compare, price_without_caps
-from gsh.accounting.calibration.draft import Target
+from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.mechanism import Mechanism
 
 __all__ = ["router"]
@@ -47,31 +47,27 @@ async def compare_accountings(
     threshold; their answer is the pair with the smallest τ\\* at any σ. If columns have caps
     of their own, so is the answer of exact accounting. Then the answer also says how much noise the caps save.
     """
-    services, draft = services_of(request), body.mechanism.draft
-    work = comparison_work(draft.work, draft.caps, is_relative=draft.is_relative)
-    check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
+    services = services_of(request)
+    check_work(services.settings.max_work, "/mechanism/aggregates", comparison_work(body.mechanism), FEWER_COLUMNS)
     return await in_pool(request, services.accounting, _compared, body, Target(body.epsilon, body.delta))
 
 
 def _compared(body: CompareRequest, target: Target) -> CompareAnswer:
-    draft = body.mechanism.draft
-    prices = compare(draft.to_domain(), target)
+    draft = body.mechanism.to_domain()
+    prices = compare(draft, target)
     priced = [
-        ComparedOut(
-            accounting=name, explanation=EXPLANATIONS[name], price=None if price is None else _price(draft, price)
-        )
+        ComparedOut(accounting=name, explanation=EXPLANATIONS[name], price=None if price is None else _price(price))
         for name, price in prices.items()
     ]
     exact = prices["exact"]
     assert exact is not None  # compare raises if exact accounting cannot meet the target
-    without = _without_caps(body, target, exact.mechanism) if draft.caps else None
+    without = _without_caps(draft, target, exact.mechanism) if exact.mechanism.costs.capped else None
     return CompareAnswer(epsilon=body.epsilon, delta=body.delta, accountings=priced, without_caps=without)
 
 
-def _without_caps(body: CompareRequest, target: Target, capped: Mechanism) -> WithoutCaps:
+def _without_caps(draft: Draft, target: Target, capped: Mechanism) -> WithoutCaps:
     """What the caps save: the noise of every column, with and without them."""
-    uniform = body.mechanism.draft.without_caps()
-    price = price_without_caps(uniform.to_domain(), target, capped)
+    price = price_without_caps(draft, target, capped)
     rows = () if capped.aggregates is None else capped.aggregates.covariance
     noise = [math.sqrt(row[j]) for j, row in enumerate(rows)]
     ratios: tuple[float | None, ...] = (None,) * len(noise) if price is None else price.column_ratios
@@ -79,12 +75,12 @@ def _without_caps(body: CompareRequest, target: Target, capped: Mechanism) -> Wi
         ColumnNoise(name=name, noise=least, noise_without_caps=None if ratio is None else least * ratio, ratio=ratio)
         for name, least, ratio in zip(capped.column_names, noise, ratios, strict=True)
     ]
-    return WithoutCaps(price=None if price is None else _price(uniform, price), columns=columns)
+    return WithoutCaps(price=None if price is None else _price(price), columns=columns)
 
 
-def _price(draft: DraftIn, price: Price) -> PriceOut:
+def _price(price: Price) -> PriceOut:
     return PriceOut(
-        mechanism=draft.completed(price.mechanism),
+        mechanism=MechanismIn.of(price.mechanism),
         least_sigma=price.least_sigma,
         sigma_ratio=price.sigma_ratio,
         tau_star_ratio=price.tau_star_ratio,

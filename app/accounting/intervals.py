@@ -19,11 +19,10 @@ from app.http.json_text import decoded_size, most_decoded
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.http.workload import in_pool
-from app.workers.work_bounds import check_work
+from app.workers.work_bounds import check_work, work_of
 from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import Mechanism
-from gsh.histogram.errors import TooManyGroups
-from gsh.pointers import pointer_part
+from gsh.errors import TooManyGroups, pointer_part
 
 __all__ = ["router"]
 
@@ -76,7 +75,7 @@ def _answer(content: bytes, most_bytes: int, most_groups: int, most_work: int) -
     body = parsed(IntervalsRequest, content)
     if len(body.counts) > most_groups:
         raise TooManyGroups("/counts", f"must have at most {most_groups} items")
-    check_work(most_work, "/mechanism/aggregates", body.mechanism.work, FEWER_COLUMNS)
+    check_work(most_work, "/mechanism/aggregates", work_of(body.mechanism), FEWER_COLUMNS)
     mechanism = body.mechanism.to_domain()
     counts, values = _checked(body, mechanism)
     found = intervals_of(mechanism, counts, values, body.level)

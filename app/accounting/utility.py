@@ -1,7 +1,5 @@
 """POST /utility: what a mechanism would publish of groups of given sizes."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -27,11 +25,12 @@ from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import Services, services_of
 from app.http.workload import in_pool
 from app.schemas.mechanism import MechanismIn
-from app.workers.work_bounds import calibration_work, check_work, utility_work
+from app.workers.work_bounds import calibration_work, check_work, utility_work, work_of
 from gsh.accounting.accountings import ADD_DELTAS, EXACT
 from gsh.accounting.calibration.target import calibrate
-from gsh.accounting.errors import AccountingError
 from gsh.accounting.mechanism import Mechanism
+from gsh.errors import renamed
+from gsh.wire import places_in_request
 
 if TYPE_CHECKING:
     from gsh.accuracy.utility import Utility
@@ -68,14 +67,12 @@ def _check(services: Services, body: UtilityRequest) -> None:
     work = utility_work(len(body.sizes), len(body.quantiles))
     check_work(settings.max_work, "/sizes", work, "give fewer sizes or quantiles")
     if body.mechanism is not None:
-        check_work(settings.max_work, "/mechanism/aggregates", body.mechanism.work, FEWER_COLUMNS)
+        check_work(settings.max_work, "/mechanism/aggregates", work_of(body.mechanism), FEWER_COLUMNS)
     if body.target is not None:
         draft = body.target.mechanism
         if isinstance(draft.sigma, list):
             raise InvalidRequest("/target/mechanism/sigma", "must be one number")
-        solves_sigma = draft.sigma is None and draft.tau_star is not None
-        work = calibration_work(draft.work, draft.caps, is_relative=draft.is_relative, solves_sigma=solves_sigma)
-        check_work(settings.max_work, "/target/mechanism/aggregates", work, FEWER_COLUMNS)
+        check_work(settings.max_work, "/target/mechanism/aggregates", calibration_work(draft), FEWER_COLUMNS)
 
 
 async def _encoded(request: Request, services: Services, body: UtilityRequest) -> bytes:
@@ -87,42 +84,27 @@ def _told(body: UtilityRequest) -> bytes:
     from gsh.accuracy.utility import utility  # noqa: PLC0415 - only workers need SciPy
 
     if body.mechanism is not None:
-        schema, mechanism = body.mechanism, body.mechanism.to_domain()
+        mechanism = body.mechanism.to_domain()
     else:
         assert body.target is not None
-        schema, mechanism = _calibrated(body.target)
+        mechanism = _calibrated(body.target)
     times = None if body.times is None else np.array(body.times)
-    with _placed(lambda pointer: f"/{pointer}"):
+    with renamed(*((name, f"/{name}") for name in ("sizes", "times", "below", "quantiles"))):
         found = utility(mechanism, np.array(body.sizes), times, body.below, body.quantiles)
-    return _answer(schema, found).model_dump_json().encode()
+    return _answer(mechanism, found).model_dump_json().encode()
 
 
-def _calibrated(target: TargetIn) -> tuple[MechanismIn, Mechanism]:
+def _calibrated(target: TargetIn) -> Mechanism:
     accounting = EXACT if target.accounting == EXACT.name else ADD_DELTAS
-    with _placed(_in_target):
-        found = calibrate(accounting, target.mechanism.to_domain(), target.target)
-    return target.mechanism.completed(found.mechanism), found.mechanism
+    with renamed(*places_in_request("/target")):
+        return calibrate(accounting, target.mechanism.to_domain(), target.target).mechanism
 
 
-def _in_target(pointer: str) -> str:
-    """The core names parameters of the mechanism, and ε and δ next to it."""
-    return f"/target/{pointer}" if pointer in {"epsilon", "delta"} else f"/target/mechanism/{pointer}".rstrip("/")
-
-
-@contextmanager
-def _placed(place: Callable[[str], str]) -> Iterator[None]:
-    """Errors of the core, with the whole pointer."""
-    try:
-        yield
-    except AccountingError as error:
-        raise type(error)(place(error.pointer), error.detail) from None
-
-
-def _answer(mechanism: MechanismIn, found: "Utility") -> UtilityAnswer:
+def _answer(mechanism: Mechanism, found: "Utility") -> UtilityAnswer:
     errors = found.relative_errors or [None] * len(found.quantiles)
     rows = zip(found.sizes.tolist(), found.times.tolist(), found.probabilities.tolist(), strict=True)
     return UtilityAnswer(
-        mechanism=mechanism,
+        mechanism=MechanismIn.of(mechanism),
         groups=PublishedGroups(
             total=found.all_groups,
             expected=found.groups,

@@ -12,7 +12,7 @@ from app.http.problems import BUDGET_PROBLEMS, PROBLEMS
 from app.http.services import Services
 from app.schemas.mechanism import GaussianIn, MechanismIn
 from app.schemas.scalars import BudgetName
-from app.workers.work_bounds import check_work
+from app.workers.work_bounds import check_work, work_of
 from gsh.accounting.composition import Release
 
 __all__ = ["BUDGET_NOT_FOUND", "READS", "READ_PROBLEMS", "BudgetInPath", "BudgetRoute", "posted_release"]
@@ -40,6 +40,7 @@ class BudgetRoute(PathRoute):
 
 async def posted_release(request: Request, services: Services, schema: MechanismIn | GaussianIn) -> Release:
     """The release of a posted mechanism, after a check of its work."""
-    check_work(services.settings.max_work, "/mechanism/aggregates", schema.work, FEWER_COLUMNS)
-    release: Release = await services.to_domain(request, schema, services.accounting)
+    work = work_of(schema)
+    check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
+    release: Release = await services.to_domain(request, schema, work, services.accounting)
     return release

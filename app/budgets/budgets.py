@@ -19,6 +19,7 @@ from app.ledger.store import Ledger
 from app.schemas.costs import CostOut, RemainingOut
 from app.schemas.mechanism import GaussianIn, MechanismIn
 from app.schemas.shortage import ShortageOut
+from app.workers.work_bounds import work_of
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING, Cost, Release, cost_of
 
@@ -99,7 +100,7 @@ async def preview(
     """A mechanism, or a list of mechanisms to run in order. Nothing is charged and nothing is recorded."""
     services = services_of(request)
     planned = body.planned(services.settings.max_work)
-    if len(planned) == 1 and planned[0].work <= AT_ONCE:
+    if len(planned) == 1 and work_of(planned[0]) <= AT_ONCE:
         plan = _plan(body)
     else:
         plan = await in_pool(request, services.accounting, _plan, body)
@@ -152,7 +153,7 @@ def _plan(body: PreviewIn) -> list[tuple[Release, Cost]]:
 
 
 def _costed(planned: MechanismIn | GaussianIn) -> tuple[Release, Cost]:
-    release: Release = planned.to_domain().bare
+    release: Release = planned.to_domain().without_columns
     return release, cost_of(release)
 
 

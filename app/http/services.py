@@ -23,10 +23,7 @@ AT_ONCE = 1.0
 
 
 class _Described(Protocol[T_co]):
-    """A schema of a value of the library. To make the value takes ``work`` milliseconds."""
-
-    @property
-    def work(self) -> float: ...
+    """A schema of a value of the library."""
 
     def to_domain(self) -> T_co: ...
 
@@ -48,9 +45,9 @@ class Services:
     authorizer: Authorizer
     ledger_probe: LedgerProbe
 
-    async def to_domain(self, request: Request, schema: _Described[T_co], pool: WorkerPool) -> T_co:
-        """The value that a schema describes. A worker makes it if that takes long."""
-        return await in_pool(request, pool, schema.to_domain) if schema.work > AT_ONCE else schema.to_domain()
+    async def to_domain(self, request: Request, schema: _Described[T_co], work: float, pool: WorkerPool) -> T_co:
+        """The value that a schema describes. A worker makes it if its ``work`` takes long."""
+        return await in_pool(request, pool, schema.to_domain) if work > AT_ONCE else schema.to_domain()
 
     def close_pools(self) -> None:
         self.accounting.close()

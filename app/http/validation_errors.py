@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from app.schemas.strict import NUMBER, NUMBERS
-from gsh.pointers import pointer_part
+from gsh.errors import pointer_part
 
 __all__ = ["REPEATED", "body_faults", "is_plain", "parameter_faults"]
 

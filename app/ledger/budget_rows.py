@@ -6,11 +6,11 @@ from typing import Any
 
 from app.ledger.connections import Execute
 from app.ledger.errors import UnknownBudget
-from app.ledger.state import Budget, Entry, fraction_of, release_of, text_of
-from app.ledger.state import json_of as release_json
+from app.ledger.state import Budget, Entry, fraction_of, text_of
 from app.ledger.statements import Statements
 from gsh.accounting.budget_limits import Caps, Limit
 from gsh.accounting.composition import Cost, Spent
+from gsh.wire import charged_from_json, charged_to_json
 
 __all__ = ["add_budget", "add_entry", "all_budgets", "find_budget", "known_budget", "set_budget"]
 
@@ -48,7 +48,7 @@ def add_entry(execute: Execute, sql: Statements, entry: Entry, charge: tuple[Any
 def _columns(budget: Budget) -> tuple[Any, ...]:
     limit, spent = budget.limit, budget.spent
     proportion = (None, None) if limit.proportion is None else (limit.proportion.mu_squared, limit.proportion.hazard)
-    only = None if spent.only is None else json.dumps(release_json(spent.only))
+    only = None if spent.only is None else json.dumps(charged_to_json(spent.only))
     sums = (text_of(spent.mu_squared), text_of(spent.hazard), spent.releases, only)
     unit = (budget.privacy_unit, budget.period)
     return (
@@ -69,6 +69,6 @@ def _budget_of(row: Sequence[Any]) -> Budget:
     name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head, *rest = row
     hull_s, hull_d, privacy_unit, period, *ray = rest
     limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d), _caps_of(*ray))
-    release = None if only is None else release_of(json.loads(only))
+    release = None if only is None else charged_from_json(json.loads(only))
     spent = Spent(fraction_of(s), fraction_of(d), charges, release)
     return Budget(name, limit, description, spent, entries, head, _caps_of(hull_s, hull_d), privacy_unit, period)

@@ -15,11 +15,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from gsh.accounting.budget_limits import Caps, Limit, promised_delta
-from gsh.accounting.column_costs import Capped
 from gsh.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
-from gsh.accounting.errors import AccountingError
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.accounting.numerics.doubles import next_below
+from gsh.errors import AccountingError
+from gsh.wire import charged_from_json, charged_to_json
 
 __all__ = [
     "BUDGET_ID",
@@ -33,7 +32,6 @@ __all__ = [
     "check_history",
     "fraction_of",
     "ray_and_hull_of",
-    "release_of",
     "text_of",
 ]
 
@@ -136,7 +134,7 @@ class Budget:
         self, after: Spent, release: Release, cost: Cost, at: str, further: dict[str, Any], by: By | None = None
     ) -> tuple["Budget", Entry]:
         """The budget with one more release, whose sums are ``after``, and the entry that records it."""
-        details = {"release": json_of(release)} | _stored(cost) | further | _signed(by)
+        details = {"release": charged_to_json(release)} | _stored(cost) | further | _signed(by)
         return self._after(after, cost)._appended("charge", at, details)
 
     def committed(self, at: str, details: dict[str, Any], by: By | None) -> tuple["Budget", Entry]:
@@ -210,21 +208,6 @@ def ray_and_hull_of(entries: Iterable[Entry]) -> tuple[Caps, Caps] | None:
     return None if budget.limit.ray is None or budget.hull is None else (budget.limit.ray, budget.hull)
 
 
-def release_of(document: dict[str, Any]) -> Release:
-    """A release from its parameters: all that its privacy depends on."""
-    fields = dict(document)
-    fields["capped"] = tuple(Capped(**part) for part in fields.get("capped", ()))
-    return Mechanism(**fields) if "tau_star" in fields else PlainGaussian(**fields)
-
-
-def json_of(release: Release) -> dict[str, Any]:
-    thresholds = () if isinstance(release, PlainGaussian) else ("tau", "tau_star")
-    names = ("c_u", *thresholds, "sigma", "mu_0")
-    # Without caps nothing is added: the hashes of earlier versions stay true.
-    capped = {"capped": [asdict(part) for part in release.capped]} if release.capped else {}
-    return {name: getattr(release, name) for name in names} | capped
-
-
 def text_of(exact: Fraction) -> str:
     """The fraction as n/d: databases have no exact numbers of this range."""
     return f"{exact.numerator}/{exact.denominator}"
@@ -251,7 +234,7 @@ def _replayed(budget: Budget, entry: Entry) -> Budget:
         if "ray" in details:
             return budget._limited(replace(limit, ray=budget.limit.ray))
         return budget._limited_before_rays(limit)
-    release, cost = release_of(details["release"]), _cost_in(details)
+    release, cost = charged_from_json(details["release"]), _cost_in(details)
     least = cost_of(release)
     # The last bit may differ between versions of the arithmetic, if a real number is itself a double.
     if cost.mu_squared < next_below(least.mu_squared) or cost.hazard < next_below(least.hazard):

@@ -23,9 +23,10 @@ from app.releases.asked import Asked, Check, Drawn, Terms, meaning_of
 from app.releases.schemas.certificate import Certificate
 from app.releases.schemas.release import ReleaseRequest
 from app.workers.steps import StepsHere
+from app.workers.work_bounds import work_of
 from gsh.accounting.mechanism import Mechanism
+from gsh.errors import TooManyGroups
 from gsh.histogram.entropy import operating_system
-from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.groups import CheckedGroups, check_groups
 from gsh.histogram.interval_columns import check_interval_columns
 from gsh.histogram.noise import Noise
@@ -97,7 +98,7 @@ def _begun(content: bytes, workers: RequestWorkers, most_bytes: int, most_groups
     if len(content) > SHORT_BYTES:
         return workers.begin(_release_content, content, most_decoded(most_bytes), most_groups, is_paid)
     body = parsed(ReleaseRequest, content)
-    if body.mechanism.work > AT_ONCE or body.intervals is not None:
+    if work_of(body.mechanism) > AT_ONCE or body.intervals is not None:
         return workers.begin(_release, body, most_groups, is_paid)
     return StepsHere(_release(body, most_groups, is_paid))
 
@@ -116,7 +117,7 @@ def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator
     noise = Noise(mechanism)
     draft, checked = Certificate.draft(body, mechanism, noise), _checked(body, mechanism, noise, most_groups)
     meaning = meaning_of("release", body, body.budget, checked.digest(), **body.asked_intervals) if is_paid else b""
-    decision = yield _Read(Asked(body.budget, (mechanism.bare,), body.notes(), body.dry_run), meaning)
+    decision = yield _Read(Asked(body.budget, (mechanism.without_columns,), body.notes(), body.dry_run), meaning)
     certificate = draft if decision.terms is None else draft.charged_to(**decision.terms._asdict())
     encoded = certificate.model_dump_json()
     if body.dry_run:

@@ -25,11 +25,12 @@ from app.releases.schemas.release import TableRequest
 from app.releases.spool import SharedFile, digest_of, in_file_thread, mapped, overwrite, read_file, spool
 from app.releases.uploads import Upload
 from app.workers.memory import less_memory
+from app.workers.work_bounds import work_of
 from gsh.accounting.mechanism import Mechanism
+from gsh.errors import TooManyGroups
 from gsh.histogram.apply import ReleasedGroups
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.entropy import operating_system
-from gsh.histogram.errors import TooManyGroups
 from gsh.histogram.file_formats import MEDIA_TYPES, Format
 from gsh.histogram.formats import Limits, format_of, read_table, write_table
 from gsh.histogram.interval_columns import check_interval_columns
@@ -140,7 +141,7 @@ class UploadedTable:
         if len(content) > SHORT_BYTES:
             return await self._workers.pool.run_within(self._seconds, _read_content, content)
         body = parsed(TableRequest, content)
-        if body.mechanism.work > AT_ONCE:
+        if work_of(body.mechanism) > AT_ONCE:
             return await self._workers.pool.run_within(self._seconds, _read, body)
         return _read(body)
 
@@ -157,7 +158,7 @@ def _read_content(content: bytes) -> _Read:
 
 def _read(body: TableRequest) -> _Read:
     mechanism, notes = body.mechanism.to_domain(), replace(body.notes(), layout=layout_of(body))
-    return _Read(Asked(body.budget, (mechanism.bare,), notes, body.dry_run), pickle.dumps((body, mechanism)))
+    return _Read(Asked(body.budget, (mechanism.without_columns,), notes, body.dry_run), pickle.dumps((body, mechanism)))
 
 
 class _Worked(NamedTuple):

@@ -14,7 +14,7 @@ from app.errors import Busy, InvalidRequest
 from app.http.json_route import content_type
 from app.http.problems import InvalidMultipart
 from app.releases.spool import SharedFile, in_file_thread, spool, write_all
-from gsh.histogram.errors import TooManyGroups
+from gsh.errors import TooManyGroups
 
 __all__ = ["Upload", "receive_upload"]
 

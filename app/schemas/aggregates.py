@@ -1,6 +1,5 @@
 """Columns that are released with the count: their noise, and the most that one user can change in them."""
 
-from abc import abstractmethod
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -8,23 +7,19 @@ from typing_extensions import TypeAliasType
 
 from app.schemas.scalars import MOST_COLUMNS, ColumnName, GroupsPerUser, Row
 from app.schemas.strict import Strict
-from app.workers.work_bounds import columns_work
-from gsh.accounting import sensitivity as core
-from gsh.accounting.calibration.balanced import balanced
-from gsh.accounting.calibration.draft import RelativeAggregates
-from gsh.accounting.column_costs import Capped, ColumnCosts
-from gsh.accounting.covariance import is_diagonal
-from gsh.accounting.mechanism import Aggregates
 
 __all__ = [
     "AGGREGATES",
     "CAPPED",
     "BalancedColumnsIn",
+    "BoxIn",
     "CappedIn",
     "ColumnsIn",
+    "L2In",
     "MuZeroIn",
     "NamedColumns",
     "RelativeColumnsIn",
+    "VectorsIn",
 ]
 
 Square = Annotated[list[Row], Field(min_length=1, max_length=MOST_COLUMNS)]
@@ -61,12 +56,6 @@ class BoxIn(Strict):
         examples=[[100, None]],
     )
 
-    def to_domain(self) -> core.Box:
-        return core.Box(tuple(self.lower), tuple(self.upper), None if self.groups is None else tuple(self.groups))
-
-    def without_caps(self) -> "BoxIn":
-        return self.model_copy(update={"groups": None})
-
 
 class L2In(Strict):
     """A bound on the Euclidean norm of the change."""
@@ -74,18 +63,12 @@ class L2In(Strict):
     kind: Literal["l2"] = Field(title="Kind", description="A bound on the Euclidean norm.", examples=["l2"])
     bound: float = Field(ge=0, title="‖Δ‖₂", description="The largest Euclidean norm of the change.", examples=[1.5])
 
-    def to_domain(self) -> core.L2Norm:
-        return core.L2Norm(self.bound)
-
 
 class L1In(Strict):
     """A bound on the sum of the absolute changes."""
 
     kind: Literal["l1"] = Field(title="Kind", description="A bound on the sum of absolute values.", examples=["l1"])
     bound: float = Field(ge=0, title="‖Δ‖₁", description="The largest sum of the absolute changes.", examples=[2])
-
-    def to_domain(self) -> core.L1Norm:
-        return core.L1Norm(self.bound)
 
 
 class VectorsIn(Strict):
@@ -95,9 +78,6 @@ class VectorsIn(Strict):
     vectors: Annotated[list[Row], Field(min_length=1, fail_fast=True)] = Field(
         title="Δ", description="Every change that one user can make to one group.", examples=[[[1, 0], [1, 1]]]
     )
-
-    def to_domain(self) -> core.Vectors:
-        return core.Vectors(tuple(map(tuple, self.vectors)))
 
 
 SensitivityIn = Annotated[BoxIn | L2In | L1In | VectorsIn, Field(discriminator="kind")]
@@ -120,24 +100,6 @@ class NamedColumns(Strict):
         examples=[{"kind": "box", "lower": [0, 0], "upper": [1, 1]}],
     )
 
-    @property
-    @abstractmethod
-    def is_diagonal(self) -> bool: ...
-
-    @property
-    def work(self) -> float:
-        """About how many milliseconds μ₀ takes."""
-        columns = len(self.names)
-        match self.sensitivity:
-            case L2In():
-                return columns_work(columns, None)
-            case VectorsIn(vectors=vectors):
-                return columns_work(columns, len(vectors))
-            case BoxIn() if not self.is_diagonal:
-                return columns_work(columns, 1 << min(columns, core.MOST_BOX_COLUMNS))
-            case _:
-                return columns_work(columns, columns)
-
 
 class ColumnsIn(NamedColumns):
     """Further columns, with the covariance of their noise."""
@@ -148,13 +110,6 @@ class ColumnsIn(NamedColumns):
         examples=[[[400, 0], [0, 100]]],
     )
 
-    @property
-    def is_diagonal(self) -> bool:
-        return is_diagonal(self.covariance)
-
-    def to_domain(self) -> Aggregates:
-        return Aggregates(tuple(self.names), _matrix(self.covariance), self.sensitivity.to_domain())
-
 
 class RelativeColumnsIn(NamedColumns):
     """Further columns whose noise scales with σ."""
@@ -164,13 +119,6 @@ class RelativeColumnsIn(NamedColumns):
         description="Covariance of the noise on the columns in units of σ². The answer has it as covariance.",
         examples=[[[1, 0], [0, 0.25]]],
     )
-
-    @property
-    def is_diagonal(self) -> bool:
-        return is_diagonal(self.relative_covariance)
-
-    def to_domain(self) -> RelativeAggregates:
-        return RelativeAggregates(tuple(self.names), _matrix(self.relative_covariance), self.sensitivity.to_domain())
 
 
 class BalancedColumnsIn(Strict):
@@ -194,14 +142,6 @@ class BalancedColumnsIn(Strict):
         examples=[[1, 2]],
     )
 
-    @property
-    def work(self) -> float:
-        """About how many milliseconds the columns take."""
-        return columns_work(len(self.names), len(self.names))
-
-    def to_domain(self, c_u: int | None) -> RelativeAggregates:
-        return balanced(tuple(self.names), self.sensitivity.to_domain(), c_u, self.weights)
-
 
 class CappedIn(Strict):
     """The privacy cost of columns that one user changes in fewer groups."""
@@ -210,14 +150,6 @@ class CappedIn(Strict):
         title="n", description="The most groups in which one user can change these columns.", examples=[100]
     )
     mu_0: float = Field(ge=0, title="μ₀", description="What these columns add to μ, per group.", examples=[0.05])
-
-    def to_domain(self) -> Capped:
-        return Capped(self.groups, self.mu_0)
-
-    @classmethod
-    def listed(cls, capped: tuple[Capped, ...]) -> list["CappedIn"] | None:
-        """The parts of a mechanism of the core; None if there are none."""
-        return [cls(groups=part.groups, mu_0=part.mu_0) for part in capped] or None
 
 
 CAPPED: dict[str, Any] = {
@@ -239,18 +171,6 @@ class MuZeroIn(Strict):
     capped: Annotated[list[CappedIn], Field(max_length=MOST_COLUMNS)] | None = Field(
         default=None, exclude_if=lambda value: value is None, **CAPPED
     )
-
-    @property
-    def parts(self) -> tuple[Capped, ...]:
-        """The columns with caps of their own, by rising caps."""
-        return tuple(sorted((part.to_domain() for part in self.capped or ()), key=lambda part: part.groups))
-
-    def without_caps(self) -> "MuZeroIn":
-        return MuZeroIn(mu_0=ColumnCosts(self.mu_0, self.parts).uncapped.mu_0)
-
-
-def _matrix(rows: list[list[float]]) -> tuple[tuple[float, ...], ...]:
-    return tuple(map(tuple, rows))
 
 
 AGGREGATES: dict[str, Any] = {

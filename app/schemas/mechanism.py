@@ -1,6 +1,6 @@
 """The mechanism object: the same in every request, and in the answer of /calibrate."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self
 
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypeAliasType
@@ -9,20 +9,19 @@ from app.schemas.aggregates import (
     AGGREGATES,
     CAPPED,
     BalancedColumnsIn,
-    BoxIn,
     CappedIn,
     ColumnsIn,
     MuZeroIn,
-    NamedColumns,
     RelativeColumnsIn,
 )
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.scalars import GroupsPerUser, Sigma, Sigmas, TauStar, a_list
 from app.schemas.strict import OneOrMany, Strict
 from gsh.accounting import case_study
-from gsh.accounting.calibration.draft import Draft, RelativeAggregates
-from gsh.accounting.column_costs import Capped
-from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian
+from gsh.accounting.calibration.draft import Draft
+from gsh.accounting.composition import Release
+from gsh.accounting.mechanism import Mechanism
+from gsh.wire import draft_from_json, mechanism_from_json, mechanism_to_json, release_from_json
 
 __all__ = [
     "AnyMechanismIn",
@@ -33,8 +32,6 @@ __all__ = [
     "Mechanisms",
     "OutlineIn",
 ]
-
-B = TypeVar("B", "MechanismIn", "GaussianIn")
 
 C_U: dict[str, Any] = {
     "title": "C_u",
@@ -76,43 +73,14 @@ _Columns = Annotated[ColumnsIn, Tag("<columns>")]
 _RelativeColumns = Annotated[RelativeColumnsIn, Tag("<relative>")]
 _BalancedColumns = Annotated[BalancedColumnsIn, Tag("<balanced>")]
 _MuZero = Annotated[MuZeroIn, Tag("<mu_0>")]
-_DraftColumns = Annotated[_Columns | _RelativeColumns | _BalancedColumns | _MuZero, Discriminator(_draft_shape)]
-
-
-def _caps(aggregates: object) -> int:
-    match aggregates:
-        case NamedColumns(sensitivity=BoxIn(groups=list() as groups)):
-            return len(set(groups) - {None})
-        case BalancedColumnsIn(sensitivity=BoxIn(groups=list() as groups)):
-            return len(set(groups) - {None})
-        case MuZeroIn(capped=list() as capped):
-            return len(capped)
-        case _:
-            return 0
-
-
-def _work(aggregates: object) -> float:
-    return aggregates.work if isinstance(aggregates, NamedColumns | BalancedColumnsIn) else 0.0
-
-
-def _further(aggregates: ColumnsIn | MuZeroIn | None) -> dict[str, Any]:
-    """The further columns as arguments of a mechanism of the core."""
-    match aggregates:
-        case None:
-            return {}
-        case MuZeroIn(mu_0=mu_0) as costs:
-            return {"mu_0": mu_0, "capped": costs.parts}
-        case columns:
-            return {"aggregates": columns.to_domain()}
-
-
-def _bare(mechanism: B) -> B:
-    """The same privacy with μ₀ in place of the columns: little to send to another process."""
-    if not isinstance(mechanism.aggregates, ColumnsIn):
-        return mechanism
-    costs = mechanism.to_domain().costs
-    bare = MuZeroIn(mu_0=costs.mu_0, capped=CappedIn.listed(costs.capped))
-    return mechanism.model_copy(update={"aggregates": bare})
+_FurtherColumns = Annotated[
+    Annotated[_Columns | _MuZero, Discriminator(_shape)] | None,
+    Field(default=None, exclude_if=lambda value: value is None, **AGGREGATES),
+]
+_DraftColumns = Annotated[
+    Annotated[_Columns | _RelativeColumns | _BalancedColumns | _MuZero, Discriminator(_draft_shape)] | None,
+    Field(default=None, **AGGREGATES),
+]
 
 
 class MechanismIn(Strict):
@@ -122,25 +90,18 @@ class MechanismIn(Strict):
     tau: int = Field(ge=0, **TAU)
     tau_star: TauStar = Field(**TAU_STAR)
     sigma: Sigma = Field(**SIGMA)
-    aggregates: Annotated[_Columns | _MuZero, Discriminator(_shape)] | None = Field(
-        default=None, exclude_if=lambda value: value is None, **AGGREGATES
-    )
+    aggregates: _FurtherColumns
 
-    @property
-    def work(self) -> float:
-        """About how many milliseconds its columns take."""
-        return _work(self.aggregates)
-
-    @property
-    def caps(self) -> int:
-        """How many caps its columns have."""
-        return _caps(self.aggregates)
-
-    def bare(self) -> "MechanismIn":
-        return _bare(self)
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> Self:
+        return cls.model_validate(mechanism_to_json(mechanism))
 
     def to_domain(self) -> Mechanism:
-        return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, **_further(self.aggregates))
+        return mechanism_from_json(self.model_dump())
+
+    def without_columns(self) -> "MechanismIn":
+        """The same privacy with μ₀ in place of the columns: little to send to another process."""
+        return MechanismIn.of(self.to_domain().without_columns) if isinstance(self.aggregates, ColumnsIn) else self
 
 
 class GaussianIn(Strict):
@@ -148,25 +109,16 @@ class GaussianIn(Strict):
 
     c_u: GroupsPerUser = Field(**C_U)
     sigma: Sigma = Field(**SIGMA)
-    aggregates: Annotated[_Columns | _MuZero, Discriminator(_shape)] | None = Field(
-        default=None, exclude_if=lambda value: value is None, **AGGREGATES
-    )
+    aggregates: _FurtherColumns
 
-    @property
-    def work(self) -> float:
-        """About how many milliseconds its columns take."""
-        return _work(self.aggregates)
+    def to_domain(self) -> Release:
+        return release_from_json(self.model_dump())
 
-    @property
-    def caps(self) -> int:
-        """How many caps its columns have."""
-        return _caps(self.aggregates)
-
-    def bare(self) -> "GaussianIn":
-        return _bare(self)
-
-    def to_domain(self) -> PlainGaussian:
-        return PlainGaussian(self.c_u, self.sigma, **_further(self.aggregates))
+    def without_columns(self) -> "GaussianIn":
+        """The same privacy with μ₀ in place of the columns: little to send to another process."""
+        if not isinstance(self.aggregates, ColumnsIn):
+            return self
+        return GaussianIn.model_validate(mechanism_to_json(self.to_domain().without_columns))
 
 
 def _thresholded(value: Any) -> str:
@@ -187,65 +139,12 @@ class DraftIn(Strict):
     tau: int = Field(ge=0, **TAU)
     tau_star: TauStar | None = Field(default=None, **TAU_STAR)
     sigma: OneOrMany[Sigma, Sigmas] | None = Field(default=None, **SIGMA)
-    aggregates: _DraftColumns | None = Field(default=None, **AGGREGATES)
-
-    @property
-    def work(self) -> float:
-        """About how many milliseconds its columns take."""
-        return _work(self.aggregates)
-
-    @property
-    def caps(self) -> int:
-        """How many caps its columns have."""
-        return _caps(self.aggregates)
+    aggregates: _DraftColumns
 
     def to_domain(self) -> Draft:
-        columns: Aggregates | RelativeAggregates | float = 0.0
-        capped: tuple[Capped, ...] = ()
-        match self.aggregates:
-            case None:
-                pass
-            case MuZeroIn(mu_0=mu_0) as costs:
-                columns, capped = mu_0, costs.parts
-            case BalancedColumnsIn() as described:
-                columns = described.to_domain(self.c_u)
-            case named:
-                columns = named.to_domain()
-        sigma = None if isinstance(self.sigma, list) else self.sigma
-        return Draft(self.c_u, self.tau, self.tau_star, sigma, columns, capped)
-
-    @property
-    def is_relative(self) -> bool:
-        return isinstance(self.aggregates, RelativeColumnsIn | BalancedColumnsIn)
-
-    def without_caps(self) -> "DraftIn":
-        """The same, if one user could change every column in all groups."""
-        columns: object = self.aggregates
-        match columns:
-            case MuZeroIn():
-                columns = columns.without_caps()
-            case NamedColumns(sensitivity=BoxIn() as box) | BalancedColumnsIn(sensitivity=BoxIn() as box):
-                columns = columns.model_copy(update={"sensitivity": box.without_caps()})
-        return self.model_copy(update={"aggregates": columns})
-
-    def completed(self, mechanism: Mechanism) -> MechanismIn:
-        """The mechanism object of a solution, with Σ absolute."""
-        aggregates: ColumnsIn | MuZeroIn | None = None
-        if mechanism.aggregates is not None and isinstance(self.aggregates, NamedColumns | BalancedColumnsIn):
-            aggregates = ColumnsIn(
-                names=self.aggregates.names,
-                covariance=[list(row) for row in mechanism.aggregates.covariance],
-                sensitivity=self.aggregates.sensitivity,
-            )
-        elif isinstance(self.aggregates, MuZeroIn):
-            aggregates = self.aggregates
-        return MechanismIn(
-            c_u=mechanism.c_u,
-            tau=mechanism.tau,
-            tau_star=mechanism.tau_star,
-            sigma=mechanism.sigma,
-            aggregates=aggregates,
-        )
+        """Without σ, if there are several."""
+        several = {"sigma"} if isinstance(self.sigma, list) else None
+        return draft_from_json(self.model_dump(exclude_none=True, exclude=several))
 
 
 class OutlineIn(Strict):
@@ -253,12 +152,10 @@ class OutlineIn(Strict):
 
     c_u: GroupsPerUser = Field(**C_U)
     tau: int = Field(ge=0, **TAU)
-    aggregates: _DraftColumns | None = Field(default=None, **AGGREGATES)
+    aggregates: _DraftColumns
 
-    @property
-    def draft(self) -> DraftIn:
-        """The same, as a draft that solves for σ and τ*."""
-        return DraftIn(c_u=self.c_u, tau=self.tau, aggregates=self.aggregates)
+    def to_domain(self) -> Draft:
+        return draft_from_json(self.model_dump(exclude_none=True))
 
 
 class MechanismOut(Strict):

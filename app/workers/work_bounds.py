@@ -15,20 +15,31 @@ If Σ scales with σ, each σ that is tried has a Σ of its own.
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from app.errors import LimitExceeded
+from app.schemas.aggregates import BalancedColumnsIn, BoxIn, ColumnsIn, L2In, MuZeroIn, RelativeColumnsIn, VectorsIn
+from app.schemas.mechanism import DraftIn, GaussianIn, MechanismIn, OutlineIn
+from gsh.accounting.covariance import is_diagonal
+from gsh.accounting.sensitivity import MOST_BOX_COLUMNS
 
 __all__ = [
     "calibration_work",
+    "caps_of",
     "check_work",
     "columns_work",
     "comparison_work",
     "frontier_work",
+    "is_relative",
     "points_work",
     "remaining_work",
+    "solves_sigma",
     "theorem_work",
     "utility_work",
+    "work_of",
 ]
+
+Described: TypeAlias = MechanismIn | GaussianIn | DraftIn | OutlineIn
 
 _LEAST_COLUMNS_WORK = 0.3
 _MOST_TIES = 1000
@@ -45,27 +56,77 @@ def columns_work(columns: int, points: int | None) -> float:
     return _LEAST_COLUMNS_WORK + columns**3 / 1600 + screening + min(points, _MOST_TIES) * columns**2 / 1000
 
 
+def work_of(described: Described) -> float:
+    """For the columns of a mechanism: one μ₀, or one relative to σ."""
+    match described.aggregates:
+        case ColumnsIn(covariance=rows) | RelativeColumnsIn(relative_covariance=rows) as columns:
+            return columns_work(len(columns.names), _points(columns.sensitivity, len(columns.names), rows))
+        case BalancedColumnsIn(names=names):
+            return columns_work(len(names), len(names))
+        case _:
+            return 0.0
+
+
+def _points(sensitivity: object, columns: int, covariance: list[list[float]]) -> int | None:
+    """The number of extreme points of Δ; None for a Euclidean bound."""
+    match sensitivity:
+        case L2In():
+            return None
+        case VectorsIn(vectors=vectors):
+            return len(vectors)
+        case BoxIn() if not is_diagonal(covariance):
+            return 1 << min(columns, MOST_BOX_COLUMNS)
+        case _:
+            return columns
+
+
+def caps_of(described: Described) -> int:
+    """How many caps the columns of a mechanism have."""
+    match described.aggregates:
+        case MuZeroIn(capped=capped):
+            return len(capped or ())
+        case ColumnsIn() | RelativeColumnsIn() | BalancedColumnsIn() as columns:
+            groups = columns.sensitivity.groups if isinstance(columns.sensitivity, BoxIn) else None
+            return len(set(groups or ()) - {None})
+        case _:
+            return 0
+
+
+def is_relative(described: Described) -> bool:
+    """Whether the noise on the columns scales with σ."""
+    return isinstance(described.aggregates, RelativeColumnsIn | BalancedColumnsIn)
+
+
 def points_work(caps: int, points: int) -> float:
     """For points of a curve of a mechanism with caps on columns: by δ, or at ε near 0, each takes a search."""
     return _EVALUATIONS * _PER_CAP * caps * points
 
 
-def calibration_work(columns: float, caps: int, *, is_relative: bool, solves_sigma: bool) -> float:
-    """For a calibration and its comparison; ``columns`` is the work for one μ₀."""
-    trials = _FOR_SIGMA if solves_sigma else _FOR_ANOTHER
-    return 10 + columns * (trials if is_relative else 1) + points_work(caps, 2)
+def calibration_work(draft: DraftIn) -> float:
+    """For a calibration and its comparison."""
+    return 10 + _tried(draft, _FOR_SIGMA if solves_sigma(draft) else _FOR_ANOTHER) + points_work(caps_of(draft), 2)
 
 
-def frontier_work(columns: float, caps: int, sigmas: int, *, is_relative: bool) -> float:
-    return 1.5 * sigmas + columns * (_PER_FRONTIER_POINT * sigmas if is_relative else 1) + points_work(caps, sigmas) / 8
+def frontier_work(draft: DraftIn, sigmas: int) -> float:
+    return 1.5 * sigmas + _tried(draft, _PER_FRONTIER_POINT * sigmas) + points_work(caps_of(draft), sigmas) / 8
 
 
-def comparison_work(columns: float, caps: int, *, is_relative: bool) -> float:
-    return 20 + columns * (_FOR_COMPARISON if is_relative else 1) + _FOR_COMPARED_CAPS * _PER_CAP * caps
+def comparison_work(outline: OutlineIn) -> float:
+    return 20 + _tried(outline, _FOR_COMPARISON) + _FOR_COMPARED_CAPS * _PER_CAP * caps_of(outline)
 
 
-def remaining_work(columns: float, caps: int, *, is_relative: bool) -> float:
-    return 50 + columns * (_FOR_REMAINDER if is_relative else 1) + points_work(caps, 4)
+def remaining_work(draft: DraftIn) -> float:
+    return 50 + _tried(draft, _FOR_REMAINDER) + points_work(caps_of(draft), 4)
+
+
+def solves_sigma(draft: DraftIn) -> bool:
+    """Whether σ is searched at a given τ*. Without τ*, the smallest σ is found at once."""
+    return draft.sigma is None and draft.tau_star is not None
+
+
+def _tried(described: DraftIn | OutlineIn, trials: int) -> float:
+    """For μ₀ of every Σ that is tried."""
+    return work_of(described) * (trials if is_relative(described) else 1)
 
 
 def theorem_work(c_u: int, points: int, caps: int) -> float:

@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple
 from flint import arb
 
 from gsh.accounting import gaussian, zcdp
-from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, hazard_ball, mu_ball
 from gsh.accounting.numerics.balls import approximate, at_most, round_up
 from gsh.accounting.numerics.search import smallest_double
 from gsh.accounting.splits import Splits, epsilon_guess, splits_of
+from gsh.errors import InvalidParameter
 
 __all__ = [
     "ADD_DELTAS",
@@ -124,7 +124,7 @@ class Point(NamedTuple):
 
 def delta_infinite(mechanism: Mechanism) -> arb:
     """1 − p^C_u = 1 − e^(−hazard), as a ball.  [KKWZ Thm. 5.4, T1]"""
-    return -(-mechanism.hazard).expm1()
+    return -(-hazard_ball(mechanism)).expm1()
 
 
 def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> Point:
@@ -134,7 +134,7 @@ def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> 
     splits = None if decouples else accounting.splits(mechanism, epsilon)
 
     def parts() -> tuple[arb, ...]:
-        infinite, mu = delta_infinite(mechanism), mechanism.mu
+        infinite, mu = delta_infinite(mechanism), mu_ball(mechanism)
         noise = accounting.noise.delta(mu, arb(epsilon))
         if splits is None:
             return infinite, noise, mu
@@ -148,7 +148,7 @@ def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> 
 def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Point:
     """The smallest ε at δ that the accounting can claim, rounded up; None if no finite ε exists."""
     _check_delta(delta)
-    infinite, mu = round_up(lambda: (delta_infinite(mechanism), mechanism.mu), ceilings=(1.0, math.inf))
+    infinite, mu = round_up(lambda: (delta_infinite(mechanism), mu_ball(mechanism)), ceilings=(1.0, math.inf))
     mu = _finite(mu)
     if infinite > delta:
         return Point(None, delta, None, infinite, accounting.binding(infinite, 0.0, infinite), mu)
@@ -156,7 +156,7 @@ def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Poin
     def point(epsilon: float) -> Point:
         if not accounting.decouples(mechanism):
             return at_epsilon(accounting, mechanism, epsilon)
-        (noise,) = round_up(lambda: [accounting.noise.delta(mechanism.mu, arb(epsilon))], ceilings=(1.0,))
+        (noise,) = round_up(lambda: [accounting.noise.delta(mu_ball(mechanism), arb(epsilon))], ceilings=(1.0,))
         total = max(infinite, noise)
         return Point(epsilon, total, noise, infinite, accounting.binding(infinite, noise, total), mu)
 
@@ -168,7 +168,7 @@ def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Poin
         return points[epsilon].delta <= delta
 
     def root() -> arb:
-        return gaussian.epsilon_at(mechanism.mu, accounting.room(arb(delta), lambda: delta_infinite(mechanism)))
+        return gaussian.epsilon_at(mu_ball(mechanism), accounting.room(arb(delta), lambda: delta_infinite(mechanism)))
 
     guess = epsilon_guess(mechanism, delta) if accounting is EXACT and mechanism.caps else approximate(root)
     epsilon = smallest_double(meets, guess, lowest=0.0)
@@ -181,7 +181,7 @@ def fits(accounting: Accounting, mechanism: Mechanism, epsilon: float, delta: fl
     """Whether the mechanism is provably (ε, δ)-private by the accounting: ``at_epsilon(…).delta <= delta``."""
 
     def total() -> arb:
-        return accounting.total(delta_infinite(mechanism), accounting.noise.delta(mechanism.mu, arb(epsilon)))
+        return accounting.total(delta_infinite(mechanism), accounting.noise.delta(mu_ball(mechanism), arb(epsilon)))
 
     # The two costs alone are cheap, and decide most searches.
     if not at_most(lambda: (total(), arb(delta))):

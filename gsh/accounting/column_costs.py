@@ -4,19 +4,26 @@ A column of a box may have a cap of its own: one user changes it in at most n of
 cap share a μ₀. This needs a diagonal Σ, whose columns are independent.  [docs/math/column-caps.md]
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 from flint import arb
 
 from gsh.accounting.covariance import Matrix, is_diagonal, prove_positive_definite
+from gsh.accounting.mu_zero import mu_0
 from gsh.accounting.numerics.balls import round_up
-from gsh.accounting.sensitivity import MOST_C_U, Box, Sensitivity, check_sensitivity, mu_0
+from gsh.accounting.sensitivity import MOST_C_U, Box, Sensitivity, check_sensitivity
+from gsh.arguments import Real, integer, real
+from gsh.errors import InvalidParameter
 
-__all__ = ["Capped", "ColumnCosts", "column_costs"]
+__all__ = ["Capped", "Caps", "ColumnCosts", "capped_of", "column_costs"]
+
+Caps: TypeAlias = Mapping[int, Real] | tuple[tuple[int, Real], ...]
+"""μ₀ of the columns that one user changes in at most so many groups, by this cap."""
 
 
-@dataclass(frozen=True, slots=True)
-class Capped:
+class Capped(NamedTuple):
     """Columns that one user changes in at most ``groups`` groups, and the μ₀ of these columns, rounded up."""
 
     groups: int
@@ -61,7 +68,7 @@ class ColumnCosts:
         return ColumnCosts(self.mu_0 / sigma, parts)
 
 
-def column_costs(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregates/covariance") -> ColumnCosts:
+def column_costs(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "covariance") -> ColumnCosts:
     """What the columns add to μ, after a proof that Σ is positive definite. ``pointer`` names Σ in errors."""
     if not isinstance(sensitivity, Box) or sensitivity.groups is None:
         return ColumnCosts(mu_0(covariance, sensitivity, pointer))
@@ -75,3 +82,14 @@ def column_costs(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "a
 
     caps = sorted({cap for cap in sensitivity.groups if cap is not None})
     return ColumnCosts(cost(None), tuple(Capped(cap, cost(cap)) for cap in caps))
+
+
+def capped_of(capped: Caps | None) -> tuple[Capped, ...]:
+    """The columns with caps of their own, by rising caps."""
+    if capped is None or capped == ():
+        return ()
+    if not isinstance(capped, Mapping | tuple):
+        raise InvalidParameter("capped", f"must be a mapping from a cap to its mu_0, not {type(capped).__name__}")
+    pairs = tuple(capped.items() if isinstance(capped, Mapping) else capped)
+    parts = [Capped(integer("capped", cap), real(f"capped/{cap}", cost)) for cap, cost in pairs]
+    return tuple(sorted(parts, key=lambda part: part.groups))

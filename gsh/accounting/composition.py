@@ -25,11 +25,11 @@ from flint import arb
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
 from gsh.accounting.accountings import fits as fits_alone
-from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.mechanism import Mechanism, PlainGaussian, hazard_ball, mu_ball, mu_squared_ball
 from gsh.accounting.numerics.balls import approximate, at_most, ball_of, round_down, round_up
 from gsh.accounting.numerics.doubles import double_above, next_below
 from gsh.accounting.numerics.search import smallest_double
+from gsh.errors import InvalidParameter
 
 __all__ = [
     "NOTHING",
@@ -101,12 +101,12 @@ NOTHING = Spent()
 
 def cost_of(release: Release) -> Cost:
     """The noise cost and the threshold cost of a release, rounded up."""
-    (mu_squared,) = round_up(lambda: [release.mu_squared])
+    (mu_squared,) = round_up(lambda: [mu_squared_ball(release)])
     if mu_squared > _MOST_MU_SQUARED:
         raise InvalidParameter("sigma", f"must be large enough that μ² is at most {_MOST_MU_SQUARED}")
     if isinstance(release, PlainGaussian):
         return Cost(mu_squared, 0.0)
-    (hazard,) = round_up(lambda: [release.hazard])
+    (hazard,) = round_up(lambda: [hazard_ball(release)])
     return Cost(mu_squared, hazard)
 
 
@@ -118,7 +118,7 @@ def delta_at(spent: Spent, epsilon: float) -> float:
         case Spent(only=Mechanism() as mechanism):
             return at_epsilon(EXACT, mechanism, epsilon).delta
         case Spent(only=PlainGaussian() as plain):
-            return round_up(lambda: [gaussian.delta(plain.mu, arb(epsilon))], ceilings=(1.0,))[0]
+            return round_up(lambda: [gaussian.delta(mu_ball(plain), arb(epsilon))], ceilings=(1.0,))[0]
         case _:
             return round_up(lambda: [_bound(spent.mu_squared, spent.hazard, epsilon)], ceilings=(1.0,))[0]
 
@@ -149,7 +149,7 @@ def fits(spent: Spent, epsilon: float, delta: float) -> bool:
 def _fits_alone(release: Release, epsilon: float, delta: float) -> bool:
     if isinstance(release, Mechanism):
         return fits_alone(EXACT, release, epsilon, delta)
-    return at_most(lambda: (gaussian.delta(release.mu, arb(epsilon)), arb(delta)))
+    return at_most(lambda: (gaussian.delta(mu_ball(release), arb(epsilon)), arb(delta)))
 
 
 def fits_together(mu_squared: Fraction, hazard: Fraction, epsilon: float, delta: float) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from flint import arb, ctx
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.numerics import balls
+from gsh.errors import InvalidParameter
 
 __all__ = [
     "Matrix",

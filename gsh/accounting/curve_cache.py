@@ -19,7 +19,7 @@ class CurveCache:
 
     def point(self, accounting: Accounting, mechanism: Mechanism, variable: Variable, value: float) -> Point:
         """The point of the curve at a value of ε or of δ, as ``variable`` says."""
-        return self._evaluate(accounting, mechanism.bare, variable, value)
+        return self._evaluate(accounting, mechanism.without_columns, variable, value)
 
     @property
     def hits(self) -> int:

@@ -2,8 +2,8 @@
 
 import math
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism
+from gsh.errors import InvalidParameter
 
 __all__ = ["count_grid", "value_grids"]
 

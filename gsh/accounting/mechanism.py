@@ -1,72 +1,41 @@
-"""The Gaussian sparse histogram mechanism as a value: all that its privacy depends on, checked once."""
+"""The mechanism as a value: all that its privacy depends on, checked once.
 
-import math
+    Mechanism        groups are secret: noise, and a threshold                              [KKWZ Algorithm 1]
+    PlainGaussian    groups are public: noise alone, and nothing is dropped
+
+The functions of the core compute with balls. Properties of a mechanism are doubles, rounded up.
+"""
+
 from dataclasses import dataclass, field
 
 from flint import arb
 
-from gsh.accounting.column_costs import Capped, ColumnCosts, column_costs
-from gsh.accounting.covariance import Matrix
-from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.aggregates import Aggregates, RelativeAggregates, check_caps
+from gsh.accounting.column_costs import Capped, Caps, ColumnCosts, capped_of
+from gsh.accounting.numerics.balls import round_up
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below
 from gsh.accounting.numerics.normal_tail import tail
-from gsh.accounting.sensitivity import MOST_C_U, Box, Sensitivity
+from gsh.accounting.sensitivity import MOST_C_U
+from gsh.arguments import Integer, Real, instance, integer, real
+from gsh.errors import InvalidParameter
 
-__all__ = ["MOST_C_U", "Aggregates", "Mechanism", "PlainGaussian", "check_caps", "check_names", "effective_tau"]
-
-_REAL = (float, int)
+__all__ = [
+    "MOST_C_U",
+    "Aggregates",
+    "Mechanism",
+    "PlainGaussian",
+    "RelativeAggregates",
+    "effective_tau",
+    "hazard_ball",
+    "log_p_ball",
+    "mu_ball",
+    "mu_squared_ball",
+]
 
 
 def effective_tau(tau: int) -> int:
     """max(τ, 1): τ = 0 acts as τ = 1, because empty groups are never listed.  [KKWZ Algorithm 1]"""
     return max(tau, 1)
-
-
-def check_names(names: tuple[str, ...], covariance: Matrix, pointer: str) -> None:
-    """Refuse names of columns that are ambiguous, or not as many as the rows of Σ. ``pointer`` names Σ in errors."""
-    if len(set(names)) != len(names):
-        raise InvalidParameter("aggregates/names", "must be unique")
-    if {"key", "count"} & set(names):
-        raise InvalidParameter("aggregates/names", "must not contain key or count")
-    if len(covariance) != len(names):
-        raise InvalidParameter(pointer, "must have one row and one column per name")
-
-
-def check_caps(sensitivity: Sensitivity, c_u: int) -> None:
-    """Refuse a cap above C_u, by the place of its column."""
-    caps = sensitivity.groups if isinstance(sensitivity, Box) else None
-    for j, cap in enumerate(caps or ()):
-        if cap is not None and cap > c_u:
-            raise InvalidParameter(f"aggregates/sensitivity/groups/{j}", "must be at most c_u")
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregates:
-    """The columns released with the count, the covariance Σ of their noise, and the most that one user can change.
-
-    ``costs`` are rounded up. Making the object proves that Σ is positive definite.
-    """
-
-    names: tuple[str, ...]
-    covariance: Matrix
-    sensitivity: Sensitivity
-    costs: ColumnCosts = field(init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        check_names(self.names, self.covariance, "aggregates/covariance")
-        object.__setattr__(self, "costs", column_costs(self.covariance, self.sensitivity))
-        if not all(map(math.isfinite, (self.mu_0, *(part.mu_0 for part in self.capped)))):
-            raise InvalidParameter("aggregates/covariance", "must be large enough that μ₀ is a finite double")
-
-    @property
-    def mu_0(self) -> float:
-        """μ₀ of the columns without a cap of their own."""
-        return self.costs.mu_0
-
-    @property
-    def capped(self) -> tuple[Capped, ...]:
-        """The columns with caps of their own."""
-        return self.costs.capped
 
 
 class _GaussianNoise:
@@ -75,82 +44,50 @@ class _GaussianNoise:
     __slots__ = ()
     c_u: int
     sigma: float
-    mu_0: float
+    mu_0: float | None
     aggregates: Aggregates | None
     capped: tuple[Capped, ...]
+    costs: ColumnCosts
 
-    @property
-    def costs(self) -> ColumnCosts:
-        """What the other columns add to μ."""
-        return ColumnCosts(self.mu_0, self.capped)
-
-    def mu_squared_in(self, groups: int) -> arb:
-        """The most that one user changes in so many groups above τ, as a ball.  [docs/math/column-caps.md]
-
-        S(a) = a (1/σ² + μ₀²) + Σ min(a, n) μ_n²,   n the caps of columns that have one
-        """
-        sigma = arb(self.sigma)
-        count = groups / (sigma * sigma)
-        return count + self.costs.squared(groups) if self.mu_0 or self.capped else count
-
-    @property
-    def mu_squared(self) -> arb:
-        """μ² = S(C_u), as a ball. Without caps it is C_u (1/σ² + μ₀²)."""
-        return self.mu_squared_in(self.c_u)
-
-    @property
-    def mu(self) -> arb:
-        """μ of the equivalent Gaussian mechanism, as a ball."""
-        return self.mu_squared.sqrt()
-
-    @property
-    def caps(self) -> tuple[int, ...]:
-        """The caps below C_u, where S(a) changes its slope."""
-        if not self.capped:
-            return ()
-        return tuple(sorted({part.groups for part in self.capped if part.groups < self.c_u}))
-
-    def _take_columns(self) -> None:
-        """Check the columns, and take over the costs of the aggregates."""
-        if self.aggregates is not None:
-            if self.mu_0 != 0:
-                raise InvalidParameter("aggregates/mu_0", "must not be given together with a covariance")
-            if self.capped:
-                raise InvalidParameter("aggregates/capped", "must not be given together with a covariance")
-            check_caps(self.aggregates.sensitivity, self.c_u)
-            object.__setattr__(self, "mu_0", self.aggregates.mu_0)
-            object.__setattr__(self, "capped", self.aggregates.capped)
-        if not _is_size(self.mu_0):
-            raise InvalidParameter("aggregates/mu_0", "must be at least 0 and finite")
-        for i, part in enumerate(self.capped):
-            if not (_is_integer(part.groups) and 1 <= part.groups <= self.c_u):
-                raise InvalidParameter(f"aggregates/capped/{i}/groups", "must be an integer from 1 to c_u")
-            if not _is_size(part.mu_0):
-                raise InvalidParameter(f"aggregates/capped/{i}/mu_0", "must be at least 0 and finite")
-
-
-@dataclass(frozen=True, slots=True)
-class Mechanism(_GaussianNoise):
-    """C_u, τ, τ*, σ, and the other columns: Σ with a sensitivity, or their costs alone, or none."""
-
-    c_u: int
-    tau: int
-    tau_star: float
-    sigma: float
-    mu_0: float = 0.0
-    aggregates: Aggregates | None = None
-    capped: tuple[Capped, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not (_is_integer(self.c_u) and 1 <= self.c_u <= MOST_C_U):
+    def _keep(
+        self, c_u: Integer, sigma: Real, mu_0: Real | None, aggregates: Aggregates | None, capped: Caps | None
+    ) -> None:
+        """Check the noise and keep it."""
+        groups, deviation = integer("c_u", c_u), real("sigma", sigma)
+        if not 1 <= groups <= MOST_C_U:
             raise InvalidParameter("c_u", "must be an integer from 1 to 10^18")
-        if not (_is_integer(self.tau) and self.tau >= 0):
-            raise InvalidParameter("tau", "must be an integer, at least 0")
-        if not (_is_finite(self.sigma) and self.sigma > 0):
+        if not 0 < deviation <= LARGEST_DOUBLE:
             raise InvalidParameter("sigma", "must be greater than 0 and finite")
-        if not (_is_finite(self.tau_star) and self.tau_star > self.effective_tau):
-            raise InvalidParameter("tau_star", "must be greater than tau, greater than 1 and finite")
-        self._take_columns()
+        number = 0.0 if mu_0 is None else real("mu_0", mu_0)
+        parts = capped_of(capped)
+        if aggregates is not None:
+            instance("aggregates", aggregates, Aggregates)
+            if number != 0:
+                raise InvalidParameter("mu_0", "must be omitted if aggregates are given")
+            if parts:
+                raise InvalidParameter("capped", "must be omitted if aggregates are given")
+            check_caps(aggregates.sensitivity, groups)
+            costs = aggregates.costs
+        else:
+            costs = _checked_costs(number, parts, groups)
+        keep = object.__setattr__
+        keep(self, "c_u", groups)
+        keep(self, "sigma", deviation)
+        # Not the μ₀ of the columns: dataclasses.replace would carry it over to other columns.
+        keep(self, "mu_0", number if aggregates is None else None)
+        keep(self, "aggregates", aggregates)
+        keep(self, "capped", parts)
+        keep(self, "costs", costs)
+
+    @property
+    def mu(self) -> float:
+        """μ of the equivalent Gaussian mechanism, rounded up."""
+        return round_up(lambda: [mu_ball(self)])[0]
+
+    @property
+    def mu_squared(self) -> float:
+        """μ² = C_u (1/σ² + μ₀²), less with caps on columns, rounded up: the noise cost of one release in a budget."""
+        return round_up(lambda: [mu_squared_ball(self)])[0]
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -158,29 +95,88 @@ class Mechanism(_GaussianNoise):
         return () if self.aggregates is None else self.aggregates.names
 
     @property
-    def bare(self) -> "Mechanism":
-        """The same privacy with the costs instead of the columns: a small value that compares fast."""
+    def caps(self) -> tuple[int, ...]:
+        """The caps below C_u, where S(a) changes its slope."""
+        if not self.costs.capped:
+            return ()
+        return tuple(sorted({part.groups for part in self.costs.capped if part.groups < self.c_u}))
+
+    def _columns_shown(self) -> str:
+        shown = "" if self.aggregates is None else f", aggregates={self.aggregates!r}"
+        shown += f", mu_0={self.mu_0!r}" if self.mu_0 else ""
+        return shown + (f", capped={ {part.groups: part.mu_0 for part in self.capped}!r}" if self.capped else "")
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Mechanism(_GaussianNoise):
+    """The Gaussian sparse histogram mechanism.  [KKWZ Algorithm 1]
+
+    It drops groups with fewer than ``tau`` users, adds Gaussian noise of standard deviation ``sigma`` to the counts,
+    and drops groups with a noisy count below ``tau_star``. ``c_u`` is the most groups that one user can touch.
+    Further columns are ``aggregates``. For accounting alone, their ``mu_0`` is enough, and for columns that one user
+    changes in at most n groups ``capped={n: mu_0}``.
+
+    >>> import gsh
+    >>> gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
+    Mechanism(c_u=51914, tau=1, tau_star=13948.0, sigma=2228.0)
+    """
+
+    c_u: int
+    tau: int
+    tau_star: float
+    sigma: float
+    mu_0: float | None
+    """None if there are aggregates: they have their own μ₀."""
+    aggregates: Aggregates | None
+    capped: tuple[Capped, ...]
+    """Pairs of a cap and the μ₀ of the columns that have it; empty if there are aggregates: they have their own."""
+    costs: ColumnCosts = field(init=False, compare=False)
+    """What the other columns add to μ, whether they are given as aggregates or by their μ₀."""
+
+    def __init__(
+        self,
+        *,
+        c_u: Integer,
+        tau: Integer = 1,
+        tau_star: Real,
+        sigma: Real,
+        mu_0: Real | None = None,
+        aggregates: Aggregates | None = None,
+        capped: Caps | None = None,
+    ) -> None:
+        self._keep(c_u, sigma, mu_0, aggregates, capped)
+        least, threshold = integer("tau", tau), real("tau_star", tau_star)
+        if least < 0:
+            raise InvalidParameter("tau", "must be an integer, at least 0")
+        if not effective_tau(least) < threshold <= LARGEST_DOUBLE:
+            raise InvalidParameter("tau_star", "must be greater than tau, greater than 1 and finite")
+        object.__setattr__(self, "tau", least)
+        object.__setattr__(self, "tau_star", threshold)
+
+    @property
+    def hazard(self) -> float:
+        """−C_u ln Φ((τ* − τ)/σ), rounded up: the threshold cost of one release in a budget."""
+        return round_up(lambda: [hazard_ball(self)])[0]
+
+    @property
+    def without_columns(self) -> "Mechanism":
+        """The same privacy with the costs of the columns in place of the columns: a small value that compares fast."""
         if self.aggregates is None:
             return self
-        return Mechanism(self.c_u, self.tau, self.tau_star, self.sigma, self.mu_0, capped=self.capped)
+        costs = self.costs
+        return Mechanism(
+            c_u=self.c_u,
+            tau=self.tau,
+            tau_star=self.tau_star,
+            sigma=self.sigma,
+            mu_0=costs.mu_0,
+            capped=costs.capped,
+        )
 
     @property
     def effective_tau(self) -> int:
+        """max(τ, 1)."""
         return effective_tau(self.tau)
-
-    @property
-    def log_p(self) -> arb:
-        """ln p, p = Φ((τ* − τ)/σ), as a ball. It comes from the upper tail, because 1 − p would cancel.
-
-        The gap is a ball too: in doubles the difference of large thresholds would be rounded.
-        """
-        gap = arb(self.tau_star) - self.effective_tau
-        return (-tail(gap / self.sigma)).log1p()
-
-    @property
-    def hazard(self) -> arb:
-        """−C_u ln p, as a ball: the threshold cost.  [docs/math/composition.md]"""
-        return -self.c_u * self.log_p
 
     @property
     def tau_gap(self) -> float:
@@ -190,34 +186,88 @@ class Mechanism(_GaussianNoise):
             return self.tau_star - tau  # exact: a multiple of ulp(τ*) ≤ 1 that is no larger than τ*
         return double_below(int(self.tau_star) - tau)
 
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        thresholds = f"tau={self.tau}, tau_star={self.tau_star!r}"
+        return f"Mechanism(c_u={self.c_u}, {thresholds}, sigma={self.sigma!r}{self._columns_shown()})"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class PlainGaussian(_GaussianNoise):
     """Gaussian noise on groups that are public: the mechanism without thresholds, which drops nothing."""
 
     c_u: int
     sigma: float
-    mu_0: float = 0.0
-    aggregates: Aggregates | None = None
-    capped: tuple[Capped, ...] = ()
+    mu_0: float | None
+    aggregates: Aggregates | None
+    capped: tuple[Capped, ...]
+    costs: ColumnCosts = field(init=False, compare=False)
 
-    def __post_init__(self) -> None:
-        Mechanism(self.c_u, 1, LARGEST_DOUBLE, self.sigma)
-        self._take_columns()
+    def __init__(
+        self,
+        *,
+        c_u: Integer,
+        sigma: Real,
+        mu_0: Real | None = None,
+        aggregates: Aggregates | None = None,
+        capped: Caps | None = None,
+    ) -> None:
+        self._keep(c_u, sigma, mu_0, aggregates, capped)
 
     @property
-    def bare(self) -> "PlainGaussian":
-        """The same privacy with the costs instead of the columns."""
-        return PlainGaussian(self.c_u, self.sigma, self.mu_0, capped=self.capped)
+    def without_columns(self) -> "PlainGaussian":
+        """The same privacy with the costs of the columns in place of the columns."""
+        if self.aggregates is None:
+            return self
+        return PlainGaussian(c_u=self.c_u, sigma=self.sigma, mu_0=self.costs.mu_0, capped=self.costs.capped)
+
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        return f"PlainGaussian(c_u={self.c_u}, sigma={self.sigma!r}{self._columns_shown()})"
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def mu_squared_ball(noise: _GaussianNoise, groups: int | None = None) -> arb:
+    """The most that one user changes in so many groups above τ, in C_u groups if None.  [docs/math/column-caps.md]
+
+    S(a) = a (1/σ² + μ₀²) + Σ min(a, n) μ_n²,   n the caps of columns that have one
+    """
+    groups = noise.c_u if groups is None else groups
+    sigma, costs = arb(noise.sigma), noise.costs
+    count = groups / (sigma * sigma)
+    return count + costs.squared(groups) if costs.mu_0 or costs.capped else count
 
 
-def _is_finite(value: object) -> bool:
-    return isinstance(value, _REAL) and not isinstance(value, bool) and abs(value) <= LARGEST_DOUBLE
+def mu_ball(noise: _GaussianNoise) -> arb:
+    """μ of the equivalent Gaussian mechanism."""
+    return mu_squared_ball(noise).sqrt()
 
 
-def _is_size(value: float) -> bool:
-    return _is_finite(value) and value >= 0
+def log_p_ball(mechanism: Mechanism) -> arb:
+    """ln p, p = Φ((τ* − τ)/σ). It comes from the upper tail, because 1 − p would cancel.
+
+    The gap is a ball too: in doubles the difference of large thresholds would be rounded.
+    """
+    gap = arb(mechanism.tau_star) - mechanism.effective_tau
+    return (-tail(gap / mechanism.sigma)).log1p()
+
+
+def hazard_ball(mechanism: Mechanism) -> arb:
+    """−C_u ln p: the threshold cost.  [docs/math/composition.md]"""
+    return -mechanism.c_u * log_p_ball(mechanism)
+
+
+_NO_COSTS = ColumnCosts()
+
+
+def _checked_costs(mu_0: float, capped: tuple[Capped, ...], c_u: int) -> ColumnCosts:
+    """What columns add to μ that are given by their μ₀ alone."""
+    if not (mu_0 or capped):
+        return _NO_COSTS
+    if not 0 <= mu_0 <= LARGEST_DOUBLE:
+        raise InvalidParameter("mu_0", "must be at least 0 and finite")
+    for i, part in enumerate(capped):
+        if not 1 <= part.groups <= c_u:
+            raise InvalidParameter(f"capped/{i}/groups", "must be an integer from 1 to c_u")
+        if not 0 <= part.mu_0 <= LARGEST_DOUBLE:
+            raise InvalidParameter(f"capped/{i}/mu_0", "must be at least 0 and finite")
+    return ColumnCosts(mu_0, capped)

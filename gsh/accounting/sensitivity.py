@@ -1,33 +1,15 @@
-"""μ₀: the most that one user can change the other columns of one group, measured against their noise.
+"""The change Δ that one user can make to the further columns of one group.
 
-    μ₀² = max over Δ of  Δᵀ Σ⁻¹ Δ = max ‖L⁻¹ Δ‖²,   Σ = L Lᵀ                                  [KKWZ Sec. 5]
-
-The maximum of this convex function is at an extreme point of the set of possible Δ. `box`, `l1` and `vectors` have
-finitely many. Doubles with an error bound discard those that cannot be the largest, and balls decide among the rest.
-For `l2` the maximum is the squared bound divided by the smallest eigenvalue of Σ.
+``box``, ``l1``, ``l2`` and ``vectors`` make it, from Python and numpy values. mu_zero.py says what it costs.
 """
 
-import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
-import numpy as np
-from flint import arb
-from numpy.typing import NDArray
-
-from gsh.accounting.covariance import (
-    Matrix,
-    cholesky,
-    dot,
-    is_diagonal,
-    prove_positive_definite,
-    smallest_eigenvalue,
-    solve_lower,
-)
-from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.numerics import balls
+from gsh.arguments import Integer, Matrix, Real, Reals, integer, is_several, matrix, real, reals
+from gsh.errors import InvalidParameter, renamed
 
 __all__ = [
     "MOST_BOX_COLUMNS",
@@ -37,16 +19,15 @@ __all__ = [
     "L2Norm",
     "Sensitivity",
     "Vectors",
+    "box",
     "check_sensitivity",
-    "mu_0",
+    "l1",
+    "l2",
+    "vectors",
 ]
 
 MOST_BOX_COLUMNS = 20
 MOST_C_U = 10**18
-_CHUNK = 1 << 14
-# Symmetric inputs have thousands of ties. Beyond this many, μ₀ is the certified bound from doubles.
-_MOST_CONTENDERS = 1000
-_ULP = 2.0**-52
 
 
 # The repr of each is the call of the library that makes it.
@@ -65,6 +46,10 @@ class Box:
     def part(self, columns: Sequence[int]) -> "Box":
         """The box of some of its columns, without caps."""
         return Box(tuple(self.lower[j] for j in columns), tuple(self.upper[j] for j in columns))
+
+    def without_caps(self) -> "Box":
+        """The box if one user could change every column in all groups."""
+        return Box(self.lower, self.upper)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -97,23 +82,71 @@ class Vectors:
         return f"vectors({self.vectors!r})"
 
 
-Doubles = NDArray[np.float64]
 Sensitivity = Box | L2Norm | L1Norm | Vectors
 
+S = TypeVar("S", Box, L1Norm, L2Norm, Vectors)
 
-def mu_0(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "aggregates/covariance") -> float:
-    """μ₀, rounded up, after a proof that Σ is positive definite. ``pointer`` names Σ in errors."""
-    bits = prove_positive_definite(covariance, pointer)
-    check_sensitivity(sensitivity, columns=len(covariance), diagonal=is_diagonal(covariance))
-    if isinstance(sensitivity, L2Norm):
-        return _l2(covariance, sensitivity.bound)
-    reach = _reach(sensitivity, columns=len(covariance))
-    if not reach.any():
-        return 0.0
-    contenders, bound = _screen(covariance, _extreme_points(sensitivity, covariance), reach, bits)
-    if len(contenders) > _MOST_CONTENDERS:
-        return balls.round_up(lambda: [bound])[0]
-    return balls.round_up(lambda: [_largest_norm(covariance, contenders)])[0]
+
+def box(*, lower: Reals, upper: Reals, groups: Sequence[Integer | None] | None = None) -> Box:
+    """lower ≤ Δ ≤ upper in each column: Boolean columns, or sums clipped per user.
+
+    ``groups`` says in how many groups one user changes each column at most; None: in up to C_u.
+
+    >>> import gsh
+    >>> gsh.box(lower=[0, 0], upper=[1, 5])
+    box(lower=(0.0, 0.0), upper=(1.0, 5.0))
+    >>> gsh.box(lower=[0, 0], upper=[1, 5], groups=[None, 100])
+    box(lower=(0.0, 0.0), upper=(1.0, 5.0), groups=(None, 100))
+    """
+    made = Box(reals("lower", lower), reals("upper", upper), _caps(groups))
+    return _valid(made, len(made.lower) or 1)
+
+
+def l1(bound: Real) -> L1Norm:
+    """‖Δ‖₁ ≤ bound: the absolute changes of one user's columns add up to at most the bound.
+
+    >>> import gsh
+    >>> gsh.l1(2)
+    l1(2.0)
+    """
+    return _valid(L1Norm(real("bound", bound)), columns=1)
+
+
+def l2(bound: Real) -> L2Norm:
+    """‖Δ‖₂ ≤ bound: the Euclidean norm of one user's change is at most the bound.
+
+    >>> import gsh
+    >>> gsh.l2(1.5)
+    l2(1.5)
+    """
+    return _valid(L2Norm(real("bound", bound)), columns=1)
+
+
+def vectors(changes: Matrix) -> Vectors:
+    """Δ is one of these rows: the full list of changes that one user can make to one group.
+
+    >>> import gsh
+    >>> gsh.vectors([[1, 0], [1, 1]])
+    vectors(((1.0, 0.0), (1.0, 1.0)))
+    """
+    made = Vectors(matrix("changes", changes))
+    columns = len(made.vectors[0]) or 1 if made.vectors else 1
+    return _valid(made, columns, ("sensitivity/vectors", "changes"))
+
+
+def _caps(groups: Sequence[Integer | None] | None) -> tuple[int | None, ...] | None:
+    if groups is None:
+        return None
+    if not is_several(groups):
+        raise InvalidParameter("groups", f"must be a list of integers or None, not {type(groups).__name__}")
+    return tuple(None if cap is None else integer(f"groups/{j}", cap) for j, cap in enumerate(groups))
+
+
+def _valid(made: S, columns: int, name: tuple[str, str] = ("sensitivity", "")) -> S:
+    """The sensitivity, if it is one of so many columns. An error names the parameter of the call."""
+    with renamed(name):
+        check_sensitivity(made, columns, diagonal=True)
+    return made
 
 
 def check_sensitivity(sensitivity: Sensitivity, columns: int, *, diagonal: bool) -> None:
@@ -132,10 +165,10 @@ def check_sensitivity(sensitivity: Sensitivity, columns: int, *, diagonal: bool)
         case L2Norm(bound) | L1Norm(bound):
             if not 0 <= bound < math.inf:
                 _refuse("bound", "must be at least 0 and finite")
-        case Vectors(vectors):
-            if not vectors:
+        case Vectors(listed):
+            if not listed:
                 _refuse("vectors", "must list at least one vector")
-            for i, vector in enumerate(vectors):
+            for i, vector in enumerate(listed):
                 _check_row(f"vectors/{i}", vector, columns)
 
 
@@ -157,99 +190,4 @@ def _check_caps(groups: tuple[int | None, ...], columns: int, *, diagonal: bool)
 
 
 def _refuse(name: str, detail: str) -> NoReturn:
-    raise InvalidParameter(f"aggregates/sensitivity/{name}", detail)
-
-
-def _extreme_points(sensitivity: Box | L1Norm | Vectors, covariance: Matrix) -> Iterator[Doubles]:
-    """The extreme points Δ, in chunks of rows."""
-    columns = len(covariance)
-    match sensitivity:
-        case L1Norm(bound):
-            yield bound * np.eye(columns)
-        case Vectors(vectors):
-            yield np.array(vectors)
-        case Box(lower, upper) if is_diagonal(covariance):
-            yield np.array([[max(abs(low), abs(high)) for low, high in zip(lower, upper, strict=True)]])
-        case Box(lower, upper):
-            bit = np.arange(columns)
-            for start in range(0, 1 << columns, _CHUNK):
-                corner = np.arange(start, min(start + _CHUNK, 1 << columns))
-                yield np.where((corner[:, None] >> bit) & 1, np.array(upper), np.array(lower))
-
-
-def _reach(sensitivity: Box | L1Norm | Vectors, columns: int) -> Doubles:
-    """The largest |Δ| of each column."""
-    match sensitivity:
-        case L1Norm(bound):
-            return np.full(columns, bound)
-        case Vectors(vectors):
-            return np.asarray(np.abs(np.array(vectors)).max(axis=0))
-        case Box(lower, upper):
-            return np.maximum(np.abs(lower), np.abs(upper))
-
-
-def _screen(covariance: Matrix, points: Iterator[Doubles], reach: Doubles, bits: int) -> tuple[Doubles, arb]:
-    """The Δ that may have the largest ‖L⁻¹Δ‖, and an upper bound on it, from doubles with an error bound.
-
-    Columns are measured in units of their reach and L⁻¹ in units of its largest entry, so nothing overflows.
-    """
-    units = np.where(reach > 0, reach, 1.0)
-    inverse, radius, scale = _scaled_inverse(covariance, units, bits)
-    columns = len(reach)
-    # |L⁻¹Δ − fl(MΔ)| ≤ slack, row by row: the radius of M, one rounding of Δ/units, and k + 1 of the sum; with margin.
-    size = np.abs(inverse).sum(axis=1)
-    slack = radius.sum(axis=1) + (columns + 4) * _ULP * size
-    allowance = float(np.sum(2 * size * slack + slack**2) + (columns + 2) * _ULP * np.sum(size**2))
-
-    best = 0.0
-    kept: list[tuple[Doubles, Doubles]] = []
-    for rows in points:
-        images = (rows / units) @ inverse.T
-        squares = np.einsum("ij,ij->i", images, images)
-        best = max(best, float(squares.max()))
-        close = squares >= best - 2 * allowance
-        kept.append((rows[close], squares[close]))
-    contenders = [rows[squares >= best - 2 * allowance] for rows, squares in kept]
-    bound = balls.at_precision(bits, lambda: (arb(best) + arb(allowance)).sqrt() * scale)
-    return np.concatenate(contenders), bound
-
-
-def _scaled_inverse(covariance: Matrix, units: Doubles, bits: int) -> tuple[Doubles, Doubles, arb]:
-    """M, its entrywise error, and the scale, with L⁻¹ diag(units) = M · scale and every |M| ≤ 1."""
-
-    def compute() -> tuple[Doubles, Doubles, arb]:
-        factor = cholesky(covariance)
-        assert factor is not None  # the proof holds at these bits
-        indices = range(len(covariance))
-        unit = [arb(float(u)) for u in units]
-        by_column = [solve_lower(factor, [unit[j] if i == j else arb(0) for i in indices]) for j in indices]
-        scale = functools.reduce(arb.max, (abs(entry).upper() for column in by_column for entry in column))
-        inverse = [[by_column[j][i] / scale for j in indices] for i in indices]
-        middle = np.array([[float(entry.mid()) for entry in row] for row in inverse])
-        radius = np.array([[float(entry.rad().upper()) for entry in row] for row in inverse])
-        # Rounding midpoints and radii to doubles errs by half an ulp of each, or of the smallest double.
-        return middle, radius * (1 + _ULP) + np.abs(middle) * _ULP + np.finfo(float).tiny, scale
-
-    return balls.at_precision(bits, compute)
-
-
-def _largest_norm(covariance: Matrix, rows: Doubles) -> arb:
-    """max ‖L⁻¹Δ‖ over the rows Δ, as a ball."""
-    factor = cholesky(covariance)
-    if factor is None:
-        return balls.ANYTHING
-    largest = arb(0)
-    for row in rows.tolist():
-        image = solve_lower(factor, [arb(entry) for entry in row])
-        largest = largest.max(dot(image, image))
-    return largest.sqrt()
-
-
-def _l2(covariance: Matrix, bound: float) -> float:
-    """bound/√λ_min(Σ), rounded up."""
-
-    def ball() -> list[arb]:
-        smallest = smallest_eigenvalue(covariance)
-        return [arb(bound) / smallest.sqrt() if smallest > 0 else balls.ANYTHING]
-
-    return balls.round_up(ball)[0] if bound > 0 else 0.0
+    raise InvalidParameter(f"sensitivity/{name}", detail)

@@ -22,7 +22,7 @@ from itertools import pairwise
 from flint import arb
 
 from gsh.accounting import gaussian
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, log_p_ball, mu_ball, mu_squared_ball
 from gsh.accounting.numerics.balls import approximate, at_precision, upper_double
 from gsh.accounting.numerics.normal_tail import tail
 
@@ -50,7 +50,7 @@ class Splits:
         """The largest T, increased by the share; 0 without splits."""
         if not self.a_equal:
             return arb(0)
-        log_p = mechanism.log_p
+        log_p = log_p_ball(mechanism)
         largest = at_split(mechanism, log_p, epsilon, self.a_equal[0])
         for a_equal in self.a_equal[1:]:
             largest = largest.max(at_split(mechanism, log_p, epsilon, a_equal))
@@ -59,7 +59,7 @@ class Splits:
 
 def at_split(mechanism: Mechanism, log_p: arb, epsilon: float, a_equal: int) -> arb:
     """T(a₌), as a ball."""
-    mu = mechanism.mu_squared_in(mechanism.c_u - a_equal).sqrt()
+    mu = mu_squared_ball(mechanism, mechanism.c_u - a_equal).sqrt()
     return gaussian.delta_with_accident(mu, -a_equal * log_p, epsilon)
 
 
@@ -78,10 +78,10 @@ def epsilon_guess(mechanism: Mechanism, delta: float) -> arb:
 
 def _epsilon_at_splits(mechanism: Mechanism, delta: float, splits: tuple[int, ...]) -> arb:
     """About the ε at which the largest T over some splits, or the noise alone, is δ."""
-    log_p = mechanism.log_p
-    guess = gaussian.epsilon_at(mechanism.mu, arb(delta))
+    log_p = log_p_ball(mechanism)
+    guess = gaussian.epsilon_at(mu_ball(mechanism), arb(delta))
     for a_equal in splits:
-        mu = mechanism.mu_squared_in(mechanism.c_u - a_equal).sqrt()
+        mu = mu_squared_ball(mechanism, mechanism.c_u - a_equal).sqrt()
         found = gaussian.epsilon_with_accident(mu, -a_equal * log_p, delta)
         if found.is_finite():
             guess = guess.max(found) if guess.is_finite() else found
@@ -92,7 +92,7 @@ def hazard_guess(mechanism: Mechanism, epsilon: float, delta: arb) -> arb:
     """About the largest −ln p with which T is at most δ at every corner and at a₌ = C_u, if the noise alone fits."""
     guess = -(-delta).log1p() / mechanism.c_u
     for a_equal in _corners(mechanism):
-        mu = mechanism.mu_squared_in(mechanism.c_u - a_equal).sqrt()
+        mu = mu_squared_ball(mechanism, mechanism.c_u - a_equal).sqrt()
         low, high = arb(0), guess
         if gaussian.delta_with_accident(mu, a_equal * high, epsilon) <= delta:
             continue
@@ -142,7 +142,7 @@ class _Search:
     def __init__(self, mechanism: Mechanism, epsilon: float) -> None:
         self._mechanism = mechanism
         self._epsilon = epsilon
-        self._log_p = mechanism.log_p
+        self._log_p = log_p_ball(mechanism)
         self._norm = (2 * arb.pi()).sqrt()
         self._places: dict[int, _Place] = {}
 
@@ -175,7 +175,7 @@ class _Search:
     def _place(self, a_equal: int) -> _Place:
         if a_equal not in self._places:
             mechanism = self._mechanism
-            square = mechanism.mu_squared_in(mechanism.c_u - a_equal)
+            square = mu_squared_ball(mechanism, mechanism.c_u - a_equal)
             root, hazard = square.sqrt(), -a_equal * self._log_p
             epsilon = self._epsilon + hazard
             a = epsilon / root - root / 2

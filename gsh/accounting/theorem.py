@@ -31,10 +31,10 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import delta_infinite
-from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, log_p_ball, mu_squared_ball
 from gsh.accounting.numerics.balls import round_up
 from gsh.accounting.splits import at_split
+from gsh.errors import InvalidParameter
 
 __all__ = ["Term", "Theorem", "evaluate"]
 
@@ -84,13 +84,13 @@ def evaluate(mechanism: Mechanism, epsilon: float) -> Theorem:
 
 def _added(mechanism: Mechanism, epsilon: float, a_equal: int) -> arb:
     """1 − p^a₌ + p^a₌ f(μ(a₊), ε − a₌ ln p), as a ball."""
-    return at_split(mechanism, mechanism.log_p, epsilon, a_equal)
+    return at_split(mechanism, log_p_ball(mechanism), epsilon, a_equal)
 
 
 def _removed(mechanism: Mechanism, epsilon: float, a_equal: int) -> arb:
     """f(μ(a₊), ε + a₌ ln p), as a ball."""
-    mu = mechanism.mu_squared_in(mechanism.c_u - a_equal).sqrt()
-    return gaussian.delta(mu, epsilon + a_equal * mechanism.log_p)
+    mu = mu_squared_ball(mechanism, mechanism.c_u - a_equal).sqrt()
+    return gaussian.delta(mu, epsilon + a_equal * log_p_ball(mechanism))
 
 
 def _added_screen(epsilon: float, log_d: Doubles) -> tuple[Doubles, Doubles]:
@@ -145,10 +145,10 @@ def _candidates(mechanism: Mechanism, epsilon: float, screen: Screen) -> list[in
 
 def _mu(mechanism: Mechanism, a_plus: NDArray[np.int64]) -> Doubles:
     """μ(a₊) = √S(a₊), in units of its largest part, so that no square overflows."""
-    uncapped = float(np.hypot(1 / mechanism.sigma, mechanism.mu_0))
-    unit = max(uncapped, *(part.mu_0 for part in mechanism.capped)) if mechanism.capped else uncapped
+    uncapped = float(np.hypot(1 / mechanism.sigma, mechanism.costs.mu_0))
+    unit = max(uncapped, *(part.mu_0 for part in mechanism.costs.capped)) if mechanism.costs.capped else uncapped
     square = a_plus * (uncapped / unit) ** 2
-    for part in mechanism.capped:
+    for part in mechanism.costs.capped:
         square = square + np.minimum(a_plus, part.groups) * (part.mu_0 / unit) ** 2
     mu: Doubles = unit * np.sqrt(square)
     return mu

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE
 from gsh.accuracy.levels import log_tails
 from gsh.accuracy.truncation import Doubles, distances
+from gsh.errors import InvalidParameter
 
 __all__ = [
     "Interval",

@@ -2,7 +2,7 @@
 
 import math
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.errors import InvalidParameter
 
 __all__ = ["LARGEST_LEVEL", "LEAST_LEVEL", "check_level", "log_tails"]
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.errors import InvalidParameter
 
 __all__ = ["LARGEST", "Integers", "counted"]
 

@@ -25,12 +25,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.special import log_ndtr
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import Mechanism
 from gsh.accuracy.intervals import count_intervals, deviation_of, half_steps, z_of
 from gsh.accuracy.levels import log_tails
 from gsh.accuracy.truncation import Doubles, distances
+from gsh.errors import InvalidParameter
 
 __all__ = ["LEAST_S", "MANY", "Method", "Total", "count_total", "normal_totals", "share_near", "value_total"]
 

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE
 from gsh.accuracy.sizes import Integers, counted
+from gsh.errors import InvalidParameter
 
 __all__ = ["QUANTILES", "ColumnNoise", "Utility", "utility"]
 

@@ -190,7 +190,7 @@ def _shown(price: "gsh.Price | None") -> list[str]:
 
 
 def _written(mechanism: "gsh.Mechanism") -> dict[str, Any]:
-    from gsh.library.mechanism_json import mechanism_to_json  # noqa: PLC0415 - loads numpy
+    from gsh.wire import mechanism_to_json  # noqa: PLC0415 - loads numpy
 
     return mechanism_to_json(mechanism)
 

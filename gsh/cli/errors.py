@@ -11,8 +11,7 @@ from enum import IntEnum
 
 import typer
 
-from gsh.accounting.errors import InfeasibleTarget
-from gsh.errors import Error
+from gsh.errors import Error, InfeasibleTarget, renamed_pointer
 from gsh.library.visible_text import visible
 
 __all__ = ["INTERRUPTED", "MEANINGS", "Code", "Refusal", "report"]
@@ -170,9 +169,7 @@ def _named(error: Error) -> str:
     """The error with the option in place of the parameter, and then the place inside it, if there is one."""
     if not error.pointer:
         return str(error)
-    first, *rest = error.pointer.removeprefix("/").split("/")
-    if first == "mechanism" and rest:
-        first, *rest = rest
+    first, *rest = renamed_pointer(error.pointer, ("/mechanism", ""), ("mechanism", ""), ("", "")).split("/")
     option = _OPTIONS.get(first, first)
     place = "" if not rest else f" ({'/'.join([first, *rest])})" if option == "--mechanism" else f" {'/'.join(rest)}"
     return f"{option}{place}: {error.detail}" if option else error.detail

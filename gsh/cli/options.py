@@ -158,7 +158,7 @@ def mechanism_of(
 
 def mechanism_in(document: Any) -> "gsh.Mechanism":
     """The mechanism of a document: the whole, or its field ``mechanism``."""
-    from gsh.library.mechanism_json import mechanism_from_json  # noqa: PLC0415 - loads numpy
+    from gsh.wire import mechanism_from_json  # noqa: PLC0415 - loads numpy
 
     inner = document.get("mechanism") if isinstance(document, dict) else None
     return mechanism_from_json(document if inner is None else inner)

@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gsh.accounting.mechanism import Mechanism
+from gsh.arguments import Real, Reals, real, reals
 from gsh.client.budgets import IN_A_MECHANISM
 from gsh.client.calls import Answer, Operation
 from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
-from gsh.client.encoding import Json, bare_mechanism, mechanism_json
+from gsh.client.encoding import one_mechanism
 from gsh.client.json_calls import ask, json_call
 from gsh.client.operations import Bound
-from gsh.library.arguments import Real, Reals, real, reals
-from gsh.library.parameters import Mechanism, core_of
 from gsh.library.targets import Calibration
+from gsh.wire import Json, mechanism_to_json
 
 if TYPE_CHECKING:
     from gsh.accuracy.utility import Utility
@@ -76,10 +77,10 @@ def _published(
     """The answer about published numbers. The library checks them, so that its errors name them."""
     from gsh.library.accuracy import level_of, published_numbers  # noqa: PLC0415
 
-    bare, chosen = bare_mechanism(mechanism), level_of(level)
-    numbers, others = published_numbers(core_of(bare), counts, values)
+    used, chosen = one_mechanism(mechanism), level_of(level)
+    numbers, others = published_numbers(used, counts, values)
     columns = {name: column.tolist() for name, (_, column) in others.items()}
-    body: Json = {"mechanism": mechanism_json(bare), "level": chosen, "counts": numbers.tolist(), "values": columns}
+    body: Json = {"mechanism": mechanism_to_json(used), "level": chosen, "counts": numbers.tolist(), "values": columns}
     call = json_call("POST", "/intervals", body | {"total": is_total}, is_safe=True)
     return (yield from ask(self, call, IN_A_MECHANISM))
 
@@ -100,9 +101,9 @@ def utility(
     from gsh.accuracy.sizes import counted  # noqa: PLC0415 - these load SciPy
     from gsh.library.utility import integers  # noqa: PLC0415
 
-    bare = bare_mechanism(mechanism)
+    used = one_mechanism(mechanism)
     found, groups = counted(integers("sizes", sizes), None if times is None else integers("times", times))
-    body: Json = {"mechanism": mechanism_json(bare), "sizes": found.tolist(), "times": groups.tolist()}
+    body: Json = {"mechanism": mechanism_to_json(used), "sizes": found.tolist(), "times": groups.tolist()}
     body["quantiles"] = list(reals("quantiles", quantiles))
     if below is not None:
         body["below"] = real("below", below)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from gsh.accounting.mechanism import Mechanism
+from gsh.arguments import Real
 from gsh.client.arrow_answers import read_answer
 from gsh.client.calls import Answer
 from gsh.client.decoding import document_in, understood
 from gsh.client.documents import Certificate, certificate_of
 from gsh.histogram.interval_columns import interval_columns
 from gsh.histogram.tables import CERTIFICATE, Roles
-from gsh.library.arguments import Real
 from gsh.library.groups import Groups, Numbers, answered_key
-from gsh.library.mechanism_json import mechanism_from_json
-from gsh.library.parameters import Mechanism
+from gsh.wire import mechanism_from_json
 
 if TYPE_CHECKING:
     from gsh.library.accuracy import Intervals, Totals

@@ -4,34 +4,29 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
+from gsh.accounting.column_costs import Caps
+from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
+from gsh.arguments import Integer, Real, integer, real
 from gsh.client.calls import Operation
 from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
-from gsh.client.encoding import AnyMechanism, Json, calibrated_of, draft_json, mechanism_json
+from gsh.client.encoding import AnyMechanism, calibrated_of, mechanism_json
 from gsh.client.json_calls import ask, json_call, part
 from gsh.client.operations import Awaiting, Blocking, Collection, Mode, Page, listing, operation
 from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, Verification
-from gsh.library.arguments import Integer, Real, integer, real
 from gsh.library.columns import Columns
-from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates
-from gsh.library.targets import Calibration
+from gsh.library.targets import Calibration, draft_of
+from gsh.wire import PLACES, Json, draft_to_json
 
 __all__ = ["IN_A_MECHANISM", "Budgets"]
 
 
 M = TypeVar("M", bound=Mode)
 
-IN_A_MECHANISM = (
-    ("/mechanism/aggregates/mu_0", "mu_0"),
-    ("/mechanism/aggregates/capped", "capped"),
-    ("/mechanism/aggregates/sensitivity/groups", "caps"),
-    ("/mechanism/", ""),
-    ("/mechanism", "mechanism"),
-    ("/", ""),
-)
+IN_A_MECHANISM = (*((f"/mechanism/{place}", name) for name, place in PLACES), ("/mechanism", ""), ("", ""))
 """Fields of a mechanism are parameters of their own in the library."""
-_NAMES = (("/", ""),)
+_NAMES = (("", ""),)
 _PAGE = 100
 
 
@@ -157,7 +152,7 @@ class Budgets(Collection[M]):
         ``TooLittleLeft`` if less than half of a usual release is left, or σ is above ``most_sigma``.  [docs/budgets.md]
         """
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
-        draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
+        draft = draft_to_json(draft_of(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma))
         body = {"mechanism": draft, "budget": id, "releases": integer("releases", releases)}
         if most_sigma is not None:
             body["most_sigma"] = real("most_sigma", most_sigma)

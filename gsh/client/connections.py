@@ -9,9 +9,9 @@ from typing import Any, TypedDict, TypeVar
 
 import httpx
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.client.calls import Answer, Call, Failure, Spool, Unusable
 from gsh.client.retries import Retries
+from gsh.errors import InvalidParameter
 
 __all__ = [
     "AsyncHttpOptions",

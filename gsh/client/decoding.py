@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from gsh.client.calls import Answer
-from gsh.client.encoding import Json
 from gsh.client.errors import UnexpectedAnswer
 from gsh.errors import Error
+from gsh.wire import Json
 
 __all__ = ["check_digest", "check_sha256", "decoded", "document_in", "understood", "unexpected"]
 

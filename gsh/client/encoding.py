@@ -1,31 +1,25 @@
-"""The objects of the library as JSON of the HTTP contract, and back."""
+"""Arguments and results of the library in requests and answers of the service."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from gsh.accounting import mechanism as core
 from gsh.accounting.accountings import AccountingName, Point
 from gsh.accounting.calibration import comparison, draft
 from gsh.accounting.calibration.comparison import ComparedName
-from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.sensitivity import Sensitivity
-from gsh.library.arguments import Integer, Real
-from gsh.library.columns import Columns
-from gsh.library.mechanism_json import Json, mechanism_from_json, mechanism_to_json, sensitivity_to_json
-from gsh.library.parameters import Mechanism, core_of
+from gsh.accounting.mechanism import Mechanism
+from gsh.arguments import instance
 from gsh.library.privacy import Privacy, privacy_of
-from gsh.library.targets import Calibration, Comparison, Price, draft_of
+from gsh.library.targets import Calibration, Comparison, Price
+from gsh.wire import Json, mechanism_from_json, mechanism_to_json
 
 __all__ = [
     "AnyMechanism",
     "Calibrated",
-    "Json",
-    "bare_mechanism",
     "calibrated_of",
     "calibration_of",
     "comparison_of",
-    "draft_json",
     "mechanism_json",
+    "one_mechanism",
     "points_of",
     "stated_epsilon",
 ]
@@ -34,12 +28,9 @@ AnyMechanism: TypeAlias = Mechanism | Calibration | Mapping[str, Any]
 """A mechanism, a calibration that has one, or the JSON object of the contract: for plain Gaussian noise, say."""
 
 
-def bare_mechanism(given: Mechanism | Calibration) -> Mechanism:
-    """The mechanism itself."""
-    mechanism = given.mechanism if isinstance(given, Calibration) else given
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidParameter("mechanism", f"must be a gsh.Mechanism, not {type(mechanism).__name__}")
-    return mechanism
+def one_mechanism(given: Mechanism | Calibration) -> Mechanism:
+    """The mechanism itself, or that of a calibration."""
+    return instance("mechanism", given.mechanism if isinstance(given, Calibration) else given, Mechanism)
 
 
 def stated_epsilon(given: object) -> float | None:
@@ -50,52 +41,7 @@ def stated_epsilon(given: object) -> float | None:
 def mechanism_json(given: AnyMechanism) -> Json:
     if isinstance(given, Mapping):
         return dict(given)
-    return mechanism_to_json(bare_mechanism(given))
-
-
-def draft_json(
-    columns: Columns,
-    *,
-    c_u: Integer | None,
-    tau: Integer,
-    tau_star: Real | None = None,
-    sigma: Real | None = None,
-) -> Json:
-    """A mechanism without the parameters to solve for."""
-    start = draft_of(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
-    fields = {"c_u": start.c_u, "tau": start.tau, "tau_star": start.tau_star, "sigma": start.sigma}
-    given = {name: value for name, value in fields.items() if value is not None}
-    return given | _draft_columns(columns, start)
-
-
-def _draft_columns(columns: Columns, start: draft.Draft) -> Json:
-    match start.columns:
-        case core.Aggregates(names=names, covariance=rows, sensitivity=sensitivity):
-            return _columns_json(names, sensitivity, covariance=_listed(rows))
-        case draft.RelativeAggregates(names=names, sensitivity=sensitivity) if columns.sums is not None:
-            weights = columns.weights or {}
-            shares = [float(weights.get(name, 1.0)) for name in names]
-            return _columns_json(names, sensitivity, noise="balanced", **({"weights": shares} if weights else {}))
-        case draft.RelativeAggregates(names=names, relative_covariance=rows, sensitivity=sensitivity):
-            return _columns_json(names, sensitivity, relative_covariance=_listed(rows))
-        case float() | int() as mu_0:
-            return _costs_json(mu_0, tuple((part.groups, part.mu_0) for part in start.capped))
-    raise AssertionError("a draft has no other columns")
-
-
-def _columns_json(names: Sequence[str], sensitivity: Sensitivity, **noise: Any) -> Json:
-    return {"aggregates": {"names": list(names), "sensitivity": sensitivity_to_json(sensitivity), **noise}}
-
-
-def _costs_json(mu_0: float, capped: Sequence[tuple[int, float]]) -> Json:
-    if not (mu_0 or capped):
-        return {}
-    parts = [{"groups": groups, "mu_0": cost} for groups, cost in capped]
-    return {"aggregates": {"mu_0": mu_0, **({"capped": parts} if parts else {})}}
-
-
-def _listed(rows: Sequence[Sequence[float]]) -> list[list[float]]:
-    return [list(row) for row in rows]
+    return mechanism_to_json(one_mechanism(given))
 
 
 _PARAMETERS: Mapping[str, draft.Parameter] = {"c_u": "c_u", "sigma": "sigma", "tau_star": "tau_star"}
@@ -165,5 +111,5 @@ def _price(name: ComparedName, price: Mapping[str, Any] | None, exact: Mechanism
         least_sigma=float(price["least_sigma"]),
         sigma_ratio=float(price["sigma_ratio"]),
         tau_star_ratio=float(price["tau_star_ratio"]),
-        column_ratios=comparison.column_ratios(core_of(mechanism), core_of(exact)),
+        column_ratios=comparison.column_ratios(mechanism, exact),
     )

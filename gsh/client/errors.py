@@ -47,12 +47,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gsh.accounting import errors
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.client.documents import parsed
 from gsh.client.records import Cost, Limit
-from gsh.errors import Error
-from gsh.histogram.errors import InvalidGroups, TooManyGroups
+from gsh.errors import Error, InfeasibleTarget, InvalidGroups, InvalidParameter, TooManyGroups
+from gsh.errors import TooLittleLeft as NotEnoughLeft
 from gsh.library.visible_text import visible
 
 __all__ = [
@@ -100,7 +98,7 @@ __all__ = [
     "UnsupportedMediaType",
 ]
 
-OF_THE_LIBRARY = (InvalidParameter, InvalidGroups, InfeasibleTarget, errors.TooLittleLeft, TooManyGroups)
+OF_THE_LIBRARY = (InvalidParameter, InvalidGroups, InfeasibleTarget, NotEnoughLeft, TooManyGroups)
 """What a wrong argument raises, whether the library or the service finds it."""
 
 
@@ -212,7 +210,7 @@ class BudgetExceeded(ServiceError):
         return parsed(Cost, self.problem["asked"])
 
 
-class TooLittleLeft(ServiceError, errors.TooLittleLeft):
+class TooLittleLeft(ServiceError, NotEnoughLeft):
     """Less than half of a usual release is left of the budget. Nothing was charged, and the name is not used."""
 
 

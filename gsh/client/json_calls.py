@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.client.calls import MOST_BYTES, Answer, Body, Call, Method, Operation
 from gsh.client.decoding import check_digest
 from gsh.client.operations import Bound
 from gsh.client.problems import Renames
 from gsh.client.retries import patiently
+from gsh.errors import InvalidParameter
 from gsh.histogram.file_formats import JSON
 
 __all__ = ["ask", "checked_name", "json_call", "once_headers", "part"]

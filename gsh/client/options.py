@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from gsh.arguments import Real, real
 from gsh.client.documents import Document
-from gsh.client.encoding import AnyMechanism, Json, stated_epsilon
+from gsh.client.encoding import AnyMechanism, stated_epsilon
 from gsh.client.records import Provenance
-from gsh.library.arguments import Real, real
+from gsh.wire import Json
 
 __all__ = ["PaidOptions", "ReleaseOptions", "stated"]
 

@@ -6,10 +6,11 @@ from typing import TypeAlias
 from gsh.client import errors
 from gsh.client.calls import Answer, Failure
 from gsh.client.decoding import decoded, unexpected
-from gsh.client.encoding import Json
 from gsh.client.errors import OF_THE_LIBRARY, ServiceError
+from gsh.errors import renamed_pointer
+from gsh.wire import Json
 
-__all__ = ["Renames", "error_of", "renamed"]
+__all__ = ["Renames", "error_of"]
 
 Renames: TypeAlias = Sequence[tuple[str, str]]
 """Starts of pointers of the HTTP contract, and what the call of the client has in their place."""
@@ -85,15 +86,9 @@ def _error(outcome: Answer, problem: Json, renames: Renames, retry_after: float 
     if issubclass(kind, OF_THE_LIBRARY) and places:
         pointer = pointer or _PARAMETERS.get(places[0].name, places[0].name)
         detail = places[0].detail
-    error = kind(renamed(pointer, renames), detail, status=outcome.status, problem=problem, retry_after=retry_after)
+    error = kind(
+        renamed_pointer(pointer, *renames), detail, status=outcome.status, problem=problem, retry_after=retry_after
+    )
     for name in error.further & problem.keys():
         getattr(error, name)  # of the type that it must have
     return error
-
-
-def renamed(pointer: str, renames: Renames) -> str:
-    """A pointer of the HTTP contract, or of the library, as the call of the client names it."""
-    for before, after in renames:
-        if pointer == before or pointer.startswith(before.rstrip("/") + "/"):
-            return after + pointer.removeprefix(before)
-    return pointer

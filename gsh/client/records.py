@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from gsh.accounting.mechanism import Mechanism
 from gsh.client.documents import Certificate, Document
-from gsh.library.parameters import Mechanism
 
 __all__ = [
     "AccessKey",

@@ -11,12 +11,13 @@ from gsh.client.answers import Release, release_of
 from gsh.client.calls import MOST_TABLE_BYTES, Answer, Operation
 from gsh.client.decoding import check_sha256, decoded, understood
 from gsh.client.documents import Certificate, certificate_of, parsed
-from gsh.client.encoding import AnyMechanism, Json, mechanism_json
+from gsh.client.encoding import AnyMechanism, mechanism_json
 from gsh.client.json_calls import ask, json_call, part
 from gsh.client.operations import Awaiting, Blocking, Bound, Collection, Driver, Mode, Page, fetched, listing, operation
 from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import AccessKey, Committed, Opened, StoredAnswer, Verified
 from gsh.histogram.file_formats import ARROW, JSON, MEDIA_TYPES, AnswerFormat
+from gsh.wire import Json
 
 __all__ = ["AnswerFormat", "CertificateFormat", "RecordedRelease", "Releases"]
 
@@ -25,7 +26,7 @@ M = TypeVar("M", bound=Mode)
 CertificateFormat: TypeAlias = Literal["json", "yaml", "html"]
 
 _CERTIFICATES: Mapping[str, str] = {"json": JSON, "yaml": "application/yaml", "html": "text/html"}
-_NAMES = (("/", ""),)
+_NAMES = (("", ""),)
 _PAGE = 100
 _SEED_BYTES = 32
 

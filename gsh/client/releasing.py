@@ -3,36 +3,34 @@
 It has the spelling of ``gsh.release``, and then its results; and a shorter one for tables, which gives a ``Release``.
 """
 
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol, Unpack, overload
 
 import pyarrow as pa
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.mechanism import Mechanism
+from gsh.arguments import texts
 from gsh.client.answers import Release, ReleasedGroups, groups_of, release_of
 from gsh.client.calls import MOST_BYTES, MOST_TABLE_BYTES, Answer, Call, Operation
 from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
-from gsh.client.encoding import bare_mechanism, mechanism_json
+from gsh.client.encoding import mechanism_json, one_mechanism
 from gsh.client.json_calls import ask, json_call, once_headers
 from gsh.client.operations import Bound
 from gsh.client.options import PaidOptions, stated
-from gsh.client.problems import Renames, renamed
+from gsh.client.problems import Renames
 from gsh.client.records import DryRun
 from gsh.client.uploads import TableSource, form
+from gsh.errors import InvalidGroups, InvalidParameter, renamed
 from gsh.histogram.csv_format import CsvType
-from gsh.histogram.errors import InvalidGroups
 from gsh.histogram.file_formats import ARROW, JSON
 from gsh.histogram.tables import Roles
-from gsh.library.arguments import texts
 from gsh.library.groups import group_keys, number_column, number_columns
-from gsh.library.parameters import Mechanism
 from gsh.library.targets import Calibration
 
 __all__ = ["AsyncReleaseCall", "ReleaseCall", "dry_run", "release"]
 
-_GROUPS: Renames = (("/groups/", ""),)
+_GROUPS: Renames = (("/groups", ""),)
 _TABLE: Renames = (("/key_columns", "keys"), ("/count_column", "users"), ("/table", "table"))
 _BOTH = "must be omitted: give a table with key_columns and count_column, or keys and counts"
 
@@ -151,7 +149,7 @@ def release(
     names = (keys, users) if is_short else (key_columns, count_column)
     roles = _roles(mechanism, *names, is_short=is_short)
     renames = _TABLE if is_short else ()
-    with _renaming(renames):
+    with renamed(*renames):
         call = _table_call(table, mechanism, roles, csv_types, options, _is_repeated(self, options))
     answer: Answer = yield from ask(self, call, renames)
     released = release_of(answer, roles)
@@ -173,7 +171,7 @@ def dry_run(
     Nothing is drawn or charged.
     """
     roles = _roles(mechanism, keys, users, is_short=True)
-    with _renaming(_TABLE):
+    with renamed(*_TABLE):
         call = _table_call(table, mechanism, roles, csv_types, options, is_repeated=True, is_dry=True)
     answer = yield from ask(self, call, _TABLE)
     return decoded(answer, lambda document: parsed(DryRun, document))
@@ -182,7 +180,7 @@ def dry_run(
 def _release_groups(
     self: Bound[Any], mechanism: Any, keys: Any, counts: Any, values: Any, options: PaidOptions
 ) -> Operation[ReleasedGroups]:
-    bare_mechanism(mechanism)
+    one_mechanism(mechanism)
     if keys is None and counts is None:
         raise InvalidGroups("keys", "must be given with counts, or else a table with key_columns and count_column")
     groups = {
@@ -230,7 +228,7 @@ def _is_repeated(bound: Bound[Any], options: PaidOptions) -> bool:
 
 def _roles(mechanism: Mechanism | Calibration, keys: Any, users: Any, *, is_short: bool) -> Roles:
     """The roles of the columns. ``is_short``: the names of the parameters are ``keys`` and ``users``."""
-    aggregates = bare_mechanism(mechanism).aggregates
+    aggregates = one_mechanism(mechanism).aggregates
     named = ("keys", "users") if is_short else ("key_columns", "count_column")
     if not isinstance(users, str):
         raise InvalidGroups(named[1], "must be the name of a column")
@@ -241,17 +239,6 @@ def _roles(mechanism: Mechanism | Calibration, keys: Any, users: Any, *, is_shor
     if not columns:
         raise InvalidGroups(named[0], "must name at least one column")
     return Roles(columns, users, () if aggregates is None else aggregates.names)
-
-
-@contextmanager
-def _renaming(renames: Renames) -> Iterator[None]:
-    """Errors of the library name the parameters of the call."""
-    try:
-        yield
-        return
-    except InvalidGroups as error:
-        fault = InvalidGroups(renamed(error.pointer, renames), error.detail)
-    raise fault
 
 
 def _refuse(**arguments: object) -> None:

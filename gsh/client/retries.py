@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.client.calls import Answer, Call, Failure, Operation, Outcome, Pause
 from gsh.client.problems import Renames, error_of
+from gsh.errors import InvalidParameter
 
 __all__ = ["Retries", "patiently"]
 

@@ -3,30 +3,29 @@
 from collections.abc import Coroutine, Mapping
 from typing import Any, Literal, Protocol, TypeVar, overload
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.column_costs import Caps
+from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
+from gsh.arguments import Integer, Real, Reals, integer, is_several, real, reals
 from gsh.client import accuracy, releasing
 from gsh.client.budgets import IN_A_MECHANISM, Budgets
 from gsh.client.calls import Operation
 from gsh.client.decoding import decoded
 from gsh.client.documents import parsed
 from gsh.client.encoding import (
-    Json,
-    bare_mechanism,
     calibration_of,
     comparison_of,
-    draft_json,
-    mechanism_json,
+    one_mechanism,
     points_of,
 )
 from gsh.client.json_calls import ask, json_call
 from gsh.client.operations import Bound, Driver, Mode, Overloaded, operation
 from gsh.client.records import Version
 from gsh.client.releases import Releases
-from gsh.library.arguments import Integer, Real, Reals, integer, is_several, real, reals
+from gsh.errors import InvalidParameter
 from gsh.library.columns import Columns
-from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates
 from gsh.library.privacy import Curve, Privacy
-from gsh.library.targets import Calibration, Comparison, target_of
+from gsh.library.targets import Calibration, Comparison, draft_of, target_of
+from gsh.wire import Json, draft_to_json, mechanism_to_json
 
 __all__ = ["Service"]
 
@@ -88,7 +87,7 @@ def _account(
     epsilon: Real | Reals | None,
     delta: Real | Reals | None,
 ) -> Operation[Privacy | Curve]:
-    bare = bare_mechanism(mechanism)
+    body: Json = {"mechanism": mechanism_to_json(one_mechanism(mechanism))}
     if (epsilon is None) == (delta is None):
         raise InvalidParameter("epsilon", "give exactly one of epsilon and delta")
     name, asked = ("epsilon", epsilon) if delta is None else ("delta", delta)
@@ -96,7 +95,7 @@ def _account(
     values = reals(name, asked) if several else (real(name, asked),)
     if not values:
         return Curve(())
-    body: Json = {"mechanism": mechanism_json(bare), name: list(values) if several else values[0]}
+    body[name] = list(values) if several else values[0]
     answer = yield from ask(self, json_call("POST", f"/account/{accounting}", body, is_safe=True), IN_A_MECHANISM)
     points = decoded(answer, lambda document: points_of(document, len(values)))
     return Curve(points) if several else points[0]
@@ -149,7 +148,7 @@ class Service(Bound[M]):
         if accounting not in ("exact", "add-deltas"):
             raise InvalidParameter("accounting", "must be 'exact' or 'add-deltas'")
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
-        draft = draft_json(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
+        draft = draft_to_json(draft_of(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma))
         body: Json = {"mechanism": draft, **_target(epsilon, delta), "accounting": accounting}
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
         return decoded(answer, calibration_of)
@@ -171,7 +170,7 @@ class Service(Bound[M]):
     ) -> Operation[Comparison]:
         """The noise and the threshold that each accounting asks for the same target, as ``gsh.compare``."""
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
-        draft = draft_json(columns, c_u=integer("c_u", c_u), tau=tau)
+        draft = draft_to_json(draft_of(columns, c_u=integer("c_u", c_u), tau=tau))
         body: Json = {"mechanism": draft, **_target(epsilon, delta)}
         call = json_call("POST", "/compare", body, is_safe=True)
         return decoded((yield from ask(self, call, IN_A_MECHANISM)), comparison_of)

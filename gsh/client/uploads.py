@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gsh.client.calls import Body
+from gsh.errors import InvalidGroups
 from gsh.histogram.csv_format import CsvType, csv_batches
-from gsh.histogram.errors import InvalidGroups
 from gsh.histogram.file_formats import ARROW, EXTENSIONS, Format
 from gsh.histogram.tables import Roles, check_columns
 from gsh.library.groups import ArrowTable, unnamed_index

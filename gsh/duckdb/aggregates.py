@@ -6,9 +6,9 @@ import pyarrow.compute as pc
 from gsh.duckdb.buckets import PARTIAL, Query, answered
 from gsh.duckdb.sources import Source
 from gsh.duckdb.workspace import Workspace
+from gsh.errors import sum_too_large
 from gsh.events.bounding import bounding_query
 from gsh.events.dialects import DIALECTS
-from gsh.events.errors import sum_too_large
 from gsh.events.plan import COUNT, Plan
 from gsh.events.published import OnProgress
 

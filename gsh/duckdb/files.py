@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.duckdb.workspace import Workspace, literal, literal_path
+from gsh.errors import InvalidParameter
 from gsh.events.folders import folder_columns
 from gsh.events.plan import Plan
 

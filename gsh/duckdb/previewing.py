@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.arguments import Integer, Real, integer, is_several
 from gsh.duckdb.buckets import PARTIAL, Query, answered
 from gsh.duckdb.sources import Events, Source, open_source
 from gsh.duckdb.workspace import workspace
+from gsh.errors import InvalidParameter
 from gsh.events.bounding import ranked_query
 from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt
 from gsh.events.plan import Plan, make_plan
 from gsh.events.target import mechanism_for
-from gsh.library.arguments import Integer, Real, integer, is_several
 
 __all__ = ["Kept", "preview"]
 

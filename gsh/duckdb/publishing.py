@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 import pyarrow as pa
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.mechanism import Mechanism
+from gsh.arguments import Integer, Real, flag, path, text, texts
 from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.sources import Events, open_source
 from gsh.duckdb.workspace import workspace
+from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.output import Output, rows_with
@@ -19,11 +21,9 @@ from gsh.events.payer import Payer, check_plan, payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import OnProgress, Progress, Published
 from gsh.events.target import Target, mechanism_for
-from gsh.library.arguments import Integer, Real, flag, path, text, texts
 from gsh.library.certificates import certificate as certificate_of
 from gsh.library.groups import release
-from gsh.library.mechanism_json import mechanism_from_json
-from gsh.library.parameters import Mechanism
+from gsh.wire import mechanism_from_json
 
 if TYPE_CHECKING:
     from gsh.client import Client

@@ -14,11 +14,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.duckdb.files import scan_of
 from gsh.duckdb.workspace import INTERRUPTED, Workspace, fraction_in, literal, literal_path, reading
+from gsh.errors import EventsError, InvalidParameter
 from gsh.events.dialects import DIALECTS
-from gsh.events.errors import EventsError
 from gsh.events.kinds import Kind
 from gsh.events.plan import Plan
 from gsh.events.published import OnProgress, Progress

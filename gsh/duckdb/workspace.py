@@ -14,9 +14,8 @@ from typing import ParamSpec, TypeVar
 
 import duckdb
 
-from gsh.accounting.errors import InvalidParameter
-from gsh.events.errors import EventsError
-from gsh.library.arguments import integer, path, text
+from gsh.arguments import integer, path, text
+from gsh.errors import EventsError, InvalidParameter
 from gsh.library.signals import ended_by_signals
 
 __all__ = ["INTERRUPTED", "Workspace", "fraction_in", "literal", "literal_path", "reading", "workspace"]

@@ -12,6 +12,5 @@ payer.py        who pays: a budget of the service, or nobody
 streams.py      random bits from a seed, for engines that compute twice
 output.py       the file of a private table: whole or not at all
 published.py    what publishing gives, and what it says meanwhile
-errors.py       errors about events
 demo.py         made-up events
 """

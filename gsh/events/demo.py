@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gsh.accounting.errors import InvalidParameter
-from gsh.library.arguments import Integer, integer
+from gsh.arguments import Integer, integer
+from gsh.errors import InvalidParameter
 from gsh.library.whole_files import whole_file
 
 __all__ = ["SCHEMA", "demo_events", "write_demo"]

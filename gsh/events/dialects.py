@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.arguments import text
+from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind, digits, family
-from gsh.library.arguments import text
 
 __all__ = ["DIALECTS", "Dialect", "check_characters", "dialect_named"]
 

@@ -8,7 +8,7 @@ the plan does not name is never taken from a folder.
 from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import unquote
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.errors import InvalidParameter
 from gsh.events.plan import Plan
 
 __all__ = ["checked_folders", "folder_columns"]

@@ -15,7 +15,7 @@ Floating-point numbers are no group keys and no users: engines write them differ
 import re
 from typing import Final
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.errors import InvalidParameter
 
 __all__ = ["KEY_KINDS", "SUM_KINDS", "Kind", "checked_kind", "digits", "family"]
 

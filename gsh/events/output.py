@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gsh.accounting.errors import InvalidParameter
-from gsh.errors import Error
+from gsh.errors import Error, InvalidParameter
 from gsh.events.plan import COUNT, Plan
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import EXTENSIONS, Format

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.mechanism import Mechanism
+from gsh.arguments import Integer, Real, text
+from gsh.errors import InvalidParameter
 from gsh.events.plan import Plan
-from gsh.library.arguments import Integer, Real, text
-from gsh.library.mechanism_json import mechanism_from_json
-from gsh.library.parameters import Mechanism
+from gsh.wire import mechanism_from_json
 
 if TYPE_CHECKING:
     from gsh.client import Client

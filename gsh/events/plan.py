@@ -23,10 +23,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.arguments import Integer, Real, integer, real, texts
+from gsh.errors import InvalidParameter
 from gsh.events.dialects import check_characters
 from gsh.events.kinds import KEY_KINDS, SUM_KINDS, Kind, checked_kind, family
-from gsh.library.arguments import Integer, Real, integer, real, texts
 
 __all__ = ["COUNT", "Plan", "Sum", "make_plan"]
 

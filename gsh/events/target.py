@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.sensitivity import Box
+from gsh.arguments import Integer, Real, instance, real
+from gsh.errors import InvalidParameter
 from gsh.events.payer import Payer
 from gsh.events.plan import Plan
-from gsh.library.arguments import Integer, Real, real
-from gsh.library.parameters import Mechanism, core_of
 from gsh.library.targets import calibrate
 
 __all__ = ["Target", "mechanism_for"]
@@ -76,7 +76,7 @@ def mechanism_for(
 
 def _check(plan: Plan, mechanism: Mechanism) -> None:
     """The bounds that the mechanism promises are at least as wide as those that the plan enforces."""
-    core_of(mechanism)
+    instance("mechanism", mechanism, Mechanism)
     for name, promised, enforced in (("c_u", mechanism.c_u, plan.c_u), ("tau", mechanism.tau, plan.tau)):
         if promised != enforced:
             raise InvalidParameter(f"mechanism/{name}", f"must be the {name} of the call")

@@ -30,11 +30,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from gsh.errors import InvalidGroups, pointer_part
 from gsh.histogram.csv_lines import line_of_row
-from gsh.histogram.errors import InvalidGroups
 from gsh.histogram.number_texts import ADVICE, DecimalPoints, are_ambiguous, unambiguous
 from gsh.histogram.texts import texts_of
-from gsh.pointers import pointer_part
 
 __all__ = ["CsvType", "CsvWriter", "csv_batches", "without_mark"]
 

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gsh.errors import InvalidGroups, TooManyGroups
 from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches, without_mark
 from gsh.histogram.csv_lines import uneven_line
 from gsh.histogram.decoded_size import decoded_size
-from gsh.histogram.errors import InvalidGroups, TooManyGroups
 from gsh.histogram.file_formats import Format
 
 __all__ = ["ANY_SIZE", "CERTIFICATE", "Limits", "format_of", "read_table", "stream_batches", "write_table"]

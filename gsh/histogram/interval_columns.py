@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gsh.histogram.errors import InvalidGroups
+from gsh.errors import InvalidGroups
 
 __all__ = ["ENDS", "check_interval_columns", "interval_columns"]
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, ctx
 
+from gsh.accounting.column_costs import ColumnCosts
 from gsh.accounting.covariance import Matrix, Triangle, cholesky, dot, prove_positive_definite
 from gsh.accounting.gaussian import quantile
 from gsh.accounting.grid import count_grid, value_grids
@@ -59,7 +60,7 @@ class Noise:
     @property
     def lacks_covariance(self) -> bool:
         """Whether the mechanism has further columns with μ₀ alone: enough for accounting, not to draw noise."""
-        return self._mechanism.aggregates is None and (self._mechanism.mu_0 > 0 or bool(self._mechanism.capped))
+        return self._mechanism.aggregates is None and self._mechanism.costs != ColumnCosts()
 
     def add(self, counts: Integers, values: Doubles, entropy: Entropy) -> Noisy:
         """Noisy numbers for every group, kept or not: the work does not depend on the counts.

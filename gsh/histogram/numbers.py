@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gsh.errors import InvalidGroups
 from gsh.histogram.apply import MOST_COUNT
 from gsh.histogram.arrays import Doubles, Integers
-from gsh.histogram.errors import InvalidGroups
 
 __all__ = ["checked_counts", "checked_values"]
 

@@ -10,11 +10,11 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from gsh.errors import InvalidGroups
 from gsh.histogram.apply import ReleasedGroups, apply_mechanism
 from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
-from gsh.histogram.errors import InvalidGroups
 from gsh.histogram.file_formats import Format
 from gsh.histogram.formats import CERTIFICATE, Limits, read_table, write_table
 from gsh.histogram.keys.columns import Key, batches, key_of, plain

@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gsh.accounting import mechanism as core
-from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.grid import count_grid, value_grids
+from gsh.accounting.mechanism import Mechanism
 from gsh.accuracy import intervals as numeric
 from gsh.accuracy.intervals import Interval
 from gsh.accuracy.levels import check_level
 from gsh.accuracy.totals import Total, count_total, value_total
-from gsh.library.arguments import Real, Reals, real
-from gsh.library.parameters import Mechanism, core_of
-from gsh.pointers import pointer_part
+from gsh.arguments import Real, Reals, instance, real
+from gsh.errors import InvalidParameter, pointer_part
 
 __all__ = [
     "Interval",
@@ -85,12 +84,13 @@ def intervals(
     >>> found.counts.high.round(1)
     array([130.6, 189.1, 439.2])
     """
-    bare, chosen = core_of(mechanism), level_of(level)
-    published, others = published_numbers(bare, counts, values)
+    chosen = level_of(level)
+    instance("mechanism", mechanism, Mechanism)
+    published, others = published_numbers(mechanism, counts, values)
     return Intervals(
         chosen,
-        numeric.count_intervals(bare, published, chosen),
-        {name: numeric.value_intervals(bare, *column, chosen) for name, column in others.items()},
+        numeric.count_intervals(mechanism, published, chosen),
+        {name: numeric.value_intervals(mechanism, *column, chosen) for name, column in others.items()},
     )
 
 
@@ -110,13 +110,14 @@ def total(
     >>> round(found.low, 1), round(found.high, 1)
     (810.5, 949.4)
     """
-    bare, chosen = core_of(mechanism), level_of(level)
-    published, others = published_numbers(bare, counts, values)
+    chosen = level_of(level)
+    instance("mechanism", mechanism, Mechanism)
+    published, others = published_numbers(mechanism, counts, values)
     return Totals(
         chosen,
-        count_total(bare, published, chosen, "counts"),
+        count_total(mechanism, published, chosen, "counts"),
         {
-            name: value_total(bare, place, numbers, chosen, f"values/{pointer_part(name)}")
+            name: value_total(mechanism, place, numbers, chosen, f"values/{pointer_part(name)}")
             for name, (place, numbers) in others.items()
         },
     )

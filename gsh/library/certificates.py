@@ -13,14 +13,14 @@ from typing import Literal
 import flint
 
 from gsh.accounting.accountings import EXACT, Point, at_delta, at_epsilon
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
+from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.mechanism import Mechanism as CoreMechanism
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm
+from gsh.arguments import Real, instance, real
+from gsh.errors import InfeasibleTarget, InvalidParameter
 from gsh.histogram.noise import Noise
 from gsh.library import certificate_words as words
-from gsh.library.arguments import Real, real
-from gsh.library.mechanism_json import Json, mechanism_to_json
-from gsh.library.parameters import Mechanism, core_of
+from gsh.wire import Json, capped_to_json, mechanism_to_json
 
 __all__ = ["certificate"]
 
@@ -44,10 +44,9 @@ def certificate(
     """
     if not isinstance(privacy_unit, str) or not 0 < len(privacy_unit) <= _LONGEST_CHOICE:
         raise InvalidParameter("privacy_unit", f"must be a text of 1 to {_LONGEST_CHOICE} characters")
-    bare = core_of(mechanism)
-    point, stated = _stated(bare, epsilon, delta)
-    noise = Noise(bare)
-    capped = [{"groups": part.groups, "mu_0": part.mu_0} for part in bare.capped]
+    point, stated = _stated(instance("mechanism", mechanism, Mechanism), epsilon, delta)
+    noise = Noise(mechanism)
+    capped = capped_to_json(mechanism.costs.capped)
     return {
         "schema": words.SCHEMA,
         "release_id": str(uuid.uuid4()),
@@ -63,9 +62,12 @@ def certificate(
         "mechanism": mechanism_to_json(mechanism),
         "tie_rule": words.TIE_RULE,
         "noise": words.NOISE,
-        "grid": {"count": noise.count_grid, "values": dict(zip(bare.column_names, noise.value_grids, strict=True))},
+        "grid": {
+            "count": noise.count_grid,
+            "values": dict(zip(mechanism.column_names, noise.value_grids, strict=True)),
+        },
         "accounting": "exact",
-        "mu_0": bare.mu_0,
+        "mu_0": mechanism.costs.mu_0,
         **({"capped": capped} if capped else {}),
         "mu": point.mu,
         "mu_squared": mechanism.mu_squared,
@@ -73,7 +75,7 @@ def certificate(
         "delta_infinite": point.delta_infinite,
         "epsilon": point.epsilon if stated else None,
         "delta": point.delta if stated else None,
-        "curve": words.CURVE_WITH_CAPS if bare.caps else words.CURVE,
+        "curve": words.CURVE_WITH_CAPS if mechanism.caps else words.CURVE,
         "budget": None,
         "unprotected": _choices(unprotected),
         "trust_model": words.TRUST_LIBRARY,
@@ -88,8 +90,8 @@ def _stated(mechanism: CoreMechanism, epsilon: Real | None, delta: Real | None) 
         raise InvalidParameter("epsilon", "give at most one of epsilon and delta")
     if delta is None:
         asked = 0.0 if epsilon is None else real("epsilon", epsilon) + 0.0
-        return at_epsilon(EXACT, mechanism.bare, asked), epsilon is not None
-    point = at_delta(EXACT, mechanism.bare, real("delta", delta))
+        return at_epsilon(EXACT, mechanism.without_columns, asked), epsilon is not None
+    point = at_delta(EXACT, mechanism.without_columns, real("delta", delta))
     if point.epsilon is None:
         raise InfeasibleTarget("delta", f"must be at least {point.delta_infinite}: below it no finite ε exists")
     return point, True

@@ -1,24 +1,19 @@
 """Further columns, as people describe them to ``calibrate`` and ``compare``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
-from gsh.accounting import mechanism as core
-from gsh.accounting.calibration import draft
+from gsh.accounting.aggregates import Aggregates, RelativeAggregates
 from gsh.accounting.calibration.balanced import balanced
-from gsh.accounting.column_costs import Capped, ColumnCosts
-from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.column_costs import Capped, Caps, capped_of
 from gsh.accounting.sensitivity import Box
-from gsh.library.arguments import Integer, Real, integer, real, reals, renamed, texts
-from gsh.library.parameters import CAPPED, MU_0, Aggregates, Caps, RelativeAggregates, capped_of, columns_of
+from gsh.arguments import Integer, Real, integer, real, reals, texts
+from gsh.errors import InvalidParameter, renamed
 
-__all__ = ["NAMES", "Columns"]
+__all__ = ["Columns"]
 
 V = TypeVar("V")
-
-NAMES = (MU_0, CAPPED, ("aggregates/sensitivity/groups", "caps"))
-"""How errors of the core name parameters of the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +27,8 @@ class Columns:
     caps: Mapping[str, Integer] | None = None
     weights: Mapping[str, Real] | None = None
 
-    def without_caps(self) -> "Columns":
-        """The same columns, if one user could change each of them in all groups."""
-        if self.aggregates is None:
-            costs = ColumnCosts(real("mu_0", self.mu_0), capped_of(self.capped)).uncapped
-            return replace(self, mu_0=costs.mu_0, capped=None, caps=None)
-        kept = self.aggregates
-        uniform = replace(kept.sensitivity, groups=None) if isinstance(kept.sensitivity, Box) else kept.sensitivity
-        return replace(self, aggregates=replace(kept, sensitivity=uniform))
-
-    def to_core(self, c_u: int | None) -> tuple[core.Aggregates | draft.RelativeAggregates | float, tuple[Capped, ...]]:
-        """The columns of a draft of the core."""
+    def described(self, c_u: int | None) -> tuple[Aggregates | RelativeAggregates | float, tuple[Capped, ...]]:
+        """The columns of a draft."""
         if not isinstance(self.aggregates, Aggregates | RelativeAggregates | None):
             detail = f"must be gsh.Aggregates or gsh.RelativeAggregates, not {type(self.aggregates).__name__}"
             raise InvalidParameter("aggregates", detail)
@@ -56,12 +42,12 @@ class Columns:
             if is_given and described is not None:
                 raise InvalidParameter(name, f"must be omitted if {described} are given")
         if self.sums is None:
-            return number if self.aggregates is None else columns_of(self.aggregates), capped
+            return number if self.aggregates is None else self.aggregates, capped
         if self.aggregates is not None:
             raise InvalidParameter("aggregates", "must be omitted if sums are given")
         return self._balanced(self.sums, c_u), ()
 
-    def _balanced(self, sums: Mapping[str, tuple[Real, Real]], c_u: int | None) -> draft.RelativeAggregates:
+    def _balanced(self, sums: Mapping[str, tuple[Real, Real]], c_u: int | None) -> RelativeAggregates:
         if not (isinstance(sums, Mapping) and sums):
             raise InvalidParameter("sums", "must be a mapping from names of columns to (lower, upper)")
         names = texts("sums", list(sums))
@@ -74,14 +60,14 @@ class Columns:
         groups = tuple(None if cap is None else integer(f"caps/{names[j]}", cap) for j, cap in enumerate(caps))
         shares = [1.0 if share is None else real(f"weights/{names[j]}", share) for j, share in enumerate(weights)]
         by_place = [
-            (f"aggregates/{part}/{j}", f"{parameter}/{name}")
+            (f"{part}/{j}", f"{parameter}/{name}")
             for part, parameter in _PARTS.items()
             for j, name in reversed(list(enumerate(names)))
         ]
         box = Box(lower, upper, None if all(cap is None for cap in groups) else groups)
         # The rest is about all sums together.
         parts = ("names", "relative_covariance", "sensitivity/lower", "sensitivity/upper")
-        with renamed(*by_place, *((f"aggregates/{part}", "sums") for part in parts)):
+        with renamed(*by_place, *((part, "sums") for part in parts)):
             return balanced(names, box, c_u, shares)
 
 

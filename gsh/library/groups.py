@@ -14,15 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gsh.accounting import mechanism as core
-from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.mechanism import Mechanism
+from gsh.arguments import instance, texts
+from gsh.errors import InvalidGroups, InvalidParameter, TooManyGroups
 from gsh.histogram.entropy import operating_system
-from gsh.histogram.errors import InvalidGroups, TooManyGroups
 from gsh.histogram.groups import release_groups
 from gsh.histogram.keys.json_keys import normalised
 from gsh.histogram.noise import Noise
 from gsh.histogram.tables import Roles, release_table
-from gsh.library.arguments import texts
-from gsh.library.parameters import Mechanism, core_of
 
 __all__ = [
     "ArrowTable",
@@ -131,14 +130,14 @@ def release(
     >>> bool(abs(private.counts[0] - 81200) < 300)
     True
     """
-    bare = core_of(mechanism)
+    instance("mechanism", mechanism, Mechanism)
     if table is None:
         _refuse_given(key_columns=key_columns, count_column=count_column)
         if keys is None and counts is None:
             raise InvalidGroups("keys", "must be given with counts, or else a table with key_columns and count_column")
-        return _release_columns(bare, group_keys(keys), number_column(counts, "counts"), number_columns(values))
+        return _release_columns(mechanism, group_keys(keys), number_column(counts, "counts"), number_columns(values))
     _refuse_given(keys=keys, counts=counts, values=values)
-    return _release_arrow(bare, table, key_columns, count_column)
+    return _release_arrow(mechanism, table, key_columns, count_column)
 
 
 def _release_columns(

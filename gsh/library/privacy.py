@@ -8,12 +8,11 @@ from typing import TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gsh.accounting import mechanism as core
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, Binding, Point, at_delta, at_epsilon
 from gsh.accounting.calibration.comparison import ComparedName
-from gsh.accounting.errors import InvalidParameter
-from gsh.library.arguments import Real, Reals, is_several, real, reals
-from gsh.library.parameters import Mechanism, core_of
+from gsh.accounting.mechanism import Mechanism
+from gsh.arguments import Real, Reals, instance, is_several, real, reals
+from gsh.errors import InvalidParameter
 
 __all__ = ["Curve", "Privacy", "add_deltas", "exact", "privacy_of"]
 
@@ -168,19 +167,19 @@ def privacy_of(accounting: ComparedName, point: Point) -> Privacy:
 def _account(
     accounting: Accounting, mechanism: Mechanism, epsilon: Real | Reals | None, delta: Real | Reals | None
 ) -> Privacy | Curve:
-    bare = core_of(mechanism).bare
+    costs = instance("mechanism", mechanism, Mechanism).without_columns
     if (epsilon is None) == (delta is None):
         raise InvalidParameter("epsilon", "give exactly one of epsilon and delta")
     name, asked, evaluate = ("epsilon", epsilon, at_epsilon) if delta is None else ("delta", delta, at_delta)
     if is_several(asked):
-        return Curve(tuple(_point(evaluate, accounting, bare, value) for value in reals(name, asked)))
-    return _point(evaluate, accounting, bare, real(name, asked))
+        return Curve(tuple(_point(evaluate, accounting, costs, value) for value in reals(name, asked)))
+    return _point(evaluate, accounting, costs, real(name, asked))
 
 
 def _point(
-    evaluate: Callable[[Accounting, core.Mechanism, float], Point],
+    evaluate: Callable[[Accounting, Mechanism, float], Point],
     accounting: Accounting,
-    mechanism: core.Mechanism,
+    mechanism: Mechanism,
     value: float,
 ) -> Privacy:
     return privacy_of(accounting.name, evaluate(accounting, mechanism, value + 0.0))  # −0 becomes 0

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT
+from gsh.accounting.aggregates import Aggregates, RelativeAggregates
 from gsh.accounting.calibration import comparison, draft, target
 from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.calibration.draft import Parameter
-from gsh.accounting.errors import InvalidParameter
-from gsh.library.arguments import Integer, Real, integer, real, renamed
-from gsh.library.columns import NAMES, Columns
-from gsh.library.parameters import Aggregates, Caps, Mechanism, RelativeAggregates, mechanism_of
+from gsh.accounting.column_costs import Caps
+from gsh.accounting.mechanism import Mechanism
+from gsh.arguments import Integer, Real, integer, real
+from gsh.errors import InvalidParameter
+from gsh.library.columns import Columns
 from gsh.library.privacy import Privacy, privacy_of
 
 __all__ = ["Calibration", "Comparison", "Price", "calibrate", "compare", "draft_of", "target_of"]
@@ -137,17 +139,14 @@ def calibrate(
     start = draft_of(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
     goal = target_of(epsilon=epsilon, delta=delta)
     try:
-        with renamed(*NAMES):
-            found = target.calibrate(_ACCOUNTINGS[accounting], start, goal)
+        found = target.calibrate(_ACCOUNTINGS[accounting], start, goal)
     except InvalidParameter as error:
         if error.pointer:
             raise
         # Not one parameter is wrong, but the choice of those that are omitted.
         detail = "omit sigma, tau_star, both, or c_u: exactly the parameters to solve for"
         raise InvalidParameter("sigma", detail) from None
-    return Calibration(
-        mechanism_of(found.mechanism), found.solved, privacy_of(accounting, found.point), found.largest_sigma
-    )
+    return Calibration(found.mechanism, found.solved, privacy_of(accounting, found.point), found.largest_sigma)
 
 
 def compare(
@@ -181,23 +180,20 @@ def compare(
     columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
     start = draft_of(columns, c_u=integer("c_u", c_u), tau=tau)
     goal = target_of(epsilon=epsilon, delta=delta)
-    with renamed(*NAMES):
-        found = comparison.compare(start, goal)
-        exact = found["exact"]
-        assert exact is not None  # it raises if exact accounting cannot meet the target
-        without = None
-        if exact.mechanism.capped:
-            uniform = draft_of(columns.without_caps(), c_u=start.c_u, tau=tau)
-            without = comparison.price_without_caps(uniform, goal, exact.mechanism)
+    found = comparison.compare(start, goal)
+    exact = found["exact"]
+    assert exact is not None  # it raises if exact accounting cannot meet the target
+    has_caps = bool(exact.mechanism.costs.capped)
+    without = comparison.price_without_caps(start, goal, exact.mechanism) if has_caps else None
     prices = tuple((name, _price(name, price)) for name, price in found.items())
-    return Comparison(goal.epsilon, goal.delta, prices, _price("exact", without), has_caps=bool(exact.mechanism.capped))
+    return Comparison(goal.epsilon, goal.delta, prices, _price("exact", without), has_caps=has_caps)
 
 
 def _price(accounting: ComparedName, found: comparison.Price | None) -> Price | None:
     if found is None:
         return None
     return Price(
-        mechanism=mechanism_of(found.mechanism),
+        mechanism=found.mechanism,
         privacy=privacy_of(accounting, found.point),
         least_sigma=found.least_sigma,
         sigma_ratio=found.sigma_ratio,
@@ -216,7 +212,7 @@ def draft_of(
 ) -> draft.Draft:
     """A mechanism with None for each parameter to solve for."""
     most_groups = None if c_u is None else integer("c_u", c_u)
-    further, capped = columns.to_core(most_groups)
+    further, capped = columns.described(most_groups)
     return draft.Draft(
         c_u=most_groups,
         tau=integer("tau", tau),

@@ -6,11 +6,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.accounting.mechanism import Mechanism
 from gsh.accuracy import utility as core
 from gsh.accuracy.utility import Utility
-from gsh.library.arguments import Column, Integer, Real, Reals, is_several, real, reals
-from gsh.library.parameters import Mechanism, core_of
+from gsh.arguments import Column, Integer, Real, Reals, instance, is_several, real, reals
+from gsh.errors import InvalidParameter
 
 __all__ = ["Integers", "integers", "utility"]
 
@@ -44,9 +44,8 @@ def utility(
     false share     42.5 % have fewer than 120 users
     relative error  12.5 % at 0.5, 50.8 % at 0.9, 57.6 % at 0.95
     """
-    bare = core_of(mechanism)
     return core.utility(
-        bare,
+        instance("mechanism", mechanism, Mechanism),
         integers("sizes", sizes),
         None if times is None else integers("times", times),
         None if below is None else real("below", below),

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from gsh.events.errors import EventsError
+from gsh.errors import EventsError
 
 __all__ = ["check_needs"]
 

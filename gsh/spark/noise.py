@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gsh.events.errors import sum_too_large
+from gsh.accounting.mechanism import Mechanism
+from gsh.errors import sum_too_large
 from gsh.events.plan import COUNT, Plan
 from gsh.events.streams import stream_of
 from gsh.histogram.apply import MOST_COUNT
@@ -19,8 +20,7 @@ from gsh.histogram.keys.columns import plain
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_values
 from gsh.histogram.tables import Roles, check_table
-from gsh.library.mechanism_json import mechanism_from_json, mechanism_to_json
-from gsh.library.parameters import Mechanism, core_of
+from gsh.wire import mechanism_from_json, mechanism_to_json
 
 __all__ = ["add_noise", "noise_function", "noise_of"]
 
@@ -60,4 +60,4 @@ def add_noise(
 @functools.lru_cache(maxsize=8)
 def noise_of(mechanism: str) -> Noise:
     """The noise of a mechanism in JSON. A process of Spark serves many partitions."""
-    return Noise(core_of(mechanism_from_json(json.loads(mechanism))))
+    return Noise(mechanism_from_json(json.loads(mechanism)))

@@ -25,10 +25,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.arguments import path as path_of
+from gsh.errors import InvalidParameter
 from gsh.histogram.content import Column, digest_of
 from gsh.histogram.keys.columns import key_of
-from gsh.library.arguments import path as path_of
 
 __all__ = ["SEED_FILE", "Finished", "Place"]
 

@@ -20,8 +20,9 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
 
-from gsh.accounting.errors import InvalidParameter
-from gsh.events.errors import sum_too_large
+from gsh.accounting.mechanism import Mechanism
+from gsh.arguments import Integer, Real, text, texts
+from gsh.errors import InvalidParameter, sum_too_large
 from gsh.events.folders import checked_folders
 from gsh.events.lots import salt_of_release
 from gsh.events.payer import payer_of
@@ -29,14 +30,12 @@ from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import Published
 from gsh.events.target import Target, mechanism_for
 from gsh.histogram.noise import Noise
-from gsh.library.arguments import Integer, Real, text, texts
-from gsh.library.mechanism_json import mechanism_from_json
-from gsh.library.parameters import Mechanism, core_of
 from gsh.spark.aggregates import aggregates, kinds_of
 from gsh.spark.keepers import ByFile, ByService, Keeper, Opening
 from gsh.spark.needs import check_needs
 from gsh.spark.noise import noise_function
 from gsh.spark.places import Finished, Place
+from gsh.wire import mechanism_from_json
 
 if TYPE_CHECKING:
     from gsh.client import Client
@@ -148,7 +147,7 @@ def _columns_of(events: DataFrame, files: Sequence[str]) -> list[str]:
 def noised(events: DataFrame, plan: Plan, mechanism: Mechanism, seed: bytes) -> DataFrame:
     """The published rows, as a plan of Spark. Every execution gives the same rows."""
     groups = aggregates(events, plan)
-    noise = Noise(core_of(mechanism))
+    noise = Noise(mechanism)
     grids = zip((COUNT, *(column.name for column in plan.sums)), (noise.count_grid, *noise.value_grids), strict=True)
     numbers = [T.StructField(name, T.LongType() if grid == 1 else T.DoubleType(), False) for name, grid in grids]
     schema = T.StructType([*groups.schema.fields[: len(plan.by)], *numbers])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import BrowserContext, Page, expect
 
-from gsh.histogram.errors import InvalidGroups
+from gsh.errors import InvalidGroups
 from gsh.histogram.formats import read_table
 from gsh.histogram.number_texts import is_ambiguous
 from tests.app.process import Service

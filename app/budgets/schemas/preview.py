@@ -11,8 +11,8 @@ from app.schemas.costs import COST_EXAMPLE, REMAINING_EXAMPLE, CostOut, Remainin
 from app.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, Mechanisms
 from app.schemas.shortage import ShortageOut
 from app.schemas.strict import OneOrMany, Strict
-from app.workers.work_bounds import check_work
-from gsh.accounting.errors import InvalidParameter
+from app.workers.work_bounds import check_work, work_of
+from gsh.errors import renamed
 
 __all__ = ["PLANNED_EXAMPLES", "PREVIEW_EXAMPLES", "PreviewIn", "PreviewOut"]
 
@@ -35,7 +35,7 @@ class PreviewIn(Strict):
         planned = self.mechanism if isinstance(self.mechanism, list) else [self.mechanism]
         if len(planned) > _MOST_PLANNED:
             raise LimitExceeded("/mechanism", f"must have at most {_MOST_PLANNED} items")
-        work = [1 + each.work for each in planned]
+        work = [1 + work_of(each) for each in planned]
         check_work(most_work, "/mechanism", work, "give fewer mechanisms, or fewer columns, or mu_0")
         return planned
 
@@ -47,15 +47,13 @@ class PreviewIn(Strict):
 
     def slimmed(self, most_work: int) -> Self:
         self.planned(most_work)
-        bare = self.each(lambda each: each.bare())
-        return self.model_copy(update={"mechanism": bare if isinstance(self.mechanism, list) else bare[0]})
+        slim = self.each(lambda each: each.without_columns())
+        return self.model_copy(update={"mechanism": slim if isinstance(self.mechanism, list) else slim[0]})
 
 
 def _at(place: int, function: Callable[[MechanismIn | GaussianIn], T], mechanism: MechanismIn | GaussianIn) -> T:
-    try:
+    with renamed(("", str(place))):
         return function(mechanism)
-    except InvalidParameter as error:
-        raise InvalidParameter(f"{place}/{error.pointer}", error.detail) from None
 
 
 class PreviewOut(Strict):

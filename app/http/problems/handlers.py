@@ -82,12 +82,23 @@ from app.ledger.errors import (
 )
 from app.schemas.costs import CostOut, LimitOut
 from app.schemas.shortage import ShortageOut
-from gsh.accounting.errors import AccountingError, InfeasibleTarget, InvalidParameter, TooLittleLeft
-from gsh.histogram.errors import InvalidGroups, ReleaseError, TooManyGroups
+from gsh.errors import (
+    AccountingError,
+    InfeasibleTarget,
+    InvalidGroups,
+    InvalidParameter,
+    ReleaseError,
+    TooLittleLeft,
+    TooManyGroups,
+    renamed_pointer,
+)
+from gsh.wire import places_in_request
 
 __all__ = ["answer_to", "install"]
 
 logger = logging.getLogger("app.ledger")
+
+_PLACES = places_in_request()
 
 _TABLE: Mapping[type[Exception], Kind] = {
     Exception: kinds.INTERNAL_ERROR,
@@ -205,12 +216,8 @@ def _pointed(
     match error:
         case DivisionSettled():
             return "/mechanism", _OTHER_PROPORTION
-        case AccountingError() if error.pointer.startswith("/"):
-            return error.pointer, error.detail
-        case AccountingError(pointer="epsilon" | "delta"):
-            return f"/{error.pointer}", error.detail
         case AccountingError() if not error.pointer.startswith("/"):
-            return f"/mechanism/{error.pointer}".rstrip("/"), error.detail
+            return renamed_pointer(error.pointer, *_PLACES), error.detail
     return error.pointer, error.detail
 
 

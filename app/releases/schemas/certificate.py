@@ -34,6 +34,7 @@ from gsh.library.certificate_words import (
     TIE_RULE,
     TRUST_MODEL,
 )
+from gsh.wire import capped_to_json
 
 __all__ = ["CASE_STUDY", "CERTIFICATE_EXAMPLE", "SCHEMA", "Certificate", "Record"]
 
@@ -235,8 +236,8 @@ class Certificate(Strict):
             noise=NOISE if noise is not None else _ELSEWHERE.get(asked.provenance.enforced_by, _NOISE_ELSEWHERE),
             grid=GridOut.of(mechanism, noise) if isinstance(mechanism, Mechanism) and noise is not None else None,
             accounting="exact",
-            mu_0=mechanism.mu_0,
-            capped=CappedIn.listed(mechanism.capped),
+            mu_0=mechanism.costs.mu_0,
+            capped=[CappedIn(**part) for part in capped_to_json(mechanism.costs.capped)] or None,
             mu=point.mu,
             mu_squared=cost.mu_squared,
             hazard=cost.hazard,

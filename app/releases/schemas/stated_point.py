@@ -5,9 +5,8 @@ from typing import NamedTuple
 from app.releases.schemas.certified import AnyCertified
 from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
 from gsh.accounting.composition import NOTHING, Release, cost_of, delta_at, epsilon_at
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import PlainGaussian
-from gsh.accounting.numerics.balls import round_up
+from gsh.errors import InfeasibleTarget, InvalidParameter
 
 __all__ = ["StatedPoint", "stated_point"]
 
@@ -37,7 +36,6 @@ def stated_point(asked: AnyCertified, mechanism: Release) -> StatedPoint:
 
 def _plain_point(asked: AnyCertified, mechanism: PlainGaussian) -> StatedPoint:
     spent = NOTHING.plus(mechanism, cost_of(mechanism))
-    (mu,) = round_up(lambda: [mechanism.mu])
     epsilon, delta = asked.epsilon, asked.delta
     if epsilon is not None:
         delta = delta_at(spent, epsilon)
@@ -45,4 +43,4 @@ def _plain_point(asked: AnyCertified, mechanism: PlainGaussian) -> StatedPoint:
         epsilon = epsilon_at(spent, delta)
         if epsilon is None:
             raise InvalidParameter("sigma", "must be large enough that ε is a finite double")
-    return StatedPoint(epsilon, delta, mu, 0.0)
+    return StatedPoint(epsilon, delta, mechanism.mu, 0.0)

@@ -11,10 +11,9 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from gsh.accounting.calibration.draft import RelativeAggregates
-from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.mechanism import check_caps
+from gsh.accounting.aggregates import RelativeAggregates, check_caps
 from gsh.accounting.sensitivity import Box, check_sensitivity
+from gsh.errors import InvalidParameter
 
 __all__ = ["balanced"]
 
@@ -27,17 +26,17 @@ def balanced(
     check_sensitivity(box, columns, diagonal=True)
     shares = tuple(weights) if weights is not None else (1.0,) * columns
     if len(shares) != columns:
-        raise InvalidParameter("aggregates/weights", "must have one number per column")
+        raise InvalidParameter("weights", "must have one number per column")
     for j, share in enumerate(shares):
         if not 0 < share < math.inf:
-            raise InvalidParameter(f"aggregates/weights/{j}", "must be greater than 0 and finite")
+            raise InvalidParameter(f"weights/{j}", "must be greater than 0 and finite")
     if c_u is None and box.groups is not None and any(cap is not None for cap in box.groups):
         raise InvalidParameter("c_u", "must be given: the balanced noise of columns with caps depends on it")
     if c_u is not None:
-        check_caps(box, c_u)
+        check_caps(box, c_u, "sensitivity/groups")
     variances = [_variance(box, j, c_u, share) for j, share in enumerate(shares)]
     matrix = tuple(tuple(v if i == j else 0.0 for j in range(columns)) for i, v in enumerate(variances))
-    return RelativeAggregates(names, matrix, box)
+    return RelativeAggregates(names=names, relative_covariance=matrix, sensitivity=box, weights=shares)
 
 
 def _variance(box: Box, column: int, c_u: int | None, weight: float) -> float:
@@ -45,7 +44,7 @@ def _variance(box: Box, column: int, c_u: int | None, weight: float) -> float:
     reach = max(abs(box.lower[column]), abs(box.upper[column]))
     if reach == 0:
         detail = "must allow a change in every column: noise that is balanced with none would be none"
-        raise InvalidParameter(f"aggregates/sensitivity/upper/{column}", detail)
+        raise InvalidParameter(f"sensitivity/upper/{column}", detail)
     cap = None if box.groups is None else box.groups[column]
     part = Fraction(1) if cap is None or c_u is None else Fraction(cap, c_u)
     try:
@@ -54,5 +53,5 @@ def _variance(box: Box, column: int, c_u: int | None, weight: float) -> float:
         variance = math.inf
     if not 0 < variance < math.inf:
         detail = "must be a size whose square is a double, also divided by its weight"
-        raise InvalidParameter(f"aggregates/sensitivity/upper/{column}", detail)
+        raise InvalidParameter(f"sensitivity/upper/{column}", detail)
     return variance

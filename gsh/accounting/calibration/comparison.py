@@ -18,11 +18,11 @@ from typing import Literal
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, LARGER_PART, ZCDP, Accounting, Point, at_epsilon
 from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Target
 from gsh.accounting.calibration.target import Calibration, calibrate, smallest_gap, smallest_sigma_for_noise
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import approximate
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.numerics.search import golden_section
+from gsh.errors import InfeasibleTarget, InvalidParameter
 
 __all__ = ["ComparedName", "Price", "column_ratios", "compare", "price_without_caps"]
 
@@ -84,13 +84,13 @@ def compare(draft: Draft, target: Target) -> dict[ComparedName, Price | None]:
     }
 
 
-def price_without_caps(uniform: Draft, target: Target, capped: Mechanism) -> Price | None:
+def price_without_caps(draft: Draft, target: Target, capped: Mechanism) -> Price | None:
     """The price by exact accounting if columns had no caps of their own, relative to the mechanism with caps.
 
-    ``uniform`` is the same draft without caps. None if it cannot meet the target.
+    None if it cannot meet the target.
     """
     try:
-        found = _exact(uniform, target)
+        found = _exact(draft.without_caps(), target)
     except InfeasibleTarget:
         return None
     return Price(found.mechanism, found.point, found.mechanism.sigma, capped)

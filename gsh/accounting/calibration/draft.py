@@ -1,54 +1,24 @@
 """The input of a calibration: a mechanism with missing parameters, and the (ε, δ) to meet."""
 
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from gsh.accounting.accountings import check_target
-from gsh.accounting.column_costs import Capped, ColumnCosts, column_costs
-from gsh.accounting.covariance import Matrix
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
-from gsh.accounting.mechanism import Aggregates, Mechanism, check_caps, check_names, effective_tau
+from gsh.accounting.aggregates import Aggregates, RelativeAggregates, check_caps
+from gsh.accounting.calibration.balanced import balanced
+from gsh.accounting.column_costs import Capped, ColumnCosts
+from gsh.accounting.mechanism import Mechanism, effective_tau
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below, next_above
-from gsh.accounting.sensitivity import MOST_C_U, Sensitivity
+from gsh.accounting.sensitivity import MOST_C_U, Box
+from gsh.errors import InfeasibleTarget, InvalidParameter
 
 __all__ = ["ANY_TAU_STAR", "Draft", "Parameter", "RelativeAggregates", "Target"]
 
 Parameter = Literal["c_u", "sigma", "tau_star"]
 _PARAMETERS: tuple[Parameter, ...] = get_args(Parameter)
-_POINTER = "aggregates/relative_covariance"
 
 ANY_TAU_STAR = LARGEST_DOUBLE
 """A τ* so large that the threshold costs nothing: for questions about the noise alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class RelativeAggregates:
-    """Columns whose noise scales with σ: Σ = σ² · ``relative_covariance``, each entry rounded to a double."""
-
-    names: tuple[str, ...]
-    relative_covariance: Matrix
-    sensitivity: Sensitivity
-    relative_costs: ColumnCosts = field(init=False, compare=False)
-    """Each μ₀ times σ, certified upward."""
-
-    def __post_init__(self) -> None:
-        check_names(self.names, self.relative_covariance, _POINTER)
-        costs = column_costs(self.relative_covariance, self.sensitivity, _POINTER)
-        object.__setattr__(self, "relative_costs", costs)
-
-    def at(self, sigma: float) -> Aggregates:
-        try:
-            scaled = tuple(tuple(_scaled(entry, sigma) for entry in row) for row in self.relative_covariance)
-            return Aggregates(self.names, scaled, self.sensitivity)
-        except OverflowError:
-            raise InfeasibleTarget(
-                _POINTER, "must be smaller: multiplied by σ² it exceeds the largest double"
-            ) from None
-        except InvalidParameter as error:
-            if error.pointer != "aggregates/covariance":
-                raise
-            raise InvalidParameter(_POINTER, f"multiplied by σ² {error.detail}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +118,18 @@ class Draft:
             return replace(self, columns=RelativeCosts(self.columns.relative_costs))
         return self
 
+    def without_caps(self) -> "Draft":
+        """The draft if one user could change every column in all groups."""
+        match self.columns:
+            case RelativeAggregates(names=names, sensitivity=Box() as box, weights=tuple() as weights):
+                return replace(self, columns=balanced(names, box.without_caps(), self.c_u, weights))
+            case Aggregates(sensitivity=Box() as box) | RelativeAggregates(sensitivity=Box() as box) as columns:
+                return replace(self, columns=replace(columns, sensitivity=box.without_caps()))
+            case float() | int() as mu_0:
+                return replace(self, columns=ColumnCosts(mu_0, self.capped).uncapped.mu_0, capped=())
+            case _:
+                return self
+
     def complete(self, c_u: int | None = None, tau_star: float | None = None) -> Mechanism:
         """The mechanism with the missing values. The draft must have σ and an absolute Σ already."""
         c_u = self.c_u if c_u is None else c_u
@@ -156,9 +138,11 @@ class Draft:
             raise TypeError("c_u, tau_star or sigma is missing")
         match self.columns:
             case Aggregates() as aggregates:
-                return Mechanism(c_u, self.tau, tau_star, self.sigma, aggregates=aggregates)
+                return Mechanism(c_u=c_u, tau=self.tau, tau_star=tau_star, sigma=self.sigma, aggregates=aggregates)
             case float() | int() as mu_0:
-                return Mechanism(c_u, self.tau, tau_star, self.sigma, mu_0=mu_0, capped=self.capped)
+                return Mechanism(
+                    c_u=c_u, tau=self.tau, tau_star=tau_star, sigma=self.sigma, mu_0=mu_0, capped=self.capped
+                )
             case _:
                 raise TypeError("Σ is still relative")
 
@@ -174,11 +158,6 @@ class Draft:
     def complete_largest(self, c_u: int) -> Mechanism:
         """The mechanism with the largest C_u that works, unless a cap exceeds it."""
         if any(part.groups > c_u for part in self.fixed_costs.capped):
-            pointer = "aggregates/capped" if isinstance(self.columns, float | int) else "aggregates/sensitivity/groups"
+            pointer = "capped" if isinstance(self.columns, float | int) else "aggregates/sensitivity/groups"
             raise InfeasibleTarget(pointer, f"must be at most {c_u}: no larger c_u meets the target")
         return self.complete(c_u=c_u)
-
-
-def _scaled(entry: float, sigma: float) -> float:
-    """entry · σ², to the nearest double."""
-    return float(Fraction(entry) * Fraction(sigma) ** 2)

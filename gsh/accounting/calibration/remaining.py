@@ -18,10 +18,10 @@ from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Parameter, Target
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.composition import Spent, cost_of, delta_at
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import MOST_C_U, Mechanism
 from gsh.accounting.numerics.doubles import LEAST_DOUBLE
 from gsh.accounting.numerics.search import first_on_grid, golden_section, largest_integer, smallest_double
+from gsh.errors import InfeasibleTarget, InvalidParameter
 
 __all__ = ["RemainingCalibration", "calibrate_remaining"]
 

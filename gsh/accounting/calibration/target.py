@@ -19,13 +19,13 @@ from gsh.accounting import gaussian
 from gsh.accounting.accountings import EXACT, Accounting, NoiseCost, Point, at_epsilon, fits
 from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Parameter, Target
 from gsh.accounting.column_costs import ColumnCosts
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, log_p_ball, mu_ball
 from gsh.accounting.numerics.balls import approximate, at_most, upper_double
 from gsh.accounting.numerics.doubles import LEAST_DOUBLE
 from gsh.accounting.numerics.search import golden_section, largest_double, largest_integer, smallest_double
 from gsh.accounting.sensitivity import MOST_C_U
 from gsh.accounting.splits import hazard_guess
+from gsh.errors import InfeasibleTarget, InvalidParameter
 
 __all__ = ["Calibration", "calibrate", "smallest_gap", "smallest_sigma_for_noise"]
 
@@ -77,7 +77,7 @@ def smallest_sigma_for_noise(noise: NoiseCost, draft: Draft, target: Target) -> 
 
     def fits_at(sigma: float) -> bool:
         mechanism = _at_sigma(draft, sigma)
-        return _noise_fits(noise, lambda: mechanism.mu, target)
+        return _noise_fits(noise, lambda: mu_ball(mechanism), target)
 
     if fixed != ColumnCosts() and not _noise_fits(noise, lambda: fixed.squared(c_u).sqrt(), target):
         raise InfeasibleTarget("aggregates", _more_column_noise(noise, fixed, c_u, target))
@@ -114,7 +114,7 @@ def _with_smallest_tau_star(accounting: Accounting, draft: Draft, sigma: float, 
     """The smallest τ* at a σ:  τ* − τ = σ Φ⁻¹((1 − δ′)^(1/C_u)),  δ′ the part of δ that the noise does not use."""
     at_sigma = draft.with_sigma(sigma)
     mechanism = at_sigma.complete(tau_star=ANY_TAU_STAR)
-    if not _noise_fits(accounting.noise, lambda: mechanism.mu, target):
+    if not _noise_fits(accounting.noise, lambda: mu_ball(mechanism), target):
         least = smallest_sigma_for_noise(accounting.noise, draft, target)
         raise InfeasibleTarget("sigma", f"must be at least {least!r} for this epsilon and delta, whatever tau_star is")
 
@@ -198,7 +198,7 @@ def _with_largest_c_u(accounting: Accounting, draft: Draft, sigma: float, target
         count = 1 / arb(sigma) ** 2
         # As if no cap were reached, and as if all were. The second is right if it exceeds all caps.
         by_noise = (square / (count + costs.squared(1))).max((square - costs.capped_squared) / (count + costs.mu_0**2))
-        return by_noise.min((-arb(target.delta)).log1p() / at_sigma.with_c_u(1).complete().log_p)
+        return by_noise.min((-arb(target.delta)).log1p() / log_p_ball(at_sigma.with_c_u(1).complete()))
 
     c_u = largest_integer(
         lambda c_u: _meets(accounting, at_sigma.with_c_u(c_u).complete(), target), approximate(root), MOST_C_U
@@ -222,7 +222,7 @@ def smallest_gap(accounting: Accounting, mechanism: Mechanism, target: Target) -
     if accounting is EXACT and mechanism.caps:
         hazard = hazard_guess(mechanism, target.epsilon, arb(target.delta))
         return mechanism.sigma * gaussian.quantile(-(-hazard).expm1())
-    room = accounting.room(arb(target.delta), lambda: accounting.noise.delta(mechanism.mu, arb(target.epsilon)))
+    room = accounting.room(arb(target.delta), lambda: accounting.noise.delta(mu_ball(mechanism), arb(target.epsilon)))
     return mechanism.sigma * _gap_in_sigmas(mechanism.c_u, room)
 
 

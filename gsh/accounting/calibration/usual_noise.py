@@ -12,7 +12,7 @@ from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate_remaining
 from gsh.accounting.composition import Spent
-from gsh.accounting.errors import TooLittleLeft
+from gsh.errors import TooLittleLeft
 
 __all__ = ["MOST_SIGMA", "calibrate_usual"]
 

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gsh.errors import InvalidGroups
 from gsh.histogram.arrays import Positions
-from gsh.histogram.errors import InvalidGroups
 from gsh.histogram.keys.canonical import canonical, with_dictionary
 from gsh.histogram.keys.order import comparable, ranked
 from gsh.histogram.keys.types import answer_type, is_text, is_unicode

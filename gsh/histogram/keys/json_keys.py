@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gsh.histogram.errors import InvalidGroups
+from gsh.errors import InvalidGroups
 
 __all__ = ["LISTS", "MIXED", "JsonKeys", "columns_of", "normalised"]
 

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from gsh.errors import InvalidGroups
 from gsh.histogram.arrays import Flags, Positions
-from gsh.histogram.errors import InvalidGroups
 
 __all__ = ["comparable", "equal_to_previous", "ranked", "unify_floats", "unique_order"]
 

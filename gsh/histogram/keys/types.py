@@ -12,7 +12,7 @@ flag means another order.
 
 import pyarrow as pa
 
-from gsh.histogram.errors import InvalidGroups
+from gsh.errors import InvalidGroups
 
 __all__ = ["answer_type", "is_text", "is_unicode"]
 

@@ -21,12 +21,14 @@ COLUMNS: Json = {"names": ["seconds", "shares"], "covariance": [[1440000, 0], [0
 BALANCED: Json = {"names": ["seconds", "shares"], "sensitivity": BOX, "noise": "balanced"}
 MECHANISM: Json = {"c_u": 100, "tau": 1, "tau_star": 1400, "sigma": 200, "aggregates": COLUMNS}
 CORE = Mechanism(
-    100,
-    1,
-    1400.0,
-    200.0,
+    c_u=100,
+    tau=1,
+    tau_star=1400.0,
+    sigma=200.0,
     aggregates=Aggregates(
-        ("seconds", "shares"), ((1440000.0, 0.0), (0.0, 2000.0)), Box((0.0, 0.0), (6.0, 1.0), (None, 5))
+        names=("seconds", "shares"),
+        covariance=((1440000.0, 0.0), (0.0, 2000.0)),
+        sensitivity=Box((0.0, 0.0), (6.0, 1.0), (None, 5)),
     ),
 )
 # The worst split is inside a piece here: tests/gsh/accounting/test_column_caps.py.
@@ -54,7 +56,7 @@ def test_the_account_states_the_caps_and_what_they_cost(client: Client) -> None:
     answer = client.answer("/account/exact", {"mechanism": MECHANISM, "epsilon": [0.01, 1]})
     shown = answer["mechanism"]
 
-    assert (shown["mu_0"], shown["capped"]) == (CORE.mu_0, [{"groups": 5, "mu_0": CORE.capped[0].mu_0}])
+    assert (shown["mu_0"], shown["capped"]) == (CORE.costs.mu_0, [{"groups": 5, "mu_0": CORE.costs.capped[0].mu_0}])
     assert [point["delta"] for point in answer["points"]] == [at_epsilon(EXACT, CORE, e).delta for e in (0.01, 1.0)]
 
 
@@ -152,7 +154,7 @@ def test_a_release_states_the_caps(client: Client) -> None:
 
     assert [column.get("groups") for column in certificate["bounds"]["columns"]] == [None, 5]
     assert "in at most as many groups as the column says" in certificate["bounds"]["per_group"]
-    assert certificate["capped"] == [{"groups": 5, "mu_0": CORE.capped[0].mu_0}]
+    assert certificate["capped"] == [{"groups": 5, "mu_0": CORE.costs.capped[0].mu_0}]
     assert certificate["mu_squared"] == cost_of(CORE).mu_squared
     assert certificate["delta"] == at_epsilon(EXACT, CORE, 1.0).delta
     assert certificate["curve"].startswith("δ(ε) is the largest")
@@ -200,9 +202,10 @@ def test_a_budget_is_charged_for_the_whole_of_s(bank: Bank) -> None:
     bank.charge("two", {name: MECHANISM[name] for name in ("c_u", "sigma", "aggregates")})
     entries = bank.get("/budgets/web/charges").json()["entries"]
     releases = [entry["details"]["release"] for entry in entries if entry["kind"] == "charge"]
-    assert [release["capped"] for release in releases] == [[{"groups": 5, "mu_0": CORE.capped[0].mu_0}]] * 2
+    assert [release["capped"] for release in releases] == [[{"groups": 5, "mu_0": CORE.costs.capped[0].mu_0}]] * 2
     assert bank.get("/budgets/web/verify").json()["intact"] is True
-    costs = [{"mu_0": CORE.mu_0, "capped": [{"groups": 5, "mu_0": CORE.capped[0].mu_0}]}, {"mu_0": CORE.mu_0}]
+    own = CORE.costs
+    costs = [{"mu_0": own.mu_0, "capped": [{"groups": 5, "mu_0": own.capped[0].mu_0}]}, {"mu_0": own.mu_0}]
     capped, uncapped = (
         bank.answer("/budgets/web/preview", {"mechanism": MECHANISM | {"aggregates": each}})["more"] for each in costs
     )
@@ -286,7 +289,9 @@ def test_many_caps_near_epsilon_zero_do_not_hold_up_other_requests(client: Clien
     """They are evaluated by a worker. The answer is that of the core."""
     capped = [{"groups": 10 * (k + 1), "mu_0": 0.01} for k in range(40)]
     mechanism = {"c_u": 1000, "tau": 1, "tau_star": 700, "sigma": 200, "aggregates": {"mu_0": 0, "capped": capped}}
-    core = Mechanism(1000, 1, 700.0, 200.0, capped=tuple(Capped(part["groups"], 0.01) for part in capped))
+    core = Mechanism(
+        c_u=1000, tau=1, tau_star=700.0, sigma=200.0, capped=tuple(Capped(part["groups"], 0.01) for part in capped)
+    )
     answer = client.answer("/account/exact", {"mechanism": mechanism, "epsilon": [0, 0.01, 1]})
 
     assert [point["delta"] for point in answer["points"]] == [

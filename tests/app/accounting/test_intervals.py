@@ -239,7 +239,7 @@ def test_a_clash_of_values_is_refused_in_json_too(client: Client) -> None:
 
 def test_intervals_do_not_change_the_noise() -> None:
     """The same random bits give the same numbers, with intervals and without."""
-    mechanism = Mechanism(3, 2, 120.0, 20.0)
+    mechanism = Mechanism(c_u=3, tau=2, tau_star=120.0, sigma=20.0)
     table = pa.table({"url": ["b", "a", "c"], "users": [400, 70000, 1]})
     checked = check_table(Noise(mechanism), table, Roles(("url",), "users", ()))
     first, second = Recorded("same"), Recorded("same")

@@ -140,7 +140,7 @@ def test_a_preview_has_the_number_of_further_releases(bank: Bank) -> None:
 
     preview = bank.answer("/budgets/web/preview", {"mechanism": CASE_STUDY})
     assert preview["more"] == SETTLED.how_many_fit(after(1), URLS, cost_of(URLS))
-    gaussian = PlainGaussian(1, 100.0, 0.01)
+    gaussian = PlainGaussian(c_u=1, sigma=100.0, mu_0=0.01)
     more = SETTLED.how_many_fit(after(1), gaussian, cost_of(gaussian))
     planned = {"c_u": 1, "sigma": 100, "aggregates": {"mu_0": 0.01}}
     assert bank.answer("/budgets/web/preview", {"mechanism": [planned, CASE_STUDY]})["more"] == more

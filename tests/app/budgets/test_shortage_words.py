@@ -42,7 +42,7 @@ CASES: dict[str, tuple[Mechanism | PlainGaussian, Limit, int, int]] = {
         52,
     ),
     "ε is used up by the noise; δ 9.82e-7 of 1e-6 remains; ε = 1.3 would fit two": (
-        PlainGaussian(1, 5.0),
+        PlainGaussian(c_u=1, sigma=5.0),
         Limit(1, 1e-6),
         1,
         1,
@@ -59,7 +59,12 @@ CASES: dict[str, tuple[Mechanism | PlainGaussian, Limit, int, int]] = {
         0,
         52,
     ),
-    "the noise needs more ε than the budget has; ε = 1.5 would fit it": (PlainGaussian(1, 3.0), Limit(1, 1e-6), 0, 1),
+    "the noise needs more ε than the budget has; ε = 1.5 would fit it": (
+        PlainGaussian(c_u=1, sigma=3.0),
+        Limit(1, 1e-6),
+        0,
+        1,
+    ),
     "": (weekly(1, 1e-6), Limit(1, 1e-6), 0, 1),
 }
 

@@ -161,7 +161,7 @@ def test_examples_are_of_this_version_and_of_one_mechanism() -> None:
     assert versions == {VERSION}
     fields = schemas["MechanismOut"]["properties"]
     (tau,), (tau_star,), (gap,) = (fields[name]["examples"] for name in ("tau", "tau_star", "tau_gap"))
-    assert gap == Mechanism(1, tau, tau_star, 1.0).tau_gap
+    assert gap == Mechanism(c_u=1, tau=tau, tau_star=tau_star, sigma=1.0).tau_gap
 
 
 def test_every_operation_has_an_id_of_its_own_a_summary_and_a_description() -> None:

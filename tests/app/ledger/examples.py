@@ -11,8 +11,8 @@ __all__ = ["AT", "GAUSSIAN", "SMALL", "URLS", "charge", "paid", "store"]
 
 AT = "2026-11-16T12:00:00Z"
 URLS = PRINTED
-SMALL = Mechanism(3, 1, 120.0, 20.0, 0.01)
-GAUSSIAN = PlainGaussian(1, 50.0)
+SMALL = Mechanism(c_u=3, tau=1, tau_star=120.0, sigma=20.0, mu_0=0.01)
+GAUSSIAN = PlainGaussian(c_u=1, sigma=50.0)
 
 
 def paid(

@@ -27,7 +27,7 @@ from tests.gsh.accounting.test_budget_limits import adaptive_delta
 FIXTURES = Path(__file__).parent / "fixtures"
 OLD_LEDGER, LEDGER_0_2 = FIXTURES / "version_0_1_0.sqlite3", FIXTURES / "version_0_2_0_crossing.sqlite3"
 OLD_SECRET = "a secret for tests, of an old ledger"
-NOISE, THRESHOLDS = cost_of(PlainGaussian(1, 10.0)), Cost(1.0, 1.6e-3)
+NOISE, THRESHOLDS = cost_of(PlainGaussian(c_u=1, sigma=10.0)), Cost(1.0, 1.6e-3)
 LIMIT = Limit(1.0, 1e-4)
 Step: TypeAlias = Release | tuple[float, float]
 STEPS: st.SearchStrategy[Step] = st.sampled_from([GAUSSIAN, SMALL]) | st.tuples(
@@ -83,7 +83,7 @@ def test_a_typical_mechanism_named_after_a_release_spends_no_more_than_delta(on_
     reach 1.77 · 10⁻⁴.
     """
     share = 0.6 if announced == 1.0 else 0.999
-    first = PlainGaussian(1, (share * Limit(announced, 1e-4, NOISE).remaining(NOTHING).mu_squared) ** -0.5)
+    first = PlainGaussian(c_u=1, sigma=(share * Limit(announced, 1e-4, NOISE).remaining(NOTHING).mu_squared) ** -0.5)
     for name, proportion in (("noise", NOISE), ("thresholds", THRESHOLDS)):
         on_file.put_budget(name, Limit(announced, 1e-4), "", AT, reason="a test")
         charge(on_file, paid(name, name, release=first))
@@ -117,7 +117,7 @@ def test_two_paths_with_a_small_promise_cost_no_more_together(ledger: Ledger, lo
     Each ends with a promise of (1, ≤ 10⁻⁴). If the caps could cross, an analyst who chose the path after the first
     release would reach 1.77 · 10⁻⁴.
     """
-    first = PlainGaussian(1, 0.0579**-0.5)
+    first = PlainGaussian(c_u=1, sigma=0.0579**-0.5)
     for name in ("noise", "thresholds"):
         ledger.put_budget(name, Limit(0.75, 1e-4), "", AT)
         charge(ledger, paid(name, name, release=first))
@@ -125,7 +125,10 @@ def test_two_paths_with_a_small_promise_cost_no_more_together(ledger: Ledger, lo
     for_thresholds = ledger.put_budget("thresholds", Limit(lower_epsilon, 7.888e-4), "", AT, reason="after looking")
     s, d = room(ledger, "noise").mu_squared, room(ledger, "thresholds").hazard
     with pytest.raises(BudgetExceeded):
-        charge(ledger, paid("thresholds", "crossing", release=Mechanism(1, 1, 1 + 3.73 * 2000, 2000.0)))
+        charge(
+            ledger,
+            paid("thresholds", "crossing", release=Mechanism(c_u=1, tau=1, tau_star=1 + 3.73 * 2000, sigma=2000.0)),
+        )
     lowered = ledger.put_budget("thresholds", Limit(1.0, 1e-6), "", AT, reason="after looking")
 
     assert for_noise.promise == pytest.approx(1e-4)
@@ -237,6 +240,10 @@ def test_a_budget_divided_again_by_an_earlier_version_has_the_larger_promise(tmp
         assert divided.promise > 1.8e-4
         with pytest.raises(DivisionSettled):
             ledger.put_budget(
-                "divided", Limit(1.0, 1e-4, cost_of(Mechanism(3, 1, 120.0, 20.0))), "", AT, reason="a test"
+                "divided",
+                Limit(1.0, 1e-4, cost_of(Mechanism(c_u=3, tau=1, tau_star=120.0, sigma=20.0))),
+                "",
+                AT,
+                reason="a test",
             )
         assert ledger.put_budget("divided", Limit(1.0, 1e-4), "said anew", AT).promise == divided.promise

@@ -13,12 +13,12 @@ from gsh.accounting.case_study import PRINTED
 from gsh.accounting.composition import NOTHING, cost_of, delta_at
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
 
-LOUD = Mechanism(1, 1, 1.5, 0.001)
+LOUD = Mechanism(c_u=1, tau=1, tau_star=1.5, sigma=0.001)
 """It publishes a count of 2 as it is."""
 
 
 def test_without_rules_everything_is_allowed() -> None:
-    for release in (LOUD, PRINTED, PlainGaussian(1, 1e-9)):
+    for release in (LOUD, PRINTED, PlainGaussian(c_u=1, sigma=1e-9)):
         ReleaseRules().check(release, None, is_exempt=False)
 
 
@@ -44,7 +44,11 @@ def test_the_least_sigma_itself_is_allowed() -> None:
 def test_a_release_is_allowed_exactly_if_its_certified_delta_is(
     sigma: float, epsilon: float, delta: float, has_threshold: bool
 ) -> None:
-    release = Mechanism(3, 1, 1 + 5 * sigma, sigma) if has_threshold else PlainGaussian(3, sigma)
+    release = (
+        Mechanism(c_u=3, tau=1, tau_star=1 + 5 * sigma, sigma=sigma)
+        if has_threshold
+        else PlainGaussian(c_u=3, sigma=sigma)
+    )
     certified = delta_at(NOTHING.plus(release, cost_of(release)), epsilon)
     if isinstance(release, Mechanism):
         assert certified == at_epsilon(EXACT, release, epsilon).delta
@@ -57,10 +61,10 @@ def test_a_release_is_allowed_exactly_if_its_certified_delta_is(
 def test_other_columns_count_too() -> None:
     """Little noise on a column shows as much as little noise on a count."""
     rules = ReleaseRules(least_sigma=20.0, most=(1.0, 1e-5))
-    rules.check(Mechanism(1, 1, 200.0, 20.0), None, is_exempt=False)
+    rules.check(Mechanism(c_u=1, tau=1, tau_star=200.0, sigma=20.0), None, is_exempt=False)
 
     with pytest.raises(LimitExceeded, match="GSH_MOST_EPSILON, GSH_MOST_DELTA"):
-        rules.check(Mechanism(1, 1, 200.0, 20.0, mu_0=10.0), None, is_exempt=False)
+        rules.check(Mechanism(c_u=1, tau=1, tau_star=200.0, sigma=20.0, mu_0=10.0), None, is_exempt=False)
 
 
 def test_an_exempt_client_is_not_bounded() -> None:

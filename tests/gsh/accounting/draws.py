@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 from gsh.accounting.column_costs import Capped
-from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.doubles import next_above
+from gsh.errors import InvalidParameter
 from tests import reference
 from tests.reference import Case
 
@@ -49,7 +49,9 @@ def log_uniform(low: float, high: float) -> st.SearchStrategy[float]:
 
 def mechanism_of(case: Case) -> Mechanism:
     capped = tuple(Capped(n, mu) for n, mu in case.capped)
-    return Mechanism(case.c_u, case.tau, case.tau_star, case.sigma, case.mu_0, capped=capped)
+    return Mechanism(
+        c_u=case.c_u, tau=case.tau, tau_star=case.tau_star, sigma=case.sigma, mu_0=case.mu_0, capped=capped
+    )
 
 
 @st.composite

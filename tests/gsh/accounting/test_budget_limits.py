@@ -18,7 +18,7 @@ from tests.gsh.accounting.draws import cases, examples, log_uniform, mechanism_o
 from tests.reference import Case, mp
 
 URLS = case_study.PRINTED
-GAUSSIAN = PlainGaussian(1, 50.0)
+GAUSSIAN = PlainGaussian(c_u=1, sigma=50.0)
 
 
 def spent(release: Mechanism | PlainGaussian, times: int) -> Spent:
@@ -111,7 +111,7 @@ def test_what_remains_is_rounded_down_and_never_negative() -> None:
 
 def test_nothing_fits_once_either_sum_is_over_its_limit() -> None:
     """Not even noise alone, after a first release that exact accounting admitted above the cap of hazard."""
-    limit, first = Limit(1.0, 1e-4, cost_of(GAUSSIAN)), Mechanism(3, 1, 88.0, 20.0)
+    limit, first = Limit(1.0, 1e-4, cost_of(GAUSSIAN)), Mechanism(c_u=3, tau=1, tau_star=88.0, sigma=20.0)
 
     assert limit.admits(spent(first, 1))
     assert not limit.admits(spent(first, 1).plus(GAUSSIAN, cost_of(GAUSSIAN)))
@@ -119,7 +119,7 @@ def test_nothing_fits_once_either_sum_is_over_its_limit() -> None:
 
 
 def test_no_more_are_promised_than_can_be_counted() -> None:
-    tiny = PlainGaussian(1, 1e150)
+    tiny = PlainGaussian(c_u=1, sigma=1e150)
 
     assert Limit(1.0, 1e-4).how_many_fit(NOTHING, tiny, cost_of(tiny)) == MOST_RELEASES
 
@@ -151,7 +151,7 @@ def adaptive_delta(s_1: float, s_2: float, d_2: float, cut: float, epsilon: floa
 def test_choosing_after_seeing_results_cannot_spend_more(epsilon: float, delta: float, cut: float) -> None:
     """If every pair of sums that composes to δ were admitted, the second case would cost nearly twice as much."""
     unsettled = Limit(epsilon, delta)
-    first = PlainGaussian(1, (0.6 * unsettled.remaining(NOTHING).mu_squared) ** -0.5)
+    first = PlainGaussian(c_u=1, sigma=(0.6 * unsettled.remaining(NOTHING).mu_squared) ** -0.5)
     s_1 = cost_of(first).mu_squared
 
     def most(fit: Callable[[Fraction], bool]) -> float:

@@ -80,8 +80,8 @@ def test_the_promise_is_composition_at_the_hull() -> None:
 
 def test_a_first_release_beyond_the_caps_is_promised_at_its_own_cost() -> None:
     """By exact accounting. Composition at its sums would be larger."""
-    release = Mechanism(3, 1, 88.0, 20.0)
-    spent, limit = NOTHING.plus(release, cost_of(release)), Limit(1.0, 1e-4, cost_of(PlainGaussian(1, 50.0)))
+    release = Mechanism(c_u=3, tau=1, tau_star=88.0, sigma=20.0)
+    spent, limit = NOTHING.plus(release, cost_of(release)), Limit(1.0, 1e-4, cost_of(PlainGaussian(c_u=1, sigma=50.0)))
     assert limit.admits(spent)
     assert spent.hazard > limit.caps.hazard
 

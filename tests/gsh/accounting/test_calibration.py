@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_epsilon
+from gsh.accounting.aggregates import RelativeAggregates
 from gsh.accounting.calibration.balanced import balanced
-from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
+from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.target import Calibration, calibrate
 from gsh.accounting.column_costs import Capped
 from gsh.accounting.covariance import Matrix
@@ -59,9 +60,11 @@ def columns(
     matrix, sensitivity = draw(st.sampled_from(MATRICES))
     names = tuple("abc"[: len(matrix)])
     if kind == RELATIVE:
-        return RelativeAggregates(names, matrix, sensitivity)
-    factor = (Aggregates(names, matrix, sensitivity).mu_0 * sigma / share) ** 2
-    return Aggregates(names, tuple(tuple(entry * factor for entry in row) for row in matrix), sensitivity)
+        return RelativeAggregates(names=names, relative_covariance=matrix, sensitivity=sensitivity)
+    factor = (Aggregates(names=names, covariance=matrix, sensitivity=sensitivity).mu_0 * sigma / share) ** 2
+    return Aggregates(
+        names=names, covariance=tuple(tuple(entry * factor for entry in row) for row in matrix), sensitivity=sensitivity
+    )
 
 
 def _capped(draw: st.DrawFn, kind: str, c_u: int, mu_0: float) -> Aggregates | RelativeAggregates | tuple[Capped, ...]:
@@ -73,7 +76,7 @@ def _capped(draw: st.DrawFn, kind: str, c_u: int, mu_0: float) -> Aggregates | R
     box = Box((0.0, 0.0), (1.0, 3.0), (caps[0], None if caps[1] == c_u and draw(st.booleans()) else caps[1]))
     if kind == CAPPED + RELATIVE:
         return balanced(("a", "b"), box, c_u, draw(st.none() | st.just((0.5, 2.0))))
-    return Aggregates(("a", "b"), ((costs[0] ** -2, 0.0), (0.0, (3 / costs[1]) ** 2)), box)
+    return Aggregates(names=("a", "b"), covariance=((costs[0] ** -2, 0.0), (0.0, (3 / costs[1]) ** 2)), sensitivity=box)
 
 
 @st.composite
@@ -203,7 +206,9 @@ def test_there_is_no_largest_sigma_for_a_relative_covariance_either(
     accounting: Accounting, matrix: Matrix, sensitivity: Sensitivity, epsilon: float, delta: float, tau_star: float
 ) -> None:
     """That σ² overflows long before σ does is no reason to refuse the smallest σ."""
-    relative = RelativeAggregates(tuple("abc"[: len(matrix)]), matrix, sensitivity)
+    relative = RelativeAggregates(
+        names=tuple("abc"[: len(matrix)]), relative_covariance=matrix, sensitivity=sensitivity
+    )
     target = Target(epsilon, delta)
     solved = calibrate(accounting, Draft(1, 1, tau_star, None, relative), target)
 

@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting
+from gsh.accounting.aggregates import RelativeAggregates
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.balanced import balanced
-from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
+from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.remaining import calibrate_remaining
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.column_costs import Capped
 from gsh.accounting.composition import NOTHING, Spent, cost_of
-from gsh.accounting.errors import InfeasibleTarget
 from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian
 from gsh.accounting.sensitivity import Box
+from gsh.errors import InfeasibleTarget
 from tests.gsh.accounting.draws import assert_refused, examples, log_uniform
 
 pytestmark = pytest.mark.slow
@@ -61,7 +62,7 @@ def test_balanced_noise_falls_with_the_root_of_the_cap() -> None:
 
 DIAGONAL = ((1.0, 0.0), (0.0, 1.0))
 BOX = Box((0.0, 0.0), (1.0, 1.0))
-EARLIER = Mechanism(5, 1, 900.0, 100.0)
+EARLIER = Mechanism(c_u=5, tau=1, tau_star=900.0, sigma=100.0)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,8 @@ EARLIER = Mechanism(5, 1, 900.0, 100.0)
 )
 def test_invalid_caps_are_refused(groups: tuple[int, ...], pointer: str, bound: str) -> None:
     assert_refused(
-        lambda: Aggregates(("a", "b"), DIAGONAL, replace(BOX, groups=groups)),
-        f"aggregates/sensitivity/{pointer}",
+        lambda: Aggregates(names=("a", "b"), covariance=DIAGONAL, sensitivity=replace(BOX, groups=groups)),
+        f"sensitivity/{pointer}",
         bound,
     )
 
@@ -88,38 +89,48 @@ def test_invalid_caps_are_refused(groups: tuple[int, ...], pointer: str, bound: 
 def test_caps_need_a_diagonal_covariance() -> None:
     correlated = ((1.0, 0.5), (0.5, 1.0))
     assert_refused(
-        lambda: Aggregates(("a", "b"), correlated, replace(BOX, groups=(1, 1))),
-        "aggregates/sensitivity/groups",
+        lambda: Aggregates(names=("a", "b"), covariance=correlated, sensitivity=replace(BOX, groups=(1, 1))),
+        "sensitivity/groups",
         "unless the covariance is diagonal",
     )
 
 
 def test_a_cap_above_c_u_is_refused_by_its_place() -> None:
-    columns = Aggregates(("a", "b"), DIAGONAL, replace(BOX, groups=(3, 4)))
-    relative = RelativeAggregates(("a", "b"), DIAGONAL, replace(BOX, groups=(3, 4)))
+    columns = Aggregates(names=("a", "b"), covariance=DIAGONAL, sensitivity=replace(BOX, groups=(3, 4)))
+    relative = RelativeAggregates(
+        names=("a", "b"), relative_covariance=DIAGONAL, sensitivity=replace(BOX, groups=(3, 4))
+    )
 
     pointer = "aggregates/sensitivity/groups/1"
-    assert_refused(lambda: Mechanism(3, 1, 9.0, 2.0, aggregates=columns), pointer, "at most c_u")
-    assert_refused(lambda: PlainGaussian(3, 2.0, aggregates=columns), pointer, "at most c_u")
+    assert_refused(lambda: Mechanism(c_u=3, tau=1, tau_star=9.0, sigma=2.0, aggregates=columns), pointer, "at most c_u")
+    assert_refused(lambda: PlainGaussian(c_u=3, sigma=2.0, aggregates=columns), pointer, "at most c_u")
     assert_refused(lambda: Draft(3, 1, None, None, relative).check(), pointer, "at most c_u")
-    assert_refused(lambda: balanced(("a", "b"), replace(BOX, groups=(3, 4)), 3), pointer, "at most c_u")
-    assert_refused(lambda: Mechanism(3, 1, 9.0, 2.0, capped=(Capped(4, 1.0),)), "aggregates/capped/0/groups", "to c_u")
+    assert_refused(lambda: balanced(("a", "b"), replace(BOX, groups=(3, 4)), 3), "sensitivity/groups/1", "at most c_u")
     assert_refused(
-        lambda: Mechanism(3, 1, 9.0, 2.0, capped=(Capped(1, -1.0),)), "aggregates/capped/0/mu_0", "at least 0"
+        lambda: Mechanism(c_u=3, tau=1, tau_star=9.0, sigma=2.0, capped=(Capped(4, 1.0),)),
+        "capped/0/groups",
+        "to c_u",
+    )
+    assert_refused(
+        lambda: Mechanism(c_u=3, tau=1, tau_star=9.0, sigma=2.0, capped=(Capped(1, -1.0),)),
+        "capped/0/mu_0",
+        "at least 0",
     )
     both = {"aggregates": columns, "capped": (Capped(1, 1.0),)}
-    assert_refused(lambda: Mechanism(9, 1, 9.0, 2.0, **both), "aggregates/capped", "together")
+    assert_refused(
+        lambda: Mechanism(c_u=9, tau=1, tau_star=9.0, sigma=2.0, **both), "capped", "if aggregates are given"
+    )
 
 
 def test_balanced_noise_refuses_what_it_cannot_balance() -> None:
     names = ("a", "b")
     assert_refused(lambda: balanced(names, replace(BOX, groups=(1, None)), None), "c_u", "must be given")
-    assert_refused(lambda: balanced(names, BOX, 3, (1.0,)), "aggregates/weights", "one number per column")
-    assert_refused(lambda: balanced(names, BOX, 3, (1.0, 0.0)), "aggregates/weights/1", "greater than 0")
+    assert_refused(lambda: balanced(names, BOX, 3, (1.0,)), "weights", "one number per column")
+    assert_refused(lambda: balanced(names, BOX, 3, (1.0, 0.0)), "weights/1", "greater than 0")
     nothing = Box((0.0, 0.0), (1.0, 0.0))
-    assert_refused(lambda: balanced(names, nothing, 3), "aggregates/sensitivity/upper/1", "must allow a change")
+    assert_refused(lambda: balanced(names, nothing, 3), "sensitivity/upper/1", "must allow a change")
     tiny = Box((0.0, 0.0), (1.0, 1e-200))
-    assert_refused(lambda: balanced(names, tiny, 3), "aggregates/sensitivity/upper/1", "whose square is a double")
+    assert_refused(lambda: balanced(names, tiny, 3), "sensitivity/upper/1", "whose square is a double")
     assert balanced(names, BOX, None).relative_covariance == DIAGONAL
 
 
@@ -131,20 +142,22 @@ def test_a_cap_above_the_largest_c_u_is_told_it(accounting: Accounting) -> None:
         calibrate(accounting, Draft(None, 1, 1400.0, 200.0, 0.0, capped), target)
 
     most = int(error.value.detail.split(":")[0].rpartition(" ")[2])
-    assert error.value.pointer == "aggregates/capped"
+    assert error.value.pointer == "capped"
     within = Draft(None, 1, 1400.0, 200.0, 0.0, (Capped(most, 1e-4),))
     assert calibrate(accounting, within, target).mechanism.c_u == most
 
 
 def test_columns_that_alone_exceed_the_target_are_told_how_much_more_noise_they_need() -> None:
-    columns = Aggregates(("a", "b"), DIAGONAL, replace(BOX, groups=(1, 2)))
+    columns = Aggregates(names=("a", "b"), covariance=DIAGONAL, sensitivity=replace(BOX, groups=(1, 2)))
     target = Target(1.0, 1e-6)
     with pytest.raises(InfeasibleTarget) as error:
         calibrate(EXACT, Draft(10, 1, None, None, columns), target)
 
     factor = float(error.value.detail.partition("more than ")[2].split(" ")[0])
     variance = (1.01 * factor) ** 2
-    enough = Aggregates(("a", "b"), ((variance, 0.0), (0.0, variance)), columns.sensitivity)
+    enough = Aggregates(
+        names=("a", "b"), covariance=((variance, 0.0), (0.0, variance)), sensitivity=columns.sensitivity
+    )
     assert error.value.pointer == "aggregates"
     assert calibrate(EXACT, Draft(10, 1, None, None, enough), target).point.delta <= 1e-6
 
@@ -164,4 +177,4 @@ def test_the_remaining_budget_is_calibrated_with_caps(spent: Spent, missing: tup
     after = spent.plus(found, cost_of(found), 4)
     assert limit.admits_several(after)
     assert not limit.admits_several(after.plus(found, cost_of(found), 1))
-    assert found.capped
+    assert found.costs.capped

@@ -37,7 +37,7 @@ def test_the_whole_parameters_are_the_smallest_that_meet_the_target() -> None:
 
 def test_the_rounded_sigma_of_the_paper_just_fails() -> None:
     """σ = 2228 has δ_gaussian = 1.00310384851268789e-05, a little more than it was meant to have."""
-    point = at_epsilon(EXACT, Mechanism(C_U, TAU, 1e9, 2228.0), TARGET.epsilon)
+    point = at_epsilon(EXACT, Mechanism(c_u=C_U, tau=TAU, tau_star=1e9, sigma=2228.0), TARGET.epsilon)
 
     assert point.delta_gaussian == pytest.approx(1.00310384851268789e-05, rel=1e-15)
     assert point.delta > TARGET.delta
@@ -46,7 +46,7 @@ def test_the_rounded_sigma_of_the_paper_just_fails() -> None:
 @pytest.mark.parametrize(("gap", "infinite"), [(13_947.0, 1.00008664e-05), (16_176.0, 1.00237266e-08)])
 def test_delta_infinite_at_the_gaps_of_the_paper(gap: float, infinite: float) -> None:
     """At σ = 2228."""
-    point = at_epsilon(EXACT, Mechanism(C_U, TAU, 1 + gap, 2228.0), TARGET.epsilon)
+    point = at_epsilon(EXACT, Mechanism(c_u=C_U, tau=TAU, tau_star=1 + gap, sigma=2228.0), TARGET.epsilon)
 
     assert point.delta_infinite == pytest.approx(infinite, rel=1e-8)
 
@@ -84,7 +84,7 @@ def test_a_half_and_half_split_of_delta_needs_more_of_both() -> None:
 @pytest.mark.parametrize(("delta", "ratio"), [(1.0023727e-8, 2.0), (1e-7, 1.1), (1e-6, 1.01), (1e-5, 1.001)])
 def test_how_much_adding_the_deltas_over_states(delta: float, ratio: float) -> None:
     """Figure 1(b): δ_add/δ_exact at the gap 16 176, for ε up to 0.504…"""
-    mechanism = Mechanism(C_U, TAU, 16_177.0, 2228.0)
+    mechanism = Mechanism(c_u=C_U, tau=TAU, tau_star=16_177.0, sigma=2228.0)
     epsilon = at_delta(EXACT, mechanism, delta).epsilon
     assert epsilon is not None
     over = at_epsilon(ADD_DELTAS, mechanism, epsilon).delta / at_epsilon(EXACT, mechanism, epsilon).delta

@@ -43,7 +43,11 @@ INSIDE = (
         ((29, 0.008864511454999252), (35, 0.04181689797087636), (447, 0.01192250031581825)),
     ),
 )
-LIKES_AND_SHARES = Aggregates(("likes", "shares"), ((4e6, 0.0), (0.0, 400.0)), Box((0.0, 0.0), (1.0, 1.0), (None, 100)))
+LIKES_AND_SHARES = Aggregates(
+    names=("likes", "shares"),
+    covariance=((4e6, 0.0), (0.0, 400.0)),
+    sensitivity=Box((0.0, 0.0), (1.0, 1.0), (None, 100)),
+)
 
 
 @examples(150)
@@ -155,7 +159,9 @@ def flat(count: int) -> Mechanism:
         share = max(mu**2 - reached - n / sigma**2, 0.0)
         parts.append(Capped(n, math.sqrt(share / n)))
         reached += share
-    return Mechanism(c_u, 1, 1 - NormalDist().inv_cdf(hazard / c_u) * sigma, sigma, capped=tuple(parts))
+    return Mechanism(
+        c_u=c_u, tau=1, tau_star=1 - NormalDist().inv_cdf(hazard / c_u) * sigma, sigma=sigma, capped=tuple(parts)
+    )
 
 
 def test_a_search_among_many_ties_is_short() -> None:
@@ -185,10 +191,28 @@ def test_caps_of_c_u_change_nothing_and_smaller_caps_help(case: Case) -> None:
 
 def test_every_column_at_c_u_is_the_mechanism_without_caps() -> None:
     """To the last bit: the same columns, with C_u said for each of them, or not at all."""
-    columns = (("a", "b"), ((4.0, 0.0), (0.0, 9.0)))
-    said = Mechanism(50, 1, 70.0, 9.0, aggregates=Aggregates(*columns, Box((0.0, -1.0), (1.0, 1.0), (50, 50))))
-    unsaid = Mechanism(50, 1, 70.0, 9.0, aggregates=Aggregates(*columns, Box((0.0, -1.0), (1.0, 1.0))))
-    null = Mechanism(50, 1, 70.0, 9.0, aggregates=Aggregates(*columns, Box((0.0, -1.0), (1.0, 1.0), (None, None))))
+    columns = {"names": ("a", "b"), "covariance": ((4.0, 0.0), (0.0, 9.0))}
+    said = Mechanism(
+        c_u=50,
+        tau=1,
+        tau_star=70.0,
+        sigma=9.0,
+        aggregates=Aggregates(**columns, sensitivity=Box((0.0, -1.0), (1.0, 1.0), (50, 50))),
+    )
+    unsaid = Mechanism(
+        c_u=50,
+        tau=1,
+        tau_star=70.0,
+        sigma=9.0,
+        aggregates=Aggregates(**columns, sensitivity=Box((0.0, -1.0), (1.0, 1.0))),
+    )
+    null = Mechanism(
+        c_u=50,
+        tau=1,
+        tau_star=70.0,
+        sigma=9.0,
+        aggregates=Aggregates(**columns, sensitivity=Box((0.0, -1.0), (1.0, 1.0), (None, None))),
+    )
 
     for epsilon in (0.0, 0.3, 2.0):
         points = [at_epsilon(EXACT, mechanism, epsilon) for mechanism in (said, unsaid, null)]
@@ -197,13 +221,13 @@ def test_every_column_at_c_u_is_the_mechanism_without_caps() -> None:
 
 def test_the_ledger_charges_the_whole_of_s() -> None:
     """S(C_u) = C_u/σ² + C_u μ_likes² + 100 μ_shares², with and without thresholds."""
-    mechanism = Mechanism(51914, 1, 13952.0, 2229.0, aggregates=LIKES_AND_SHARES)
-    plain = PlainGaussian(51914, 2229.0, aggregates=LIKES_AND_SHARES)
+    mechanism = Mechanism(c_u=51914, tau=1, tau_star=13952.0, sigma=2229.0, aggregates=LIKES_AND_SHARES)
+    plain = PlainGaussian(c_u=51914, sigma=2229.0, aggregates=LIKES_AND_SHARES)
     expected = 51914 / 2229.0**2 + 51914 / 4e6 + 100 / 400.0
 
     assert cost_of(mechanism).mu_squared == pytest.approx(expected, rel=1e-14)
-    assert cost_of(mechanism.bare) == cost_of(mechanism)
-    assert cost_of(plain).mu_squared == cost_of(plain.bare).mu_squared == cost_of(mechanism).mu_squared
+    assert cost_of(mechanism.without_columns) == cost_of(mechanism)
+    assert cost_of(plain).mu_squared == cost_of(plain.without_columns).mu_squared == cost_of(mechanism).mu_squared
 
 
 @pytest.mark.parametrize("columns", [("a", "b", "c"), ("c", "a", "b")])
@@ -212,7 +236,7 @@ def test_the_order_of_columns_does_not_matter(columns: tuple[str, ...]) -> None:
     variances, upper, groups = zip(*(numbers[name] for name in columns), strict=True)
     matrix = tuple(tuple(v if i == j else 0.0 for j in range(3)) for i, v in enumerate(variances))
 
-    aggregates = Aggregates(columns, matrix, Box((0.0,) * 3, upper, groups))
+    aggregates = Aggregates(names=columns, covariance=matrix, sensitivity=Box((0.0,) * 3, upper, groups))
 
     assert aggregates.mu_0 == pytest.approx(2 / 3)
     assert [part.groups for part in aggregates.capped] == [10]

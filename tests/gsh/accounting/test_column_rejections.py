@@ -4,11 +4,12 @@ import math
 
 import pytest
 
-from gsh.accounting.calibration.draft import RelativeAggregates, Target
-from gsh.accounting.errors import InvalidParameter
-from gsh.accounting.mechanism import Aggregates
+from gsh.accounting.calibration.draft import Target
+from gsh.accounting.mechanism import Aggregates, RelativeAggregates
+from gsh.accounting.mu_zero import mu_0
 from gsh.accounting.numerics.doubles import next_above
-from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, mu_0
+from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
+from gsh.errors import InvalidParameter
 from tests.gsh.accounting.draws import assert_refused
 
 TARGET = Target(1.0, 1e-5)
@@ -19,18 +20,20 @@ TWO = ((1.0, 0.5), (0.5, 1.0))
 @pytest.mark.parametrize(
     ("names", "pointer", "bound"),
     [
-        (("spend", "spend"), "aggregates/names", "unique"),
-        (("key", "spend"), "aggregates/names", "key or count"),
-        (("spend", "count"), "aggregates/names", "key or count"),
-        (("spend",), "aggregates/covariance", "one row and one column per name"),
-        (("spend", "visits", "age"), "aggregates/covariance", "one row and one column per name"),
+        (("spend", "spend"), "names", "unique"),
+        (("key", "spend"), "names", "key or count"),
+        (("spend", "count"), "names", "key or count"),
+        (("spend",), "covariance", "one row and one column per name"),
+        (("spend", "visits", "age"), "covariance", "one row and one column per name"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(names: tuple[str, ...], pointer: str, bound: str) -> None:
     """Names become columns of the release, next to its own key and count."""
-    assert_refused(lambda: Aggregates(names, TWO, L2Norm(1.0)), pointer, bound)
+    assert_refused(lambda: Aggregates(names=names, covariance=TWO, sensitivity=L2Norm(1.0)), pointer, bound)
     relative = pointer.replace("covariance", "relative_covariance")
-    assert_refused(lambda: RelativeAggregates(names, TWO, L2Norm(1.0)), relative, bound)
+    assert_refused(
+        lambda: RelativeAggregates(names=names, relative_covariance=TWO, sensitivity=L2Norm(1.0)), relative, bound
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +56,7 @@ def test_names_that_do_not_fit_are_refused(names: tuple[str, ...], pointer: str,
         (((0.3, next_above(0.6)), (next_above(0.6), 1.2)), "positive definite"),  # by an ulp on the wrong side
     ],
 )
-@pytest.mark.parametrize("pointer", ["aggregates/covariance", "aggregates/relative_covariance"])
+@pytest.mark.parametrize("pointer", ["covariance", "relative_covariance"])
 def test_a_matrix_that_is_no_covariance_is_refused(matrix: tuple, bound: str, pointer: str) -> None:
     """Not square, not symmetric, singular, indefinite."""
     assert_refused(lambda: mu_0(matrix, L2Norm(1.0), pointer), pointer, bound)
@@ -62,8 +65,10 @@ def test_a_matrix_that_is_no_covariance_is_refused(matrix: tuple, bound: str, po
 def test_a_relative_covariance_is_refused_by_its_own_name() -> None:
     """The pointer names the field that was sent, not a value computed from it."""
     assert_refused(
-        lambda: RelativeAggregates(("a", "b"), ((1.0, 2.0), (2.0, 1.0)), L2Norm(1.0)),
-        "aggregates/relative_covariance",
+        lambda: RelativeAggregates(
+            names=("a", "b"), relative_covariance=((1.0, 2.0), (2.0, 1.0)), sensitivity=L2Norm(1.0)
+        ),
+        "relative_covariance",
         "positive definite",
     )
 
@@ -71,13 +76,13 @@ def test_a_relative_covariance_is_refused_by_its_own_name() -> None:
 @pytest.mark.parametrize(
     ("sensitivity", "pointer", "bound"),
     [
-        (Box((0.0,), (1.0, 1.0)), "aggregates/sensitivity/lower", "one number per column"),
-        (Box((0.0, 0.0), (1.0,)), "aggregates/sensitivity/upper", "one number per column"),
-        (Box((0.0, 2.0), (1.0, 1.0)), "aggregates/sensitivity/lower/1", "at most upper"),
-        (L1Norm(-1.0), "aggregates/sensitivity/bound", "at least 0"),
-        (L2Norm(-1e-300), "aggregates/sensitivity/bound", "at least 0"),
-        (Vectors(()), "aggregates/sensitivity/vectors", "at least one"),
-        (Vectors(((1.0, 1.0), (1.0,))), "aggregates/sensitivity/vectors/1", "one number per column"),
+        (Box((0.0,), (1.0, 1.0)), "sensitivity/lower", "one number per column"),
+        (Box((0.0, 0.0), (1.0,)), "sensitivity/upper", "one number per column"),
+        (Box((0.0, 2.0), (1.0, 1.0)), "sensitivity/lower/1", "at most upper"),
+        (L1Norm(-1.0), "sensitivity/bound", "at least 0"),
+        (L2Norm(-1e-300), "sensitivity/bound", "at least 0"),
+        (Vectors(()), "sensitivity/vectors", "at least one"),
+        (Vectors(((1.0, 1.0), (1.0,))), "sensitivity/vectors/1", "one number per column"),
     ],
     ids=repr,
 )
@@ -100,7 +105,7 @@ def test_a_sensitivity_that_is_not_finite_is_refused(kind: str, value: float) ->
 
     with pytest.raises(InvalidParameter) as error:
         mu_0(ONE, sensitivity)
-    assert error.value.pointer.startswith("aggregates/sensitivity")
+    assert error.value.pointer.startswith("sensitivity")
 
 
 @pytest.mark.parametrize("matrix", [((math.inf,),), ((1.0, 0.0), (0.0, math.inf)), ((1.0, math.inf), (math.inf, 1.0))])
@@ -112,7 +117,7 @@ def test_a_covariance_that_is_not_finite_is_refused(matrix: tuple, kind: type) -
 
     with pytest.raises(InvalidParameter) as error:
         mu_0(matrix, sensitivity)
-    assert error.value.pointer == "aggregates/covariance"
+    assert error.value.pointer == "covariance"
 
 
 def test_a_box_of_many_correlated_columns_is_refused() -> None:
@@ -122,6 +127,6 @@ def test_a_box_of_many_correlated_columns_is_refused() -> None:
 
     assert_refused(
         lambda: mu_0(matrix, Box((0.0,) * size, (1.0,) * size)),
-        "aggregates/sensitivity/kind",
+        "sensitivity/kind",
         "at most 20 columns",
     )

@@ -8,15 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, Accounting, at_epsilon
+from gsh.accounting.aggregates import RelativeAggregates
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.comparison import Price, compare
-from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
+from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.case_study import OUTLINE, TARGET
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import Box
+from gsh.errors import InfeasibleTarget, InvalidParameter
 from tests import reference
 from tests.gsh.accounting.draws import examples, log_uniform
 
@@ -27,7 +28,11 @@ SEARCHED = SHARED | {"exact": EXACT}
 
 targets = st.builds(Target, st.just(0.0) | log_uniform(1e-3, 50.0), log_uniform(1e-12, 0.3))
 c_us = st.integers(1, 10) | log_uniform(1, 1e9).map(int)
-columns = st.just(0.0) | st.just(RelativeAggregates(("a", "b"), ((1.0, 0.6), (0.6, 2.0)), Box((0.0, -1.0), (1.0, 1.0))))
+columns = st.just(0.0) | st.just(
+    RelativeAggregates(
+        names=("a", "b"), relative_covariance=((1.0, 0.6), (0.6, 2.0)), sensitivity=Box((0.0, -1.0), (1.0, 1.0))
+    )
+)
 
 
 @st.composite
@@ -51,7 +56,7 @@ def price_of(draft: Draft, target: Target, name: str) -> Price:
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 30.0])
 def test_zcdp_is_the_reference_rounded_up(mu: float, epsilon: float) -> None:
     """One group at σ = 1/μ, so far below τ* that the threshold adds nothing."""
-    mechanism = Mechanism(1, 1, 1e300, 1 / mu)
+    mechanism = Mechanism(c_u=1, tau=1, tau_star=1e300, sigma=1 / mu)
     truth = reference.zcdp(1 / reference.mp.mpf(1 / mu), epsilon)
 
     charged = at_epsilon(ZCDP, mechanism, epsilon).delta_gaussian
@@ -64,7 +69,7 @@ def test_zcdp_is_the_reference_rounded_up(mu: float, epsilon: float) -> None:
 @given(mu=log_uniform(1e-6, 20.0), epsilon=st.just(0.0) | log_uniform(1e-3, 100.0))
 def test_zcdp_charges_more_than_the_noise_costs(mu: float, epsilon: float) -> None:
     """ρ alone says less about the noise than μ."""
-    mechanism = Mechanism(1, 1, 1e300, 1 / mu)
+    mechanism = Mechanism(c_u=1, tau=1, tau_star=1e300, sigma=1 / mu)
 
     assert at_epsilon(ZCDP, mechanism, epsilon).delta >= at_epsilon(EXACT, mechanism, epsilon).delta
 

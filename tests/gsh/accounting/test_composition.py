@@ -98,7 +98,7 @@ def test_nothing_spent_costs_nothing() -> None:
 
 def test_ten_thousand_tiny_charges_add_up_to_no_less_than_they_cost() -> None:
     """In doubles, 1 + 2^−60 is 1 however often that is done."""
-    large, tiny = PlainGaussian(1, 1.0), PlainGaussian(1, 2.0**30)
+    large, tiny = PlainGaussian(c_u=1, sigma=1.0), PlainGaussian(c_u=1, sigma=2.0**30)
     spent = NOTHING.plus(large, cost_of(large))
     for _ in range(10_000):
         spent = spent.plus(tiny, cost_of(tiny))
@@ -113,7 +113,7 @@ def test_ten_thousand_tiny_charges_add_up_to_no_less_than_they_cost() -> None:
 @given(log_uniform(1e-3, 10), st.integers(1, 200), st.floats(0.01, 5))
 def test_gaussians_compose_as_one_gaussian(mu: float, times: int, epsilon: float) -> None:
     """D = 0: the bound is the exact curve of μ√k, and the lower bound meets it."""
-    release = PlainGaussian(1, 1 / mu)
+    release = PlainGaussian(c_u=1, sigma=1 / mu)
     cost = cost_of(release)
     truth = reference.gaussian(mp.sqrt(times) / mp.mpf(release.sigma), epsilon)
 
@@ -132,7 +132,7 @@ def test_the_gaussian_part_agrees_with_privacy_loss_distributions(sigma: float, 
 
     accountant = PLDAccountant()
     accountant.compose(SelfComposedDpEvent(GaussianDpEvent(sigma), times))
-    release = PlainGaussian(1, sigma)
+    release = PlainGaussian(c_u=1, sigma=sigma)
 
     ours = delta_at(NOTHING.plus(release, cost_of(release), times), epsilon)
 
@@ -172,16 +172,18 @@ def test_another_release_never_makes_it_cheaper(first: Case, second: Case, epsil
 
 def test_a_plain_gaussian_alone_is_what_its_own_curve_says() -> None:
     """Not the δ of its mu_squared, which is rounded."""
-    plain = PlainGaussian(3, 70.0, 0.01)
-    huge = Mechanism(3, 1, 1e300, 70.0, 0.01)  # the same noise, and a threshold that costs nothing
+    plain = PlainGaussian(c_u=3, sigma=70.0, mu_0=0.01)
+    huge = Mechanism(
+        c_u=3, tau=1, tau_star=1e300, sigma=70.0, mu_0=0.01
+    )  # the same noise, and a threshold that costs nothing
 
     assert delta_at(NOTHING.plus(plain, cost_of(plain)), 0.2) == at_epsilon(EXACT, huge, 0.2).delta
 
 
 def test_a_cost_that_no_double_can_hold_is_refused() -> None:
-    assert_refused(lambda: cost_of(PlainGaussian(1, 1e-200)), "sigma", "at most 1e+280")
-    assert_refused(lambda: PlainGaussian(0, 1.0), "c_u", "1 to 10^18")
-    assert cost_of(PlainGaussian(1, 1e300)) == Cost(5e-324, 0.0)
+    assert_refused(lambda: cost_of(PlainGaussian(c_u=1, sigma=1e-200)), "sigma", "at most 1e+280")
+    assert_refused(lambda: PlainGaussian(c_u=0, sigma=1.0), "c_u", "1 to 10^18")
+    assert cost_of(PlainGaussian(c_u=1, sigma=1e300)) == Cost(5e-324, 0.0)
 
 
 def test_splitting_equal_releases_can_gain_beside_another_ratio_near_epsilon_zero() -> None:

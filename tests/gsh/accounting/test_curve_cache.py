@@ -14,7 +14,7 @@ from gsh.accounting.sensitivity import Box, L2Norm
 from tests.gsh.accounting.draws import cases, examples, mechanism_of
 from tests.reference import Case
 
-MECHANISM = Mechanism(10, 5, 30.0, 4.0, mu_0=0.25)
+MECHANISM = Mechanism(c_u=10, tau=5, tau_star=30.0, sigma=4.0, mu_0=0.25)
 ACCOUNTINGS = (EXACT, ADD_DELTAS)
 
 
@@ -43,8 +43,8 @@ def test_an_equal_mechanism_built_anew_hits() -> None:
     """The key is the value, so that requests share points."""
     cache = CurveCache(8)
     for _ in range(2):
-        aggregates = Aggregates(("spend",), ((4.0,),), Box((0.0,), (6.0,)))
-        cache.point(EXACT, Mechanism(10, 5, 30.0, 4.0, aggregates=aggregates), "epsilon", 1.0)
+        aggregates = Aggregates(names=("spend",), covariance=((4.0,),), sensitivity=Box((0.0,), (6.0,)))
+        cache.point(EXACT, Mechanism(c_u=10, tau=5, tau_star=30.0, sigma=4.0, aggregates=aggregates), "epsilon", 1.0)
 
     assert (cache.hits, cache.misses) == (1, 1)
 
@@ -118,30 +118,40 @@ def test_neighbouring_queries_never_share_a_point() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        Aggregates(("spend", "visits"), ((4.0, 1.0), (1.0, 2.0)), Box((0.0, 0.0), (next_above(6.0), 1.0))),
-        Aggregates(("spend", "visits"), ((next_above(4.0), 1.0), (1.0, 2.0)), Box((0.0, 0.0), (6.0, 1.0))),
-        Aggregates(("spend", "visits"), ((4.0, 1.0), (1.0, 2.0)), L2Norm(6.0)),
+        Aggregates(
+            names=("spend", "visits"),
+            covariance=((4.0, 1.0), (1.0, 2.0)),
+            sensitivity=Box((0.0, 0.0), (next_above(6.0), 1.0)),
+        ),
+        Aggregates(
+            names=("spend", "visits"),
+            covariance=((next_above(4.0), 1.0), (1.0, 2.0)),
+            sensitivity=Box((0.0, 0.0), (6.0, 1.0)),
+        ),
+        Aggregates(names=("spend", "visits"), covariance=((4.0, 1.0), (1.0, 2.0)), sensitivity=L2Norm(6.0)),
     ],
     ids=["sensitivity", "covariance", "kind"],
 )
 def test_mechanisms_that_differ_in_their_aggregates_never_share_a_point(other: Aggregates) -> None:
     """Σ and the sensitivity are part of the key."""
     cache = CurveCache(8)
-    first = Aggregates(("spend", "visits"), ((4.0, 1.0), (1.0, 2.0)), Box((0.0, 0.0), (6.0, 1.0)))
+    first = Aggregates(
+        names=("spend", "visits"), covariance=((4.0, 1.0), (1.0, 2.0)), sensitivity=Box((0.0, 0.0), (6.0, 1.0))
+    )
 
     for aggregates in (first, other):
-        mechanism = Mechanism(10, 5, 30.0, 4.0, aggregates=aggregates)
+        mechanism = Mechanism(c_u=10, tau=5, tau_star=30.0, sigma=4.0, aggregates=aggregates)
         assert cache.point(EXACT, mechanism, "epsilon", 1.0) == at_epsilon(EXACT, mechanism, 1.0)
     assert (cache.hits, cache.misses) == (0, 2)
 
 
 def test_a_wide_covariance_is_no_part_of_the_key() -> None:
     """A point depends on μ₀, not on the columns behind it, so the cache does not keep them."""
-    aggregates = Aggregates(("spend",), ((4.0,),), Box((0.0,), (6.0,)))
-    mechanism = Mechanism(10, 5, 30.0, 4.0, aggregates=aggregates)
+    aggregates = Aggregates(names=("spend",), covariance=((4.0,),), sensitivity=Box((0.0,), (6.0,)))
+    mechanism = Mechanism(c_u=10, tau=5, tau_star=30.0, sigma=4.0, aggregates=aggregates)
     cache = CurveCache(8)
     with_columns = cache.point(EXACT, mechanism, "epsilon", 1.0)
 
-    assert mechanism.bare == Mechanism(10, 5, 30.0, 4.0, mu_0=aggregates.mu_0)
-    assert cache.point(EXACT, mechanism.bare, "epsilon", 1.0) is with_columns
+    assert mechanism.without_columns == Mechanism(c_u=10, tau=5, tau_star=30.0, sigma=4.0, mu_0=aggregates.mu_0)
+    assert cache.point(EXACT, mechanism.without_columns, "epsilon", 1.0) is with_columns
     assert (cache.hits, cache.misses) == (1, 1)

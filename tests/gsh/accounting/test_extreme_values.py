@@ -112,11 +112,15 @@ def test_the_ratio_of_the_gaps_for_one_group_is_the_papers(epsilon: float, delta
 @pytest.mark.parametrize(
     ("mechanism", "epsilon", "binding"),
     [
-        (Mechanism(3, 1, 1e6, 5.0), 1.0, "gaussian"),
-        (Mechanism(3, 1, 2.0, 5.0), 1.0, "infinite"),
-        (Mechanism(3, 1, 1e6, 1e-9), 1.0, "gaussian"),
-        (Mechanism(10**18, 1, 2.0, 1e-3), 0.0, "gaussian"),  # both round up to 1: a tie goes to the noise
-        (Mechanism(1, 1, 1e30, 1e25), 1e4, "gaussian"),  # both round up to the least double
+        (Mechanism(c_u=3, tau=1, tau_star=1e6, sigma=5.0), 1.0, "gaussian"),
+        (Mechanism(c_u=3, tau=1, tau_star=2.0, sigma=5.0), 1.0, "infinite"),
+        (Mechanism(c_u=3, tau=1, tau_star=1e6, sigma=1e-9), 1.0, "gaussian"),
+        (
+            Mechanism(c_u=10**18, tau=1, tau_star=2.0, sigma=1e-3),
+            0.0,
+            "gaussian",
+        ),  # both round up to 1: a tie goes to the noise
+        (Mechanism(c_u=1, tau=1, tau_star=1e30, sigma=1e25), 1e4, "gaussian"),  # both round up to the least double
     ],
 )
 def test_the_larger_part_binds_the_exact_account(mechanism: Mechanism, epsilon: float, binding: str) -> None:

@@ -9,18 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting
-from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
+from gsh.accounting.aggregates import RelativeAggregates
+from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.target import calibrate
-from gsh.accounting.errors import InfeasibleTarget
 from gsh.accounting.mechanism import Aggregates
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import Box
+from gsh.errors import InfeasibleTarget
 from tests.gsh.accounting.draws import examples, log_uniform
 
 ACCOUNTINGS = (EXACT, ADD_DELTAS)
 TARGET = Target(1.0, 1e-5)
 
-CORRELATED = RelativeAggregates(("a", "b"), ((1.0, 0.6), (0.6, 2.0)), Box((0.0, -1.0), (1.0, 1.0)))
+CORRELATED = RelativeAggregates(
+    names=("a", "b"), relative_covariance=((1.0, 0.6), (0.6, 2.0)), sensitivity=Box((0.0, -1.0), (1.0, 1.0))
+)
 
 each_method = pytest.mark.parametrize("accounting", ACCOUNTINGS, ids=lambda accounting: accounting.name)
 targets = st.builds(Target, st.just(0.0) | log_uniform(0.01, 20.0), log_uniform(1e-12, 0.1))
@@ -138,13 +141,17 @@ def test_too_large_a_mu_0_is_told_the_largest(
 @each_method
 def test_too_little_noise_on_the_other_columns_is_told_the_largest_mu_0(accounting: Accounting) -> None:
     """The same with an absolute covariance: scaling Σ until μ₀ is below the advice makes it feasible."""
-    aggregates = Aggregates(CORRELATED.names, CORRELATED.relative_covariance, CORRELATED.sensitivity)
+    aggregates = Aggregates(
+        names=CORRELATED.names, covariance=CORRELATED.relative_covariance, sensitivity=CORRELATED.sensitivity
+    )
     error = _refusal(accounting, Draft(3, 1, None, None, aggregates), TARGET)
     factor = (1.01 * aggregates.mu_0 / _advice(error)) ** 2
     scaled = tuple(tuple(entry * factor for entry in row) for row in aggregates.covariance)
 
     assert error.pointer == "aggregates"
-    feasible = Draft(3, 1, None, None, Aggregates(aggregates.names, scaled, aggregates.sensitivity))
+    feasible = Draft(
+        3, 1, None, None, Aggregates(names=aggregates.names, covariance=scaled, sensitivity=aggregates.sensitivity)
+    )
     assert calibrate(accounting, feasible, TARGET).point.delta <= TARGET.delta
 
 

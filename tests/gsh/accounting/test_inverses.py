@@ -74,7 +74,7 @@ def test_exact_epsilon_is_the_analytic_gaussians(case: Case, share: float) -> No
     infinite = at_epsilon(EXACT, mechanism, 0.0).delta_infinite
     delta = infinite + share * (1 - infinite)
     assume(delta < 1)
-    without = Mechanism(case.c_u, case.tau, LARGEST, case.sigma, case.mu_0)
+    without = Mechanism(c_u=case.c_u, tau=case.tau, tau_star=LARGEST, sigma=case.sigma, mu_0=case.mu_0)
 
     assert at_delta(EXACT, mechanism, delta).epsilon == at_delta(EXACT, without, delta).epsilon
 
@@ -94,10 +94,13 @@ def test_fits_says_what_the_account_says(case: Case, delta: float, accounting: A
 @pytest.mark.parametrize(
     ("mechanism", "delta"),
     [
-        (Mechanism(1, 1, 1e308, 1e300), 5e-324),  # ε near 1e-299
-        (Mechanism(1, 1, 1e10, 1e-100), 1e-10),  # ε near 1e200
-        (Mechanism(10**18, 1, 1e12, 1.0), 0.5),
-        (Mechanism(1, 1, 1e9, 1.0), 0.38292492254802624),  # 2Φ(½) − 1, rounded up: ε = 0 or nearly
+        (Mechanism(c_u=1, tau=1, tau_star=1e308, sigma=1e300), 5e-324),  # ε near 1e-299
+        (Mechanism(c_u=1, tau=1, tau_star=1e10, sigma=1e-100), 1e-10),  # ε near 1e200
+        (Mechanism(c_u=10**18, tau=1, tau_star=1e12, sigma=1.0), 0.5),
+        (
+            Mechanism(c_u=1, tau=1, tau_star=1e9, sigma=1.0),
+            0.38292492254802624,
+        ),  # 2Φ(½) − 1, rounded up: ε = 0 or nearly
     ],
 )
 def test_epsilon_is_the_smallest_at_the_edges_of_doubles(
@@ -121,7 +124,7 @@ def _assert_epsilon_is_the_smallest(accounting: Accounting, mechanism: Mechanism
 
 def test_epsilon_is_found_where_its_exponential_is_no_double() -> None:
     """e^ε overflows past 709, and the start in doubles with it."""
-    mechanism = Mechanism(1, 1, 1e6, 1 / 20.085536923187668)
+    mechanism = Mechanism(c_u=1, tau=1, tau_star=1e6, sigma=1 / 20.085536923187668)
     point = at_delta(EXACT, mechanism, 5.690259110086638e-147)
 
     assert point.epsilon is not None

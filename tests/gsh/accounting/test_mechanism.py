@@ -21,7 +21,7 @@ def test_the_gap_is_rounded_down_and_by_less_than_an_ulp(tau: int, excess: float
     """A smaller gap is less private. Compared in exact rational arithmetic."""
     tau_star = effective_tau(tau) + excess
     assume(tau_star > effective_tau(tau))
-    gap = Mechanism(1, tau, tau_star, 1.0).tau_gap
+    gap = Mechanism(c_u=1, tau=tau, tau_star=tau_star, sigma=1.0).tau_gap
     truth = Fraction(tau_star) - effective_tau(tau)
 
     assert Fraction(gap) <= truth < Fraction(next_above(gap))
@@ -42,14 +42,14 @@ def test_the_gap_is_rounded_down_and_by_less_than_an_ulp(tau: int, excess: float
 )
 def test_the_gap_of_thresholds_past_the_integers_of_a_double(tau: int, tau_star: float, gap: float) -> None:
     """From 2^53 on, τ* − τ need not be a double."""
-    assert Mechanism(1, tau, tau_star, 1.0).tau_gap == gap
+    assert Mechanism(c_u=1, tau=tau, tau_star=tau_star, sigma=1.0).tau_gap == gap
 
 
 @pytest.mark.parametrize(("tau", "effective"), [(0, 1), (1, 1), (2, 2), (10**30, 10**30)])
 def test_a_tau_of_zero_acts_as_one(tau: int, effective: int) -> None:
     """Empty groups are never listed."""
     assert effective_tau(tau) == effective
-    assert Mechanism(1, tau, 1e31, 1.0).effective_tau == effective
+    assert Mechanism(c_u=1, tau=tau, tau_star=1e31, sigma=1.0).effective_tau == effective
 
 
 @examples(200)
@@ -74,6 +74,6 @@ def test_mechanisms_are_values(case: Case) -> None:
 
 def test_a_mechanism_takes_mu_0_from_its_aggregates() -> None:
     """μ₀ follows from Σ and the sensitivity. The caller cannot choose it."""
-    aggregates = Aggregates(("spend",), ((4.0,),), Box((0.0,), (6.0,)))
+    aggregates = Aggregates(names=("spend",), covariance=((4.0,),), sensitivity=Box((0.0,), (6.0,)))
 
-    assert Mechanism(2, 1, 9.0, 3.0, aggregates=aggregates).mu_0 == aggregates.mu_0 == 3.0
+    assert Mechanism(c_u=2, tau=1, tau_star=9.0, sigma=3.0, aggregates=aggregates).costs.mu_0 == aggregates.mu_0 == 3.0

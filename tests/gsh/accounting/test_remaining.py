@@ -6,15 +6,16 @@ import pytest
 
 from gsh.accounting import case_study
 from gsh.accounting.accountings import EXACT
+from gsh.accounting.aggregates import RelativeAggregates
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
+from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.remaining import calibrate_remaining
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.composition import NOTHING, Spent, cost_of
-from gsh.accounting.errors import InfeasibleTarget, InvalidParameter
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import Box
+from gsh.errors import InfeasibleTarget, InvalidParameter
 
 URLS = case_study.PRINTED
 OPEN = Limit(1.0, 1e-4)
@@ -94,7 +95,7 @@ def test_with_both_open_no_other_sigma_has_a_much_smaller_threshold() -> None:
 
 
 def test_columns_whose_noise_scales_with_sigma_fit_too() -> None:
-    columns = RelativeAggregates(("likes",), ((0.25,),), Box((0.0,), (1.0,)))
+    columns = RelativeAggregates(names=("likes",), relative_covariance=((0.25,),), sensitivity=Box((0.0,), (1.0,)))
     mechanism = calibrate_remaining(SPENT, replace(BOTH, columns=columns), 2, LIMIT).mechanism
 
     assert mechanism.aggregates is not None

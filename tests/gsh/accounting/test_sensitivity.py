@@ -7,8 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gsh.accounting.covariance import Matrix
+from gsh.accounting.mu_zero import mu_0
 from gsh.accounting.numerics.doubles import next_above, next_below
-from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, mu_0
+from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
 from tests import reference
 from tests.gsh.accounting.draws import allowed, examples, log_uniform
 from tests.gsh.accounting.rational import exact, is_positive_definite, largest_square, smallest_eigenvalue

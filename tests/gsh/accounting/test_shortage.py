@@ -23,7 +23,7 @@ from gsh.accounting.shortage import shortage_of
 def test_the_limit_that_is_named_admits_the_releases_and_a_smaller_one_does_not(
     epsilon: float, delta: float, sigma: float, gap: float, spent: int, more: int
 ) -> None:
-    release = Mechanism(4, 1, 1 + gap * sigma, sigma)
+    release = Mechanism(c_u=4, tau=1, tau_star=1 + gap * sigma, sigma=sigma)
     cost = cost_of(release)
     limit = Limit(epsilon, delta).settled_by(cost)
     before = NOTHING.plus(release, cost, spent) if spent else NOTHING
@@ -49,7 +49,7 @@ def test_the_limit_that_is_named_admits_the_releases_and_a_smaller_one_does_not(
 
 
 def test_a_small_epsilon_is_raised_to_a_small_one() -> None:
-    release = Mechanism(1, 1, 9e4, 4400.0)
+    release = Mechanism(c_u=1, tau=1, tau_star=9e4, sigma=4400.0)
     limit = Limit(0.001, 1e-6).settled_by(cost_of(release))
     after = NOTHING.plus(release, cost_of(release), 1)
     while limit.admits(after):
@@ -63,9 +63,9 @@ def test_a_small_epsilon_is_raised_to_a_small_one() -> None:
 
 def test_thresholds_alone_are_never_mended_by_more_epsilon() -> None:
     """The noise is within its cap, however large a δ the thresholds need."""
-    first = Mechanism(1, 1, 400.0, 50.0)
+    first = Mechanism(c_u=1, tau=1, tau_star=400.0, sigma=50.0)
     limit = Limit(1.0, 1e-6).settled_by(cost_of(first))
-    low = Mechanism(1, 1, 1.5e6, 1e6)
+    low = Mechanism(c_u=1, tau=1, tau_star=1.5e6, sigma=1e6)
     found = shortage_of(limit, NOTHING, NOTHING.plus(low, cost_of(low), 1))
 
     assert found is not None

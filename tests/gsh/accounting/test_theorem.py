@@ -113,7 +113,7 @@ def test_the_scan_agrees_with_the_closed_form_to_the_last_bit(case: Case) -> Non
 def test_no_split_is_lost_between_two_chunks(c_u: int, sigmas: float) -> None:
     """The worst split of T2 is an end: the very first (a₌ = 0), or the very last before T1."""
     sigma = math.sqrt(c_u)
-    mechanism = Mechanism(c_u, 1, 1 + sigmas * sigma, sigma)
+    mechanism = Mechanism(c_u=c_u, tau=1, tau_star=1 + sigmas * sigma, sigma=sigma)
     point = at_epsilon(EXACT, mechanism, 1.0)
     terms = theorem.evaluate(mechanism, 1.0)
 

@@ -18,8 +18,9 @@ from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.case_study import CASE_STUDY
 from gsh.accounting.curve_cache import CurveCache
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mu_zero import mu_0
 from gsh.accounting.numerics import balls
-from gsh.accounting.sensitivity import Box, L2Norm, mu_0
+from gsh.accounting.sensitivity import Box, L2Norm
 from tests import reference
 from tests.gsh.accounting.draws import mechanism_of
 
@@ -50,7 +51,7 @@ def _jobs() -> list[Job]:
         lambda: mu_0(HILBERT, L2Norm(1.0)),
     ]
     jobs += [
-        lambda sigma=sigma: at_epsilon(EXACT, Mechanism(1, 1, 1 + 9 * sigma, sigma), 0.0)  # type: ignore[misc]
+        lambda sigma=sigma: at_epsilon(EXACT, Mechanism(c_u=1, tau=1, tau_star=1 + 9 * sigma, sigma=sigma), 0.0)  # type: ignore[misc]
         for sigma in (1e20, 1e50, 1e100, 1e200)
     ]
     jobs += [
@@ -108,7 +109,7 @@ def test_sixteen_threads_agree_with_one() -> None:
 def test_one_cache_serves_sixteen_threads() -> None:
     """Shared, and too small for all points, so that points come and go meanwhile."""
     cache = CurveCache(8)
-    mechanisms = [Mechanism(c_u, 1, 40.0, 4.0) for c_u in range(1, 17)]
+    mechanisms = [Mechanism(c_u=c_u, tau=1, tau_star=40.0, sigma=4.0) for c_u in range(1, 17)]
     alone = [at_epsilon(EXACT, mechanism, 1.0) for mechanism in mechanisms]
     barrier = threading.Barrier(THREADS)
 

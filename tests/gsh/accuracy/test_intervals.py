@@ -25,11 +25,11 @@ pytestmark = pytest.mark.slow
 
 ACCURACY = Path(__file__).parents[3] / "docs" / "accuracy.md"
 SIGMA, TAU_STAR = 84.5, 495.0
-MECHANISM = Mechanism(10, 1, TAU_STAR, SIGMA)
+MECHANISM = Mechanism(c_u=10, tau=1, tau_star=TAU_STAR, sigma=SIGMA)
 OF_SINGLES = 1 - 0.1 * (1 - LARGEST_LEVEL) / 29
 """The largest level that a total asks for: that of a single count among 29."""
 LEVELS = [LEAST_LEVEL, 0.95, 0.999, LARGEST_LEVEL, OF_SINGLES]
-COLUMNS = Aggregates(("a", "b"), ((4.0, 1.0), (1.0, 9.0)), Box((0.0, 0.0), (1.0, 1.0)))
+COLUMNS = Aggregates(names=("a", "b"), covariance=((4.0, 1.0), (1.0, 9.0)), sensitivity=Box((0.0, 0.0), (1.0, 1.0)))
 
 
 def covered(interval: Interval, truth: float) -> int:
@@ -39,7 +39,7 @@ def covered(interval: Interval, truth: float) -> int:
 @pytest.mark.parametrize("level", [LEAST_LEVEL, 0.95, LARGEST_LEVEL, OF_SINGLES])
 def test_every_end_is_within_a_billionth_of_sigma_of_the_reference(level: float) -> None:
     """For t from 0 to 10⁶, wherever the exact end is not cut."""
-    mechanism = Mechanism(10, 1, 1e6, 1.0)
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=1e6, sigma=1.0)
     steps = np.concatenate([[0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 1, 2, 4], 2.0 ** np.arange(5, 20, 7)])
     counts = np.concatenate([mechanism.tau_star + steps, [2e6]])
     counts = np.append(counts, mechanism.tau_star - 2.0**-21)  # rounded down to the grid
@@ -138,7 +138,7 @@ def test_half_of_the_estimates_are_too_large(true: int) -> None:
 def test_it_rises_with_the_count_and_widens_with_the_level(
     t: float, further: float, levels: tuple[float, float]
 ) -> None:
-    mechanism = Mechanism(10, 3, 50.0, 8.0)
+    mechanism = Mechanism(c_u=10, tau=3, tau_star=50.0, sigma=8.0)
     counts = 50.0 + 8.0 * np.array([t, t + further])
     found, broader = (count_intervals(mechanism, counts, level) for level in sorted(levels))
 
@@ -158,7 +158,7 @@ def test_every_number_is_finite_and_in_order(tau: int, sigma: float, level: floa
     tau_star = math.nextafter(max(tau, 1) + 7 * sigma, math.inf)
     counts = np.array([tau_star, tau_star + sigma, 1e300 + tau_star, 1.7976931348623157e308])
 
-    found = count_intervals(Mechanism(1, tau, tau_star, sigma), counts, level)
+    found = count_intervals(Mechanism(c_u=1, tau=tau, tau_star=tau_star, sigma=sigma), counts, level)
 
     for column in (found.low, found.estimate, found.high):
         assert np.isfinite(column).all()
@@ -176,7 +176,7 @@ def test_an_interval_does_not_depend_on_the_others_in_its_column() -> None:
 
 
 def test_values_have_their_own_noise_and_no_threshold() -> None:
-    mechanism = Mechanism(10, 1, 50.0, 8.0, aggregates=COLUMNS)
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=50.0, sigma=8.0, aggregates=COLUMNS)
     values = np.array([-3.5, 0.0, 1e6])
 
     found = value_intervals(mechanism, 1, values, 0.95)
@@ -188,7 +188,7 @@ def test_values_have_their_own_noise_and_no_threshold() -> None:
 
 
 def test_the_largest_values_stay_finite() -> None:
-    mechanism = Mechanism(10, 1, 50.0, 8.0, aggregates=COLUMNS)
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=50.0, sigma=8.0, aggregates=COLUMNS)
     largest = np.finfo(np.float64).max
 
     found = value_intervals(mechanism, 0, np.array([largest, -largest]), 0.95)

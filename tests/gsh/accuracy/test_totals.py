@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtri
 
-from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.grid import count_grid
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.accuracy.intervals import count_intervals, half_steps, z_of
 from gsh.accuracy.totals import LEAST_S, MANY, Total, count_total, normal_totals, share_near, value_total
 from gsh.accuracy.truncation import Doubles
+from gsh.errors import InvalidParameter
 from tests.gsh.accounting.draws import examples
 from tests.gsh.accuracy.draws import fewest_covered, published
 
 pytestmark = pytest.mark.slow
 
 SIGMA, TAU_STAR = 84.5, 495.0
-MECHANISM = Mechanism(10, 1, TAU_STAR, SIGMA)
-COLUMNS = Aggregates(("a", "b"), ((4.0, 1.0), (1.0, 9.0)), Box((0.0, 0.0), (1.0, 1.0)))
+MECHANISM = Mechanism(c_u=10, tau=1, tau_star=TAU_STAR, sigma=SIGMA)
+COLUMNS = Aggregates(names=("a", "b"), covariance=((4.0, 1.0), (1.0, 9.0)), sensitivity=Box((0.0, 0.0), (1.0, 1.0)))
 FAR = TAU_STAR + 30 * SIGMA
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(30)
 
@@ -108,7 +108,7 @@ def test_far_above_the_threshold_it_is_the_sum_with_its_normal_error(groups: int
     [(200.0, 1400.0, [1401.0, 1500.0, 3000.0]), (84.5, 495.0, [497.0, 5000.0, 9000.0]), (1.0, 9.0, [9.0] * 29)],
 )
 def test_a_count_at_the_threshold_does_not_spoil_the_others(sigma: float, tau_star: float, counts: list[float]) -> None:
-    mechanism, published_counts = Mechanism(10, 1, tau_star, sigma), np.array(counts)
+    mechanism, published_counts = Mechanism(c_u=10, tau=1, tau_star=tau_star, sigma=sigma), np.array(counts)
     found = count_total(mechanism, published_counts, 0.95, "counts")
     singles = singly(mechanism, published_counts, 0.95)
 
@@ -154,7 +154,7 @@ def density(s: float, first: float, last: float) -> tuple[Doubles, Doubles]:
 @pytest.mark.parametrize("near", [1, 8, 20])
 def test_a_lower_end_at_level_0_999_fails_no_more_often_than_it_says(near: int) -> None:
     """30 groups, of which some have τ* − τ = 1 σ. With the error of the upper end, 8 near ones cover 0.9987 only."""
-    mechanism, size = Mechanism(10, 1, 1 + SIGMA, SIGMA), 100_000
+    mechanism, size = Mechanism(c_u=10, tau=1, tau_star=1 + SIGMA, sigma=SIGMA), 100_000
     true = np.array([1.0] * near + [FAR] * (MANY - near))
     rows = published(true, mechanism.tau_star, SIGMA, size, seed=7)
 
@@ -191,7 +191,7 @@ def test_the_wider_window_of_the_lower_end_expects_no_fewer_groups_near_the_thre
 @pytest.mark.parametrize("s", [LEAST_S, 0.0, 0.2, 1.0, 3.0, 6.0, 20.0])
 def test_the_correction_is_unbiased_and_its_variance_is_not_above_the_stated_one(s: float, level: float) -> None:
     """The sum less σ Σ b for the true s, by quadrature over one of 30 counts: E = T, and Var ≤ E[standard_error²]."""
-    mechanism = Mechanism(10, 1, 1 + (s if s > 0 else 5.0) * SIGMA, SIGMA)
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=1 + (s if s > 0 else 5.0) * SIGMA, sigma=SIGMA)
     width, others = (max(z_of(level), 2) ** 2 / (3 * MANY)) ** (1 / 3), np.full(MANY - 1, mechanism.tau_star + 1e4)
     corrected, variances, weights = [], [], []
     for first, last in ((0.0, width), (width, 2.0), (2.0, 5.0), (5.0, 12.0)):
@@ -263,7 +263,7 @@ def test_no_groups_have_the_total_zero() -> None:
 
 
 def test_a_total_is_at_least_the_least_count_of_each_group() -> None:
-    mechanism = Mechanism(10, 7, TAU_STAR, SIGMA)
+    mechanism = Mechanism(c_u=10, tau=7, tau_star=TAU_STAR, sigma=SIGMA)
     for groups in (3, 40):
         found = count_total(mechanism, np.full(groups, TAU_STAR), 0.999, "counts")
         assert found.low == 7 * groups <= found.estimate <= found.high
@@ -271,7 +271,7 @@ def test_a_total_is_at_least_the_least_count_of_each_group() -> None:
 
 @pytest.mark.parametrize("groups", [1, 5, 400])
 def test_the_total_of_values_has_the_error_of_independent_noise(groups: int) -> None:
-    mechanism = Mechanism(10, 1, TAU_STAR, SIGMA, aggregates=COLUMNS)
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=TAU_STAR, sigma=SIGMA, aggregates=COLUMNS)
     values = np.linspace(-5, 50, groups)
 
     found = value_total(mechanism, 1, values, 0.95, "values/b")
@@ -282,7 +282,7 @@ def test_the_total_of_values_has_the_error_of_independent_noise(groups: int) -> 
 
 
 def test_a_total_beyond_all_doubles_is_refused() -> None:
-    mechanism = Mechanism(10, 1, TAU_STAR, SIGMA, aggregates=COLUMNS)
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=TAU_STAR, sigma=SIGMA, aggregates=COLUMNS)
     for groups in (3, 40):
         with pytest.raises(InvalidParameter, match="range of doubles"):
             count_total(MECHANISM, np.full(groups, 1e308), 0.95, "counts")

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import gsh
-from gsh.accounting.errors import InvalidParameter
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import L2Norm
 from gsh.accuracy.utility import Utility, _Mixture, utility
-from gsh.library.parameters import mechanism_of
+from gsh.errors import InvalidParameter
 from tests.gsh.accounting.draws import examples
 from tests.reference import mp
 from tests.reference.utility import Published
@@ -28,14 +27,17 @@ pytestmark = pytest.mark.slow
 QUANTILES = (0.001, 0.05, 0.5, 0.9, 0.95, 0.999)
 LONG_TAIL = {max(1, round(280_000 / k)): 1 + k // 7 for k in range(1, 60)}
 CASES: dict[str, tuple[Mechanism, Mapping[int, int]]] = {
-    "case study": (Mechanism(51914, 1, 13951.051328063842, 2228.482632459166), LONG_TAIL),
-    "small": (Mechanism(1, 1, 24.5, 4.75), {1: 4000, 3: 900, 12: 80, 24: 9, 25: 8, 31: 4, 400: 2}),
-    "a high tau": (Mechanism(5, 20, 25.0, 10.0), {1: 10**9, 19: 50, 20: 40, 26: 3, 90: 1}),
-    "all far above": (Mechanism(5, 1, 100.0, 10.0), {10_000: 3, 10**6: 2}),
-    "all far below": (Mechanism(5, 1, 10_000.0, 10.0), {5: 70, 100: 3, 9_000: 1}),
-    "two scales": (Mechanism(5, 1, 50.0, 10.0), {60: 2, 10**9: 3}),
-    "one at the threshold": (Mechanism(5, 1, 50.0, 10.0), {50: 1}),
-    "the largest": (Mechanism(5, 1, 2.0**52, 2.0**49), {2**53: 2**40, 2**51: 2**52}),
+    "case study": (Mechanism(c_u=51914, tau=1, tau_star=13951.051328063842, sigma=2228.482632459166), LONG_TAIL),
+    "small": (
+        Mechanism(c_u=1, tau=1, tau_star=24.5, sigma=4.75),
+        {1: 4000, 3: 900, 12: 80, 24: 9, 25: 8, 31: 4, 400: 2},
+    ),
+    "a high tau": (Mechanism(c_u=5, tau=20, tau_star=25.0, sigma=10.0), {1: 10**9, 19: 50, 20: 40, 26: 3, 90: 1}),
+    "all far above": (Mechanism(c_u=5, tau=1, tau_star=100.0, sigma=10.0), {10_000: 3, 10**6: 2}),
+    "all far below": (Mechanism(c_u=5, tau=1, tau_star=10_000.0, sigma=10.0), {5: 70, 100: 3, 9_000: 1}),
+    "two scales": (Mechanism(c_u=5, tau=1, tau_star=50.0, sigma=10.0), {60: 2, 10**9: 3}),
+    "one at the threshold": (Mechanism(c_u=5, tau=1, tau_star=50.0, sigma=10.0), {50: 1}),
+    "the largest": (Mechanism(c_u=5, tau=1, tau_star=2.0**52, sigma=2.0**49), {2**53: 2**40, 2**51: 2**52}),
 }
 
 
@@ -111,11 +113,11 @@ def test_a_quantile_takes_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_real_release_publishes_what_is_expected() -> None:
     """12 000 groups, released once. Each bound fails once in a million."""
-    mechanism = Mechanism(3, 5, 60.0, 12.0)
+    mechanism = Mechanism(c_u=3, tau=5, tau_star=60.0, sigma=12.0)
     times = {3: 1000, 5: 3000, 35: 2000, 50: 2000, 58: 1000, 63: 1000, 80: 1000, 150: 1000}
     true = np.repeat(list(times), list(times.values()))
     found = of(mechanism, times, below=51.0)
-    released = gsh.release(mechanism_of(mechanism), keys=list(range(len(true))), counts=true)
+    released = gsh.release(mechanism, keys=list(range(len(true))), counts=true)
     kept = true[list(released.keys)]
     errors = np.abs(released.counts - kept) / kept
 
@@ -139,7 +141,7 @@ def test_the_real_release_publishes_what_is_expected() -> None:
 
 
 def test_without_noise_the_threshold_decides() -> None:
-    found = of(Mechanism(1, 1, 10.5, 1e-300), {10: 7, 11: 2, 30: 1})
+    found = of(Mechanism(c_u=1, tau=1, tau_star=10.5, sigma=1e-300), {10: 7, 11: 2, 30: 1})
 
     assert found.probabilities.tolist() == [0, 1, 1]
     assert (found.groups, found.volume, found.groups_deviation, found.false_share) == (3, 52, 0, 0)
@@ -148,14 +150,14 @@ def test_without_noise_the_threshold_decides() -> None:
 
 
 def test_far_above_the_threshold_the_error_is_that_of_the_noise() -> None:
-    found = of(Mechanism(1, 1, 100.0, 10.0), {100_000: 5}, quantiles=(0.5, 0.95))
+    found = of(Mechanism(c_u=1, tau=1, tau_star=100.0, sigma=10.0), {100_000: 5}, quantiles=(0.5, 0.95))
 
     assert found.groups == 5
     assert found.relative_errors == pytest.approx((0.6744897501960817e-4, 1.9599639845400545e-4), rel=1e-13)
 
 
 def test_far_below_the_threshold_a_published_count_is_just_above_it() -> None:
-    found = of(Mechanism(1, 1, 1000.0, 1.0), {100: 5}, quantiles=(0.001, 0.999))
+    found = of(Mechanism(c_u=1, tau=1, tau_star=1000.0, sigma=1.0), {100: 5}, quantiles=(0.001, 0.999))
 
     assert found.groups == 0
     assert found.false_share == 1
@@ -167,7 +169,7 @@ def test_far_below_the_threshold_a_published_count_is_just_above_it() -> None:
     ("tau_star", "sigma"), [(1e300, 1e-5), (1e300, 1e290), (1e308, 1e308), (2.0, 1e308), (2.0, 5e-324)]
 )
 def test_extreme_mechanisms_have_finite_numbers(tau_star: float, sigma: float) -> None:
-    found = of(Mechanism(1, 1, tau_star, sigma), {1: 1, 2: 2, 7: 4, 2**53: 2**50})
+    found = of(Mechanism(c_u=1, tau=1, tau_star=tau_star, sigma=sigma), {1: 1, 2: 2, 7: 4, 2**53: 2**50})
 
     numbers = [found.groups, found.groups_deviation, found.volume, found.false_groups, *(found.relative_errors or ())]
     assert all(map(math.isfinite, numbers))
@@ -175,7 +177,7 @@ def test_extreme_mechanisms_have_finite_numbers(tau_star: float, sigma: float) -
 
 
 def test_if_no_group_can_be_published_there_is_no_error() -> None:
-    found = of(Mechanism(1, 20, 30.0, 5.0), {1: 5, 19: 2})
+    found = of(Mechanism(c_u=1, tau=20, tau_star=30.0, sigma=5.0), {1: 5, 19: 2})
 
     assert (found.groups, found.volume, found.groups_deviation, found.false_groups) == (0, 0, 0, 0)
     assert (found.false_share, found.relative_errors) == (None, None)
@@ -192,9 +194,9 @@ def test_numbers_move_in_the_right_direction(
 ) -> None:
     """A higher threshold publishes less, a larger bound calls more groups false, and quantiles rise."""
     tau_star = max(tau, 1) + gap
-    found = of(Mechanism(3, tau, tau_star, sigma), times)
-    higher = of(Mechanism(3, tau, tau_star + more, sigma), times, below=tau_star + more)
-    further = of(Mechanism(3, tau, tau_star, sigma), times, below=tau_star + more)
+    found = of(Mechanism(c_u=3, tau=tau, tau_star=tau_star, sigma=sigma), times)
+    higher = of(Mechanism(c_u=3, tau=tau, tau_star=tau_star + more, sigma=sigma), times, below=tau_star + more)
+    further = of(Mechanism(c_u=3, tau=tau, tau_star=tau_star, sigma=sigma), times, below=tau_star + more)
 
     assert higher.groups <= found.groups <= found.all_groups
     assert higher.volume <= found.volume <= found.all_volume
@@ -211,7 +213,7 @@ def test_numbers_move_in_the_right_direction(
 @given(SIZES, st.integers(2, 50))
 def test_how_sizes_are_given_does_not_matter(times: dict[int, int], copies: int) -> None:
     """Each size once or several times, in any order; and more groups of the same sizes change no share."""
-    mechanism = Mechanism(3, 2, 40.0, 9.0)
+    mechanism = Mechanism(c_u=3, tau=2, tau_star=40.0, sigma=9.0)
     once = of(mechanism, times)
     mixed = utility(
         mechanism,
@@ -230,8 +232,8 @@ def test_how_sizes_are_given_does_not_matter(times: dict[int, int], copies: int)
 
 
 def test_the_noise_of_columns_is_told() -> None:
-    columns = Aggregates(("likes", "shares"), ((400.0, 30.0), (30.0, 100.0)), L2Norm(1.0))
-    found = of(Mechanism(3, 1, 60.0, 12.0, aggregates=columns), {1000: 16})
+    columns = Aggregates(names=("likes", "shares"), covariance=((400.0, 30.0), (30.0, 100.0)), sensitivity=L2Norm(1.0))
+    found = of(Mechanism(c_u=3, tau=1, tau_star=60.0, sigma=12.0, aggregates=columns), {1000: 16})
 
     assert [(each.name, each.deviation, each.total_deviation) for each in found.columns] == [
         ("likes", 20, 80),

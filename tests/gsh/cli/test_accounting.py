@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsh
-from gsh.library.mechanism_json import mechanism_from_json
+from gsh.wire import mechanism_from_json
 from tests.gsh.cli.running import run
 
 CASE = "--c-u 51914 --tau-star 13948 --sigma 2228"

@@ -21,7 +21,7 @@ from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.buckets import PARTIAL, Query, answered
 from gsh.duckdb.sources import open_source
 from gsh.duckdb.workspace import workspace
-from gsh.events.errors import EventsError
+from gsh.errors import EventsError
 from gsh.events.plan import Plan, make_plan
 from tests.gsh.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.gsh.events.test_bounding import rows_of

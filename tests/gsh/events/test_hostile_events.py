@@ -13,8 +13,8 @@ import gsh
 from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.sources import open_source
 from gsh.duckdb.workspace import workspace
+from gsh.errors import EventsError
 from gsh.events.bounding import bounding_query
-from gsh.events.errors import EventsError
 from gsh.events.plan import make_plan
 from tests.gsh.events.tables import as_events
 from tests.gsh.events.test_duckdb import SALT, on_duckdb

@@ -17,7 +17,6 @@ import gsh
 from gsh.events.plan import Plan, make_plan
 from gsh.events.streams import stream_of
 from gsh.histogram.noise import Noise
-from gsh.library.parameters import core_of
 from gsh.spark import noise as partition
 from gsh.spark.noise import noise_function
 from tests.gsh.histogram.ideal import Judge
@@ -117,7 +116,7 @@ def test_the_judge_of_recorded_bits_agrees_on_the_stream_of_a_partition(monkeypa
     ordered = sorted(groups(300).to_pylist(), key=lambda row: (row["url"] is None, row["url"] or "", row["n"]))
     counts = np.array([row["count"] for row in ordered])
     values = np.array([[row["likes"], row["seconds"] * 0.25] for row in ordered])
-    ideal = Judge(core_of(MECHANISM)).release(counts, values, given_bytes)
+    ideal = Judge(MECHANISM).release(counts, values, given_bytes)
 
     assert 10 < ideal.kept.sum() < 300
     expected = [row["n"] for row, kept in zip(ordered, ideal.kept, strict=True) if kept]
@@ -128,7 +127,7 @@ def test_the_judge_of_recorded_bits_agrees_on_the_stream_of_a_partition(monkeypa
 
 def test_streams_of_many_partitions_have_the_distribution_of_the_noise() -> None:
     """Each draw from a stream of its own: then a fault in the keys would show as well."""
-    noise = Noise(core_of(gsh.Mechanism(c_u=1, tau=1, tau_star=1e9, sigma=1.0)))
+    noise = Noise(gsh.Mechanism(c_u=1, tau=1, tau_star=1e9, sigma=1.0))
     draws = [
         noise.add(np.full(50, 10), np.empty((50, 0)), stream_of(SEED, PLAN.digest, number.to_bytes(4, "big"))).counts
         for number in range(4000)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.errors import InvalidParameter
 from gsh.spark.places import Place
 
 ROWS = pa.table({"url": ["a", None, "b"], "count": [3.0, 4.5, 0.25]})

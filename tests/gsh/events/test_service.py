@@ -13,7 +13,7 @@ from gsh.duckdb.workspace import workspace
 from gsh.events.lots import salt_of_release
 from gsh.events.payer import Payer
 from gsh.events.plan import make_plan
-from gsh.library.mechanism_json import mechanism_from_json
+from gsh.wire import mechanism_from_json
 from tests.gsh.events.test_duckdb import EVENTS
 from tests.gsh.events.test_publish import TARGET
 

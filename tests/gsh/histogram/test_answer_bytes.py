@@ -26,7 +26,7 @@ from tests.gsh.histogram.uploads import TYPED_FORMATS, as_bytes, from_bytes
 
 pytestmark = pytest.mark.slow
 
-NOISE = Noise(Mechanism(3, 1, 100.0, 5.0))
+NOISE = Noise(Mechanism(c_u=3, tau=1, tau_star=100.0, sigma=5.0))
 CERTAIN, HOPELESS = 10**6, 1
 Row = tuple[Any, int]
 """A value of the column under test, and a number that makes the key unique."""

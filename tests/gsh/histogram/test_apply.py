@@ -12,8 +12,8 @@ from gsh.histogram.apply import apply_mechanism
 from gsh.histogram.noise import Noise
 from tests.gsh.histogram.recorded import Recorded
 
-COLUMNS = Aggregates(("a", "b"), ((4.0, 1.0), (1.0, 2.0**40)), Box((0.0, 0.0), (1.0, 1.0)))
-MECHANISM = Mechanism(3, 5, 40.0, 10.0, aggregates=COLUMNS)
+COLUMNS = Aggregates(names=("a", "b"), covariance=((4.0, 1.0), (1.0, 2.0**40)), sensitivity=Box((0.0, 0.0), (1.0, 1.0)))
+MECHANISM = Mechanism(c_u=3, tau=5, tau_star=40.0, sigma=10.0, aggregates=COLUMNS)
 
 
 def table(groups: int) -> tuple[Any, list[Any], Any]:
@@ -46,7 +46,9 @@ def test_the_size_of_a_block_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     order = np.arange(1000)
     monkeypatch.setattr(apply, "_BLOCK", 7)
 
-    released = apply_mechanism(Noise(Mechanism(1, 1, 40.0, 10.0)), counts, [], order, Recorded("blocks"))
+    released = apply_mechanism(
+        Noise(Mechanism(c_u=1, tau=1, tau_star=40.0, sigma=10.0)), counts, [], order, Recorded("blocks")
+    )
 
     assert released.rows.tolist() == order.tolist()
 
@@ -62,7 +64,7 @@ def test_no_groups_release_nothing() -> None:
     ("sigma", "kind"), [(2.0**20, "int64"), (1.5 * 2**20, "int64"), (2.0**21, "float64"), (10.0, "float64")]
 )
 def test_numbers_are_integers_if_the_grid_is_one_and_doubles_otherwise(sigma: float, kind: str) -> None:
-    noise = Noise(Mechanism(1, 1, 10.0**7, sigma))
+    noise = Noise(Mechanism(c_u=1, tau=1, tau_star=10.0**7, sigma=sigma))
     released = apply_mechanism(noise, np.full(50, 2**40), [], np.arange(50), Recorded("type"))
 
     assert (noise.count_grid == 1) == (kind == "int64")

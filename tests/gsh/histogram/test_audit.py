@@ -30,9 +30,9 @@ MANY = 10_000
 """Users of a group far above the thresholds, the one in question not counted."""
 
 Direction = Literal["added", "removed"]
-NEAR = Mechanism(4, 2, 12.0, 3.0)
+NEAR = Mechanism(c_u=4, tau=2, tau_star=12.0, sigma=3.0)
 """Its δ at ε = 0.5 is that of the noise."""
-LOW = Mechanism(3, 2, 8.0, 3.0)
+LOW = Mechanism(c_u=3, tau=2, tau_star=8.0, sigma=3.0)
 """Its δ at ε = 2 is that of groups which exist for one user alone."""
 
 
@@ -110,13 +110,13 @@ def test_groups_of_a_single_user_reveal_no_more_than_the_certified_delta() -> No
 
 @pytest.mark.parametrize("direction", ["added", "removed"])
 def test_the_audit_detects_a_sigma_ten_per_cent_too_small(direction: Direction) -> None:
-    run = Mechanism(NEAR.c_u, NEAR.tau, NEAR.tau_star, 0.9 * NEAR.sigma)
+    run = Mechanism(c_u=NEAR.c_u, tau=NEAR.tau, tau_star=NEAR.tau_star, sigma=0.9 * NEAR.sigma)
 
     assert audited(NEAR, run, 0, 0.5, direction) > at_epsilon(EXACT, NEAR, 0.5).delta
 
 
 def test_the_audit_detects_a_sigma_ten_per_cent_too_large_at_the_threshold() -> None:
     """There more noise lifts more groups over τ*."""
-    run = Mechanism(LOW.c_u, LOW.tau, LOW.tau_star, 1.1 * LOW.sigma)
+    run = Mechanism(c_u=LOW.c_u, tau=LOW.tau, tau_star=LOW.tau_star, sigma=1.1 * LOW.sigma)
 
     assert audited(LOW, run, LOW.c_u, 2.0, "added") > at_epsilon(EXACT, LOW, 2.0).delta

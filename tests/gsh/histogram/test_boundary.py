@@ -21,7 +21,7 @@ def release(mechanism: Mechanism, count: int, groups: int, seed: str) -> Noisy:
 @pytest.mark.parametrize("count", [4, 5, 8, 9, 10, 11, 14])
 def test_a_group_is_kept_with_the_theoretical_probability(count: int, tau_star: float) -> None:
     """C ≥ τ and C + v ≥ τ*; a group at τ − 1 never."""
-    mechanism = Mechanism(1, 5, tau_star, 2.0)
+    mechanism = Mechanism(c_u=1, tau=5, tau_star=tau_star, sigma=2.0)
     kept = int(release(mechanism, count, TRIALS, f"boundary {count} {tau_star}").kept.sum())
     chance = float(ndtr((count - tau_star) / 2.0)) if count >= 5 else 0.0
 

@@ -25,9 +25,15 @@ from tests.gsh.histogram.test_answer_bytes import CASES, formats_of, posted, row
 from tests.gsh.histogram.uploads import as_bytes
 
 NOISE = Noise(
-    Mechanism(3, 1, 100.0, 5.0, aggregates=Aggregates(("likes",), ((4.0,),), Box((0.0,), (1.0,)))),
+    Mechanism(
+        c_u=3,
+        tau=1,
+        tau_star=100.0,
+        sigma=5.0,
+        aggregates=Aggregates(names=("likes",), covariance=((4.0,),), sensitivity=Box((0.0,), (1.0,))),
+    ),
 )
-COUNTS_ONLY = Noise(Mechanism(3, 1, 100.0, 5.0))
+COUNTS_ONLY = Noise(Mechanism(c_u=3, tau=1, tau_star=100.0, sigma=5.0))
 TWO_KEYS = Roles(("key", "number"), "count", ())
 D = decimal.Decimal
 

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gsh.accounting.mechanism import Mechanism
+from gsh.errors import InvalidGroups, TooManyGroups
 from gsh.histogram import csv_format
 from gsh.histogram.csv_format import CsvType
-from gsh.histogram.errors import InvalidGroups, TooManyGroups
 from gsh.histogram.noise import Noise
 from gsh.histogram.tables import Limits, Roles, check_table, read_table, write_table
 from tests.gsh.histogram.test_answer_bytes import CERTAIN, HOPELESS, same_noise
 
 AMPLE = Limits(10**6, 10**9)
-NOISE = Noise(Mechanism(3, 1, 100.0, 5.0))
+NOISE = Noise(Mechanism(c_u=3, tau=1, tau_star=100.0, sigma=5.0))
 TEXTS: dict[str, CsvType] = {"a": "string", "b": "string"}
 
 

@@ -24,14 +24,14 @@ Doubles = NDArray[np.float64]
 @pytest.fixture(scope="module")
 def standard() -> Doubles:
     """Noise on counts, in units of σ."""
-    noise = Noise(Mechanism(1, 1, 1e9, SIGMA))
+    noise = Noise(Mechanism(c_u=1, tau=1, tau_star=1e9, sigma=SIGMA))
     return noise.add(np.full(DRAWS, 10), np.empty((DRAWS, 0)), Recorded("distribution")).counts / SIGMA - 10 / SIGMA
 
 
 @pytest.fixture(scope="module")
 def columns() -> Doubles:
-    aggregates = Aggregates(("a", "b", "c"), COVARIANCE, Box((0.0,) * 3, (1.0,) * 3))
-    noise = Noise(Mechanism(1, 1, 1e9, SIGMA, aggregates=aggregates))
+    aggregates = Aggregates(names=("a", "b", "c"), covariance=COVARIANCE, sensitivity=Box((0.0,) * 3, (1.0,) * 3))
+    noise = Noise(Mechanism(c_u=1, tau=1, tau_star=1e9, sigma=SIGMA, aggregates=aggregates))
     values = np.full((DRAWS, 3), 0.1)
     noisy = noise.add(np.full(DRAWS, 10), values, Recorded("columns"))
     return np.column_stack([noisy.counts - 10, noisy.values - values])

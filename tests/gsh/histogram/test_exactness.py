@@ -18,7 +18,7 @@ SIGMAS = [1.0, 2229.0, 0.1, 3e-7, 1.5 * 2**20, 2.0**20, 7e12]
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_the_published_count_is_the_ideal_one_correctly_rounded(sigma: float) -> None:
     """Awkward words and ordinary ones; in one chunk, so that further bits follow in order."""
-    noise = Noise(Mechanism(3, 1, 1000.0, sigma))
+    noise = Noise(Mechanism(c_u=3, tau=1, tau_star=1000.0, sigma=sigma))
     entropy = Recorded(f"exact {sigma}", awkward_words())
     on_grid = [count for count in (1, 2, 3, 997, 1000, 10**6, 2**40 + 1) if count < 2**50 * noise.count_grid]
     counts = np.resize(np.array(on_grid), 15_000)

@@ -15,10 +15,16 @@ from gsh.histogram.groups import check_groups
 from gsh.histogram.keys.json_keys import normalised
 from gsh.histogram.noise import Noise
 
-NOISE = Noise(Mechanism(3, 1, 100.0, 5.0))
+NOISE = Noise(Mechanism(c_u=3, tau=1, tau_star=100.0, sigma=5.0))
 TWO_COLUMNS = Noise(
     Mechanism(
-        3, 1, 100.0, 5.0, aggregates=Aggregates(("a", "b"), ((4.0, 0.0), (0.0, 4.0)), Box((0.0,) * 2, (1.0,) * 2))
+        c_u=3,
+        tau=1,
+        tau_star=100.0,
+        sigma=5.0,
+        aggregates=Aggregates(
+            names=("a", "b"), covariance=((4.0, 0.0), (0.0, 4.0)), sensitivity=Box((0.0,) * 2, (1.0,) * 2)
+        ),
     )
 )
 

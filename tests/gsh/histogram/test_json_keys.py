@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gsh.histogram.errors import InvalidGroups
+from gsh.errors import InvalidGroups
 from gsh.histogram.keys.json_keys import columns_of, normalised
 from gsh.histogram.keys.order import unique_order
 

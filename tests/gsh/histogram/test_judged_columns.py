@@ -66,7 +66,13 @@ COVARIANCES: dict[str, tuple[Matrix, int]] = {
 
 def mechanism_with(covariance: Matrix, tau_star: float = 1e4, sigma: float = 2229.0) -> Mechanism:
     names = tuple(f"column {j}" for j in range(len(covariance)))
-    return Mechanism(3, 2, tau_star, sigma, aggregates=Aggregates(names, covariance, L2Norm(1e-3)))
+    return Mechanism(
+        c_u=3,
+        tau=2,
+        tau_star=tau_star,
+        sigma=sigma,
+        aggregates=Aggregates(names=names, covariance=covariance, sensitivity=L2Norm(1e-3)),
+    )
 
 
 def chosen_words(rows: int, groups: int, seed: str) -> Words:

@@ -60,7 +60,7 @@ THRESHOLDS = {
 @pytest.mark.parametrize("name", THRESHOLDS)
 def test_a_draw_next_to_the_threshold_is_kept_if_the_real_number_reaches_it(name: str) -> None:
     tau_star, sigma, counts = THRESHOLDS[name]
-    mechanism = Mechanism(3, 2, tau_star, sigma)
+    mechanism = Mechanism(c_u=3, tau=2, tau_star=tau_star, sigma=sigma)
     chosen = [
         (count, word)
         for count in counts
@@ -77,7 +77,7 @@ def test_the_rounded_count_does_not_decide() -> None:
     """With τ* at a grid point or slightly above it, some numbers that round to that point are dropped and some kept."""
     for tau_star in (1000.0, 1000 + GRID / 4):
         words = words_near(Fraction(tau_star) - 500, 2229.0)
-        published, _ = judged(Mechanism(3, 2, tau_star, 2229.0), [500] * len(words), words)
+        published, _ = judged(Mechanism(c_u=3, tau=2, tau_star=tau_star, sigma=2229.0), [500] * len(words), words)
 
         assert (published.counts[~published.kept] == 1000).any()
         assert (published.counts[published.kept] == 1000).any()
@@ -86,7 +86,7 @@ def test_the_rounded_count_does_not_decide() -> None:
 @pytest.mark.parametrize("sigma", [1.0, 2229.0, 0.1, 3e-7, 1.5 * 2**20, 7e12, 2.0**-400, 2.0**399])
 def test_a_draw_next_to_a_half_way_point_is_rounded_right(sigma: float) -> None:
     """At the middle, in the shoulders and far out, for small counts, odd ones, and the largest."""
-    mechanism = Mechanism(3, 2, 1000.0, sigma)
+    mechanism = Mechanism(c_u=3, tau=2, tau_star=1000.0, sigma=sigma)
     grid = Fraction(Noise(mechanism).count_grid)
     counts, words = [], []
     for count in (3, 997, 2**53 - 1):
@@ -107,7 +107,9 @@ def test_further_words_are_drawn_until_the_answer_is_certain(number: str) -> Non
     bits = bits_of(difference, sigma, 192)
     words = np.array([bits >> 128, bits >> 64 & (2**64 - 1), bits & (2**64 - 1)], np.uint64).view(np.int64)
     for last in (0, -1):
-        published, entropy = judged(Mechanism(3, 2, tau_star, sigma), [count], [*words.tolist(), last])
+        published, entropy = judged(
+            Mechanism(c_u=3, tau=2, tau_star=tau_star, sigma=sigma), [count], [*words.tolist(), last]
+        )
         reached = published.kept[0] if number == "threshold" else published.counts[0] > halfway
 
         assert len(entropy.given) == 4
@@ -118,7 +120,9 @@ def test_a_threshold_beyond_all_noise_leaves_nothing_open(monkeypatch: pytest.Mo
     """In steps of the grid it is beyond all doubles too; balls for every group would take hours."""
     settled = []
     monkeypatch.setattr(Noise, "_settle", lambda *group: settled.append(group) or (False, 0.0, []))
-    published = Noise(Mechanism(3, 2, 1e308, 1.0)).add(np.full(4096, 5), np.empty((4096, 0)), Recorded("beyond"))
+    published = Noise(Mechanism(c_u=3, tau=2, tau_star=1e308, sigma=1.0)).add(
+        np.full(4096, 5), np.empty((4096, 0)), Recorded("beyond")
+    )
 
     assert not published.kept.any()
     assert not settled

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gsh.histogram.errors import InvalidGroups
+from gsh.errors import InvalidGroups
 from gsh.histogram.keys import order as keys
 from gsh.histogram.keys.columns import key_of
 from gsh.histogram.keys.order import unique_order

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gsh.errors import InvalidGroups
 from gsh.histogram.csv_format import CsvType
-from gsh.histogram.errors import InvalidGroups
 from gsh.histogram.formats import read_table
 from gsh.histogram.number_texts import ADVICE, are_ambiguous, is_ambiguous
 from tests.gsh.histogram.test_csv import AMPLE, read, written

@@ -11,7 +11,7 @@ import pytest
 
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
-from gsh.histogram.errors import InvalidGroups
+from gsh.errors import InvalidGroups
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
 from gsh.histogram.tables import Roles, check_table
@@ -131,8 +131,8 @@ def test_sums_of_duckdb_are_numbers(form: Callable[[duckdb.DuckDBPyRelation], pa
     table = form(duckdb.sql(f"{SUMS} GROUP BY k"))
     assert pa.types.is_decimal(table.schema.field("count").type)
     integers = pa.table({"key": ["a", "b"], "count": [12, 1], "likes": [-1, 0]})
-    aggregates = Aggregates(("likes",), ((4.0,),), Box((0.0,), (1.0,)))
-    noise = Noise(Mechanism(3, 1, 100.0, 5.0, aggregates=aggregates))
+    aggregates = Aggregates(names=("likes",), covariance=((4.0,),), sensitivity=Box((0.0,), (1.0,)))
+    noise = Noise(Mechanism(c_u=3, tau=1, tau_star=100.0, sigma=5.0, aggregates=aggregates))
 
     checked = [check_table(noise, each, Roles(("key",), "count", ("likes",))) for each in (table, integers)]
 

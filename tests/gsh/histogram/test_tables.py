@@ -14,7 +14,7 @@ import pytest
 
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
-from gsh.histogram.errors import InvalidGroups, TooManyGroups
+from gsh.errors import InvalidGroups, TooManyGroups
 from gsh.histogram.keys import columns
 from gsh.histogram.keys.types import answer_type
 from gsh.histogram.noise import Noise
@@ -24,7 +24,7 @@ from tests.gsh.histogram.test_keys import ASCENDING
 from tests.gsh.histogram.uploads import TYPED_FORMATS, as_bytes, as_file, as_parquet, as_stream, from_bytes
 
 AMPLE = Limits(10**6, 10**9)
-NOISE = Noise(Mechanism(3, 1, 100.0, 5.0))
+NOISE = Noise(Mechanism(c_u=3, tau=1, tau_star=100.0, sigma=5.0))
 CERTAIN, HOPELESS = 10**6, 1
 """Counts of groups that are kept, and dropped, but for a chance that no test meets."""
 
@@ -85,8 +85,10 @@ def test_the_type_of_a_key_survives_and_rows_are_sorted(name: str, key: pa.Array
 
 @pytest.mark.parametrize("kind", TYPED_FORMATS)
 def test_numbers_are_integers_on_a_grid_of_integers_and_doubles_otherwise(kind: str) -> None:
-    columns = Aggregates(("fine", "coarse"), ((4.0, 1.0), (1.0, 2.0**40)), Box((0.0, 0.0), (1.0, 1.0)))
-    noise = Noise(Mechanism(3, 1, 1e8, 1.5 * 2**20, aggregates=columns))
+    columns = Aggregates(
+        names=("fine", "coarse"), covariance=((4.0, 1.0), (1.0, 2.0**40)), sensitivity=Box((0.0, 0.0), (1.0, 1.0))
+    )
+    noise = Noise(Mechanism(c_u=3, tau=1, tau_star=1e8, sigma=1.5 * 2**20, aggregates=columns))
     table = counted(pa.array(["b", "a"]), 2**40)
     table = table.append_column("coarse", pa.array([1, 2], pa.int8())).append_column("fine", pa.array([0.1, 0.2]))
 
@@ -399,7 +401,7 @@ import random, sys
 import pyarrow as pa
 from tests.gsh.histogram.test_tables import as_bytes, counted, released
 from gsh.histogram.keys import columns
-from gsh.histogram.errors import ReleaseError
+from gsh.errors import ReleaseError
 draw = random.Random(int(sys.argv[2]))
 table = counted(pa.array(["a", "bb", None, "dddd"]).dictionary_encode()).append_column("more", pa.array(list("wxyz")))
 content = as_bytes(sys.argv[1], table, 2)

@@ -14,8 +14,8 @@ from tests.gsh.histogram.recorded import Recorded, awkward_words
 
 pytestmark = pytest.mark.slow
 
-AGGREGATES = Aggregates(("a", "b"), ((400.0, 150.0), (150.0, 100.0)), L2Norm(1.0))
-MECHANISM = Mechanism(3, 1, 1000.0, 20.0, aggregates=AGGREGATES)
+AGGREGATES = Aggregates(names=("a", "b"), covariance=((400.0, 150.0), (150.0, 100.0)), sensitivity=L2Norm(1.0))
+MECHANISM = Mechanism(c_u=3, tau=1, tau_star=1000.0, sigma=20.0, aggregates=AGGREGATES)
 COUNTS, VALUES = np.full(200, 1000), np.full((200, 2), 0.1)
 
 

@@ -19,24 +19,26 @@ RELATIVE = gsh.RelativeAggregates(
     sensitivity=gsh.box(lower=[0, 0], upper=[1, 1]),
 )
 _CORE_COLUMNS = core.Aggregates(
-    ("likes", "shares"), ((40000.0, 5000.0), (5000.0, 10000.0)), Box((0.0, 0.0), (1.0, 1.0))
+    names=("likes", "shares"),
+    covariance=((40000.0, 5000.0), (5000.0, 10000.0)),
+    sensitivity=Box((0.0, 0.0), (1.0, 1.0)),
 )
 
 PAIRS: dict[str, tuple[gsh.Mechanism, core.Mechanism]] = {
     "counts": (
         gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228),
-        core.Mechanism(51914, 1, 13948, 2228),
+        core.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228),
     ),
     "tau of zero": (
         gsh.Mechanism(c_u=np.int32(7), tau=np.uint8(0), tau_star=np.float32(60.5), sigma=np.int64(10)),
-        core.Mechanism(7, 0, 60.5, 10),
+        core.Mechanism(c_u=7, tau=0, tau_star=60.5, sigma=10),
     ),
     "columns": (
         gsh.Mechanism(c_u=100, tau_star=1400, sigma=200, aggregates=COLUMNS),
-        core.Mechanism(100, 1, 1400, 200, aggregates=_CORE_COLUMNS),
+        core.Mechanism(c_u=100, tau=1, tau_star=1400, sigma=200, aggregates=_CORE_COLUMNS),
     ),
     "mu_0": (
         gsh.Mechanism(c_u=100, tau=5, tau_star=1400, sigma=200, mu_0=0.01),
-        core.Mechanism(100, 5, 1400, 200, mu_0=0.01),
+        core.Mechanism(c_u=100, tau=5, tau_star=1400, sigma=200, mu_0=0.01),
     ),
 }

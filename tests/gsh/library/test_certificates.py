@@ -14,7 +14,7 @@ from app.releases.schemas.certificate import Certificate
 from app.releases.schemas.certified import Certified
 from gsh.histogram.noise import Noise
 from gsh.library.certificates import certificate
-from gsh.library.mechanism_json import mechanism_from_json, mechanism_to_json
+from gsh.wire import mechanism_from_json, mechanism_to_json
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "openapi" / "certificate.schema.json").read_text())
 COUNTS = {"c_u": 16, "tau": 1, "tau_star": 90.5, "sigma": 17.0}

@@ -19,7 +19,6 @@ from gsh.histogram.apply import apply_mechanism
 from gsh.histogram.noise import Noise
 from gsh.histogram.tables import Roles, release_table
 from gsh.library import groups as front_door
-from gsh.library.parameters import core_of
 from tests.gsh.histogram.recorded import Recorded
 from tests.gsh.library.examples import COLUMNS
 
@@ -41,7 +40,7 @@ def by_core(mechanism: gsh.Mechanism, values: Mapping[str, list[Any]]) -> dict[s
     names = mechanism.aggregates.names if mechanism.aggregates is not None else ()
     columns = [np.array(values[name], np.float64) for name in names]
     released = apply_mechanism(
-        Noise(core_of(mechanism)), np.array(COUNTS), columns, np.array(SORTED, np.int32), Recorded("the same")
+        Noise(mechanism), np.array(COUNTS), columns, np.array(SORTED, np.int32), Recorded("the same")
     )
     kept = {"key": [KEYS[row] for row in released.rows], "count": released.counts.tolist()}
     return kept | {name: column.tolist() for name, column in zip(names, released.values, strict=True)}
@@ -108,9 +107,7 @@ def test_a_table_is_released_as_an_arrow_table(form: Callable[[pa.Table], Any]) 
         name: expected[name] for name in ("likes", "shares")
     }
     if form(table) is table:
-        assert released.equals(
-            release_table(Noise(core_of(WITH_COLUMNS)), table, roles, Recorded("the same")).read_all()
-        )
+        assert released.equals(release_table(Noise(WITH_COLUMNS), table, roles, Recorded("the same")).read_all())
 
 
 def test_group_keys_of_several_parts_come_back_as_tuples() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import gsh
 from gsh.accounting.composition import cost_of
-from gsh.library.parameters import core_of
 from tests.gsh.library.examples import COLUMNS, PAIRS
 
 MECHANISM: dict[str, Any] = {"c_u": 10, "tau": 2, "tau_star": 50.0, "sigma": 8.0}
@@ -146,10 +145,10 @@ def test_a_mechanism_is_a_value(name: str) -> None:
     """Equal, hashable, frozen; it survives a pickle, a deep copy and its own repr."""
     mechanism, core = PAIRS[name]
 
-    assert core_of(mechanism) == core
+    assert mechanism == core
     for copied in (pickle.loads(pickle.dumps(mechanism)), copy.deepcopy(mechanism), eval(repr(mechanism), public())):
         assert copied == mechanism
-        assert core_of(copied) == core
+        assert copied == core
     assert len({mechanism, dataclasses.replace(mechanism)}) == 1
     assert dataclasses.replace(mechanism, sigma=9000.0).sigma == 9000.0
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -157,7 +156,7 @@ def test_a_mechanism_is_a_value(name: str) -> None:
     if mechanism.aggregates is None:
         assert mechanism.mu_0 == core.mu_0
     else:
-        assert (mechanism.mu_0, mechanism.aggregates.mu_0) == (None, core.mu_0)
+        assert (mechanism.mu_0, mechanism.aggregates.mu_0) == (None, core.costs.mu_0)
 
 
 @pytest.mark.parametrize(
@@ -176,9 +175,9 @@ def test_replace_takes_the_columns_with_their_own_mu_0() -> None:
     counts, columns = gsh.Mechanism(**MECHANISM), gsh.Mechanism(**MECHANISM, aggregates=COLUMNS)
 
     assert dataclasses.replace(columns, aggregates=other) == gsh.Mechanism(**MECHANISM, aggregates=other)
-    assert core_of(dataclasses.replace(columns, aggregates=other)).mu_0 == other.mu_0
+    assert dataclasses.replace(columns, aggregates=other).costs.mu_0 == other.mu_0
     assert dataclasses.replace(columns, aggregates=None) == counts
-    assert core_of(dataclasses.replace(columns, aggregates=None)).mu_0 == 0
+    assert dataclasses.replace(columns, aggregates=None).costs.mu_0 == 0
     assert dataclasses.replace(counts, aggregates=COLUMNS) == columns
     with pytest.raises(gsh.InvalidParameter, match=r"^mu_0: must be omitted if aggregates are given"):
         dataclasses.replace(columns, mu_0=0.5)
@@ -198,9 +197,13 @@ def test_a_mechanism_shows_no_numbers_but_python_ones() -> None:
     """No ball of the core: its accuracy would depend on what other threads compute."""
     for mechanism, _ in PAIRS.values():
         shown = {name: getattr(mechanism, name) for name in dir(mechanism) if not name.startswith("_")}
-        numbers = [*shown.pop("capped"), *shown.values()]
-        assert {type(value) for value in numbers} <= {int, float, type(None), gsh.Aggregates}
-        assert shown.keys() == {"aggregates", "c_u", "hazard", "mu", "mu_0", "mu_squared", "sigma", "tau", "tau_star"}
+        assert shown.pop("without_columns").aggregates is None
+        costs = shown.pop("costs")
+        numbers = [*shown.pop("capped"), *shown.pop("caps"), costs.mu_0, *costs.capped]
+        assert {type(name) for name in shown.pop("column_names")} <= {str}
+        assert {type(value) for value in (*numbers, *shown.values())} <= {int, float, type(None), gsh.Aggregates}
+        given = {"aggregates", "c_u", "mu_0", "sigma", "tau", "tau_star"}
+        assert shown.keys() == given | {"effective_tau", "hazard", "mu", "mu_squared", "tau_gap"}
 
 
 def test_mu_0_and_columns_exclude_each_other() -> None:

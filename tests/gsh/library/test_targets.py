@@ -11,28 +11,30 @@ import pytest
 
 import gsh
 from gsh.accounting.accountings import ADD_DELTAS, EXACT
+from gsh.accounting.aggregates import RelativeAggregates
 from gsh.accounting.calibration import comparison, target
-from gsh.accounting.calibration.draft import Draft, RelativeAggregates, Target
+from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.sensitivity import Box
-from gsh.library.parameters import columns_of, core_of
 from tests.gsh.library.examples import COLUMNS, RELATIVE
 
 TARGET = Target(0.349, 1e-5)
-CORE_RELATIVE = RelativeAggregates(("likes", "shares"), ((1.0, 0.0), (0.0, 0.25)), Box((0.0, 0.0), (1.0, 1.0)))
+CORE_RELATIVE = RelativeAggregates(
+    names=("likes", "shares"), relative_covariance=((1.0, 0.0), (0.0, 0.25)), sensitivity=Box((0.0, 0.0), (1.0, 1.0))
+)
 DRAFTS: dict[str, tuple[dict[str, Any], Draft]] = {
     "sigma and tau_star": ({"c_u": np.int64(1000), "tau": 10}, Draft(1000, 10, None, None)),
     "tau_star": ({"c_u": 1000, "sigma": np.float32(400)}, Draft(1000, 1, None, 400.0)),
     "sigma": ({"c_u": 1000, "tau_star": 2500}, Draft(1000, 1, 2500.0, None)),
     "c_u": ({"sigma": 2300, "tau_star": 15000}, Draft(None, 1, 15000.0, 2300.0)),
     "mu_0": ({"c_u": 100, "mu_0": 0.001}, Draft(100, 1, None, None, 0.001)),
-    "columns": ({"c_u": 10, "aggregates": COLUMNS}, Draft(10, 1, None, None, columns_of(COLUMNS))),
+    "columns": ({"c_u": 10, "aggregates": COLUMNS}, Draft(10, 1, None, None, COLUMNS)),
     "relative columns": ({"c_u": 1000, "aggregates": RELATIVE}, Draft(1000, 1, None, None, CORE_RELATIVE)),
 }
 
 
 def assert_same(mechanism: gsh.Mechanism, core: Any) -> None:
     """All numbers, with those of the columns."""
-    assert core_of(mechanism) == core
+    assert mechanism == core
     for name in ("c_u", "tau", "tau_star", "sigma"):
         assert getattr(mechanism, name) == getattr(core, name)
     if mechanism.aggregates is None:

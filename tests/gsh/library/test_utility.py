@@ -11,7 +11,6 @@ import pytest
 
 import gsh
 from gsh.accuracy import utility as core
-from gsh.library.parameters import core_of
 from tests.gsh.library.examples import PAIRS
 
 SIZES, TIMES = [400, 7, 60, 1400, 7], [2, 1000, 30, 4, 500]
@@ -57,7 +56,7 @@ def test_the_columns_noise_is_told() -> None:
         ("likes", 200),
         ("shares", 100),
     ]
-    assert core_of(mechanism).column_names == ("likes", "shares")
+    assert mechanism.column_names == ("likes", "shares")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import gsh
-from gsh.accounting.errors import InvalidParameter
+from gsh.errors import InvalidParameter
 from gsh.events.bounding import bounding_query
 from gsh.events.plan import Plan, make_plan
 from gsh.spark import aggregates as spark_aggregates

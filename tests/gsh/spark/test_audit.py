@@ -17,7 +17,6 @@ from scipy.stats import beta
 import gsh
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.events.plan import make_plan
-from gsh.library.parameters import core_of
 from gsh.spark import aggregates as spark_aggregates
 from gsh.spark import publishing
 from gsh.spark.publishing import noised
@@ -56,7 +55,7 @@ def events(spark: "SparkSession", is_there: bool, groups: int, a_equal: int) -> 
 
 
 def certified(mechanism: gsh.Mechanism) -> float:
-    return at_epsilon(EXACT, core_of(mechanism), EPSILON).delta
+    return at_epsilon(EXACT, mechanism, EPSILON).delta
 
 
 def released(frame: "DataFrame", mechanism: gsh.Mechanism, groups: int, seed: int) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gsh
-from gsh.accounting.errors import InvalidParameter
+from gsh.errors import InvalidParameter
 from gsh.events.plan import make_plan
 from gsh.spark import publishing
 from gsh.spark.keepers import ByFile, ByService, Opening

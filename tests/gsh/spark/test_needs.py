@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import gsh
-from gsh.events.errors import EventsError
+from gsh.errors import EventsError
 from tests.app.process import Service
 from tests.gsh.spark.views import RELEASE, entries, views
 

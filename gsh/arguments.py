@@ -1,18 +1,16 @@
-"""Arguments as people give them, as the core wants them: Python's own numbers and tuples.
+"""Converts arguments to plain Python values: numbers, strings and tuples of them.
 
-Numpy's numbers and arrays are welcome, and so are columns of pandas, polars and Arrow. Strings, Booleans and None are
-not numbers. An error names the parameter of the call.
+It takes numpy's numbers and arrays, and columns of pandas, polars and Arrow. Strings, Booleans and None are not
+numbers. An error names the parameter of the call.
 """
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gsh.accounting.errors import InvalidParameter
+from gsh.errors import InvalidParameter
 
 __all__ = [
     "Column",
@@ -21,16 +19,19 @@ __all__ = [
     "Real",
     "Reals",
     "flag",
+    "instance",
     "integer",
     "is_several",
     "matrix",
     "path",
     "real",
     "reals",
-    "renamed",
     "text",
     "texts",
 ]
+
+
+T = TypeVar("T")
 
 
 class Column(Protocol):
@@ -47,6 +48,8 @@ Matrix: TypeAlias = Sequence[Reals] | NDArray[np.floating[Any]] | NDArray[np.int
 
 
 def integer(pointer: str, value: object) -> int:
+    if type(value) is int:
+        return value
     value = _without_wrapper(value)
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise InvalidParameter(pointer, f"must be an integer, not {_kind(value)}")
@@ -54,6 +57,8 @@ def integer(pointer: str, value: object) -> int:
 
 
 def real(pointer: str, value: object) -> float:
+    if type(value) is float:
+        return value
     value = _without_wrapper(value)
     if isinstance(value, bool) or not isinstance(value, float | int | np.floating | np.integer):
         raise InvalidParameter(pointer, f"must be a number, not {_kind(value)}")
@@ -73,12 +78,22 @@ def is_several(value: object) -> bool:
 
 
 def reals(pointer: str, value: object) -> tuple[float, ...]:
+    if isinstance(value, list | tuple) and set(map(type, value)) == {float}:
+        return tuple(value)
     return tuple(real(f"{pointer}/{place}", item) for place, item in enumerate(_items(pointer, value, "numbers")))
 
 
 def matrix(pointer: str, value: object) -> tuple[tuple[float, ...], ...]:
     rows = _items(pointer, value, "rows of numbers")
     return tuple(reals(f"{pointer}/{place}", row) for place, row in enumerate(rows))
+
+
+def instance(pointer: str, value: object, kind: type[T]) -> T:
+    """An object of a class of the library."""
+    if not isinstance(value, kind):
+        article = "" if kind.__name__.endswith("s") else "a "
+        raise InvalidParameter(pointer, f"must be {article}gsh.{kind.__name__}, not {type(value).__name__}")
+    return value
 
 
 def flag(pointer: str, value: object) -> bool:
@@ -99,29 +114,17 @@ def text(pointer: str, value: object) -> str:
 
 
 def path(pointer: str, value: object) -> str:
-    if not isinstance(value, str | os.PathLike):
+    """A path as a string. Anything that says its path will do."""
+    if isinstance(value, str):
+        return text(pointer, value)
+    if isinstance(value, type) or not hasattr(value, "__fspath__"):
         raise InvalidParameter(pointer, f"must be a path, not {_kind(value)}")
-    return text(pointer, os.fspath(value))
+    return text(pointer, value.__fspath__())
 
 
 def texts(pointer: str, value: object) -> tuple[str, ...]:
     items = tuple(_items(pointer, value, "strings"))
     return tuple(text(f"{pointer}/{place}", item) for place, item in enumerate(items))
-
-
-@contextmanager
-def renamed(*names: tuple[str, str]) -> Iterator[None]:
-    """The core names parts of a mechanism. Inside this block its errors name the parameters of the call.
-
-    Each pair is the start of a pointer of the core, and what replaces it. The first pair that fits is used.
-    """
-    try:
-        yield
-    except InvalidParameter as error:
-        for before, after in names:
-            if error.pointer.startswith(before):
-                raise InvalidParameter(after + error.pointer.removeprefix(before), error.detail) from None
-        raise
 
 
 def _items(pointer: str, value: object, content: str) -> Iterable[object]:

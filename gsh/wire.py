@@ -1,0 +1,261 @@
+"""The JSON of mechanisms, drafts, columns and sensitivities, both ways: of requests, answers, certificates and plans.
+
+Unknown and missing fields are refused. Errors name the field: ``mu_0`` of a call is ``aggregates/mu_0`` of the object.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from gsh.accounting.calibration.balanced import balanced
+from gsh.accounting.calibration.draft import Draft
+from gsh.accounting.column_costs import Capped, capped_of
+from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian, RelativeAggregates
+from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, box, l1, l2, vectors
+from gsh.arguments import integer, real, reals, texts
+from gsh.errors import Error, InvalidParameter, renamed, renamed_pointer
+
+__all__ = [
+    "PLACES",
+    "Json",
+    "capped_to_json",
+    "charged_from_json",
+    "charged_to_json",
+    "draft_from_json",
+    "draft_to_json",
+    "mechanism_from_json",
+    "mechanism_to_json",
+    "places_in_request",
+    "release_from_json",
+    "sensitivity_to_json",
+]
+
+Json: TypeAlias = dict[str, Any]
+
+PLACES = (("mu_0", "aggregates/mu_0"), ("capped", "aggregates/capped"))
+"""Where parameters of a mechanism are in its JSON, if not at their own names."""
+
+
+def places_in_request(root: str = "") -> tuple[tuple[str, str], ...]:
+    """Where parameters of a call are in a request: ε and δ, and next to them the object ``mechanism``."""
+    beside = tuple((name, f"{root}/{name}") for name in ("epsilon", "delta"))
+    return *beside, *((name, f"{root}/mechanism/{place}") for name, place in PLACES), ("", f"{root}/mechanism")
+
+
+_KIND = "aggregates/sensitivity/kind"
+_THRESHOLDS = {"tau", "tau_star"}
+_NEEDED = {"c_u", "sigma", *_THRESHOLDS}
+_NAMED = {"names", "sensitivity"}
+
+_SENSITIVITIES: dict[str, tuple[set[str], Callable[[Mapping[str, Any]], Sensitivity]]] = {
+    "box": (
+        {"lower", "upper"},
+        lambda given: box(lower=given["lower"], upper=given["upper"], groups=given.get("groups")),
+    ),
+    "l1": ({"bound"}, lambda given: l1(given["bound"])),
+    "l2": ({"bound"}, lambda given: l2(given["bound"])),
+    "vectors": ({"vectors"}, lambda given: vectors(given["vectors"])),
+}
+
+
+def mechanism_to_json(mechanism: Mechanism | PlainGaussian) -> Json:
+    """A mechanism as a JSON object. ``aggregates`` is absent for counts only, and thresholds for public groups."""
+    written: Json = {"c_u": mechanism.c_u}
+    if isinstance(mechanism, Mechanism):
+        written |= {"tau": mechanism.tau, "tau_star": mechanism.tau_star}
+    written["sigma"] = mechanism.sigma
+    columns = mechanism.aggregates
+    return written | _columns_to_json(mechanism.costs.mu_0 if columns is None else columns, mechanism.capped)
+
+
+def mechanism_from_json(given: object) -> Mechanism:
+    """The mechanism of a JSON object.
+
+    >>> from gsh.wire import mechanism_from_json
+    >>> mechanism_from_json({"c_u": 3, "tau": 1, "tau_star": 120, "sigma": 20})
+    Mechanism(c_u=3, tau=1, tau_star=120.0, sigma=20.0)
+    """
+    fields = _object("mechanism", given, _NEEDED, {"aggregates"})
+    try:
+        return Mechanism(
+            c_u=fields["c_u"],
+            tau=fields["tau"],
+            tau_star=fields["tau_star"],
+            sigma=fields["sigma"],
+            **_columns_from_json(fields.get("aggregates")),
+        )
+    except Error as error:
+        raise error.at(renamed_pointer(error.pointer, *PLACES)) from None
+
+
+def release_from_json(given: object) -> Mechanism | PlainGaussian:
+    """The mechanism of a JSON object. Without ``tau`` and ``tau_star`` its groups are public."""
+    if not isinstance(given, Mapping) or _THRESHOLDS & given.keys():
+        return mechanism_from_json(given)
+    fields = _object("mechanism", given, _NEEDED - _THRESHOLDS, {"aggregates"})
+    with renamed(*PLACES):
+        return PlainGaussian(c_u=fields["c_u"], sigma=fields["sigma"], **_columns_from_json(fields.get("aggregates")))
+
+
+def charged_to_json(release: Mechanism | PlainGaussian) -> Json:
+    """What a budget is charged for: all that its privacy depends on, without its columns, in one flat object."""
+    thresholds = {"tau": release.tau, "tau_star": release.tau_star} if isinstance(release, Mechanism) else {}
+    costs = release.costs
+    written = {"c_u": release.c_u} | thresholds | {"sigma": release.sigma, "mu_0": costs.mu_0}
+    # Without caps nothing is added: the hashes of earlier versions of the ledger stay true.
+    return written | ({"capped": capped_to_json(costs.capped)} if costs.capped else {})
+
+
+def charged_from_json(given: object) -> Mechanism | PlainGaussian:
+    """What a budget was charged for."""
+    fields = _object("release", given, {"c_u", "sigma"}, {*_THRESHOLDS, "mu_0", "capped"})
+    kind = Mechanism if "tau_star" in fields else PlainGaussian
+    return kind(**{**fields, "capped": tuple(Capped(**part) for part in fields.get("capped", ()))})
+
+
+def draft_to_json(draft: Draft) -> Json:
+    """A mechanism without the fields to solve for."""
+    fields = {"c_u": draft.c_u, "tau": draft.tau, "tau_star": draft.tau_star, "sigma": draft.sigma}
+    given = {name: value for name, value in fields.items() if value is not None}
+    assert isinstance(draft.columns, Aggregates | RelativeAggregates | float | int)  # nobody sends unrounded columns
+    return given | _columns_to_json(draft.columns, draft.capped)
+
+
+def draft_from_json(given: object) -> Draft:
+    """The draft of a JSON object: a mechanism without the fields to solve for."""
+    fields = _object("mechanism", given, {"tau"}, {"c_u", "tau_star", "sigma", "aggregates"})
+    c_u, tau_star, sigma = (fields.get(name) for name in ("c_u", "tau_star", "sigma"))
+    groups = None if c_u is None else integer("c_u", c_u)
+    columns, capped = _draft_columns_from_json(fields.get("aggregates"), groups)
+    return Draft(
+        c_u=groups,
+        tau=integer("tau", fields["tau"]),
+        tau_star=None if tau_star is None else real("tau_star", tau_star),
+        sigma=None if sigma is None else real("sigma", sigma),
+        columns=columns,
+        capped=capped,
+    )
+
+
+def sensitivity_to_json(sensitivity: Sensitivity) -> Json:
+    match sensitivity:
+        case Box(lower, upper, groups):
+            caps = {} if groups is None else {"groups": list(groups)}
+            return {"kind": "box", "lower": list(lower), "upper": list(upper)} | caps
+        case L1Norm(bound):
+            return {"kind": "l1", "bound": bound}
+        case L2Norm(bound):
+            return {"kind": "l2", "bound": bound}
+        case listed:
+            return {"kind": "vectors", "vectors": _listed(listed.vectors)}
+
+
+def capped_to_json(capped: Sequence[Capped]) -> list[Json]:
+    return [part._asdict() for part in capped]
+
+
+def _columns_to_json(columns: Aggregates | RelativeAggregates | float, capped: tuple[Capped, ...]) -> Json:
+    """The member ``aggregates``, or nothing."""
+    if isinstance(columns, float | int):
+        parts = {"capped": capped_to_json(capped)} if capped else {}
+        return {"aggregates": {"mu_0": columns} | parts} if columns or capped else {}
+    written: Json = {"names": list(columns.names)}
+    if isinstance(columns, Aggregates):
+        written["covariance"] = _listed(columns.covariance)
+    elif columns.weights is None:
+        written["relative_covariance"] = _listed(columns.relative_covariance)
+    else:
+        is_even = set(columns.weights) == {1.0}
+        written |= {"noise": "balanced"} | ({} if is_even else {"weights": list(columns.weights)})
+    return {"aggregates": written | {"sensitivity": sensitivity_to_json(columns.sensitivity)}}
+
+
+def _columns_from_json(given: object) -> Json:
+    """The further columns as arguments of a mechanism."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping) and "mu_0" in given:
+        mu_0, capped = _costs_from_json(given)
+        return {"mu_0": mu_0, "capped": capped}
+    fields = _object("aggregates", given, _NAMED | {"covariance"})
+    sensitivity = _sensitivity_from_json(fields["sensitivity"])
+    with _in_aggregates():
+        columns = Aggregates(names=fields["names"], covariance=fields["covariance"], sensitivity=sensitivity)
+    return {"aggregates": columns}
+
+
+def _draft_columns_from_json(
+    given: object, c_u: int | None
+) -> tuple[Aggregates | RelativeAggregates | float, tuple[Capped, ...]]:
+    """The further columns of a draft, and those with caps that are given by their costs alone."""
+    if isinstance(given, Mapping) and "noise" in given:
+        return _balanced_from_json(given, c_u), ()
+    if isinstance(given, Mapping) and "relative_covariance" in given:
+        fields = _object("aggregates", given, _NAMED | {"relative_covariance"})
+        names, rows, sensitivity = fields["names"], fields["relative_covariance"], fields["sensitivity"]
+        change = _sensitivity_from_json(sensitivity)
+        with _in_aggregates():
+            return RelativeAggregates(names=names, relative_covariance=rows, sensitivity=change), ()
+    with renamed(*PLACES):
+        found = _columns_from_json(given)
+        columns = found.get("aggregates", real("mu_0", found.get("mu_0", 0.0)))
+        return columns, capped_of(found.get("capped"))
+
+
+def _balanced_from_json(given: Mapping[str, Any], c_u: int | None) -> RelativeAggregates:
+    fields = _object("aggregates", given, _NAMED | {"noise"}, {"weights"})
+    if fields["noise"] != "balanced":
+        raise InvalidParameter("aggregates/noise", "must be balanced")
+    change = _sensitivity_from_json(fields["sensitivity"])
+    if not isinstance(change, Box):
+        raise InvalidParameter(_KIND, "must be box if noise is balanced")
+    weights = fields.get("weights")
+    with _in_aggregates():
+        shares = None if weights is None else reals("weights", weights)
+        return balanced(texts("names", fields["names"]), change, c_u, shares)
+
+
+def _sensitivity_from_json(given: object) -> Sensitivity:
+    kind = given.get("kind") if isinstance(given, Mapping) else None
+    if not isinstance(kind, str) or kind not in _SENSITIVITIES:
+        raise InvalidParameter(_KIND, f"must be one of {', '.join(_SENSITIVITIES)}")
+    needed, make = _SENSITIVITIES[kind]
+    fields = _object("aggregates/sensitivity", given, {"kind", *needed}, {"groups"} if kind == "box" else set())
+    with renamed(("changes", "aggregates/sensitivity/vectors"), ("", "aggregates/sensitivity")):
+        return make(fields)
+
+
+def _costs_from_json(given: Mapping[str, Any]) -> tuple[Any, tuple[tuple[Any, Any], ...]]:
+    """μ₀ of columns, and of those with caps by their caps."""
+    fields = _object("aggregates", given, {"mu_0"}, {"capped"})
+    listed = fields.get("capped")
+    if not isinstance(listed, list | None):
+        raise InvalidParameter("aggregates/capped", "must be a list")
+    parts = [_object("aggregates/capped", part, {"groups", "mu_0"}) for part in listed or ()]
+    return fields["mu_0"], tuple((part["groups"], part["mu_0"]) for part in parts)
+
+
+@contextmanager
+def _in_aggregates() -> Iterator[None]:
+    """Errors about columns name the fields of ``aggregates``."""
+    try:
+        yield
+    except Error as error:
+        # C_u is the only parameter here that is not of the columns. The kind of a sensitivity is a field of its own.
+        pointer = renamed_pointer(error.pointer, ("c_u", "c_u"), ("", "aggregates"))
+        raise error.at(_KIND if pointer == "aggregates/sensitivity" else pointer) from None
+
+
+def _listed(rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    return [list(row) for row in rows]
+
+
+def _object(pointer: str, given: object, needed: Set[str], allowed: Set[str] = frozenset()) -> Mapping[str, Any]:
+    """The fields of an object, all that are needed and no unknown ones. An unknown name is not repeated."""
+    if not isinstance(given, Mapping):
+        raise InvalidParameter(pointer, "must be a JSON object")
+    if missing := needed - given.keys():
+        raise InvalidParameter(pointer, f"must have the field {min(missing)}")
+    if len(given) > len(needed) and given.keys() - needed - allowed:
+        raise InvalidParameter(pointer, f"must have no fields other than {', '.join(sorted(needed | allowed))}")
+    return given
