@@ -11,8 +11,8 @@ from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.column_costs import Capped, capped_of
 from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian, RelativeAggregates
-from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, box, l1, l2, vectors
-from gsh.arguments import integer, real, reals, texts
+from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, caps
+from gsh.arguments import integer, matrix, real, reals, texts
 from gsh.errors import Error, InvalidParameter, renamed, renamed_pointer
 
 __all__ = [
@@ -42,6 +42,8 @@ def places_in_request(root: str = "") -> tuple[tuple[str, str], ...]:
     return *beside, *((name, f"{root}/mechanism/{place}") for name, place in PLACES), ("", f"{root}/mechanism")
 
 
+# A tuple, not a union: to make and to search a union takes longer than to read a mechanism.
+_OBJECT = (dict, Mapping)
 _KIND = "aggregates/sensitivity/kind"
 _THRESHOLDS = {"tau", "tau_star"}
 _NEEDED = {"c_u", "sigma", *_THRESHOLDS}
@@ -50,12 +52,13 @@ _NAMED = {"names", "sensitivity"}
 _SENSITIVITIES: dict[str, tuple[set[str], Callable[[Mapping[str, Any]], Sensitivity]]] = {
     "box": (
         {"lower", "upper"},
-        lambda given: box(lower=given["lower"], upper=given["upper"], groups=given.get("groups")),
+        lambda given: Box(reals("lower", given["lower"]), reals("upper", given["upper"]), caps(given.get("groups"))),
     ),
-    "l1": ({"bound"}, lambda given: l1(given["bound"])),
-    "l2": ({"bound"}, lambda given: l2(given["bound"])),
-    "vectors": ({"vectors"}, lambda given: vectors(given["vectors"])),
+    "l1": ({"bound"}, lambda given: L1Norm(real("bound", given["bound"]))),
+    "l2": ({"bound"}, lambda given: L2Norm(real("bound", given["bound"]))),
+    "vectors": ({"vectors"}, lambda given: Vectors(matrix("vectors", given["vectors"]))),
 }
+"""The fields of each kind, and how it is made. Its columns check it, because they know how many they are."""
 
 
 def mechanism_to_json(mechanism: Mechanism | PlainGaussian) -> Json:
@@ -140,8 +143,8 @@ def draft_from_json(given: object) -> Draft:
 def sensitivity_to_json(sensitivity: Sensitivity) -> Json:
     match sensitivity:
         case Box(lower, upper, groups):
-            caps = {} if groups is None else {"groups": list(groups)}
-            return {"kind": "box", "lower": list(lower), "upper": list(upper)} | caps
+            written = {"kind": "box", "lower": list(lower), "upper": list(upper)}
+            return written if groups is None else written | {"groups": list(groups)}
         case L1Norm(bound):
             return {"kind": "l1", "bound": bound}
         case L2Norm(bound):
@@ -174,7 +177,7 @@ def _columns_from_json(given: object) -> Json:
     """The further columns as arguments of a mechanism."""
     if given is None:
         return {}
-    if isinstance(given, Mapping) and "mu_0" in given:
+    if isinstance(given, _OBJECT) and "mu_0" in given:
         mu_0, capped = _costs_from_json(given)
         return {"mu_0": mu_0, "capped": capped}
     fields = _object("aggregates", given, _NAMED | {"covariance"})
@@ -221,7 +224,7 @@ def _sensitivity_from_json(given: object) -> Sensitivity:
         raise InvalidParameter(_KIND, f"must be one of {', '.join(_SENSITIVITIES)}")
     needed, make = _SENSITIVITIES[kind]
     fields = _object("aggregates/sensitivity", given, {"kind", *needed}, {"groups"} if kind == "box" else set())
-    with renamed(("changes", "aggregates/sensitivity/vectors"), ("", "aggregates/sensitivity")):
+    with renamed(("", "aggregates/sensitivity")):
         return make(fields)
 
 
@@ -229,7 +232,7 @@ def _costs_from_json(given: Mapping[str, Any]) -> tuple[Any, tuple[tuple[Any, An
     """μ₀ of columns, and of those with caps by their caps."""
     fields = _object("aggregates", given, {"mu_0"}, {"capped"})
     listed = fields.get("capped")
-    if not isinstance(listed, list | None):
+    if listed is not None and not isinstance(listed, list):
         raise InvalidParameter("aggregates/capped", "must be a list")
     parts = [_object("aggregates/capped", part, {"groups", "mu_0"}) for part in listed or ()]
     return fields["mu_0"], tuple((part["groups"], part["mu_0"]) for part in parts)
@@ -252,7 +255,7 @@ def _listed(rows: Sequence[Sequence[float]]) -> list[list[float]]:
 
 def _object(pointer: str, given: object, needed: Set[str], allowed: Set[str] = frozenset()) -> Mapping[str, Any]:
     """The fields of an object, all that are needed and no unknown ones. An unknown name is not repeated."""
-    if not isinstance(given, Mapping):
+    if not isinstance(given, _OBJECT):
         raise InvalidParameter(pointer, "must be a JSON object")
     if missing := needed - given.keys():
         raise InvalidParameter(pointer, f"must have the field {min(missing)}")

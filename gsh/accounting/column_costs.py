@@ -88,8 +88,9 @@ def capped_of(capped: Caps | None) -> tuple[Capped, ...]:
     """The columns with caps of their own, by rising caps."""
     if capped is None or capped == ():
         return ()
-    if not isinstance(capped, Mapping | tuple):
-        raise InvalidParameter("capped", f"must be a mapping from a cap to its mu_0, not {type(capped).__name__}")
-    pairs = tuple(capped.items() if isinstance(capped, Mapping) else capped)
-    parts = [Capped(integer("capped", cap), real(f"capped/{cap}", cost)) for cap, cost in pairs]
+    if not isinstance(capped, tuple):
+        if not isinstance(capped, Mapping):
+            raise InvalidParameter("capped", f"must be a mapping from a cap to its mu_0, not {type(capped).__name__}")
+        capped = tuple(capped.items())
+    parts = [Capped(integer("capped", cap), real(f"capped/{cap}", cost)) for cap, cost in capped]
     return tuple(sorted(parts, key=lambda part: part.groups))

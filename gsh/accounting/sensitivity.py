@@ -20,6 +20,7 @@ __all__ = [
     "Sensitivity",
     "Vectors",
     "box",
+    "caps",
     "check_sensitivity",
     "l1",
     "l2",
@@ -98,7 +99,7 @@ def box(*, lower: Reals, upper: Reals, groups: Sequence[Integer | None] | None =
     >>> gsh.box(lower=[0, 0], upper=[1, 5], groups=[None, 100])
     box(lower=(0.0, 0.0), upper=(1.0, 5.0), groups=(None, 100))
     """
-    made = Box(reals("lower", lower), reals("upper", upper), _caps(groups))
+    made = Box(reals("lower", lower), reals("upper", upper), caps(groups))
     return _valid(made, len(made.lower) or 1)
 
 
@@ -134,7 +135,8 @@ def vectors(changes: Matrix) -> Vectors:
     return _valid(made, columns, ("sensitivity/vectors", "changes"))
 
 
-def _caps(groups: Sequence[Integer | None] | None) -> tuple[int | None, ...] | None:
+def caps(groups: Sequence[Integer | None] | None) -> tuple[int | None, ...] | None:
+    """The cap of each column, or None if no column has one."""
     if groups is None:
         return None
     if not is_several(groups):
