@@ -106,6 +106,7 @@ def arrow_bombs(scale: int) -> Iterator[Table]:
         )
     for size, rows in ((_MIB, 1_000), (_MIB, 100_000), (_MIB, 2_000_000), (64 * _MIB, 100_000)):
         yield f"arrow, {rows} rows of one entry of {size}", _KEYS, lambda s=size, r=rows: _stream(_one_entry(s, r))
+        yield f"arrow, {rows} rows in one run of {size}", _KEYS, lambda s=size, r=rows: _stream(_one_run(s, r))
         yield f"arrow, {rows} views of one text of {size}", _KEYS, lambda s=size, r=rows: _stream(_views(s, r))
     for batches in (10_000, 200_000):
         yield f"arrow, {batches} batches of one row", _KEYS, lambda n=batches: _batches(n, 1)
@@ -205,6 +206,10 @@ def _encoded(table: pa.Table) -> pa.Table:
 def _one_entry(size: int, rows: int) -> pa.Table:
     indices = pa.array(np.zeros(rows, np.int8))
     return _table(pa.DictionaryArray.from_arrays(indices, pa.array(["x" * size])))
+
+
+def _one_run(size: int, rows: int) -> pa.Table:
+    return _table(pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), pa.array(["x" * size])))
 
 
 def _views(size: int, rows: int) -> pa.Table:

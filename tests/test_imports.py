@@ -69,15 +69,7 @@ ALLOWED = {
     | {"app.schemas", "app.workers"},
     "app/releases": {"gsh", "app.accounting", "app.budgets", "app.errors", "app.http", "app.ledger", "app.releases"}
     | {"app.schemas", "app.web", "app.workers", "app.version"},
-    "app/openapi": {
-        "gsh.accounting",
-        "gsh.errors",
-        "app.accounting",
-        "app.errors",
-        "app.http",
-        "app.ledger",
-        "app.openapi",
-    }
+    "app/openapi": {"gsh.accounting", "app.accounting", "app.errors", "app.http", "app.ledger", "app.openapi"}
     | {"app.releases", "app.workers"},
     "app/server": {"app.http", "app.ledger", "app.main", "app.server", "app.settings", "app.workers"},
     "app/errors.py": set(),

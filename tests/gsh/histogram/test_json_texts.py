@@ -69,7 +69,7 @@ def test_floating_point_numbers_are_written_as_the_encoder_writes_them() -> None
 @pytest.mark.parametrize("keys", [["a", "b", "c"], [["a", 1], ["b", 2], ["c", 3]], ["a", ["b", 1], 2]], ids=str)
 def test_released_groups_are_written_as_a_converted_table_is(keys: list[Any]) -> None:
     """One function writes both: the groups of POST /release, and tables as JSON."""
-    noise = Noise(Mechanism(1, 1, 10.0, 1.0))
+    noise = Noise(Mechanism(c_u=1, tau=1, tau_star=10.0, sigma=1.0))
     checked = check_groups(noise, (), keys, pa.array([1000, 2, 3000], pa.int64()), {})
     kept = checked.release(operating_system)
     sink = io.BytesIO()
