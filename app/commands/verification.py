@@ -48,10 +48,10 @@ def _verified(ledger: Ledger) -> Json:
     budgets = []
     for name in ledger.names():
         budget, fault = ledger.verify(name)
-        said = fault and f"{f'entry {fault.number}' if fault.number else 'the budget'} {fault.detail}"
+        text = fault and f"{f'entry {fault.number}' if fault.number else 'the budget'} {fault.detail}"
         promise = _promise(budget)
         budgets.append(
-            {"budget": name, "fault": said, "promise": promise, "entries": budget.entries, "head": budget.head}
+            {"budget": name, "fault": text, "promise": promise, "entries": budget.entries, "head": budget.head}
         )
     keys = ledger.keys.read()
     faults = [f"{name or 'the list'} {detail}" for name, detail in sorted(keys.faults.items())]

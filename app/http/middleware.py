@@ -109,7 +109,7 @@ def _announced(scope: Scope) -> tuple[int | None, bool, Sequence[bytes], bytes]:
         elif name == b"upgrade":
             wants_websocket = value.lower() == b"websocket"
         elif name == b"x-request-id":
-            asked = value if asked is None else b""  # two ids are none
+            asked = value if asked is None else b""  # a repeated header is ignored
         else:
             trace_parent = value if trace_parent is None else b""
     return length, wants_websocket, codings, begin_request(asked, trace_parent)

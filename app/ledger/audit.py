@@ -152,8 +152,8 @@ def _is_as_committed(recorded: str, state: str, committed: str | None, commit: d
     """Whether the state of a release is the one that its history ends with."""
     if commit is None:
         return state == recorded and committed is None
-    told = json.loads(committed or "{}")
-    same = all(told.get(name) == commit.get(name) for name in ("sha256", "rows", "at"))
+    committed_fields = json.loads(committed or "{}")
+    same = all(committed_fields.get(name) == commit.get(name) for name in ("sha256", "rows", "at"))
     return (recorded, state) == ("open", "committed") and same
 
 

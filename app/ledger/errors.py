@@ -10,7 +10,7 @@ LedgerError
 ├── ReasonMissing         an existing budget is changed without a reason
 ├── KeyReused             the idempotency key belongs to another request
 ├── UnknownRelease        no release has this idempotency key, or not for this client
-├── AnswerErased          the answer was kept for as long as it is set, and is gone
+├── AnswerErased          the answer is erased: its retention period has passed
 ├── NotOpen               a commit of a release that was not opened for another engine
 ├── NotOwner              a commit by another client than the one that opened the release
 ├── AlreadyCommitted      a second commit with another digest

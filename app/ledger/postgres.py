@@ -171,9 +171,9 @@ class PostgresConnections:
         """What went wrong, without the driver's quotations: of a mistyped URL they may be a part of the password."""
         if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
             return "the URL of the ledger cannot be read"
-        said = " ".join((error.diag.message_primary or str(error)).split())
+        text = " ".join((error.diag.message_primary or str(error)).split())
         some = ".*" if set("'\"") & set(unquote(self._url)) else ".*?"
-        return re.sub(rf"\"{some}\"|'{some}'|(?<=port )\d+", "…", said)
+        return re.sub(rf"\"{some}\"|'{some}'|(?<=port )\d+", "…", text)
 
 
 def _executor(connection: _Impatient) -> Execute:

@@ -108,10 +108,10 @@ def add_release(execute: Execute, sql: Statements, release: RecordedRelease) -> 
     """Record a release whose charge is in the same transaction, without the key of its answer."""
     notes = release.notes
     texts = (notes.certificate or None, notes.provenance or None, notes.layout or None)
-    told = (notes.release_id or None, notes.description, json.dumps(notes.labels), *texts, release.content_hash)
+    described = (notes.release_id or None, notes.description, json.dumps(notes.labels), *texts, release.content_hash)
     answer = None if release.place is None else release.place.answer
     charged = (release.key, release.budget, release.number, release.at, release.state)
-    execute(sql.add_release, (*charged, *told, answer, release.version, release.seal))
+    execute(sql.add_release, (*charged, *described, answer, release.version, release.seal))
 
 
 def place_of(version: int, answer: str | None, old_key: bytes | None, key: bytes | None) -> AnswerPlace | None:
@@ -158,14 +158,21 @@ def _read(row: Sequence[Any]) -> RecordedRelease:
     is_readable = facts is not None and erased_at is None
     details = Entry(budget, number, "charge", at, payload, head).details
     by = By(**details["by"]) if "by" in details else None
-    told = (release_id or "", description, tuple(json.loads(labels)), certificate or "", provenance or "", layout or "")
+    described = (
+        release_id or "",
+        description,
+        tuple(json.loads(labels)),
+        certificate or "",
+        provenance or "",
+        layout or "",
+    )
     return RecordedRelease(
         key=key,
         budget=budget,
         number=number,
         at=at,
         state=state,
-        notes=Notes(*told, by=by),
+        notes=Notes(*described, by=by),
         cost=Cost(s, d),
         head=head,
         content_hash=content_hash,

@@ -1,4 +1,4 @@
-"""Answers that are kept no longer. Their charges and certificates stay for ever."""
+"""Erases answers whose retention period has passed. Their charges and certificates stay for ever."""
 
 from app.ledger.answer_keys import erase_key
 from app.ledger.answers import remove

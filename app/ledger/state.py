@@ -228,9 +228,9 @@ def _replayed(budget: Budget, entry: Entry) -> Budget:
         limit = Limit(details["epsilon"], details["delta"], settled)
         if entry.kind == "changed" and settled is None:
             limit = replace(limit, proportion=budget.limit.proportion)  # recorded before there were proportions
-        said = {"description": details["description"]}
-        said |= {"privacy_unit": details.get("privacy_unit", "user"), "period": details.get("period")}
-        budget = replace(budget, **said)
+        fields = {"description": details["description"]}
+        fields |= {"privacy_unit": details.get("privacy_unit", "user"), "period": details.get("period")}
+        budget = replace(budget, **fields)
         if "ray" in details:
             return budget._limited(replace(limit, ray=budget.limit.ray))
         return budget._limited_before_rays(limit)

@@ -1,4 +1,4 @@
-"""Once an hour: erase the answers that are kept no longer, and remove answers that were written but never charged.
+"""Once an hour: purge the answers whose retention period has passed, and answers that were never charged.
 
 Once a minute: overwrite deleted seeds, if a reader of the database was in the way when they were deleted.
 """

@@ -127,13 +127,15 @@ def _convert(
         if stored == "json":
             convert(content, stored, into, sink)
             return
-        said = json.loads(layout) if layout else {}
-        roles = _roles(said, certificate) if said else _roles_of_version_0_1(content)
-        convert(content, stored, into, sink, roles, said.get("csv_types"), certificate or None, said.get("intervals"))
+        fields = json.loads(layout) if layout else {}
+        roles = _roles(fields, certificate) if fields else _roles_of_version_0_1(content)
+        convert(
+            content, stored, into, sink, roles, fields.get("csv_types"), certificate or None, fields.get("intervals")
+        )
 
 
-def _roles(said: dict[str, Any], certificate: str) -> Roles:
-    return Roles(tuple(said["key_columns"]), said["count_column"], _value_names(certificate))
+def _roles(fields: dict[str, Any], certificate: str) -> Roles:
+    return Roles(tuple(fields["key_columns"]), fields["count_column"], _value_names(certificate))
 
 
 def _roles_of_version_0_1(content: pa.Buffer) -> Roles:

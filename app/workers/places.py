@@ -9,7 +9,7 @@ __all__ = ["Places"]
 
 
 class Places:
-    """So many places. Busy if all are taken."""
+    """A semaphore that does not wait: it raises Busy if all places are taken."""
 
     def __init__(self, most: int) -> None:
         self._free = most

@@ -66,9 +66,9 @@ def preview(
     with working("Counting"):
         kept = measured(events, c_u=choices, epsilon=epsilon, delta=delta, memory_limit=memory, **arguments)
     if output is not None:
-        said = {"events": events, "user": user, "groups": by, "ε": f"{epsilon:g}", "δ": f"{delta:g}"}
+        facts = {"events": events, "user": user, "groups": by, "ε": f"{epsilon:g}", "δ": f"{delta:g}"}
         with written(output, force=force) as file:
-            file.write(page(kept, said).encode())
+            file.write(page(kept, facts).encode())
     rows = [
         [
             str(each.c_u),
@@ -91,7 +91,7 @@ def preview(
     note(f"gsh: {WARNING}")
 
 
-def page(kept: "tuple[Kept, ...]", said: Mapping[str, str]) -> str:
+def page(kept: "tuple[Kept, ...]", facts: Mapping[str, str]) -> str:
     """A page that needs nothing else: the warning, what was asked, the table, and bars for groups and volume."""
     rows = "\n".join(
         f"<tr><td>{each.c_u}</td><td>{each.sigma:.4g}</td><td>{each.tau_star:.4g}</td>"
@@ -101,7 +101,7 @@ def page(kept: "tuple[Kept, ...]", said: Mapping[str, str]) -> str:
         for each in kept
     )
     heads = "".join(f'<th scope="col">{name}</th>' for name in ("C_u", "σ", "τ*", *LEGEND))
-    asked = ", ".join(f"{name} <b>{html.escape(value)}</b>" for name, value in said.items())
+    asked = ", ".join(f"{name} <b>{html.escape(value)}</b>" for name, value in facts.items())
     legend = "\n".join(f"<dt>{name}</dt><dd>{meaning}</dd>" for name, meaning in LEGEND.items())
     return f"""<!doctype html>
 <html lang="en">

@@ -141,11 +141,11 @@ def _bar() -> "Iterator[OnProgress]":
     with progress.Progress(*shown, console=Console(stderr=True, color_system=colours()), transient=True) as bar:
         tasks: dict[str, Any] = {}
 
-        def tell(step: "Progress") -> None:
+        def report(step: "Progress") -> None:
             if step.stage not in tasks:
                 for task in tasks.values():
                     bar.update(task, total=1, completed=1)
                 tasks[step.stage] = bar.add_task(step.stage.capitalize(), total=step.total)
             bar.update(tasks[step.stage], completed=step.done)
 
-        yield tell
+        yield report

@@ -189,8 +189,8 @@ def _tell(output: str, groups: int, promise: Any, replay: Mapping[str, Any], *, 
     payer = "none: nothing keeps count of this release" if paid is None else str(paid["id"])
     again = f"released on {replay['released_at']}, nothing was charged now" if replay["is_replayed"] else ""
     if output == PIPE:
-        said = f"replayed: {again}; " if again else ""
-        note(f"gsh: {said}released {groups} groups; budget {payer}")
+        earlier = f"replayed: {again}; " if again else ""
+        note(f"gsh: {earlier}released {groups} groups; budget {payer}")
         return
     rows = [["output", output], ["groups", str(groups)], ["budget", payer]]
     if again:

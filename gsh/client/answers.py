@@ -113,8 +113,8 @@ class ReleasedGroups(Groups):
     released_at: str | None = None
 
     def __reduce__(self) -> tuple[type["ReleasedGroups"], tuple[object, ...]]:
-        said = (self.certificate, self.is_replayed, self.released_at)
-        return ReleasedGroups, (self.keys, self.counts, dict(self.values), *said)
+        about = (self.certificate, self.is_replayed, self.released_at)
+        return ReleasedGroups, (self.keys, self.counts, dict(self.values), *about)
 
 
 def release_of(answer: Answer, asked: Roles | None = None) -> Release:

@@ -1,4 +1,4 @@
-"""Connections: the settings of httpx's clients, its requests and answers, and why there is none."""
+"""httpx: the settings of its clients, requests, answers and failures."""
 
 import os
 import re

@@ -12,7 +12,7 @@ ServiceError                      the service refused the request, or gave no an
 ├── TooLittleLeft                 less than half of a usual release is left of the budget
 ├── IdempotencyKeyMissing         a budget is named, and once= is not given
 ├── IdempotencyKeyReused          once= belongs to a release with other content: release
-├── AnswerErased                  the answer is kept no longer; charge and certificate stay
+├── AnswerErased                  the answer is erased; charge and certificate stay
 ├── DivisionSettled               the first charge fixed how noise and thresholds share the budget
 ├── UnitSettled                   the first charge fixed the privacy unit and the period
 ├── NotOpen                       only an open release can be committed
@@ -142,8 +142,8 @@ class ServiceError(Error):
 
     def __str__(self) -> str:
         is_of_the_library = isinstance(self, OF_THE_LIBRARY) and self.pointer
-        said = f"{self.pointer.removeprefix('/')}: {self.detail}" if is_of_the_library else self.detail
-        return visible(said if self.request_id is None else f"{said} (request {self.request_id})")
+        text = f"{self.pointer.removeprefix('/')}: {self.detail}" if is_of_the_library else self.detail
+        return visible(text if self.request_id is None else f"{text} (request {self.request_id})")
 
     @property
     def request_id(self) -> str | None:

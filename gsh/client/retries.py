@@ -71,11 +71,11 @@ def _passes(outcome: Outcome) -> bool:
 
 def _retry_after(outcome: Outcome) -> float | None:
     """The seconds that ``Retry-After`` asks to wait, as a number or as a date.  [RFC 9110, section 10.2.3]"""
-    said = "" if isinstance(outcome, Failure) else outcome.headers.get("retry-after", "").strip()
-    if said.isascii() and said.isdigit():
-        return float(said)
+    header = "" if isinstance(outcome, Failure) else outcome.headers.get("retry-after", "").strip()
+    if header.isascii() and header.isdigit():
+        return float(header)
     try:
-        then = parsedate_to_datetime(said)
+        then = parsedate_to_datetime(header)
     except (ValueError, ArithmeticError, LookupError, TypeError):  # a server may say anything
         return None
     return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

@@ -81,7 +81,7 @@ def publish(
         gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
                     epsilon=1, delta=1e-6, to="private.parquet")
     """
-    tell = _teller(progress)
+    report = _reporter(progress)
     unprotected = texts("unprotected", unprotected)
     payer = payer_of(service, budget, once, description, privacy_unit)
     salt = _salt or (new_salt() if payer is None else salt_of_release(payer.budget, payer.once))
@@ -100,23 +100,23 @@ def publish(
     if output is not None:
         output.check(plan)
 
-    tell(Progress("opening"))
+    report(Progress("opening"))
     with workspace(memory_limit, threads, temporary) as space:
-        source = open_source(space, events, plan, connection, tell)
-        table = aggregated(space, source, plan, tell, _buckets)
-    tell(Progress("noise"))
+        source = open_source(space, events, plan, connection, report)
+        table = aggregated(space, source, plan, report, _buckets)
+    report(Progress("noise"))
     if payer is None:
         private = release(target.mechanism, table, key_columns=plan.by, count_column=COUNT)
-        return _result(rows_with(private, local), local, plan, output, tell)
+        return _result(rows_with(private, local), local, plan, output, report)
     provenance = {"enforced_by": _ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()}
     options: dict[str, Any] = {**target.stated, "budget": payer.budget, "once": payer.once, "provenance": provenance}
     options |= {"unprotected": list(unprotected)}
     made = payer.service.release(table, target.mechanism, users=COUNT, keys=plan.by, description=description, **options)
-    published = _result(made.table, made.certificate.to_dict(), plan, output, tell)
+    published = _result(made.table, made.certificate.to_dict(), plan, output, report)
     return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
 
 
-def _teller(progress: OnProgress | None) -> OnProgress:
+def _reporter(progress: OnProgress | None) -> OnProgress:
     if progress is not None and not callable(progress):
         raise InvalidParameter("progress", f"must be a function, not {type(progress).__name__}")
     return progress or (lambda _progress: None)
@@ -163,10 +163,10 @@ def _released(
 
 
 def _result(
-    table: pa.Table, certificate: Mapping[str, Any], plan: Plan, output: Output | None, tell: OnProgress
+    table: pa.Table, certificate: Mapping[str, Any], plan: Plan, output: Output | None, report: OnProgress
 ) -> Published:
     if output is not None:
-        tell(Progress("writing"))
+        report(Progress("writing"))
         output.write(table, plan, certificate)
     return _published(table, certificate, plan, output)
 

@@ -72,23 +72,23 @@ def open_source(
     events: Events,
     plan: Plan,
     connection: duckdb.DuckDBPyConnection | None = None,
-    tell: OnProgress = lambda _progress: None,
+    report: OnProgress = lambda _progress: None,
 ) -> Source:
     """The events with the columns of the plan, whose kinds are checked first."""
     if connection is not None:
         if not isinstance(events, str):
             raise InvalidParameter("events", "must be the name of a table of the connection")
-        return _from_relation(space, _table(connection, events), plan, tell)
+        return _from_relation(space, _table(connection, events), plan, report)
     if isinstance(events, duckdb.DuckDBPyRelation):
-        return _from_relation(space, events, plan, tell)
+        return _from_relation(space, events, plan, report)
     if isinstance(events, str | os.PathLike) or (
         isinstance(events, Sequence) and events and all(isinstance(each, str | os.PathLike) for each in events)
     ):
         return _from_files(space, [events] if isinstance(events, str | os.PathLike) else list(events), plan)
     if isinstance(events, Sequence) or not hasattr(events, "__arrow_c_stream__"):
-        detail = "must be paths, a relation of DuckDB or a frame with the Arrow stream interface: "
-        raise InvalidParameter("events", f"{detail}{type(events).__name__} is none of them")
-    return _from_arrow(space, events, plan, tell)
+        detail = "must be paths, a relation of DuckDB or a frame with the Arrow stream interface"
+        raise InvalidParameter("events", f"{detail}, not {type(events).__name__}")
+    return _from_arrow(space, events, plan, report)
 
 
 def _from_files(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Plan) -> Source:
@@ -108,15 +108,15 @@ def _table(connection: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyR
         raise InvalidParameter("events", "must be the name of a table or view of the connection") from None
 
 
-def _from_relation(space: Workspace, relation: duckdb.DuckDBPyRelation, plan: Plan, tell: OnProgress) -> Source:
+def _from_relation(space: Workspace, relation: duckdb.DuckDBPyRelation, plan: Plan, report: OnProgress) -> Source:
     types = {str(name): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
     plan.kinds_in({name: _kind(kind) for name, kind in types.items()})
     needed = {name: types[name] for name in plan.columns}
-    return _from_stream(space, relation.select(stored(needed)), plan, tell, needed)
+    return _from_stream(space, relation.select(stored(needed)), plan, report, needed)
 
 
 def _from_stream(
-    space: Workspace, stream: ArrowTable, plan: Plan, tell: OnProgress, types: Mapping[str, str] | None = None
+    space: Workspace, stream: ArrowTable, plan: Plan, report: OnProgress, types: Mapping[str, str] | None = None
 ) -> Source:
     """A stream goes to the private folder first, batch by batch: a query over another engine would not hear Ctrl-C."""
     path = space.folder / "stream.parquet"
@@ -128,7 +128,7 @@ def _from_stream(
             pq.ParquetWriter(path, reader.schema, compression="lz4") as writer,
         ):
             for batch in reader:
-                tell(Progress("reading", rows))
+                report(Progress("reading", rows))
                 writer.write_batch(batch)
                 rows += len(batch)
         return rows
@@ -170,9 +170,9 @@ def restored(types: Mapping[str, str]) -> str:
     )
 
 
-def _from_arrow(space: Workspace, frame: ArrowTable, plan: Plan, tell: OnProgress) -> Source:
+def _from_arrow(space: Workspace, frame: ArrowTable, plan: Plan, report: OnProgress) -> Source:
     if not hasattr(frame, "__len__"):
-        return _from_stream(space, frame, plan, tell)
+        return _from_stream(space, frame, plan, report)
     table = _converted(lambda: pa.table(frame))
     space.connection.register("_gsh_events", table)
     return _source("_gsh_events", plan, _schema(space, "_gsh_events"), len(table))

@@ -1,4 +1,4 @@
-"""A connection of DuckDB for one release, and a private folder for whatever it spills. Both go whatever happens."""
+"""A connection of DuckDB for one release, and a private folder for what it spills. Both are removed on exit."""
 
 import functools
 import os
@@ -133,7 +133,9 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
             found = _FRACTION.fullmatch(str(error))
             if found is not None:
                 name = bytes.fromhex(found[1]).decode()
-                detail = f"must have whole numbers in {name}: a fraction needs another type or a unit; NA is none"
+                detail = (
+                    f"must have whole numbers in {name}: a fraction needs another type or a unit; NA is not a number"
+                )
             fault = EventsError("events", detail)
         raise fault
 

@@ -80,7 +80,7 @@ def demo_events(users: Integer = 200_000, seed: Integer = 0) -> Iterator[pa.Reco
         raise InvalidParameter("users", "must be from 1 to 10^9")
     if integer("seed", seed) < 0:
         raise InvalidParameter("seed", "must be at least 0")
-    # Not the number of users decides how popular a page is, so that more users show more of the same.
+    # Popularity does not depend on the number of users, so more users show more of the same.
     for start in range(0, many, _AT_ONCE):
         draw = np.random.default_rng([integer("seed", seed), start])
         yield _of_users(draw, np.arange(start, min(start + _AT_ONCE, many)))

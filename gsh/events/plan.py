@@ -173,8 +173,7 @@ class Plan:
         for pointer, name in self.pointed:
             allowed = SUM_KINDS if pointer.startswith("sums/") else KEY_KINDS
             if name not in schema:
-                there = f" of {', '.join(list(schema)[:_MOST_LISTED])}" if may_list else ""
-                raise InvalidParameter(pointer, f"must name a column of the events: {name} is none{there}")
+                raise InvalidParameter(pointer, f"must name a column of the events: {_missing(name, schema, may_list)}")
             kind = declared.get(name) or schema[name]
             if kind is None or family(kind) not in allowed:
                 is_of = "another type" if kind is None else f"type {kind}"
@@ -188,6 +187,13 @@ class Plan:
                 )
                 raise InvalidParameter(f"units/{column.name}", detail)
         return kinds
+
+
+def _missing(name: str, schema: Mapping[str, Kind | None], may_list: bool) -> str:
+    """What to say of a column that is not there."""
+    if len(schema) == 1 and any(mark in min(schema) for mark in ";\t|"):
+        return f"there is no {name}: the header has one column; separate columns by commas (.csv) or tabs (.tsv)"
+    return f"there is no {name}" + (f"; there are {', '.join(list(schema)[:_MOST_LISTED])}" if may_list else "")
 
 
 def make_plan(

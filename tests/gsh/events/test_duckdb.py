@@ -146,8 +146,20 @@ def test_a_column_that_begins_late_in_json_lines_is_found(tmp_path: Path) -> Non
 
     assert on_duckdb(tmp_path / "events.jsonl", plan) == {("a",): (2, 3)}
     misspelt = make_plan(user="user_id", by="url", sums={"like": (0, 9)}, c_u=1, salt=SALT)
-    with pytest.raises(gsh.InvalidParameter, match=r"^sums/like: must name a column of the events: like is none$"):
+    with pytest.raises(gsh.InvalidParameter, match=r"^sums/like: must name a column of the events: there is no like$"):
         on_duckdb(tmp_path / "events.jsonl", misspelt)
+
+
+@pytest.mark.parametrize("mark", [";", "|", "\t"])
+def test_another_separator_of_columns_is_named(tmp_path: Path, mark: str) -> None:
+    """The header is not repeated: without a header line it would be a record."""
+    (tmp_path / "events.csv").write_text(f"user_id{mark}url\nsecret{mark}a\n")
+    plan = make_plan(user="user_id", by="url", c_u=1, salt=SALT)
+
+    with pytest.raises(
+        gsh.InvalidParameter, match=r"^user: .*there is no user_id: the header has one column; separate"
+    ):
+        on_duckdb(tmp_path / "events.csv", plan)
 
 
 @pytest.mark.parametrize(

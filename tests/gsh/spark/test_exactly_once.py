@@ -274,7 +274,7 @@ def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
     assert "SHAKE-256" in made.certificate["noise"]
     assert not file.parent.exists()
     assert gsh.spark.publish(unreadable(events), to=to, **RELEASE).is_replayed
-    with pytest.raises(InvalidParameter, match="to: must not exist"):
+    with pytest.raises(InvalidParameter, match="to: must be a new place"):
         gsh.spark.publish(events, to=to, **(RELEASE | {"epsilon": 7}))
     (seed,) = set(seeds)
     assert not leaks(seed, [logs, tmp_path], shown_by(spark))
