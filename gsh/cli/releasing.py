@@ -150,7 +150,7 @@ def _here(
     groups: Any, mechanism: "gsh.Mechanism", users: str, keys: list[str], stated: Mapping[str, Any]
 ) -> "tuple[pa.Table, Any]":
     """The release in this process, and its certificate."""
-    from gsh.library.certificates import certificate  # noqa: PLC0415 - loads numpy
+    from gsh.certificate import certificate  # noqa: PLC0415 - loads numpy
 
     with working("Releasing"):
         promise = certificate(mechanism, **stated)

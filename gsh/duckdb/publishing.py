@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from gsh.accounting.mechanism import Mechanism
 from gsh.arguments import Integer, Real, flag, path, text, texts
+from gsh.certificate import certificate as certificate_of
 from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.sources import Events, open_source
 from gsh.duckdb.workspace import workspace
@@ -21,7 +22,6 @@ from gsh.events.payer import Payer, check_plan, payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import OnProgress, Progress, Published
 from gsh.events.target import Target, mechanism_for
-from gsh.library.certificates import certificate as certificate_of
 from gsh.library.groups import release
 from gsh.wire import mechanism_from_json
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from gsh.certificate import certificate
+from gsh.certificate_words import NOISE_FROM_A_SEED
 from gsh.errors import InvalidParameter
 from gsh.events.lots import new_salt
 from gsh.events.payer import Payer, check_plan
 from gsh.events.plan import Plan
 from gsh.events.streams import SEED_BYTES
 from gsh.events.target import Target
-from gsh.library.certificate_words import NOISE_FROM_A_SEED
-from gsh.library.certificates import certificate
 from gsh.spark.places import SEED_FILE, Finished, Place
 from gsh.wire import mechanism_to_json
 

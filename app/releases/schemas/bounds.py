@@ -1,16 +1,15 @@
 """The bounds in a certificate: the most that one unit can change, and what enforced it."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from app.releases.schemas.certified import ENFORCED_BY, PLAN_DIGEST, EnforcedBy, ProvenanceIn
-from app.schemas.aggregates import BoxIn, ColumnsIn, L1In, L2In, MuZeroIn
-from app.schemas.mechanism import C_U, GaussianIn, MechanismIn
+from app.releases.schemas.certified import ENFORCED_BY, PLAN_DIGEST, EnforcedBy
+from app.schemas.mechanism import C_U
 from app.schemas.scalars import Digest
 from app.schemas.strict import Strict
-from gsh.library.certificate_words import BOX, CAPPED_BOX, COUNTS_ONLY, MU_0, NORM, VECTORS
+from gsh.certificate_words import BOX
 
 __all__ = ["BoundsOut"]
 
@@ -67,35 +66,3 @@ class BoundsOut(Strict):
     )
     enforced_by: EnforcedBy = Field(**ENFORCED_BY)
     plan_digest: Digest | None = Field(**PLAN_DIGEST)
-
-    @classmethod
-    def of(cls, mechanism: MechanismIn | GaussianIn, provenance: ProvenanceIn) -> Self:
-        per_group, columns, norm, vectors = _of_columns(mechanism.aggregates)
-        return cls(
-            c_u=mechanism.c_u,
-            per_group=per_group,
-            columns=columns,
-            norm=norm,
-            vectors=vectors,
-            enforced_by=provenance.enforced_by,
-            plan_digest=provenance.plan_digest,
-        )
-
-
-def _of_columns(
-    aggregates: ColumnsIn | MuZeroIn | None,
-) -> tuple[str, list[ColumnBounds] | None, NormBound | None, int | None]:
-    match aggregates:
-        case None:
-            return COUNTS_ONLY, None, None, None
-        case MuZeroIn():
-            return MU_0, None, None, None
-    match aggregates.sensitivity:
-        case BoxIn(lower=lower, upper=upper, groups=groups):
-            ranges = zip(aggregates.names, lower, upper, groups or [None] * len(lower), strict=True)
-            columns = [ColumnBounds(name=name, lower=low, upper=high, groups=cap) for name, low, high, cap in ranges]
-            return BOX if groups is None else CAPPED_BOX, columns, None, None
-        case L1In(bound=bound) | L2In(bound=bound) as norm:
-            return NORM, None, NormBound(kind=norm.kind, bound=bound), None
-        case listed:
-            return VECTORS, None, None, len(listed.vectors)

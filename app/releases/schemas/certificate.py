@@ -3,44 +3,34 @@
 Nothing in it depends on the data.
 """
 
-import platform
-import uuid
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, Self
 
-import flint
 from pydantic import ConfigDict, Field
 
 from app.releases.schemas.bounds import BoundsOut
 from app.releases.schemas.certified import UNPROTECTED, AnyCertified
-from app.releases.schemas.stated_point import stated_point
 from app.schemas.aggregates import CAPPED, CappedIn
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.ledger_record import PaidBy, PaidPoint, Period, Record
 from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.strict import Strict
 from app.version import VERSION
-from gsh.accounting.composition import Release, cost_of
-from gsh.accounting.mechanism import Mechanism
-from gsh.histogram.noise import Noise
-from gsh.library.certificate_words import (
+from gsh.accounting.composition import Release
+from gsh.certificate import certificate_of
+from gsh.certificate_words import (
     ADJACENCY,
     CURVE,
-    CURVE_WITH_CAPS,
     NOISE,
-    NOISE_FROM_A_SEED,
     RELEASE_TYPE,
     SCHEMA,
     TIE_RULE,
     TRUST_MODEL,
 )
-from gsh.wire import capped_to_json
+from gsh.histogram.noise import Noise
 
 __all__ = ["CASE_STUDY", "CERTIFICATE_EXAMPLE", "SCHEMA", "Certificate", "Record"]
 
-_NO_THRESHOLD = "There is no threshold: the groups are public, and none is dropped."
-_NOISE_ELSEWHERE = "The caller's engine draws the Gaussian noise; the service sees neither the noise nor the table."
-_ELSEWHERE = {"gsh.spark": NOISE_FROM_A_SEED}
 _TRUST_ELSEWHERE = (
     "Central: those who hold the true data and run the engine that draws the noise are trusted with it; readers of the "
     "release are not."
@@ -98,10 +88,6 @@ class GridOut(Strict):
     values: dict[str, float] = Field(
         title="Values", description="The step of each further column.", examples=[{"likes": 1.52587890625e-05}]
     )
-
-    @classmethod
-    def of(cls, mechanism: Mechanism, noise: Noise) -> Self:
-        return cls(count=noise.count_grid, values=dict(zip(mechanism.column_names, noise.value_grids, strict=True)))
 
 
 class Certificate(Strict):
@@ -218,39 +204,17 @@ class Certificate(Strict):
     @classmethod
     def draft(cls, asked: AnyCertified, mechanism: Release, noise: Noise | None) -> Self:
         """All that needs no ledger. Without ``noise``, another engine draws it."""
-        cost, point = cost_of(mechanism), stated_point(asked, mechanism)
-        return cls(
-            schema=SCHEMA,
-            release_id=str(uuid.uuid4()),
-            idempotency_key=None,
-            released_at=datetime.now(UTC).replace(microsecond=0),
-            service_version=VERSION,
-            python=platform.python_version(),
-            flint=flint.__FLINT_VERSION__,
-            privacy_unit="user",
-            period=None,
-            adjacency=ADJACENCY,
-            bounds=BoundsOut.of(asked.mechanism, asked.provenance),
-            mechanism=asked.mechanism,
-            tie_rule=TIE_RULE if isinstance(mechanism, Mechanism) else _NO_THRESHOLD,
-            noise=NOISE if noise is not None else _ELSEWHERE.get(asked.provenance.enforced_by, _NOISE_ELSEWHERE),
-            grid=GridOut.of(mechanism, noise) if isinstance(mechanism, Mechanism) and noise is not None else None,
-            accounting="exact",
-            mu_0=mechanism.costs.mu_0,
-            capped=[CappedIn(**part) for part in capped_to_json(mechanism.costs.capped)] or None,
-            mu=point.mu,
-            mu_squared=cost.mu_squared,
-            hazard=cost.hazard,
-            delta_infinite=point.delta_infinite,
-            epsilon=point.epsilon,
-            delta=point.delta,
-            curve=CURVE_WITH_CAPS if isinstance(mechanism, Mechanism) and mechanism.caps else CURVE,
-            budget=None,
+        made = certificate_of(
+            mechanism,
+            noise,
+            epsilon=asked.epsilon,
+            delta=asked.delta,
             unprotected=asked.unprotected,
+            enforced_by=asked.provenance.enforced_by,
+            plan_digest=asked.provenance.plan_digest,
             trust_model=_TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
-            release_type=RELEASE_TYPE,
-            record=None,
         )
+        return cls.model_validate(made.members())
 
     def charged_to(
         self,
@@ -261,9 +225,12 @@ class Certificate(Strict):
         promised_delta: float,
         privacy_unit: str,
         period: str | None,
-        idempotency_key: str,
+        idempotency_key: str | None,
     ) -> Self:
-        """The same release, paid for by a budget with the limit (ε, δ) and the promised δ at this ε."""
+        """The same release, paid for by a budget with the limit (ε, δ) and the promised δ at this ε.
+
+        A dry run has no idempotency key.
+        """
         promise, limit = PaidPoint(epsilon=epsilon, delta=promised_delta), PaidPoint(epsilon=epsilon, delta=delta)
         return self._with(
             budget=PaidBy(id=budget, promise=promise, limit=limit),

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import gsh
+from gsh.certificate import certificate
 from gsh.cli.errors import Code
-from gsh.library.certificates import certificate
 from tests.gsh.cli.running import run
 
 MECHANISM = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20)

@@ -11,8 +11,10 @@ __all__ = [
     "CURVE_WITH_CAPS",
     "MU_0",
     "NOISE",
+    "NOISE_ELSEWHERE",
     "NOISE_FROM_A_SEED",
     "NORM",
+    "NO_THRESHOLD",
     "RELEASE_TYPE",
     "SCHEMA",
     "TIE_RULE",
@@ -60,3 +62,5 @@ CAPPED_BOX = f"{BOX.removesuffix('.')}. It changes a column in at most as many g
 NORM = "One unit adds at most 1 to the count of each of its groups, and to its columns together at most the norm."
 VECTORS = "One unit adds at most 1 to the count of each of its groups, and to its columns one of the vectors listed."
 MU_0 = "One unit adds at most 1 to the count of each of its groups; the caller vouches for the further columns by μ₀."
+NO_THRESHOLD = "There is no threshold: the groups are public, and none is dropped."
+NOISE_ELSEWHERE = "The caller's engine draws the Gaussian noise; the service sees neither the noise nor the table."
