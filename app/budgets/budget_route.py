@@ -10,7 +10,7 @@ from app.http.auth import needs
 from app.http.json_route import PathRoute
 from app.http.problems import BUDGET_PROBLEMS, PROBLEMS
 from app.http.services import Services
-from app.schemas.mechanism import GaussianIn, MechanismIn
+from app.schemas.mechanism import PostedMechanism
 from app.schemas.scalars import BudgetName
 from app.workers.work_bounds import check_work, work_of
 from gsh.accounting.composition import Release
@@ -38,7 +38,7 @@ class BudgetRoute(PathRoute):
     parameter_type = TypeAdapter(BudgetName)
 
 
-async def posted_release(request: Request, services: Services, schema: MechanismIn | GaussianIn) -> Release:
+async def posted_release(request: Request, services: Services, schema: PostedMechanism) -> Release:
     """The release of a posted mechanism, after a check of its work."""
     work = work_of(schema)
     check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)

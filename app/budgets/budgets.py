@@ -17,7 +17,7 @@ from app.ledger.clock import now
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from app.schemas.costs import CostOut, RemainingOut
-from app.schemas.mechanism import GaussianIn, MechanismIn
+from app.schemas.mechanism import PostedMechanism
 from app.schemas.shortage import ShortageOut
 from app.workers.work_bounds import work_of
 from gsh.accounting.budget_limits import Limit
@@ -152,7 +152,7 @@ def _plan(body: PreviewIn) -> list[tuple[Release, Cost]]:
     return body.each(_costed)
 
 
-def _costed(planned: MechanismIn | GaussianIn) -> tuple[Release, Cost]:
+def _costed(planned: PostedMechanism) -> tuple[Release, Cost]:
     release: Release = planned.to_domain().without_columns
     return release, cost_of(release)
 

@@ -1,6 +1,6 @@
 """The mechanism object: the same in every request, and in the answer of /calibrate."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 from typing_extensions import TypeAliasType
@@ -31,6 +31,7 @@ __all__ = [
     "MechanismOut",
     "Mechanisms",
     "OutlineIn",
+    "PostedMechanism",
 ]
 
 C_U: dict[str, Any] = {
@@ -129,6 +130,7 @@ AnyMechanismIn = Annotated[
     Annotated[MechanismIn, Tag("<threshold>")] | Annotated[GaussianIn, Tag("<plain>")], Discriminator(_thresholded)
 ]
 """A mechanism. Without tau and tau_star it is plain Gaussian noise on public groups."""
+PostedMechanism: TypeAlias = MechanismIn | GaussianIn
 Mechanisms = TypeAliasType("Mechanisms", Annotated[list[AnyMechanismIn], a_list("Several mechanisms, in order.")])
 
 

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from app.errors import LimitExceeded
 from app.schemas.aggregates import BalancedColumnsIn, BoxIn, ColumnsIn, L2In, MuZeroIn, RelativeColumnsIn, VectorsIn
-from app.schemas.mechanism import DraftIn, GaussianIn, MechanismIn, OutlineIn
+from app.schemas.mechanism import DraftIn, OutlineIn, PostedMechanism
 from gsh.accounting.covariance import is_diagonal
 from gsh.accounting.sensitivity import MOST_BOX_COLUMNS
 
@@ -39,7 +39,7 @@ __all__ = [
     "work_of",
 ]
 
-Described: TypeAlias = MechanismIn | GaussianIn | DraftIn | OutlineIn
+Described: TypeAlias = PostedMechanism | DraftIn | OutlineIn
 
 _LEAST_COLUMNS_WORK = 0.3
 _MOST_TIES = 1000

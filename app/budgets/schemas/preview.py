@@ -8,7 +8,7 @@ from pydantic import Field
 from app.errors import LimitExceeded
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, REMAINING_EXAMPLE, CostOut, RemainingOut
-from app.schemas.mechanism import AnyMechanismIn, GaussianIn, MechanismIn, Mechanisms
+from app.schemas.mechanism import AnyMechanismIn, Mechanisms, PostedMechanism
 from app.schemas.shortage import ShortageOut
 from app.schemas.strict import OneOrMany, Strict
 from app.workers.work_bounds import check_work, work_of
@@ -30,7 +30,7 @@ class PreviewIn(Strict):
         examples=[CASE_STUDY],
     )
 
-    def planned(self, most_work: int) -> list[MechanismIn | GaussianIn]:
+    def planned(self, most_work: int) -> list[PostedMechanism]:
         """The mechanisms in order, after a check of their number and their work."""
         planned = self.mechanism if isinstance(self.mechanism, list) else [self.mechanism]
         if len(planned) > _MOST_PLANNED:
@@ -39,7 +39,7 @@ class PreviewIn(Strict):
         check_work(most_work, "/mechanism", work, "give fewer mechanisms, or fewer columns, or mu_0")
         return planned
 
-    def each(self, function: Callable[[MechanismIn | GaussianIn], T]) -> list[T]:
+    def each(self, function: Callable[[PostedMechanism], T]) -> list[T]:
         """The function of each planned mechanism. An error names the place in the list."""
         if not isinstance(self.mechanism, list):
             return [function(self.mechanism)]
@@ -51,7 +51,7 @@ class PreviewIn(Strict):
         return self.model_copy(update={"mechanism": slim if isinstance(self.mechanism, list) else slim[0]})
 
 
-def _at(place: int, function: Callable[[MechanismIn | GaussianIn], T], mechanism: MechanismIn | GaussianIn) -> T:
+def _at(place: int, function: Callable[[PostedMechanism], T], mechanism: PostedMechanism) -> T:
     with renamed(("", str(place))):
         return function(mechanism)
 

@@ -9,7 +9,7 @@ from app.releases.certificates.point import quoted_point
 from app.releases.certificates.words import change_of, digits, enforced, few_up, promises, unit_of
 from app.releases.certificates.yaml_text import Noted, Value, to_yaml
 from app.releases.schemas.certificate import Certificate
-from app.schemas.mechanism import GaussianIn, MechanismIn
+from app.schemas.mechanism import MechanismIn, PostedMechanism
 
 __all__ = ["registry_yaml"]
 
@@ -131,11 +131,11 @@ def _implementation(certificate: Certificate) -> Value:
     }
 
 
-def _steps(mechanism: MechanismIn | GaussianIn) -> str:
+def _steps(mechanism: PostedMechanism) -> str:
     noise = f"The counts get Gaussian noise with the standard deviation σ = {digits(mechanism.sigma)}."
     if mechanism.aggregates is not None:
         noise += " Further columns get Gaussian noise too."
-    if isinstance(mechanism, GaussianIn):
+    if not isinstance(mechanism, MechanismIn):
         return f"The Gaussian mechanism on public groups. {noise}"
     return (
         f"The Gaussian sparse histogram mechanism. Groups with fewer than τ = {mechanism.tau} units are dropped. "
