@@ -18,8 +18,7 @@ from app.http.problems import KINDS
 from app.main import create_app
 from app.settings import Settings
 from benchmarks import weekly
-from docs.generate import ROOT
-from docs.generate.import_picture import FIGURE, drawn
+from docs.generate import ROOT, change_picture, import_picture
 from docs.generate.real_releases_page import releases_text, shown_releases
 from docs.generate.settings_table import settings_table, shown_settings_table
 from docs.generate.transcripts import README, TOUR, Transcript, answers, matches, transcripts
@@ -213,9 +212,10 @@ def test_the_table_of_metrics_lists_the_exposed_metrics(service: Service) -> Non
     assert shown == set(exposed)
 
 
-def test_the_picture_of_the_imports_matches_the_code() -> None:
+@pytest.mark.parametrize("picture", [import_picture, change_picture])
+def test_a_picture_of_the_code_matches_the_code(picture: Any) -> None:
     """``python -m docs.generate`` draws it again."""
-    assert FIGURE.read_text() == drawn()
+    assert picture.FIGURE.read_text() == picture.drawn()
 
 
 def test_the_numbers_about_weekly_tables_are_those_of_the_command() -> None:

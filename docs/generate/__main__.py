@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from docs.generate import command_reference, import_picture, meaning_page
+from docs.generate import change_picture, command_reference, import_picture, meaning_page
 from docs.generate.real_releases_page import REAL_RELEASES, releases_text, shown_releases
 from docs.generate.settings_table import OPERATIONS, settings_table, shown_settings_table
 from docs.generate.transcripts import TOUR, with_answers
@@ -12,7 +12,8 @@ from tests.app.process import Service
 
 def main() -> None:
     """What needs no service first. Each document with answers has a service, and so a ledger, of its own."""
-    import_picture.FIGURE.write_text(import_picture.drawn())
+    for picture in (change_picture, import_picture):
+        picture.FIGURE.write_text(picture.drawn())
     REAL_RELEASES.write_text(REAL_RELEASES.read_text().replace(shown_releases(), releases_text()))
     meaning_page.MEANING.write_text(meaning_page.written(meaning_page.MEANING.read_text()))
     OPERATIONS.write_text(OPERATIONS.read_text().replace(shown_settings_table(), settings_table()))

@@ -1,0 +1,56 @@
+"""The picture of changes in docs/architecture.md: the files that a new kind, field or endpoint needs, from the code.
+
+Each row follows something that exists: plain Gaussian noise is a kind of mechanism, ``tie_rule`` a field of the
+certificate, and ``/compare`` an endpoint. The files are those that name it.
+"""
+
+import re
+from pathlib import Path
+
+from tests.app.process import ROOT
+
+__all__ = ["CHANGES", "FIGURE", "drawn", "files_that_name"]
+
+FIGURE = ROOT / "docs" / "figures" / "changes.svg"
+CHANGES = {
+    "a kind of mechanism": r"\b(PlainGaussian|GaussianIn)\b",
+    "a certificate field": r"\btie_rule\b",
+    "an endpoint": r"\bCompareRequest\b|(?m:^from app\.accounting import .*\bcompare\b)",
+}
+"""What is new, and a pattern for the example."""
+
+_WIDTH, _HEIGHT, _GAP, _LABEL = 216, 40, 14, 170
+_COLOURS = {"app": ("#e3f0ec", "#0b6e5f"), "gsh": ("#fbeee2", "#b3541e")}
+
+
+def files_that_name(pattern: str) -> list[str]:
+    """The modules of both packages in which the pattern occurs: the library's first."""
+    modules = [path for top in ("gsh", "app") for path in sorted((ROOT / top).rglob("*.py"))]
+    return [_shown(path) for path in modules if re.search(pattern, path.read_text())]
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(ROOT)).removesuffix(".py")
+
+
+def drawn() -> str:
+    """The picture as SVG text: a row for each change."""
+    rows = {change: files_that_name(pattern) for change, pattern in CHANGES.items()}
+    width = _LABEL + max(map(len, rows.values())) * (_WIDTH + _GAP) + _GAP
+    height = _GAP + len(rows) * (_HEIGHT + _GAP)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+        ' font-family="system-ui, sans-serif" font-size="14">',
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+    ]
+    for row, (change, files) in enumerate(rows.items()):
+        y = _GAP + row * (_HEIGHT + _GAP)
+        lines.append(f'<text x="{_GAP}" y="{y + 25}" font-weight="bold">{change}</text>')
+        for place, file in enumerate(files):
+            x = _LABEL + place * (_WIDTH + _GAP)
+            fill, stroke = _COLOURS[file[:3]]
+            lines.append(
+                f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="8" fill="{fill}" stroke="{stroke}"/>'
+                f'<text x="{x + _WIDTH / 2:g}" y="{y + 25}" text-anchor="middle">{file}</text>'
+            )
+    return "\n".join([*lines, "</svg>\n"])
