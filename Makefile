@@ -28,7 +28,7 @@ PYTEST := $(MEMORY) $(BIN)/python -m pytest --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test spark-test install-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
+.PHONY: run test thorough spark-test install-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
@@ -43,6 +43,11 @@ spark-test: $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp java
 	for environment in $(SPARK_ENV) $(SPARK35_ENV); do \
 		$(MEMORY) $$environment/bin/python -m pytest -o filterwarnings=default --durations=25 tests/gsh/spark || exit 1; \
 	done
+
+# The properties with all their examples: three times as many as in make test.
+thorough: $(VENV)/test.stamp
+	THOROUGH=1 $(PYTEST) --numprocesses=$(PROCESSES) tests/gsh/accounting tests/gsh/accuracy tests/gsh/histogram/test_judged_columns.py \
+		tests/app/http/test_extremes.py tests/app/http/test_schemathesis.py
 
 # Each documented line that installs something, in an environment of its own; and the commands for a cluster.
 install-test: $(VENV)/test.stamp java

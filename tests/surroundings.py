@@ -11,7 +11,7 @@ from contextlib import suppress
 from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 
-__all__ = ["PATIENCE", "allow_time", "forget_the_shell"]
+__all__ = ["PATIENCE", "allow_time", "forget_the_shell", "some_of"]
 
 PATIENCE = 300
 """Seconds after which a process that says nothing is given up; no test passes or fails by a shorter time."""
@@ -34,6 +34,11 @@ def allow_time() -> None:
     settings.load_profile("any machine")
     for wait in ("connect", "read", "write", "pool"):
         setattr(DEFAULT_TIMEOUT_CONFIG, wait, float(PATIENCE))
+
+
+def some_of(examples: int) -> int:
+    """How many examples a property is tried with: all for ``make thorough``, and the first third otherwise."""
+    return examples if "THOROUGH" in os.environ else max(5, examples // 3)
 
 
 def _take_signals() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gsh.accounting.numerics.doubles import next_above
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors
+from tests.surroundings import some_of
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +91,10 @@ def check(client: Client, path: str, body: Json) -> None:
 
 
 thorough = settings(
-    max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=some_of(150),
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

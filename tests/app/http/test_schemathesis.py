@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from app.main import create_app
 from app.settings import Settings
 from tests.app.process import PATIENCE
+from tests.surroundings import some_of
 
 pytestmark = pytest.mark.slow
 
@@ -75,4 +76,4 @@ def promises_of(name: str, examples: int) -> Callable[[], None]:
 
 for each in schema.get_all_operations():
     operation = each.ok().definition.raw["operationId"]
-    globals()[f"test_{operation}"] = promises_of(operation, 20)
+    globals()[f"test_{operation}"] = promises_of(operation, some_of(24))

@@ -18,13 +18,15 @@ from gsh.accounting.numerics.doubles import next_above
 from gsh.errors import InvalidParameter
 from tests import reference
 from tests.reference import Case
+from tests.surroundings import some_of
 
 __all__ = ["allowed", "assert_refused", "capped_cases", "cases", "examples", "log_uniform", "mechanism_of"]
 
 
 def examples(count: int) -> settings:
     """This many examples, the same ones every time, without a limit on their time."""
-    return settings(max_examples=count, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    most = some_of(count)
+    return settings(max_examples=most, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def allowed(truth: mpf) -> tuple[float, float]:
