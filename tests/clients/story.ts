@@ -23,7 +23,7 @@ export async function spent(): Promise<number> {
     headers: { "Idempotency-Key": "week-1" },
   });
   if (data === undefined) throw new Error(explained(error));
-  const budget = await getBudget({ path: { id: "web" }, query: { c_u: 1, sigma: 50 }, throwOnError: true });
+  const budget = await getBudget({ path: { id: "web" }, throwOnError: true });
   return budget.data.spent.releases;
 }
 

@@ -147,7 +147,8 @@ def _workable_sigmas(accounting: Accounting, draft: Draft, target: Target) -> tu
     smallest = guess and smallest_double(meets, guess=arb(guess), lowest=LEAST_DOUBLE)
     if guess is None or smallest is None:
         raise InfeasibleTarget("tau_star", _needed_tau_star(accounting, replace(draft, tau_star=None), low, target))
-    most = largest_double(nearly_meets, at_least=guess, guess=high)
+    # If δ > 1 − 2^(−C_u), no σ is too large for the threshold, and in the limit the noise costs nothing.
+    most = math.inf if float(high) <= 0 else largest_double(nearly_meets, at_least=guess, guess=high)
     if math.isinf(most):
         return smallest, None
     return smallest, largest_double(meets, at_least=smallest, guess=arb(most))
@@ -197,7 +198,8 @@ def _with_largest_c_u(accounting: Accounting, draft: Draft, sigma: float, target
         square, costs = accounting.noise.mu_at(arb(target.epsilon), arb(target.delta)) ** 2, at_sigma.fixed_costs
         count = 1 / arb(sigma) ** 2
         # As if no cap were reached, and as if all were. The second is right if it exceeds all caps.
-        by_noise = (square / (count + costs.squared(1))).max((square - costs.capped_squared) / (count + costs.mu_0**2))
+        above_caps = (square - costs.capped_squared) / (count + arb(costs.mu_0) ** 2)
+        by_noise = (square / (count + costs.squared(1))).max(above_caps)
         return by_noise.min((-arb(target.delta)).log1p() / log_p_ball(at_sigma.with_c_u(1).complete()))
 
     c_u = largest_integer(

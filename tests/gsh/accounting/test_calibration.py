@@ -22,6 +22,7 @@ from gsh.accounting.covariance import Matrix
 from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
 from gsh.accounting.numerics.doubles import next_above, next_below
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
+from gsh.errors import InfeasibleTarget
 from tests.gsh.accounting.draws import examples, log_uniform
 
 pytestmark = pytest.mark.slow
@@ -213,7 +214,13 @@ def test_there_is_no_largest_sigma_for_a_relative_covariance_either(
     solved = calibrate(accounting, Draft(1, 1, tau_star, None, relative), target)
 
     _assert_meets(accounting, solved, target)
-    assert solved.largest_sigma is None or solved.largest_sigma > 1e150
+    assert solved.largest_sigma is None
+
+
+@pytest.mark.parametrize("accounting", ACCOUNTINGS, ids=lambda accounting: accounting.name)
+def test_a_mu_0_whose_square_is_no_double_allows_no_group(accounting: Accounting) -> None:
+    with pytest.raises(InfeasibleTarget):
+        calibrate(accounting, Draft(None, 1, 2e307, 6e4, 1e200), Target(1.0, 1e-5))
 
 
 @pytest.mark.parametrize("accounting", ACCOUNTINGS, ids=lambda accounting: accounting.name)
