@@ -1,6 +1,6 @@
 """The picture of changes in docs/architecture.md: the files that a new kind, field or endpoint needs, from the code.
 
-Each row follows something that exists: plain Gaussian noise is a kind of mechanism, ``tie_rule`` a field of the
+Each column follows something that exists: plain Gaussian noise is a kind of mechanism, ``tie_rule`` a field of the
 certificate, and ``/compare`` an endpoint. The files are those that name it.
 """
 
@@ -19,7 +19,7 @@ CHANGES = {
 }
 """What is new, and a pattern for the example."""
 
-_WIDTH, _HEIGHT, _GAP, _LABEL = 216, 40, 14, 170
+_WIDTH, _HEIGHT, _GAP = 290, 40, 16
 _COLOURS = {"app": ("#e3f0ec", "#0b6e5f"), "gsh": ("#fbeee2", "#b3541e")}
 
 
@@ -34,23 +34,24 @@ def _shown(path: Path) -> str:
 
 
 def drawn() -> str:
-    """The picture as SVG text: a row for each change."""
-    rows = {change: files_that_name(pattern) for change, pattern in CHANGES.items()}
-    width = _LABEL + max(map(len, rows.values())) * (_WIDTH + _GAP) + _GAP
-    height = _GAP + len(rows) * (_HEIGHT + _GAP)
+    """The picture as SVG text: a column for each change."""
+    columns = {change: files_that_name(pattern) for change, pattern in CHANGES.items()}
+    width = _GAP + len(columns) * (_WIDTH + _GAP)
+    height = _GAP + (1 + max(map(len, columns.values()))) * (_HEIGHT + _GAP)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-        ' font-family="system-ui, sans-serif" font-size="14">',
+        ' font-family="system-ui, sans-serif" font-size="14" text-anchor="middle">',
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
     ]
-    for row, (change, files) in enumerate(rows.items()):
-        y = _GAP + row * (_HEIGHT + _GAP)
-        lines.append(f'<text x="{_GAP}" y="{y + 25}" font-weight="bold">{change}</text>')
-        for place, file in enumerate(files):
-            x = _LABEL + place * (_WIDTH + _GAP)
+    for column, (change, files) in enumerate(columns.items()):
+        x = _GAP + column * (_WIDTH + _GAP)
+        middle = x + _WIDTH // 2
+        lines.append(f'<text x="{middle}" y="{_GAP + 25}" font-weight="bold">{change}</text>')
+        for row, file in enumerate(files, 1):
+            y = _GAP + row * (_HEIGHT + _GAP)
             fill, stroke = _COLOURS[file[:3]]
             lines.append(
                 f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="8" fill="{fill}" stroke="{stroke}"/>'
-                f'<text x="{x + _WIDTH / 2:g}" y="{y + 25}" text-anchor="middle">{file}</text>'
+                f'<text x="{middle}" y="{y + 25}">{file}</text>'
             )
     return "\n".join([*lines, "</svg>\n"])
