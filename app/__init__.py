@@ -1,1 +1,1 @@
-"""Exact, certified privacy accounting for the Gaussian sparse histogram mechanism."""
+"""The service: the library over HTTP, with budgets, stored releases, access keys and pages."""

@@ -4,6 +4,7 @@ Nothing in it depends on the data. The service adds the budget that paid, and wh
 null for a release that the library makes: nothing keeps count of it.
 """
 
+import functools
 import platform
 import uuid
 from collections.abc import Sequence
@@ -126,7 +127,7 @@ def certificate_of(
     return Certificate(
         release_id=str(uuid.uuid4()),
         released_at=datetime.now(UTC).replace(microsecond=0),
-        service_version=version("gaussian-sparse-histogram"),
+        service_version=_version(),
         python=platform.python_version(),
         flint=flint.__FLINT_VERSION__,
         privacy_unit=privacy_unit,
@@ -147,6 +148,12 @@ def certificate_of(
         unprotected=list(unprotected),
         trust_model=trust_model,
     )
+
+
+@functools.cache
+def _version() -> str:
+    """The version of this library. Reading it from the disk takes a millisecond."""
+    return version("gaussian-sparse-histogram")
 
 
 class _StatedPoint(NamedTuple):

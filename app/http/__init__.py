@@ -1,1 +1,1 @@
-"""What every request passes: the dispatcher, access, bodies, JSON routes, problems, and the OpenAPI document."""
+"""What every request passes: the connection, the dispatcher, access, bodies, JSON routes, problems and metrics."""

@@ -34,7 +34,7 @@ class Services:
     cache: CurveCache
     accounting: WorkerPool
     """The worker pool for accounting."""
-    releases: WorkerPool
+    release_workers: WorkerPool
     """The worker pool for releases. Another one: how long accounting waits must not reveal how large a release is."""
     conversions: WorkerPool
     """The worker pool for stored answers in another format: they cost nothing, and must not keep releases waiting."""
@@ -51,7 +51,7 @@ class Services:
 
     def close_pools(self) -> None:
         self.accounting.close()
-        self.releases.close()
+        self.release_workers.close()
         self.conversions.close()
 
 

@@ -41,7 +41,7 @@ def draw_again(
     if not replace_mark(execute, sql, secret, before.place.answer, made.place.answer):
         now = find_release(execute, sql, before.key)
         if now is None or now.is_unread:
-            raise LedgerUnavailable("the key of an answer was removed by somebody else: run app.verify")
+            raise LedgerUnavailable("the key of an answer was removed by somebody else: run gsh verify")
         return None
     changed, entry = budget.redrawn(at, {"key": before.key} | drawn_details(notes, made), notes.by)
     set_budget(execute, sql, changed)

@@ -346,7 +346,7 @@ def _readable(execute: Execute, sql: Statements, key: str, place: AnswerPlace | 
     except UNREADABLE:
         pass
     # Outside of the handler: the error of a reader holds what it could not read.
-    raise LedgerUnavailable("an answer is not as it was stored: run app.verify")
+    raise LedgerUnavailable("an answer is not as it was stored: run gsh verify")
 
 
 def _part(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None, number: int) -> bytes | None:

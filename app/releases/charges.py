@@ -40,6 +40,6 @@ async def charge(
     """
     mechanism = partial(posted_release, request, services_of(request), body.mechanism)
     posted = ChargedRelease(id, body, mechanism, request.state.content)
-    outcome = await releases_of(request).make(posted, RequestClient(request))
+    outcome = await releases_of(request).make(posted, RequestClient(request), budget=id)
     content = b"".join(outcome.answer.chunks())
     return Encoded(content, headers=replayed_headers(outcome.replayed_at))  # type: ignore[return-value]

@@ -34,7 +34,7 @@ class _MadeElsewhere:
     async def read(self, _check: Check) -> Asked:
         self._release = await self._mechanism()
         self._draft = Certificate.draft(self._body, self._release, None)
-        return Asked(self._budget, (self._release,), self._body.notes(), state=self.state)
+        return Asked(self._budget, (self._release.without_columns,), self._body.notes(), state=self.state)
 
     async def sent(self) -> tuple[bytes, ...]:
         return ()

@@ -51,8 +51,14 @@ class Releases:
     payments: Payments
     rules: ReleaseRules
 
-    async def make(self, posted: Posted, client: Client) -> Outcome:
-        """The answer to a request, which may now be shown. If a budget pays, it is charged and stored before."""
+    async def make(self, posted: Posted, client: Client, *, budget: str | None = None) -> Outcome:
+        """The answer to a request, which may now be shown. If a budget pays, it is charged and stored before.
+
+        ``budget`` is the one that pays, if it is known before the request is read: then nothing is computed for a
+        client that may not use it.
+        """
+        if budget is not None:
+            _admit(client, budget)
 
         async def check(asked: Asked) -> None:
             charge = self._charge(asked, client)
@@ -80,21 +86,26 @@ class Releases:
         run may leave the idempotency key out. It is then the empty one, which is never used.
         """
         self.rules.check(asked.release, asked.budget, is_exempt=client.is_admin)
-        client.check(asked.budget)
-        budget, key = asked.budget, client.idempotency_key
-        if budget is None:
-            if key is None:
-                return None
-            raise InvalidRequest("/budget", "is required with an Idempotency-Key, which works only with a budget")
-        if key is None and not asked.is_dry:
-            raise MissingIdempotencyKey
+        _admit(client, asked.budget, is_dry=asked.is_dry)
+        if asked.budget is None:
+            return None
         return Charge(
-            budget,
-            key or "",
-            "",
-            client.id,
-            asked.release,
-            cost_of(asked.release),
+            budget=asked.budget,
+            idempotency_key=client.idempotency_key or "",
+            request="",
+            client=client.id,
+            release=asked.release,
+            cost=cost_of(asked.release),
             state=asked.state,
             notes=replace(asked.notes, by=client.by),
         )
+
+
+def _admit(client: Client, budget: str | None, *, is_dry: bool = False) -> None:
+    """Refuse a client that may not use the budget, and a budget without an idempotency key, or the reverse."""
+    client.check(budget)
+    if budget is None:
+        if client.idempotency_key is not None:
+            raise InvalidRequest("/budget", "is required with an Idempotency-Key, which works only with a budget")
+    elif client.idempotency_key is None and not is_dry:
+        raise MissingIdempotencyKey

@@ -50,7 +50,7 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
     """
     mechanism = partial(posted_release, request, services_of(request), body.mechanism)
     posted = OpenedRelease(body.budget, body, mechanism)
-    outcome = await releases_of(request).make(posted, RequestClient(request))
+    outcome = await releases_of(request).make(posted, RequestClient(request), budget=body.budget)
     status = 201 if outcome.earlier is None else 200
     shown = b"".join(outcome.answer.chunks())
     return Encoded(shown, status, replayed_headers(outcome.replayed_at))  # type: ignore[return-value]

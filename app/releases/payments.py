@@ -71,8 +71,10 @@ class Payments:
 
         A comparison with other content counts, and is an error (``app/ledger/comparison_limit.py``).
         """
-        charge = await self._ledger.fetch(partial(_hashed, charge=charge, sent=await posted.sent()))
-        release = await self._ledger.ask(lambda ledger: ledger.recall_same_bytes(charge, now()))
+        sent, release = await posted.sent(), None
+        if sent:
+            charge = await self._ledger.fetch(partial(_hashed, charge=charge, sent=sent))
+            release = await self._ledger.ask(lambda ledger: ledger.recall_same_bytes(charge, now()))
         if release is None:
             meaning = await posted.meaning()
             release = await self._ledger.ask(lambda ledger: ledger.recall(_hashed(ledger, charge, (), meaning), now()))

@@ -109,7 +109,7 @@ async def post_release(request: Request, body: _Content) -> Encoded:
     everything is checked, and nothing is drawn, charged or stored. For larger tables there is /release/table.
     """
     services, client = services_of(request), RequestClient(request)
-    workers = RequestWorkers(request, services.releases)
+    workers = RequestWorkers(request, services.release_workers)
     posted = PostedGroups(
         body,
         workers,

@@ -90,10 +90,10 @@ async def release_uploaded_table(request: Request) -> Response:
     format.
     """
     services, client = services_of(request), RequestClient(request)
-    services.releases.check_room()  # before a table is read that no worker has room for
+    services.release_workers.check_room()  # before a table is read that no worker has room for
     settings = services.settings
     form = partial(receive_upload, request.scope, received(request.receive), settings.max_body_bytes)
-    workers = RequestWorkers(request, services.releases)
+    workers = RequestWorkers(request, services.release_workers)
     limits = Limits(settings.max_table_groups, settings.max_table_bytes)
     posted = UploadedTable(form, workers, limits, settings.heavy_seconds)
     try:

@@ -1,1 +1,1 @@
-"""The process: connections, forks, signals, logs, metrics and health checks."""
+"""The process: its start, its forks, signals, logs and the health check of a container."""

@@ -126,7 +126,7 @@ def test_accounting_does_not_wait_for_releases(tmp_path: Path) -> None:
     client, meeting = with_budget(tmp_path, pool_processes=1, heavy_queue=0), Meeting(tmp_path)
 
     async def scenario(http: httpx.AsyncClient) -> None:
-        release = asyncio.create_task(client.app.state.services.releases.run(meeting.attend))
+        release = asyncio.create_task(client.app.state.services.release_workers.run(meeting.attend))
         await meeting.begins()
 
         for path, body in LONG_REQUESTS.values():

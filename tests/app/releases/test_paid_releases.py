@@ -201,7 +201,7 @@ def test_a_large_request_is_read_once_and_by_one_worker(bank: Bank, monkeypatch:
 
 def test_a_worker_that_is_not_needed_any_more_serves_the_next_request(bank: Bank) -> None:
     """After a repeated request, or one that does not fit: the worker gets a signal to stop, and is not killed."""
-    pool = bank.app.state.services.releases
+    pool = bank.app.state.services.release_workers
     assert large(bank, "first").status_code == 200
     (worker,) = pool._idle
     assert large(bank, "first").status_code == 200
