@@ -53,7 +53,8 @@ class Output:
         return there
 
     def _exists(self, path: Path) -> InvalidParameter:
-        return InvalidParameter("to", f"must be a new place: {path.name} exists already, and publish replaces nothing")
+        detail = f"must be a new place: {path.name} exists already; choose another name, or overwrite (--force)"
+        return InvalidParameter("to", detail)
 
     def written_before(self, once: str, plan: Plan) -> tuple[bool, pa.Table | None]:
         """Whether this release was written here before, by the same plan; and its rows, if the format has types."""

@@ -17,7 +17,10 @@ def ended_by_signals() -> Iterator[None]:
         yield
         return
 
+    ended: list[int] = []
+
     def end(number: int, _frame: object) -> None:
+        ended.append(number)
         raise SystemExit(128 + number)
 
     taken = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
@@ -25,6 +28,10 @@ def ended_by_signals() -> Iterator[None]:
         signal.signal(number, end)
     try:
         yield
+    except KeyboardInterrupt:  # DuckDB makes an interrupt of whatever a handler raises inside a query
+        if ended:
+            raise SystemExit(128 + ended[-1]) from None
+        raise
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)

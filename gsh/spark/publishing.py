@@ -178,7 +178,7 @@ def _released(place: Place, plan: Plan, target: Target) -> Published | None:
         return None  # an object store had not moved all files when the driver ended
     is_it = certificate is not None and certificate["bounds"]["plan_digest"] == plan.digest
     if certificate is None or not is_it or mechanism_from_json(certificate["mechanism"]) != target.mechanism:
-        raise InvalidParameter("to", "must be a new place: it exists already, and publish replaces nothing")
+        raise InvalidParameter("to", "must be a new place: it exists already; choose another folder")
     place.remove(place.staging)
     return _published(place, plan, certificate, place.rows(place.folder), is_replayed=True)
 
