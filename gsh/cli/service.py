@@ -19,14 +19,14 @@ def add_commands(program: typer.Typer) -> None:
     """The service's own commands, or in their place commands that say that it is not installed."""
     try:
         found = distribution(_DISTRIBUTION).entry_points.select(group=_GROUP)
-    except PackageNotFoundError:
+        loaded = [each.load() for each in found]
+    except (PackageNotFoundError, ImportError):  # a damaged service does not stop the commands of the library
         missing = typer.Typer()
         for name in _MISSING:
             missing.command(name, context_settings=_TAKES_EVERYTHING, add_help_option=False)(_refuse)
-        program.add_typer(missing)
-        return
-    for each in found:
-        program.add_typer(each.load())
+        loaded = [missing]
+    for each in loaded:
+        program.add_typer(each)
 
 
 def _refuse() -> None:

@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+import typer
 
 import app.keys
+from gsh.cli.service import add_commands
 from tests.gsh.cli.running import run
 
 
@@ -108,6 +111,19 @@ def test_without_the_service_one_line_says_what_to_install() -> None:
     assert done.stdout == "1 1 1 1 1 1 False\n"
     expected = "gsh: the service is not installed (hint: in a checkout: pip install . ./service)\n"
     assert done.stderr == expected * 6
+
+
+def test_a_damaged_service_does_not_stop_the_commands_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(_entry: EntryPoint) -> None:
+        raise ImportError
+
+    monkeypatch.setattr(EntryPoint, "load", load)
+    program = typer.Typer()
+    add_commands(program)
+    (mounted,) = program.registered_groups
+
+    assert mounted.typer_instance is not None
+    assert [each.name for each in mounted.typer_instance.registered_commands] == ["serve", "keys", "verify", "openapi"]
 
 
 def test_a_missing_dependency_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
