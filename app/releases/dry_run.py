@@ -9,6 +9,7 @@ from app.releases.schemas.release import DryBudget
 from app.schemas.costs import CostOut
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import Spent
+from gsh.histogram.file_formats import JSON
 
 __all__ = ["dry_run"]
 
@@ -21,7 +22,7 @@ async def dry_run(
     certificate = await posted.certificate(terms)
     await client.check_again(budget)
     shown = _encoded(certificate, after, earlier)
-    return Outcome(Answer("application/json", lambda: [shown]))
+    return Outcome(Answer(JSON, lambda: [shown]))
 
 
 async def _with_budget(

@@ -27,13 +27,12 @@ from app.workers.work_bounds import work_of
 from gsh.accounting.mechanism import Mechanism
 from gsh.errors import TooManyGroups
 from gsh.histogram.entropy import operating_system
+from gsh.histogram.file_formats import JSON
 from gsh.histogram.groups import CheckedGroups, check_groups
 from gsh.histogram.interval_columns import check_interval_columns
 from gsh.histogram.noise import Noise
 
 __all__ = ["PostedGroups"]
-
-_JSON = "application/json"
 
 
 class _Read(NamedTuple):
@@ -86,11 +85,11 @@ class PostedGroups:
 
     async def draw(self, terms: Terms | None) -> Drawn:
         answer, release_id, certificate = await self._steps.finish(_Decision(terms))
-        return Drawn(Answer(_JSON, lambda: [answer]), release_id, certificate, self._meaning)
+        return Drawn(Answer(JSON, lambda: [answer]), release_id, certificate, self._meaning)
 
     def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
         stored = b"".join(ledger.content(release))
-        return Answer(release.media_type or _JSON, lambda: [stored])
+        return Answer(release.media_type or JSON, lambda: [stored])
 
 
 def _begun(content: bytes, workers: RequestWorkers, most_bytes: int, most_groups: int, is_paid: bool) -> _Steps:

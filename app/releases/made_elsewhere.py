@@ -14,10 +14,9 @@ from app.releases.schemas.described import Described
 from app.releases.schemas.releases import OpenOut
 from app.schemas.costs import CostOut
 from gsh.accounting.composition import Release, cost_of
+from gsh.histogram.file_formats import JSON
 
 __all__ = ["ChargedRelease", "OpenedRelease"]
-
-_JSON = "application/json"
 
 
 class _MadeElsewhere:
@@ -63,7 +62,7 @@ class OpenedRelease(_MadeElsewhere):
         seed = ledger.seed(release)
         shown = OpenOut.with_seed(release if seed is not None else ledger.release(release.key), seed)
         content = shown.model_dump_json().encode()
-        return Answer(_JSON, lambda: [content])
+        return Answer(JSON, lambda: [content])
 
 
 class ChargedRelease(_MadeElsewhere):
@@ -84,7 +83,7 @@ class ChargedRelease(_MadeElsewhere):
 
     def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
         stored = b"".join(ledger.content(release))
-        return Answer(_JSON, lambda: [stored])
+        return Answer(JSON, lambda: [stored])
 
     def _encoded(self, after: Budget, number: int, at: str) -> bytes:
         cost, spent = cost_of(self._release), CostOut.of(after.spent, after.limit)

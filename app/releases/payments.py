@@ -25,6 +25,7 @@ from app.ledger.releases import RecordedRelease
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from app.releases.asked import AfterCharge, Client, Collect, Outcome, Posted, Terms
+from gsh.histogram.file_formats import JSON
 
 __all__ = ["Payments"]
 
@@ -164,7 +165,7 @@ def _hashed(ledger: Ledger, charge: Charge, sent: tuple[bytes, ...], meaning: by
 
 
 def _small(answer: AfterCharge, at: str, after: Budget, number: int) -> Staged:
-    return without_noise("application/json", answer(after, number, at))
+    return without_noise(JSON, answer(after, number, at))
 
 
 def _charge(ledger: Ledger, charge: Charge, staging: Staging, unread: str | None) -> Charged:

@@ -36,7 +36,7 @@ from app.releases.schemas.releases import (
     record_of,
 )
 from app.schemas.scalars import BudgetName
-from gsh.histogram.file_formats import MEDIA_TYPES
+from gsh.histogram.file_formats import JSON, MEDIA_TYPES
 
 __all__ = ["router"]
 
@@ -45,12 +45,12 @@ router = APIRouter(
 )
 _bodies = APIRouter(prefix="/releases", tags=["releases"], route_class=JsonRoute, responses=PROBLEMS | ACCESS_PROBLEMS)
 
-_JSON, _YAML, _HTML = "application/json", "application/yaml", "text/html"
-_ENDINGS = {_JSON: "certificate.json", _YAML: "registry.yaml", _HTML: "certificate.html"}
+_YAML, _HTML = "application/yaml", "text/html"
+_ENDINGS = {JSON: "certificate.json", _YAML: "registry.yaml", _HTML: "certificate.html"}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _TEXT = {"schema": {"type": "string"}}
 _ANSWERS = dict.fromkeys(MEDIA_TYPES.values(), _BINARY) | {
-    _JSON: {"schema": {"$ref": "#/components/schemas/ReleaseAnswer"}}
+    JSON: {"schema": {"$ref": "#/components/schemas/ReleaseAnswer"}}
 }
 
 
@@ -152,7 +152,7 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
     """
     release = await visible_release(request, key)
     certificate = _certificate_of(release)
-    media_type = preferred(request, (_JSON, _YAML, _HTML))
+    media_type = preferred(request, (JSON, _YAML, _HTML))
     if media_type is None:
         raise HTTPException(406)
     headers = {"Vary": "Accept"} | content_disposition(release.key, _ENDINGS[media_type], "inline")

@@ -7,6 +7,7 @@ certificate, and ``/compare`` an endpoint. The files are those that name it.
 import re
 from pathlib import Path
 
+from docs.generate.import_picture import COLOURS
 from tests.app.process import ROOT
 
 __all__ = ["CHANGES", "FIGURE", "drawn", "files_that_name"]
@@ -20,7 +21,6 @@ CHANGES = {
 """What is new, and a pattern for the example."""
 
 _WIDTH, _HEIGHT, _GAP = 290, 40, 16
-_COLOURS = {"app": ("#e3f0ec", "#0b6e5f"), "gsh": ("#fbeee2", "#b3541e")}
 
 
 def files_that_name(pattern: str) -> list[str]:
@@ -49,7 +49,7 @@ def drawn() -> str:
         lines.append(f'<text x="{middle}" y="{_GAP + 25}" font-weight="bold">{change}</text>')
         for row, file in enumerate(files, 1):
             y = _GAP + row * (_HEIGHT + _GAP)
-            fill, stroke = _COLOURS[file[:3]]
+            fill, stroke = COLOURS[file[:3]]
             lines.append(
                 f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="8" fill="{fill}" stroke="{stroke}"/>'
                 f'<text x="{middle}" y="{y + 25}">{file}</text>'

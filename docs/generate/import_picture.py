@@ -11,14 +11,14 @@ from pathlib import Path
 
 from docs.generate import ROOT
 
-__all__ = ["FIGURE", "drawn", "imports_of_boxes"]
+__all__ = ["COLOURS", "FIGURE", "drawn", "imports_of_boxes"]
 
 Graph = dict[str, set[str]]
 
 FIGURE = ROOT / "docs" / "figures" / "imports.svg"
 
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 180, 44, 44, 60, 16
-_COLOURS = {"app": ("#e3f0ec", "#0b6e5f"), "gsh": ("#fbeee2", "#b3541e")}
+COLOURS = {"app": ("#e3f0ec", "#0b6e5f"), "gsh": ("#fbeee2", "#b3541e")}
 
 
 def imports_of_boxes() -> Graph:
@@ -106,7 +106,7 @@ def _middles(levels: list[list[str]]) -> tuple[dict[str, tuple[float, float]], f
     """Where each box is drawn, and the width of the picture: ``app`` on the left, ``gsh`` on the right."""
     middles: dict[str, tuple[float, float]] = {}
     left = _MARGIN + _GAP_X
-    for top in _COLOURS:
+    for top in COLOURS:
         rows = [[box for box in level if box.startswith(top)] for level in levels]
         width = max(map(len, rows)) * (_WIDTH + _GAP_X)
         for row, boxes in enumerate(rows):
@@ -166,7 +166,7 @@ def drawn() -> str:
             line = _arrow(box, other, middles)
             lines.append(f'<path d="{line}" stroke="#666" fill="none" marker-end="url(#tip)"/>')
     for box, (x, y) in middles.items():
-        fill, stroke = _COLOURS[box[:3]]
+        fill, stroke = COLOURS[box[:3]]
         lines.append(
             f'<rect x="{x - _WIDTH / 2:g}" y="{y - _HEIGHT / 2:g}" width="{_WIDTH}" height="{_HEIGHT}" rx="8"'
             f' fill="{fill}" stroke="{stroke}"/><text x="{x:g}" y="{y + 5:g}">{box.replace(".", "/")}</text>'
