@@ -7,12 +7,12 @@ import math
 
 from benchmarks.markdown import places_up, significant_up, table
 from benchmarks.setting import C_U, DELTA, EPSILON, TARGET, TAU
-from gsh.accounting import splits
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.column_costs import Capped
+from gsh.accounting.frontier import Worst, frontier_of
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import at_precision
 from gsh.accounting.sensitivity import Box
@@ -60,8 +60,8 @@ def _inside_sentence() -> str:
     """The ends and the caps are not enough if ε is near 0."""
     exact = at_epsilon(EXACT, INSIDE, INSIDE_EPSILON).delta
     (cap,) = INSIDE.caps
-    corners = splits.Splits((0, INSIDE.c_u - cap, INSIDE.c_u))
-    at_corners = float(at_precision(128, lambda: corners.largest(INSIDE, INSIDE_EPSILON)))
+    corners = Worst(frontier_of(INSIDE), (0, INSIDE.c_u - cap, INSIDE.c_u))
+    at_corners = float(at_precision(128, lambda: corners.largest(INSIDE_EPSILON)))
     column = f"n = {cap}, μ₀ = {INSIDE.capped[0].mu_0:.5f}"
     setting = f"C_u = {INSIDE.c_u}, σ = {INSIDE.sigma:.2f}, τ* − τ = {INSIDE.tau_gap:.1f}"
     shown = f"the exact δ is {exact:.6g}; the ends and the cap alone would say {at_corners:.6g}"

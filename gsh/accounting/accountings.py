@@ -4,7 +4,7 @@
 δ_gaussian(ε) = f(μ, ε),    μ² = S(C_u)                 the noise on the groups that exist without the user
 
 exact         δ(ε) = max(δ_infinite, δ_gaussian(ε))     [KKWZ Thm. 5.4; docs/math/closed-form.md]
-              and the worst split in between, if columns have caps of their own (splits.py)
+              and the worst split in between, if there are several tables or caps on columns (frontier.py)
 add-deltas    δ(ε) = δ_infinite + δ_gaussian(ε)         [KKWZ Thm. 4.1, Cor. 5.4.1], an over-estimate
 zcdp          as add-deltas, with the δ of zCDP in place of f (zcdp.py): a larger over-estimate
 """
@@ -17,10 +17,10 @@ from typing import Literal, NamedTuple
 from flint import arb
 
 from gsh.accounting import gaussian, zcdp
-from gsh.accounting.mechanism import Mechanism, hazard_ball, mu_ball
+from gsh.accounting.frontier import Worst, epsilon_guess, frontier_of, worst_of
+from gsh.accounting.mechanism import Mechanism, Release, hazard_ball, mu_ball
 from gsh.accounting.numerics.balls import approximate, at_most, round_up
 from gsh.accounting.numerics.search import smallest_double
-from gsh.accounting.splits import Splits, epsilon_guess, splits_of
 from gsh.errors import InvalidParameter
 
 __all__ = [
@@ -60,8 +60,8 @@ def _larger(infinite: arb, gaussian: arb) -> arb:
     return infinite.max(gaussian)
 
 
-def _no_splits(_mechanism: Mechanism, _epsilon: float) -> Splits:
-    return Splits(())
+def _no_splits(_release: Release, _epsilon: float) -> Worst | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,11 +77,16 @@ class Accounting:
     room: Callable[[arb, Callable[[], arb]], arb]
     binding: Callable[[float, float, float], Binding]
     """Which cost decides δ, from δ_infinite, δ_gaussian and δ."""
-    splits: Callable[[Mechanism, float], Splits] = _no_splits
+    splits: Callable[[Release, float], Worst | None] = _no_splits
 
-    def decouples(self, mechanism: Mechanism) -> bool:
+    def decouples(self, release: Release) -> bool:
         """Whether a target bounds each of the two costs by itself."""
-        return self.total is _larger and (self.splits is _no_splits or not mechanism.caps)
+        return self.total is _larger and (self.splits is _no_splits or not _has_cuts(release))
+
+
+def _has_cuts(release: Release) -> bool:
+    """Whether a split between the two ends can be the worst: one table without caps on columns has none."""
+    return bool(release.caps) if isinstance(release, Mechanism) else bool(frontier_of(release.without_columns).cuts)
 
 
 _ANALYTIC = NoiseCost(gaussian.delta, gaussian.mu_at)
@@ -94,7 +99,7 @@ EXACT = Accounting(
     binding=lambda infinite, gaussian, total: (
         "mixed" if total > max(infinite, gaussian) else "infinite" if infinite > gaussian else "gaussian"
     ),
-    splits=splits_of,
+    splits=worst_of,
 )
 LARGER_PART = replace(EXACT, splits=_no_splits)
 """The larger of the two costs, for rules that bound each by itself. With caps on columns it is less than δ."""
@@ -122,41 +127,44 @@ class Point(NamedTuple):
     mu: float
 
 
-def delta_infinite(mechanism: Mechanism) -> arb:
+def delta_infinite(release: Release) -> arb:
     """1 − p^C_u = 1 − e^(−hazard), as a ball.  [KKWZ Thm. 5.4, T1]"""
-    return -(-hazard_ball(mechanism)).expm1()
+    return -(-hazard_ball(release)).expm1()
 
 
-def at_epsilon(accounting: Accounting, mechanism: Mechanism, epsilon: float) -> Point:
+def at_epsilon(accounting: Accounting, release: Release, epsilon: float) -> Point:
     """The smallest δ at ε that the accounting can claim, rounded up and at most 1."""
     _check_epsilon(epsilon)
-    decouples = accounting.decouples(mechanism)
-    splits = None if decouples else accounting.splits(mechanism, epsilon)
+    decouples = accounting.decouples(release)
+    worst = None if decouples else accounting.splits(release, epsilon)
 
     def parts() -> tuple[arb, ...]:
-        infinite, mu = delta_infinite(mechanism), mu_ball(mechanism)
+        ground = None if worst is None else worst.frontier.ground()
+        infinite = delta_infinite(release) if ground is None else -(-ground.hazard).expm1()
+        mu = mu_ball(release)
         noise = accounting.noise.delta(mu, arb(epsilon))
-        if splits is None:
+        if decouples:
             return infinite, noise, mu
-        return infinite, noise, mu, accounting.total(infinite, noise).max(splits.largest(mechanism, epsilon))
+        total = accounting.total(infinite, noise)
+        return infinite, noise, mu, total if worst is None else total.max(worst.largest(epsilon, ground))
 
     infinite, noise, mu, *mixed = round_up(parts, _PARTS if decouples else _PARTS_AND_TOTAL)
     total = mixed[0] if mixed else max(infinite, noise)
     return Point(epsilon, total, noise, infinite, accounting.binding(infinite, noise, total), _finite(mu))
 
 
-def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Point:
+def at_delta(accounting: Accounting, release: Release, delta: float) -> Point:
     """The smallest ε at δ that the accounting can claim, rounded up; None if no finite ε exists."""
     _check_delta(delta)
-    infinite, mu = round_up(lambda: (delta_infinite(mechanism), mu_ball(mechanism)), ceilings=(1.0, math.inf))
+    infinite, mu = round_up(lambda: (delta_infinite(release), mu_ball(release)), ceilings=(1.0, math.inf))
     mu = _finite(mu)
     if infinite > delta:
         return Point(None, delta, None, infinite, accounting.binding(infinite, 0.0, infinite), mu)
 
     def point(epsilon: float) -> Point:
-        if not accounting.decouples(mechanism):
-            return at_epsilon(accounting, mechanism, epsilon)
-        (noise,) = round_up(lambda: [accounting.noise.delta(mu_ball(mechanism), arb(epsilon))], ceilings=(1.0,))
+        if not accounting.decouples(release):
+            return at_epsilon(accounting, release, epsilon)
+        (noise,) = round_up(lambda: [accounting.noise.delta(mu_ball(release), arb(epsilon))], ceilings=(1.0,))
         total = max(infinite, noise)
         return Point(epsilon, total, noise, infinite, accounting.binding(infinite, noise, total), mu)
 
@@ -168,26 +176,29 @@ def at_delta(accounting: Accounting, mechanism: Mechanism, delta: float) -> Poin
         return points[epsilon].delta <= delta
 
     def root() -> arb:
-        return gaussian.epsilon_at(mu_ball(mechanism), accounting.room(arb(delta), lambda: delta_infinite(mechanism)))
+        return gaussian.epsilon_at(mu_ball(release), accounting.room(arb(delta), lambda: delta_infinite(release)))
 
-    guess = epsilon_guess(mechanism, delta) if accounting is EXACT and mechanism.caps else approximate(root)
+    has_cuts = accounting is EXACT and _has_cuts(release)
+    guess = epsilon_guess(release.without_columns, delta) if has_cuts else approximate(root)
     epsilon = smallest_double(meets, guess, lowest=0.0)
     if epsilon is None:
         raise InvalidParameter("sigma", "must be large enough that ε is a finite double")
     return points[epsilon]._replace(delta=delta)
 
 
-def fits(accounting: Accounting, mechanism: Mechanism, epsilon: float, delta: float) -> bool:
-    """Whether the mechanism is provably (ε, δ)-private by the accounting: ``at_epsilon(…).delta <= delta``."""
+def fits(accounting: Accounting, release: Release, epsilon: float, delta: float) -> bool:
+    """Whether the release is provably (ε, δ)-private by the accounting: ``at_epsilon(…).delta <= delta``."""
 
     def total() -> arb:
-        return accounting.total(delta_infinite(mechanism), accounting.noise.delta(mu_ball(mechanism), arb(epsilon)))
+        return accounting.total(delta_infinite(release), accounting.noise.delta(mu_ball(release), arb(epsilon)))
 
     # The two costs alone are cheap, and decide most searches.
     if not at_most(lambda: (total(), arb(delta))):
         return False
-    splits = accounting.splits(mechanism, epsilon)
-    return not splits.a_equal or at_most(lambda: (splits.largest(mechanism, epsilon), arb(delta)))
+    if accounting.decouples(release):
+        return True
+    worst = accounting.splits(release, epsilon)
+    return worst is None or at_most(lambda: (worst.largest(epsilon), arb(delta)))
 
 
 def check_target(epsilon: float, delta: float) -> None:

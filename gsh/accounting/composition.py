@@ -25,7 +25,7 @@ from flint import arb
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
 from gsh.accounting.accountings import fits as fits_alone
-from gsh.accounting.mechanism import Mechanism, PlainGaussian, hazard_ball, mu_ball, mu_squared_ball
+from gsh.accounting.mechanism import Release, hazard_ball, mu_squared_ball
 from gsh.accounting.numerics.balls import approximate, at_most, ball_of, round_down, round_up
 from gsh.accounting.numerics.doubles import double_above, next_below
 from gsh.accounting.numerics.search import smallest_double
@@ -45,8 +45,6 @@ __all__ = [
     "lower_delta",
     "lower_epsilon",
 ]
-
-Release = Mechanism | PlainGaussian
 
 _MOST_MU_SQUARED = 1e280  # the sum of 10^18 of them is still a double
 # The lower bound tries this many splits. It does not split equal releases. That is sharp if all have one ratio D/S, or
@@ -104,32 +102,25 @@ def cost_of(release: Release) -> Cost:
     (mu_squared,) = round_up(lambda: [mu_squared_ball(release)])
     if mu_squared > _MOST_MU_SQUARED:
         raise InvalidParameter("sigma", f"must be large enough that μ² is at most {_MOST_MU_SQUARED}")
-    if isinstance(release, PlainGaussian):
-        return Cost(mu_squared, 0.0)
     (hazard,) = round_up(lambda: [hazard_ball(release)])
     return Cost(mu_squared, hazard)
 
 
 def delta_at(spent: Spent, epsilon: float) -> float:
     """The certified δ at ε of all releases together, rounded up."""
-    match spent:
-        case Spent(releases=0):
-            return 0.0
-        case Spent(only=Mechanism() as mechanism):
-            return at_epsilon(EXACT, mechanism, epsilon).delta
-        case Spent(only=PlainGaussian() as plain):
-            return round_up(lambda: [gaussian.delta(mu_ball(plain), arb(epsilon))], ceilings=(1.0,))[0]
-        case _:
-            return round_up(lambda: [_bound(spent.mu_squared, spent.hazard, epsilon)], ceilings=(1.0,))[0]
+    if spent.releases == 0:
+        return 0.0
+    if spent.only is not None:
+        return at_epsilon(EXACT, spent.only, epsilon).delta
+    return round_up(lambda: [_bound(spent.mu_squared, spent.hazard, epsilon)], ceilings=(1.0,))[0]
 
 
 def epsilon_at(spent: Spent, delta: float) -> float | None:
     """The certified ε at δ of all releases together, rounded up; None if no finite ε exists."""
-    match spent:
-        case Spent(releases=0):
-            return 0.0
-        case Spent(only=Mechanism() as mechanism):
-            return at_delta(EXACT, mechanism, delta).epsilon
+    if spent.releases == 0:
+        return 0.0
+    if spent.only is not None:
+        return at_delta(EXACT, spent.only, delta).epsilon
     if _threshold_exceeds(spent.hazard, delta):
         return None
 
@@ -142,14 +133,8 @@ def fits(spent: Spent, epsilon: float, delta: float) -> bool:
     if spent.releases == 0:
         return True
     if spent.only is not None:
-        return _fits_alone(spent.only, epsilon, delta)
+        return fits_alone(EXACT, spent.only, epsilon, delta)
     return fits_together(spent.mu_squared, spent.hazard, epsilon, delta)
-
-
-def _fits_alone(release: Release, epsilon: float, delta: float) -> bool:
-    if isinstance(release, Mechanism):
-        return fits_alone(EXACT, release, epsilon, delta)
-    return at_most(lambda: (gaussian.delta(mu_ball(release), arb(epsilon)), arb(delta)))
 
 
 def fits_together(mu_squared: Fraction, hazard: Fraction, epsilon: float, delta: float) -> bool:

@@ -2,11 +2,14 @@
 
     Mechanism        groups are secret: noise, and a threshold                              [KKWZ Algorithm 1]
     PlainGaussian    groups are public: noise alone, and nothing is dropped
+    Joint            several tables in one release, each one of these two                   [docs/math/joint-tables.md]
 
 The functions of the core compute with balls. Properties of a mechanism are doubles, rounded up.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from flint import arb
 
@@ -21,16 +24,25 @@ from gsh.errors import InvalidParameter
 
 __all__ = [
     "MOST_C_U",
+    "MOST_TABLES",
     "Aggregates",
+    "Joint",
     "Mechanism",
     "PlainGaussian",
     "RelativeAggregates",
+    "Release",
+    "Table",
     "effective_tau",
     "hazard_ball",
     "log_p_ball",
     "mu_ball",
     "mu_squared_ball",
+    "release_of",
+    "tables_of",
 ]
+
+MOST_TABLES = 64
+"""The most tables of one release."""
 
 
 def effective_tau(tau: int) -> int:
@@ -82,12 +94,17 @@ class _GaussianNoise:
     @property
     def mu(self) -> float:
         """μ of the equivalent Gaussian mechanism, rounded up."""
-        return round_up(lambda: [mu_ball(self)])[0]
+        return round_up(lambda: [mu_ball(self._table)])[0]
 
     @property
     def mu_squared(self) -> float:
         """μ² = C_u (1/σ² + μ₀²), less with caps on columns, rounded up: the noise cost of one release in a budget."""
-        return round_up(lambda: [mu_squared_ball(self)])[0]
+        return round_up(lambda: [mu_squared_ball(self._table)])[0]
+
+    @property
+    def _table(self) -> "Table":
+        assert isinstance(self, Mechanism | PlainGaussian)
+        return self
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -226,20 +243,85 @@ class PlainGaussian(_GaussianNoise):
         return f"PlainGaussian(c_u={self.c_u}, sigma={self.sigma!r}{self._columns_shown()})"
 
 
-def mu_squared_ball(noise: _GaussianNoise, groups: int | None = None) -> arb:
-    """The most that one user changes in so many groups above τ, in C_u groups if None.  [docs/math/column-caps.md]
+Table: TypeAlias = Mechanism | PlainGaussian
+"""One group-by: with a threshold, or of public groups."""
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Joint:
+    """Several tables that are fixed together before any noise is drawn, and released at once.
+
+    Tables that are chosen one after the other are releases of their own.
+    """
+
+    tables: tuple[Table, ...]
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        listed = tuple(tables)
+        if not 1 <= len(listed) <= MOST_TABLES:
+            raise InvalidParameter("tables", f"must be 1 to {MOST_TABLES} tables")
+        for i, table in enumerate(listed):
+            if not isinstance(table, Mechanism | PlainGaussian):
+                raise InvalidParameter(f"tables/{i}", f"must be a mechanism, not {type(table).__name__}")
+        object.__setattr__(self, "tables", listed)
+
+    @property
+    def mu(self) -> float:
+        """μ of the equivalent Gaussian mechanism, rounded up."""
+        return round_up(lambda: [mu_ball(self)])[0]
+
+    @property
+    def mu_squared(self) -> float:
+        """The sum of the noise costs of all tables, rounded up."""
+        return round_up(lambda: [mu_squared_ball(self)])[0]
+
+    @property
+    def hazard(self) -> float:
+        """The sum of the threshold costs of all tables, rounded up."""
+        return round_up(lambda: [hazard_ball(self)])[0]
+
+    @property
+    def without_columns(self) -> "Joint":
+        """The same privacy with the costs of the columns in place of the columns."""
+        return Joint([table.without_columns for table in self.tables])
+
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        return f"Joint({list(self.tables)!r})"
+
+
+Release: TypeAlias = Table | Joint
+"""One or more tables under one name, fixed before any noise is drawn and charged once."""
+
+
+def tables_of(release: Release) -> tuple[Table, ...]:
+    """The tables of a release."""
+    return release.tables if isinstance(release, Joint) else (release,)
+
+
+def release_of(tables: Sequence[Table]) -> Release:
+    """The release of some tables. A single table is a release by itself."""
+    return tables[0] if len(tables) == 1 else Joint(tables)
+
+
+def mu_squared_ball(release: Release, groups: int | None = None) -> arb:
+    """The most that one user changes, in squared standard deviations: the sum over all tables.
+
+    In one table, in so many groups above τ, or in C_u groups if None:  [docs/math/column-caps.md]
 
     S(a) = a (1/σ² + μ₀²) + Σ min(a, n) μ_n²,   n the caps of columns that have one
     """
-    groups = noise.c_u if groups is None else groups
-    sigma, costs = arb(noise.sigma), noise.costs
+    if isinstance(release, Joint):
+        return _sum(mu_squared_ball(table) for table in release.tables)
+    groups = release.c_u if groups is None else groups
+    sigma, costs = arb(release.sigma), release.costs
     count = groups / (sigma * sigma)
     return count + costs.squared(groups) if costs.mu_0 or costs.capped else count
 
 
-def mu_ball(noise: _GaussianNoise) -> arb:
+def mu_ball(release: Release) -> arb:
     """μ of the equivalent Gaussian mechanism."""
-    return mu_squared_ball(noise).sqrt()
+    return mu_squared_ball(release).sqrt()
 
 
 def log_p_ball(mechanism: Mechanism) -> arb:
@@ -251,9 +333,19 @@ def log_p_ball(mechanism: Mechanism) -> arb:
     return (-tail(gap / mechanism.sigma)).log1p()
 
 
-def hazard_ball(mechanism: Mechanism) -> arb:
-    """−C_u ln p: the threshold cost.  [docs/math/composition.md]"""
-    return -mechanism.c_u * log_p_ball(mechanism)
+def hazard_ball(release: Release) -> arb:
+    """−C_u ln p, the threshold cost: the sum over all tables, and 0 for public groups.  [docs/math/composition.md]"""
+    match release:
+        case Mechanism():
+            return -release.c_u * log_p_ball(release)
+        case Joint():
+            return _sum(hazard_ball(table) for table in release.tables)
+        case _:
+            return arb(0)
+
+
+def _sum(balls: Iterable[arb]) -> arb:
+    return sum(balls, arb(0))
 
 
 _NO_COSTS = ColumnCosts()

@@ -1,12 +1,16 @@
-"""The paper's Theorem 5.4 evaluated literally: every split of C_u groups into a₌ at τ and a₊ above it.
+"""The theorem evaluated literally: every split of a user's groups into a₌ at τ and a₊ above it.
+
+For one table, Theorem 5.4 of the paper:
 
     T1 = 1 − p^C_u
     T2 = max over a₊ ≥ 1 of   1 − p^a₌ + p^a₌ f(μ(a₊), ε − a₌ ln p)        a user is added
     T3 = max over a₊ ≥ 1 of   f(μ(a₊), ε + a₌ ln p)                        a user is removed
 
-μ(a)² is S(a): a (1/σ² + μ₀²) without caps on columns, and less with them [docs/math/column-caps.md]. The scan takes
-O(C_u) steps. It is an independent check of the closed form in ``accountings`` and of ``splits``. Vectorised doubles
-screen the splits, in log-odds so that nothing saturates. Balls then evaluate the few splits that may be the worst.
+μ(a)² is S(a): a (1/σ² + μ₀²) without caps on columns, and less with them [docs/math/column-caps.md]. With several
+tables, each has an a₌ of its own; S and −a₌ ln p are sums [docs/math/joint-tables.md, Theorem A]. The scan takes
+O(C_u) steps for one table, and the product of all C_u + 1 for several. It is an independent check of the closed form in
+``accountings`` and of ``frontier``. Vectorised doubles screen the splits, in log-odds so that nothing saturates. Balls
+then evaluate the few splits that may be the worst.
 
 Both terms are 1 − e^(−d)(1 − f(μ, e)) with e ≥ 0: T2 has d = −a₌ ln p and e = ε + d; T3 has d = max(0, −e′) and
 e = |e′| with e′ = ε + a₌ ln p, because f(μ, −e) = 1 − e^(−e)(1 − f(μ, e)).
@@ -21,6 +25,7 @@ With a = e/μ − μ/2, b = a + μ and Mills' ratio R(t) = Φ(−t)/φ(t), ln f(
 This is the only module of accounting that needs SciPy, for Mills' ratio and normal tails on arrays.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,12 +36,11 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import delta_infinite
-from gsh.accounting.mechanism import Mechanism, log_p_ball, mu_squared_ball
+from gsh.accounting.mechanism import Joint, Mechanism, Release, Table, log_p_ball, mu_squared_ball, tables_of
 from gsh.accounting.numerics.balls import round_up
-from gsh.accounting.splits import at_split
 from gsh.errors import InvalidParameter
 
-__all__ = ["Term", "Theorem", "evaluate"]
+__all__ = ["JointTerm", "JointTheorem", "Term", "Theorem", "evaluate", "evaluate_tables", "number_of_splits"]
 
 Doubles = NDArray[np.float64]
 
@@ -72,25 +76,76 @@ class Theorem:
         return max(self.t1.value, self.t2.value, self.t3.value)
 
 
+@dataclass(frozen=True, slots=True)
+class JointTerm:
+    """The certified value of a term, and how many groups of each table are at τ where it reaches it."""
+
+    value: float
+    a_equal: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JointTheorem:
+    """The largest values over all splits of all tables at one ε: a user is added, or removed. δ is the larger one."""
+
+    added: JointTerm
+    removed: JointTerm
+
+    @property
+    def delta(self) -> float:
+        return max(self.added.value, self.removed.value)
+
+
 def evaluate(mechanism: Mechanism, epsilon: float) -> Theorem:
     """The three terms at ε, each rounded up, with its worst case.  [KKWZ Thm. 5.4]"""
     (at_threshold,) = round_up(lambda: [delta_infinite(mechanism)], ceilings=(1.0,))
-    return Theorem(
-        t1=Term(at_threshold, a_plus=0, a_equal=mechanism.c_u),
-        t2=_worst(mechanism, epsilon, _added_screen, _added),
-        t3=_worst(mechanism, epsilon, _removed_screen, _removed),
-    )
+    added = _worst((mechanism,), epsilon, _added_screen, _added)
+    removed = _worst((mechanism,), epsilon, _removed_screen, _removed)
+    t2, t3 = (Term(worst.value, mechanism.c_u - worst.a_equal[0], worst.a_equal[0]) for worst in (added, removed))
+    return Theorem(t1=Term(at_threshold, a_plus=0, a_equal=mechanism.c_u), t2=t2, t3=t3)
 
 
-def _added(mechanism: Mechanism, epsilon: float, a_equal: int) -> arb:
+def evaluate_tables(joint: Joint, epsilon: float) -> JointTheorem:
+    """The largest values over all splits of all tables, rounded up.  [docs/math/joint-tables.md, Theorem A]"""
+    added = _worst(joint.tables, epsilon, _added_screen, _added)
+    if all(isinstance(table, Mechanism) for table in joint.tables):  # all groups at τ: the scan leaves it out
+        (at_threshold,) = round_up(lambda: [delta_infinite(joint)], ceilings=(1.0,))
+        added = max(added, JointTerm(at_threshold, _most(joint.tables)), key=lambda term: term.value)
+    return JointTheorem(added, removed=_worst(joint.tables, epsilon, _removed_screen, _removed))
+
+
+def number_of_splits(release: Release) -> int:
+    """How many splits the scan evaluates."""
+    if isinstance(release, Mechanism):
+        return release.c_u
+    return math.prod(most + 1 for most in _most(tables_of(release)))
+
+
+def _most(tables: tuple[Table, ...]) -> tuple[int, ...]:
+    """The most groups of each table that can be at τ: none if its groups are public."""
+    return tuple(table.c_u if isinstance(table, Mechanism) else 0 for table in tables)
+
+
+def _costs(tables: tuple[Table, ...], a_equal: tuple[int, ...]) -> tuple[arb, arb]:
+    """μ of the groups above τ, and −Σ a₌ ln p, as balls."""
+    square = hazard = arb(0)
+    for table, equal in zip(tables, a_equal, strict=True):
+        square += mu_squared_ball(table, table.c_u - equal)
+        if equal and isinstance(table, Mechanism):
+            hazard -= equal * log_p_ball(table)
+    return square.sqrt(), hazard
+
+
+def _added(tables: tuple[Table, ...], epsilon: float, a_equal: tuple[int, ...]) -> arb:
     """1 − p^a₌ + p^a₌ f(μ(a₊), ε − a₌ ln p), as a ball."""
-    return at_split(mechanism, log_p_ball(mechanism), epsilon, a_equal)
+    mu, hazard = _costs(tables, a_equal)
+    return gaussian.delta_with_accident(mu, hazard, epsilon)
 
 
-def _removed(mechanism: Mechanism, epsilon: float, a_equal: int) -> arb:
+def _removed(tables: tuple[Table, ...], epsilon: float, a_equal: tuple[int, ...]) -> arb:
     """f(μ(a₊), ε + a₌ ln p), as a ball."""
-    mu = mu_squared_ball(mechanism, mechanism.c_u - a_equal).sqrt()
-    return gaussian.delta(mu, epsilon + a_equal * log_p_ball(mechanism))
+    mu, hazard = _costs(tables, a_equal)
+    return gaussian.delta(mu, epsilon - hazard)
 
 
 def _added_screen(epsilon: float, log_d: Doubles) -> tuple[Doubles, Doubles]:
@@ -106,50 +161,66 @@ def _removed_screen(epsilon: float, log_d: Doubles) -> tuple[Doubles, Doubles]:
     return np.log(np.maximum(0.0, -shifted)), np.abs(shifted)
 
 
-Ball = Callable[[Mechanism, float, int], arb]
+Ball = Callable[[tuple[Table, ...], float, tuple[int, ...]], arb]
 Screen = Callable[[float, Doubles], tuple[Doubles, Doubles]]
 
 
-def _worst(mechanism: Mechanism, epsilon: float, screen: Screen, ball: Ball) -> Term:
+def _worst(tables: tuple[Table, ...], epsilon: float, screen: Screen, ball: Ball) -> JointTerm:
     """The largest value of a term over all splits: doubles screen them, balls decide."""
     certified = [
-        (round_up(lambda a_equal=a_equal: [ball(mechanism, epsilon, a_equal)], ceilings=(1.0,))[0], a_equal)  # type: ignore[misc]
-        for a_equal in _candidates(mechanism, epsilon, screen)
+        JointTerm(round_up(lambda a_equal=a_equal: [ball(tables, epsilon, a_equal)], ceilings=(1.0,))[0], a_equal)  # type: ignore[misc]
+        for a_equal in _candidates(tables, epsilon, screen)
     ]
-    value, a_equal = max(certified, key=lambda pair: pair[0])
-    return Term(value, a_plus=mechanism.c_u - a_equal, a_equal=a_equal)
+    return max(certified, key=lambda term: term.value)
 
 
-def _candidates(mechanism: Mechanism, epsilon: float, screen: Screen) -> list[int]:
-    """Every a₌ whose term may be the largest; only one if all of them round up to 1 or to the least double."""
-    log_rate = _log_minus_log_p(mechanism.tau_gap / mechanism.sigma)
+def _candidates(tables: tuple[Table, ...], epsilon: float, screen: Screen) -> list[tuple[int, ...]]:
+    """Every split whose term may be the largest; only one if all of them round up to 1 or to the least double."""
+    most = _most(tables)
+    shape = tuple(each + 1 for each in most)
+    splits = math.prod(shape)
+    if all(most):  # all groups at τ: there is no noise, and T1 has it
+        splits -= 1
     best, where = -np.inf, 0
     kept: list[tuple[NDArray[np.int64], Doubles]] = []
-    for start in range(0, mechanism.c_u, _CHUNK):
-        a_equal = np.arange(start, min(start + _CHUNK, mechanism.c_u))
+    for start in range(0, splits, _CHUNK):
+        places = np.arange(start, min(start + _CHUNK, splits))
+        a_equal = np.unravel_index(places, shape)
         with np.errstate(all="ignore"):
-            log_d, e = screen(epsilon, np.log(a_equal) + log_rate)
-            odds = _log_odds(_mu(mechanism, mechanism.c_u - a_equal), e, log_d)
+            log_d, e = screen(epsilon, _log_hazard(tables, a_equal))
+            odds = _log_odds(_mu(tables, a_equal), e, log_d)
         if odds.max() > best:
-            best, where = float(odds.max()), int(a_equal[odds.argmax()])
+            best, where = float(odds.max()), int(places[odds.argmax()])
         close = odds >= best - _WINDOW
-        kept.append((a_equal[close], odds[close]))
+        kept.append((places[close], odds[close]))
+    contenders = [places[odds >= best - _WINDOW] for places, odds in kept]
     if not _LOG_LEAST_DOUBLE < best < _LOG_ODDS_OF_ONE:
-        return [where]
-    contenders = [a_equal[odds >= best - _WINDOW] for a_equal, odds in kept]
+        contenders = [np.array([where])]
     if sum(map(len, contenders)) > _MOST_CANDIDATES:
         detail = f"needs fewer than {_MOST_CANDIDATES} splits that agree to eight digits: balls decide among them"
         raise InvalidParameter("/theorem", detail)
-    return [int(a) for chosen in contenders for a in chosen]
+    return [tuple(map(int, np.unravel_index(place, shape))) for chosen in contenders for place in chosen]
 
 
-def _mu(mechanism: Mechanism, a_plus: NDArray[np.int64]) -> Doubles:
-    """μ(a₊) = √S(a₊), in units of its largest part, so that no square overflows."""
-    uncapped = float(np.hypot(1 / mechanism.sigma, mechanism.costs.mu_0))
-    unit = max(uncapped, *(part.mu_0 for part in mechanism.costs.capped)) if mechanism.costs.capped else uncapped
-    square = a_plus * (uncapped / unit) ** 2
-    for part in mechanism.costs.capped:
-        square = square + np.minimum(a_plus, part.groups) * (part.mu_0 / unit) ** 2
+def _log_hazard(tables: tuple[Table, ...], a_equal: tuple[NDArray[np.int64], ...]) -> Doubles:
+    """ln(−Σ a₌ ln p)."""
+    total: Doubles = np.full(a_equal[0].shape, -np.inf)
+    for table, equal in zip(tables, a_equal, strict=True):
+        if isinstance(table, Mechanism):
+            total = np.logaddexp(total, np.log(equal) + _log_minus_log_p(table.tau_gap / table.sigma))
+    return total
+
+
+def _mu(tables: tuple[Table, ...], a_equal: tuple[NDArray[np.int64], ...]) -> Doubles:
+    """√S of the groups above τ, in units of the largest part, so that no square overflows."""
+    uncapped = [float(np.hypot(1 / table.sigma, table.costs.mu_0)) for table in tables]
+    unit = max(*uncapped, *(part.mu_0 for table in tables for part in table.costs.capped), 0.0)
+    square: Doubles = np.zeros(a_equal[0].shape)
+    for table, equal, each in zip(tables, a_equal, uncapped, strict=True):
+        a_plus = table.c_u - equal
+        square = square + a_plus * (each / unit) ** 2
+        for part in table.costs.capped:
+            square = square + np.minimum(a_plus, part.groups) * (part.mu_0 / unit) ** 2
     mu: Doubles = unit * np.sqrt(square)
     return mu
 

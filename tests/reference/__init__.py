@@ -4,11 +4,12 @@ precision   the private mpmath context and the rounding of its reals to doubles
 cases       the parameters the service is compared at
 zcdp        the conversion of zCDP to (ε, δ): Canonne, Kamath, Steinke, arXiv 2004.00010
 composition several releases together
+joint       several tables in one release
 utility     what a mechanism publishes of groups of given sizes
 paper       [KKWZ]: Karrer, Kifer, Wilkins, Zhang, arXiv 2202.01100, Theorems 2.2, 4.1 and 5.4
 """
 
-from . import composition
+from . import composition, joint
 from .cases import CASES, LARGE_CASES, Case
 from .paper import Term, add_deltas, delta, delta_gaussian, delta_infinite, gaussian, t1, t2, t3
 from .precision import DIGITS, mp, round_up
@@ -26,6 +27,7 @@ __all__ = [
     "delta_gaussian",
     "delta_infinite",
     "gaussian",
+    "joint",
     "mp",
     "round_up",
     "t1",

@@ -127,9 +127,13 @@ def _largest(terms: Iterator[Term] | tuple[Term, ...]) -> Term:
 
 
 def _mu(case: Case, a: int) -> mpf:
+    return mp.sqrt(squared(case, a))
+
+
+def squared(case: Case, a: int) -> mpf:
     """μ(a)² = a (1/σ² + μ₀²), and min(a, n) μ_n² for columns that a user changes in at most n groups"""
     capped = sum(min(a, n) * mp.mpf(mu) ** 2 for n, mu in case.capped)
-    return mp.sqrt(a * (1 / mp.mpf(case.sigma) ** 2 + mp.mpf(case.mu_0) ** 2) + capped)
+    return a * (1 / mp.mpf(case.sigma) ** 2 + mp.mpf(case.mu_0) ** 2) + capped
 
 
 def log_p(case: Case) -> mpf:

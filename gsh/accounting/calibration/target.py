@@ -19,12 +19,12 @@ from gsh.accounting import gaussian
 from gsh.accounting.accountings import EXACT, Accounting, NoiseCost, Point, at_epsilon, fits
 from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Parameter, Target
 from gsh.accounting.column_costs import ColumnCosts
+from gsh.accounting.frontier import frontier_of, scale_guess
 from gsh.accounting.mechanism import Mechanism, log_p_ball, mu_ball
 from gsh.accounting.numerics.balls import approximate, at_most, upper_double
 from gsh.accounting.numerics.doubles import LEAST_DOUBLE
 from gsh.accounting.numerics.search import golden_section, largest_double, largest_integer, smallest_double
 from gsh.accounting.sensitivity import MOST_C_U
-from gsh.accounting.splits import hazard_guess
 from gsh.errors import InfeasibleTarget, InvalidParameter
 
 __all__ = ["Calibration", "calibrate", "smallest_gap", "smallest_sigma_for_noise"]
@@ -222,7 +222,9 @@ def smallest_gap(accounting: Accounting, mechanism: Mechanism, target: Target) -
     If a mixed case of capped columns decides δ, it is larger.
     """
     if accounting is EXACT and mechanism.caps:
-        hazard = hazard_guess(mechanism, target.epsilon, arb(target.delta))
+        frontier = frontier_of(mechanism.without_columns)
+        ones = frontier.ground(lambda _table: arb(1))
+        hazard = scale_guess(frontier, ones, target.epsilon, arb(target.delta))
         return mechanism.sigma * gaussian.quantile(-(-hazard).expm1())
     room = accounting.room(arb(target.delta), lambda: accounting.noise.delta(mu_ball(mechanism), arb(target.epsilon)))
     return mechanism.sigma * _gap_in_sigmas(mechanism.c_u, room)

@@ -10,7 +10,7 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gsh.accounting import gaussian, splits, theorem
+from gsh.accounting import frontier, gaussian, theorem
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, at_delta, at_epsilon, fits
 from gsh.accounting.column_costs import Capped
 from gsh.accounting.composition import cost_of
@@ -80,8 +80,8 @@ def test_a_worst_split_between_the_caps_is_found(case: Case) -> None:
 
     assert worst.a_equal not in corners
     assert at_epsilon(EXACT, mechanism, case.epsilon).delta == worst.value
-    at_corners = splits.Splits(corners)
-    assert at_precision(100, lambda: at_corners.largest(mechanism, case.epsilon)) < worst.value * (1 - 1e-5)
+    at_corners = frontier.Worst(frontier.frontier_of(mechanism), corners)
+    assert at_precision(100, lambda: at_corners.largest(case.epsilon)) < worst.value * (1 - 1e-5)
 
 
 @examples(40)
@@ -90,12 +90,12 @@ def test_at_any_c_u_no_split_exceeds_delta(case: Case) -> None:
     """The scan is out of reach, so some splits are tried: even ones, and those next to the worst."""
     mechanism = mechanism_of(case)
     delta = at_epsilon(EXACT, mechanism, case.epsilon).delta
-    worst = splits.splits_of(mechanism, case.epsilon).a_equal
+    worst = frontier.worst_of(mechanism, case.epsilon)
     tried = {k * (case.c_u - 1) // 30 for k in range(31)} | {
-        min(max(k + i, 0), case.c_u - 1) for k in worst for i in (-1, 1)
+        min(max(k + i, 0), case.c_u - 1) for k in worst.positions for i in (-1, 1)
     }
 
-    assert at_precision(300, lambda: splits.Splits(tuple(sorted(tried))).largest(mechanism, case.epsilon)) <= delta
+    assert at_precision(300, lambda: replace(worst, positions=tuple(tried)).largest(case.epsilon)) <= delta
 
 
 @examples(100)
@@ -104,14 +104,15 @@ def test_the_bounds_of_the_search_hold_inside_its_intervals(case: Case, piece: i
     """The search drops an interval because T is monotone on it, or because of an upper bound: both must be true."""
     mechanism = mechanism_of(case)
     corners = (0, *(case.c_u - n for n, _ in reversed(case.capped)), case.c_u - 1)
-    first, last = list(pairwise(corners))[piece % (len(corners) - 1)]
+    index = piece % (len(corners) - 1)
+    first, last = list(pairwise(corners))[index]
     low, high = (first + int(part * (last - first)) for part in sorted((x, y)))
 
     def check() -> None:
-        search = splits._Search(mechanism, case.epsilon)
+        search = frontier._Search(frontier.frontier_of(mechanism), case.epsilon)
         left, middle, right = (search._place(k) for k in (low, (low + high) // 2, high))
         inside = [search._place(low + (high - low) * k // 12).delta for k in range(13)]
-        bound, ends_are_enough = search._bound(left, middle, right), search._ends_are_enough(left, right)
+        bound, ends_are_enough = search._bound(index, left, middle, right), search._ends_are_enough(index, left, right)
         assert not any(delta > bound for delta in inside)
         if ends_are_enough:
             assert not any(delta > left.delta.max(right.delta) for delta in inside)
@@ -143,7 +144,7 @@ def test_a_search_that_visits_too_many_places_gives_a_bound(monkeypatch: pytest.
     exact = at_epsilon(EXACT, mechanism, case.epsilon).delta
     stated = []
     for places in (3, 12, 16):
-        monkeypatch.setattr(splits, "_MOST_PLACES", places)
+        monkeypatch.setattr(frontier, "_MOST_PLACES", places)
         stated.append(at_epsilon(EXACT, mechanism, case.epsilon).delta)
 
     assert 1.5 * exact > stated[0] > stated[1] >= stated[2] >= exact
@@ -168,8 +169,8 @@ def test_a_search_among_many_ties_is_short() -> None:
     """100 corners that are about equally bad."""
     mechanism = at_precision(128, lambda: flat(100))
     for epsilon in (0.0, 1e-5, 0.01):
-        search = splits._Search(mechanism, epsilon)
-        found = at_precision(256, lambda search=search: search.splits(splits._corners(mechanism)))  # type: ignore[misc]
+        search = at_precision(256, lambda: frontier._Search(frontier.frontier_of(mechanism), epsilon))  # noqa: B023
+        found = at_precision(256, search.worst)
         assert found.share < 1e-15
         assert len(search._places) < 1000
 
@@ -284,13 +285,14 @@ def test_the_lower_bound_on_the_hazard_that_the_proof_uses(x: float) -> None:
 def test_a_straight_piece_has_no_maximum_inside(case: Case) -> None:
     """The statement of the lemma, at points between two corners."""
     mechanism = mechanism_of(case)
+    worst = frontier.worst_of(mechanism, case.epsilon)
     corners = (0, *(case.c_u - n for n, _ in reversed(case.capped)), case.c_u)
     for left, right in pairwise(corners):
         inside = tuple(sorted({left + (right - left) * k // 7 for k in range(1, 7)} - {left, right}))
         if not inside:
             continue
         largest, ends = (
-            at_precision(300, lambda chosen=chosen: splits.Splits(chosen).largest(mechanism, case.epsilon))  # type: ignore[misc]
+            at_precision(300, lambda chosen=chosen: replace(worst, positions=chosen).largest(case.epsilon))  # type: ignore[misc]
             for chosen in (inside, (left, right))
         )
         assert not largest > ends
