@@ -14,8 +14,9 @@ from scipy.stats import binom
 
 from benchmarks.markdown import table
 from benchmarks.timing import duration, medians
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.accuracy.intervals import count_intervals, z_of
+from gsh.accuracy.rest import count_rest
 from gsh.accuracy.totals import MANY as FEWEST
 from gsh.accuracy.totals import count_total, normal_totals
 from gsh.histogram.noise import Noise
@@ -41,6 +42,8 @@ def main() -> None:
     print(totals())
     print(f"\n## The lowest coverage of totals over {FEWEST} groups, by the normal method\n")
     print(lowest())
+    print("\n## The rest of a parent without a threshold, with the same σ\n")
+    print(rests())
     print("\n## Time\n")
     print(times())
 
@@ -156,6 +159,34 @@ def lowest() -> str:
             rows.append((f"{level:g}", f"{most_s} σ", *(f"{share:.5f}" for share in shares), worst))
     header = ("level", "τ* − τ", "with one window", "lowest coverage", "one in twenty by chance")
     return table((*header, "groups near τ*; the others are far above"), sorted(rows, key=lambda row: float(row[0])))
+
+
+def rests() -> str:
+    rows = []
+    for children in (1, 5, 30, 1000):
+        settings = {f"all at {_near(at)}": np.full(children, float(at)) for at in (-2, 0, 10)}
+        settings["half at τ*, half far"] = np.array([0.0] * (children // 2) + [10.0] * (children - children // 2))
+        if children == 1:
+            del settings["half at τ*, half far"]
+        for seed, (name, distances) in enumerate(settings.items()):
+            rows.append((str(children), name, *_rest_row(TAU_STAR + SIGMA * distances, seed)))
+    header = ("children k", "true counts", "method", "D ± 1.96 ν covers")
+    return table((*header, *(f"covers {level:g}" for level in LEVELS[1:]), "median length/ν at 0.95"), rows)
+
+
+def _rest_row(true: Doubles, seed: int) -> tuple[str, ...]:
+    parent, size = PlainGaussian(c_u=1, sigma=SIGMA), DRAWS if len(true) > FEWEST else 5 * DRAWS
+    rows, truth = _drawn(MECHANISM, true, size, seed), -float(true.sum())
+    own = SIGMA * np.random.default_rng(seed).standard_normal(size)
+    deviation = SIGMA * math.sqrt(1 + len(true))
+    found = {
+        level: [count_rest(parent, MECHANISM, count, row, level) for count, row in zip(own, rows, strict=True)]
+        for level in LEVELS[1:]
+    }
+    naive = np.mean(np.abs(own - rows.sum(axis=1) - truth) <= z_of(LEVEL) * deviation)
+    covers = [f"{np.mean([each.low <= truth <= each.high for each in found[level]]):.4f}" for level in found]
+    length = np.median([each.high - each.low for each in found[LEVEL]]) / deviation
+    return found[LEVEL][0].method, f"{naive:.3f}", *covers, f"{length:.2f}"
 
 
 def _drawn(mechanism: Mechanism, true: Doubles, size: int, seed: int) -> Doubles:

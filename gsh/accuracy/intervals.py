@@ -15,9 +15,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, Table
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE
-from gsh.accuracy.levels import log_tails
+from gsh.accuracy.bounds import log_tails
 from gsh.accuracy.truncation import Doubles, distances
 from gsh.errors import InvalidParameter
 
@@ -90,7 +90,7 @@ def check_values(values: Doubles, groups: int, pointer: str) -> None:
         raise InvalidParameter(pointer, "must be finite")
 
 
-def deviation_of(mechanism: Mechanism, place: int) -> float:
+def deviation_of(mechanism: Table, place: int) -> float:
     """s_j = √Σ_jj"""
     assert mechanism.aggregates is not None
     return math.sqrt(mechanism.aggregates.covariance[place][place])

@@ -20,19 +20,29 @@ counts are near τ* by chance, Σ b and the variance are both too small. So the 
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import Mechanism
+from gsh.accuracy.bounds import log_tails
 from gsh.accuracy.intervals import count_intervals, deviation_of, half_steps, z_of
-from gsh.accuracy.levels import log_tails
 from gsh.accuracy.truncation import Doubles, distances
 from gsh.errors import InvalidParameter
 
-__all__ = ["LEAST_S", "MANY", "Method", "Total", "count_total", "normal_totals", "share_near", "value_total"]
+__all__ = [
+    "LEAST_S",
+    "MANY",
+    "Method",
+    "Total",
+    "count_total",
+    "normal_parts",
+    "normal_totals",
+    "share_near",
+    "value_total",
+]
 
 Method: TypeAlias = Literal["exact", "normal"]
 
@@ -125,6 +135,25 @@ def normal_totals(
     The lower end counts groups within ``window`` widths of τ*. With 1 it has the standard error of the upper end, and
     covers too rarely at high levels.
     """
+    z, parts = z_of(level), normal_parts(mechanism, rows, level, window)
+    with np.errstate(over="ignore", invalid="ignore"):
+        half = half_steps(count_grid(mechanism), rows).sum(axis=1)
+        least = float(mechanism.effective_tau) * rows.shape[1]
+        low, high = parts.least - z * parts.low_error - half, parts.most + z * parts.error + half
+    return np.maximum(parts.estimate, least), parts.error, np.maximum(low, least), np.maximum(high, least)
+
+
+class NormalParts(NamedTuple):
+    """The sums less σ Σ b for the extreme s and for s = 0, and the standard errors, for many tables at once."""
+
+    least: Doubles
+    most: Doubles
+    low_error: Doubles
+    error: Doubles
+    estimate: Doubles
+
+
+def normal_parts(mechanism: Mechanism, rows: Doubles, level: float, window: int = 2) -> NormalParts:
     groups, sigma, z = rows.shape[1], mechanism.sigma, z_of(level)
     most_s = (mechanism.tau_star - mechanism.effective_tau) / sigma
     width = (max(z, 2.0) ** 2 / (3 * groups)) ** (1 / 3)
@@ -143,11 +172,8 @@ def normal_totals(
         def error(like_near: Doubles) -> Doubles:
             return np.asarray(sigma * np.sqrt(groups + like_near * (1 / width + 1 / width**2)))
 
-        half = half_steps(count_grid(mechanism), rows).sum(axis=1)
-        least, errors = float(mechanism.effective_tau) * groups, error(near)
-        low = corrected(most_s) - z * error(share_near(most_s, width, window) * within) - half
-        high = corrected(LEAST_S) + z * errors + half
-    return np.maximum(corrected(0.0), least), errors, np.maximum(low, least), np.maximum(high, least)
+        low_error = error(share_near(most_s, width, window) * within)
+        return NormalParts(corrected(most_s), corrected(LEAST_S), low_error, error(near), corrected(0.0))
 
 
 def share_near(s: float, width: float, window: int = 2) -> float:

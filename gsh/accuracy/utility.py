@@ -26,7 +26,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE
-from gsh.accuracy.sizes import Integers, counted
+from gsh.accuracy.bounds import Integers, counted
 from gsh.errors import InvalidParameter
 
 __all__ = ["QUANTILES", "ColumnNoise", "Utility", "utility"]

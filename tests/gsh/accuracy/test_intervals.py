@@ -13,8 +13,8 @@ from benchmarks import coverage
 from gsh.accounting.grid import count_grid
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
+from gsh.accuracy.bounds import LARGEST_LEVEL, LEAST_LEVEL
 from gsh.accuracy.intervals import Interval, count_intervals, half_steps, value_intervals
-from gsh.accuracy.levels import LARGEST_LEVEL, LEAST_LEVEL
 from gsh.accuracy.truncation import distances, hazard
 from tests.gsh.accounting.draws import examples
 from tests.gsh.accuracy.draws import Doubles, fewest_covered, most_covered, published

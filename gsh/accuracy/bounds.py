@@ -1,5 +1,6 @@
-"""The sizes of groups as a histogram: distinct sizes, and how many groups have each."""
+"""What intervals and utility accept: levels of confidence, and sizes of groups. SciPy is not loaded here."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,21 @@ from numpy.typing import NDArray
 
 from gsh.errors import InvalidParameter
 
-__all__ = ["LARGEST", "Integers", "counted"]
+__all__ = ["LARGEST", "LARGEST_LEVEL", "LEAST_LEVEL", "Integers", "check_level", "counted", "log_tails"]
+
+LEAST_LEVEL, LARGEST_LEVEL = 0.5, 0.999999
+
+
+def check_level(level: float) -> None:
+    if not LEAST_LEVEL <= level <= LARGEST_LEVEL:
+        raise InvalidParameter("level", f"must be from {LEAST_LEVEL} to {LARGEST_LEVEL}")
+
+
+def log_tails(level: float) -> tuple[float, float, float]:
+    """ln q for the lower end, the estimate and the upper end, where q = α/2, ½ and 1 − α/2."""
+    alpha = 1 - level
+    return math.log(alpha / 2), math.log(0.5), math.log1p(-alpha / 2)
+
 
 Integers = NDArray[np.int64]
 
