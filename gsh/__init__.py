@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gsh import duckdb, spark
-    from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
+    from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian, RelativeAggregates
     from gsh.accounting.sensitivity import Sensitivity, box, l1, l2, vectors
     from gsh.accuracy.utility import Utility
     from gsh.client.clients import AsyncClient, Client
@@ -31,13 +31,12 @@ if TYPE_CHECKING:
     )
     from gsh.events.plan import Plan
     from gsh.events.published import Published
-    from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, total
+    from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, rest, total, utility
     from gsh.library.groups import Groups, release
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
-    from gsh.library.real_releases import real_releases
-    from gsh.library.release_records import RealRelease
+    from gsh.library.real_releases import RealRelease, real_releases
+    from gsh.library.tables import Table, TablesCalibration, calibrate_tables
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
-    from gsh.library.utility import utility
 
     __version__: str
 
@@ -58,6 +57,7 @@ __all__ = [
     "InvalidGroups",
     "InvalidParameter",
     "Mechanism",
+    "PlainGaussian",
     "Plan",
     "Price",
     "Privacy",
@@ -66,6 +66,8 @@ __all__ = [
     "RelativeAggregates",
     "ReleaseError",
     "Sensitivity",
+    "Table",
+    "TablesCalibration",
     "TooManyGroups",
     "Total",
     "Totals",
@@ -74,6 +76,7 @@ __all__ = [
     "add_deltas",
     "box",
     "calibrate",
+    "calibrate_tables",
     "compare",
     "duckdb",
     "exact",
@@ -83,6 +86,7 @@ __all__ = [
     "publish",
     "real_releases",
     "release",
+    "rest",
     "spark",
     "total",
     "utility",
@@ -90,7 +94,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "gsh.accounting.mechanism": ("Aggregates", "Mechanism", "RelativeAggregates"),
+    "gsh.accounting.mechanism": ("Aggregates", "Mechanism", "PlainGaussian", "RelativeAggregates"),
     "gsh.accounting.sensitivity": ("Sensitivity", "box", "l1", "l2", "vectors"),
     "gsh.accuracy.utility": ("Utility",),
     "gsh.client.clients": ("AsyncClient", "Client"),
@@ -107,13 +111,12 @@ _NAMES = {
     ),
     "gsh.events.plan": ("Plan",),
     "gsh.events.published": ("Published",),
-    "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "total"),
+    "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "rest", "total", "utility"),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
-    "gsh.library.real_releases": ("real_releases",),
-    "gsh.library.release_records": ("RealRelease",),
+    "gsh.library.real_releases": ("RealRelease", "real_releases"),
+    "gsh.library.tables": ("Table", "TablesCalibration", "calibrate_tables"),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
-    "gsh.library.utility": ("utility",),
 }
 _ENGINES = ("duckdb", "spark")
 """Modules of the front door: ``gsh.duckdb.publish``, ``gsh.spark.publish``."""

@@ -32,6 +32,7 @@ __all__ = [
     "renamed",
     "renamed_pointer",
     "sum_too_large",
+    "visible",
 ]
 
 
@@ -131,3 +132,13 @@ def pointer_part(name: str) -> str:
 def sum_too_large(name: str) -> EventsError:
     """A group whose sum of this column leaves 2⁵³ units."""
     return EventsError(f"sums/{name}", "must stay within 2^53 units in every group: take a larger unit")
+
+
+def visible(text: str) -> str:
+    """Text from elsewhere in one line, with an escape in place of every character that has no picture.
+
+    So a terminal shows escape sequences, line ends and marks that turn the direction of writing, and never obeys them.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -1,22 +1,34 @@
-"""The JSON of mechanisms, drafts, columns and sensitivities, both ways: of requests, answers, certificates and plans.
+"""The JSON of mechanisms, tables, drafts, columns and sensitivities, both ways: of requests, answers and certificates.
 
 Unknown and missing fields are refused. Errors name the field: ``mu_0`` of a call is ``aggregates/mu_0`` of the object.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft
+from gsh.accounting.calibration.shares import TableDraft
 from gsh.accounting.column_costs import Capped, capped_of
-from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian, RelativeAggregates
+from gsh.accounting.mechanism import (
+    MOST_TABLES,
+    Aggregates,
+    Joint,
+    Mechanism,
+    PlainGaussian,
+    RelativeAggregates,
+    Release,
+    Table,
+)
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, caps
 from gsh.arguments import integer, matrix, real, reals, texts
 from gsh.errors import Error, InvalidParameter, renamed, renamed_pointer
 
 __all__ = [
     "PLACES",
+    "TABLE_NAME",
     "Json",
     "capped_to_json",
     "charged_from_json",
@@ -28,9 +40,17 @@ __all__ = [
     "places_in_request",
     "release_from_json",
     "sensitivity_to_json",
+    "table_drafts_from_json",
+    "tables_from_json",
+    "tables_to_json",
 ]
 
 Json: TypeAlias = dict[str, Any]
+
+T = TypeVar("T")
+
+TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""The names of tables: they become names of files and of JSON members."""
 
 PLACES = (("mu_0", "aggregates/mu_0"), ("capped", "aggregates/capped"))
 """Where parameters of a mechanism are in its JSON, if not at their own names."""
@@ -61,7 +81,7 @@ _SENSITIVITIES: dict[str, tuple[set[str], Callable[[Mapping[str, Any]], Sensitiv
 """The fields of each kind, and how it is made. Its columns check it, because they know how many they are."""
 
 
-def mechanism_to_json(mechanism: Mechanism | PlainGaussian) -> Json:
+def mechanism_to_json(mechanism: Table) -> Json:
     """A mechanism as a JSON object. ``aggregates`` is absent for counts only, and thresholds for public groups."""
     written: Json = {"c_u": mechanism.c_u}
     if isinstance(mechanism, Mechanism):
@@ -91,7 +111,7 @@ def mechanism_from_json(given: object) -> Mechanism:
         raise error.at(renamed_pointer(error.pointer, *PLACES)) from None
 
 
-def release_from_json(given: object) -> Mechanism | PlainGaussian:
+def release_from_json(given: object) -> Table:
     """The mechanism of a JSON object. Without ``tau`` and ``tau_star`` its groups are public."""
     if not isinstance(given, Mapping) or _THRESHOLDS & given.keys():
         return mechanism_from_json(given)
@@ -100,8 +120,58 @@ def release_from_json(given: object) -> Mechanism | PlainGaussian:
         return PlainGaussian(c_u=fields["c_u"], sigma=fields["sigma"], **_columns_from_json(fields.get("aggregates")))
 
 
-def charged_to_json(release: Mechanism | PlainGaussian) -> Json:
-    """What a budget is charged for: all that its privacy depends on, without its columns, in one flat object."""
+def tables_to_json(tables: Mapping[str, Table]) -> list[Json]:
+    """The tables of a release: a list of mechanisms with names."""
+    return [{"name": name} | mechanism_to_json(table) for name, table in tables.items()]
+
+
+def tables_from_json(given: object) -> dict[str, Table]:
+    """The tables of a release, by their names. One without ``tau`` and ``tau_star`` has public groups.
+
+    >>> from gsh.wire import tables_from_json
+    >>> tables_from_json([{"name": "by_country", "c_u": 1, "sigma": 7.3}])
+    {'by_country': PlainGaussian(c_u=1, sigma=7.3)}
+    """
+    return _named(given, release_from_json)
+
+
+def table_drafts_from_json(given: object) -> tuple[dict[str, TableDraft], list[float]]:
+    """The tables of a calibration, by their names, and their shares, 1 unless given. Without ``tau``: public groups."""
+    shares: list[float] = []
+
+    def draft(table: Mapping[str, Any]) -> TableDraft:
+        shares.append(real("share", table.get("share", 1.0)))
+        rest = {name: value for name, value in table.items() if name != "share"}
+        return TableDraft(draft_from_json({"tau": 1} | rest), is_public="tau" not in table)
+
+    return _named(given, draft), shares
+
+
+def _named(given: object, read: Callable[[Mapping[str, Any]], T]) -> dict[str, T]:
+    """Objects with unique names. Errors name the place in the list."""
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes) or not 1 <= len(given) <= MOST_TABLES:
+        raise InvalidParameter("tables", f"must be a list of 1 to {MOST_TABLES} tables")
+    found: dict[str, T] = {}
+    for k, table in enumerate(given):
+        with renamed(("mechanism", f"tables/{k}"), ("", f"tables/{k}")):
+            if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
+                raise InvalidParameter("", "must be a JSON object with a name")
+            name = table["name"]
+            if not TABLE_NAME.fullmatch(name):
+                raise InvalidParameter("name", "must be 1 to 64 letters, digits, dots, hyphens and underscores")
+            if name in found:
+                raise InvalidParameter("name", "must be unique among the tables")
+            found[name] = read({field: value for field, value in table.items() if field != "name"})
+    return found
+
+
+def charged_to_json(release: Release) -> Json:
+    """What a budget is charged for: all that its privacy depends on, without its columns, in one flat object.
+
+    Several tables are a list of such objects.
+    """
+    if isinstance(release, Joint):
+        return {"tables": [charged_to_json(table) for table in release.tables]}
     thresholds = {"tau": release.tau, "tau_star": release.tau_star} if isinstance(release, Mechanism) else {}
     costs = release.costs
     written = {"c_u": release.c_u} | thresholds | {"sigma": release.sigma, "mu_0": costs.mu_0}
@@ -109,8 +179,14 @@ def charged_to_json(release: Mechanism | PlainGaussian) -> Json:
     return written | ({"capped": capped_to_json(costs.capped)} if costs.capped else {})
 
 
-def charged_from_json(given: object) -> Mechanism | PlainGaussian:
+def charged_from_json(given: object) -> Release:
     """What a budget was charged for."""
+    if isinstance(given, Mapping) and "tables" in given:
+        return Joint([_charged_table(table) for table in _object("release", given, {"tables"})["tables"]])
+    return _charged_table(given)
+
+
+def _charged_table(given: object) -> Table:
     fields = _object("release", given, {"c_u", "sigma"}, {*_THRESHOLDS, "mu_0", "capped"})
     kind = Mechanism if "tau_star" in fields else PlainGaussian
     return kind(**{**fields, "capped": tuple(Capped(**part) for part in fields.get("capped", ()))})

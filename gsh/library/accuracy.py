@@ -1,65 +1,69 @@
-"""What published numbers mean: intervals for single numbers and for totals. They cost no privacy."""
+"""What published numbers mean, which costs no privacy, and what a mechanism would publish of groups of given sizes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gsh.accounting import mechanism as core
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.accuracy import intervals as numeric
+from gsh.accuracy import utility as published
+from gsh.accuracy.bounds import check_level
 from gsh.accuracy.intervals import Interval
-from gsh.accuracy.levels import check_level
+from gsh.accuracy.rest import count_rest, value_rest
 from gsh.accuracy.totals import Total, count_total, value_total
-from gsh.arguments import Real, Reals, instance, real
+from gsh.accuracy.utility import Utility
+from gsh.arguments import Column, Integer, Real, Reals, instance, is_several, real, reals
 from gsh.errors import InvalidParameter, pointer_part
 
 __all__ = [
+    "Integers",
     "Interval",
     "Intervals",
     "Total",
     "Totals",
+    "integers",
     "intervals",
     "level_of",
     "published_numbers",
+    "rest",
     "total",
+    "utility",
 ]
 
+T = TypeVar("T")
 Doubles: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
+class _Numbers(Generic[T]):
+    """Something about published counts, and about each published column of values, at one level."""
+
+    level: float
+    counts: T
+    values: Mapping[str, T]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (self.level, self.counts, dict(self.values))
+
+
+class Intervals(_Numbers[Interval]):
     """The intervals of published counts, and of each published column of values, at one level."""
 
-    level: float
-    counts: Interval
-    values: Mapping[str, Interval]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
-
-    def __reduce__(self) -> tuple[type["Intervals"], tuple[object, ...]]:
-        return Intervals, (self.level, self.counts, dict(self.values))
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Totals:
+class Totals(_Numbers[Total]):
     """The totals over some published groups: of their counts, and of each column of values."""
 
-    level: float
-    counts: Total
-    values: Mapping[str, Total]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", MappingProxyType(dict(self.values)))
-
-    def __reduce__(self) -> tuple[type["Totals"], tuple[object, ...]]:
-        return Totals, (self.level, self.counts, dict(self.values))
+    __slots__ = ()
 
 
 def intervals(
@@ -86,10 +90,10 @@ def intervals(
     """
     chosen = level_of(level)
     instance("mechanism", mechanism, Mechanism)
-    published, others = published_numbers(mechanism, counts, values)
+    noisy, others = published_numbers(mechanism, counts, values)
     return Intervals(
         chosen,
-        numeric.count_intervals(mechanism, published, chosen),
+        numeric.count_intervals(mechanism, noisy, chosen),
         {name: numeric.value_intervals(mechanism, *column, chosen) for name, column in others.items()},
     )
 
@@ -112,15 +116,72 @@ def total(
     """
     chosen = level_of(level)
     instance("mechanism", mechanism, Mechanism)
-    published, others = published_numbers(mechanism, counts, values)
+    noisy, others = published_numbers(mechanism, counts, values)
     return Totals(
         chosen,
-        count_total(mechanism, published, chosen, "counts"),
+        count_total(mechanism, noisy, chosen, "counts"),
         {
             name: value_total(mechanism, place, numbers, chosen, f"values/{pointer_part(name)}")
             for name, (place, numbers) in others.items()
         },
     )
+
+
+def rest(
+    parent: Mechanism | PlainGaussian,
+    children: Mechanism | PlainGaussian,
+    *,
+    count: Real,
+    counts: Reals,
+    values: Mapping[str, tuple[Real, Reals]] | None = None,
+    level: Real = 0.95,
+) -> Totals:
+    """What a parent has beyond its published children: a country beyond its cities.  [docs/accuracy.md, section 7]
+
+    Give the published ``count`` of the parent and the published ``counts`` of its children, and the mechanisms of their
+    tables. ``values`` are columns that both tables have: the value of the parent, and those of the children. The two
+    tables must be released together, with independent noise, and every published child must be given. The rest may
+    be negative if one user is in several children. It costs no privacy.
+
+    >>> import gsh
+    >>> country = gsh.PlainGaussian(c_u=1, sigma=7.5)
+    >>> city = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20)
+    >>> found = gsh.rest(country, city, count=1000, counts=[300, 400]).counts
+    >>> round(found.estimate, 1), round(found.low, 1), round(found.high, 1)
+    (300.0, 241.3, 358.7)
+    """
+    chosen, pair = level_of(level), (parent, children)
+    for name, table in zip(("parent", "children"), pair, strict=True):
+        if not isinstance(table, PlainGaussian):
+            instance(name, table, Mechanism)
+    own = _published_counts(parent, "count", [real("count", count)])
+    published = _published_counts(children, "counts", counts)
+    if not isinstance(values, Mapping | None):
+        raise InvalidParameter("values", f"must map each name to a pair, and {type(values).__name__} does not")
+    found: dict[str, Total] = {}
+    for name, numbers in (values or {}).items():
+        pointer = f"values/{pointer_part(str(name))}"
+        if any(name not in table.column_names for table in pair):
+            raise InvalidParameter(pointer, "must be a column of both mechanisms")
+        if not isinstance(numbers, tuple | list) or len(numbers) != 2:
+            raise InvalidParameter(pointer, "must be a pair: the value of the parent, and those of the children")
+        places = parent.column_names.index(name), children.column_names.index(name)
+        theirs = _column(pointer, numbers[1])
+        numeric.check_values(theirs, len(published), pointer)
+        value = _column(pointer, [real(pointer, numbers[0])])
+        numeric.check_values(value, 1, pointer)
+        found[name] = value_rest(parent, children, places, float(value[0]), theirs, chosen)
+    return Totals(chosen, count_rest(parent, children, float(own[0]), published, chosen), found)
+
+
+def _published_counts(table: Mechanism | PlainGaussian, pointer: str, numbers: object) -> Doubles:
+    count_grid(table), value_grids(table)  # refuses noise that is never drawn
+    counts = _column(pointer, numbers)
+    if isinstance(table, Mechanism):
+        numeric.check_counts(table, counts, pointer)
+    elif not np.isfinite(counts).all():
+        raise InvalidParameter(pointer, "must be finite")
+    return counts
 
 
 def level_of(level: object) -> float:
@@ -131,12 +192,10 @@ def level_of(level: object) -> float:
 
 
 def published_numbers(
-    mechanism: core.Mechanism, counts: object, values: Mapping[str, Reals] | None
+    mechanism: Mechanism, counts: object, values: Mapping[str, Reals] | None
 ) -> tuple[Doubles, dict[str, tuple[int, Doubles]]]:
     """The published counts; and by name the place of each other column in the mechanism, and its values."""
-    count_grid(mechanism), value_grids(mechanism)  # refuses noise that is never drawn
-    published = _column("counts", counts)
-    numeric.check_counts(mechanism, published, "counts")
+    noisy = _published_counts(mechanism, "counts", counts)
     if not isinstance(values, Mapping | None):
         raise InvalidParameter("values", f"must map each name to a column, and {type(values).__name__} does not")
     others: dict[str, tuple[int, Doubles]] = {}
@@ -145,9 +204,9 @@ def published_numbers(
         if name not in mechanism.column_names:
             raise InvalidParameter(pointer, "must be one of the names of the mechanism's aggregates")
         numbers = _column(pointer, column)
-        numeric.check_values(numbers, len(published), pointer)
+        numeric.check_values(numbers, len(noisy), pointer)
         others[name] = mechanism.column_names.index(name), numbers
-    return published, others
+    return noisy, others
 
 
 def _column(pointer: str, numbers: object) -> Doubles:
@@ -158,3 +217,61 @@ def _column(pointer: str, numbers: object) -> Doubles:
     if column.ndim != 1 or (column.dtype.kind not in "fiu" and column.size):
         raise InvalidParameter(pointer, "must be a list or an array of numbers")
     return column.astype(np.float64)
+
+
+Integers: TypeAlias = Sequence[Integer] | NDArray[np.integer[Any]] | Column
+
+
+def utility(
+    mechanism: Mechanism,
+    *,
+    sizes: Integers,
+    times: Integers | None = None,
+    below: Real | None = None,
+    quantiles: Reals = (0.5, 0.9, 0.95),
+) -> Utility:
+    """What the mechanism would publish of groups of these sizes: how many, and with which error.
+
+        P(published | n) = Φ((n − τ*)/σ)  for n ≥ max(τ, 1),   and 0 for smaller groups     [KKWZ Algorithm 1]
+
+    ``sizes`` are the true sizes of all groups. Or they are a histogram, and ``times`` says how many groups have each
+    size. ``false_share`` is the share of the published groups that have fewer than ``below`` users (τ* if omitted):
+    only noise lifted them. ``relative_errors`` are quantiles of |published − true| / true over the published groups.
+
+    Nothing is released, and no noise is drawn. The result depends on the sizes exactly. So use public or made-up sizes,
+    or keep the result to yourself.
+
+    >>> import gsh
+    >>> mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20)
+    >>> gsh.utility(mechanism, sizes=[20, 80, 110, 125, 300], times=[900, 40, 9, 5, 2])
+    groups          8.68063 of 956 (0.908 %), standard deviation 2
+    volume          1352.45 of 23415 (5.78 %)
+    false share     42.5 % have fewer than 120 users
+    relative error  12.5 % at 0.5, 50.8 % at 0.9, 57.6 % at 0.95
+    """
+    return published.utility(
+        instance("mechanism", mechanism, Mechanism),
+        integers("sizes", sizes),
+        None if times is None else integers("times", times),
+        None if below is None else real("below", below),
+        reals("quantiles", quantiles),
+    )
+
+
+def integers(pointer: str, value: object) -> NDArray[np.integer[Any]]:
+    """An array of integers. A Boolean is not an integer, also in a list of integers."""
+    if not is_several(value):
+        raise InvalidParameter(pointer, f"must be a list or an array of integers, not {type(value).__name__}")
+    if isinstance(value, Sequence) and not all(_is_integer(kind) for kind in set(map(type, value))):
+        raise InvalidParameter(pointer, "must be integers from 1 to 2^53")
+    try:
+        array = np.asarray(value) if len(value) else np.empty(0, np.int64)  # type: ignore[arg-type]
+    except OverflowError:
+        raise InvalidParameter(pointer, "must be integers from 1 to 2^53") from None
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidParameter(pointer, "must be integers from 1 to 2^53")
+    return array
+
+
+def _is_integer(kind: type) -> bool:
+    return issubclass(kind, int | np.integer) and kind is not bool

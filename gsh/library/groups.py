@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gsh.accounting import mechanism as core
 from gsh.accounting.mechanism import Mechanism
 from gsh.arguments import instance, texts
 from gsh.errors import InvalidGroups, InvalidParameter, TooManyGroups
@@ -29,10 +28,13 @@ __all__ = [
     "Groups",
     "Numbers",
     "answered_key",
+    "check_lists",
     "group_keys",
     "number_column",
     "number_columns",
+    "refuse_given",
     "release",
+    "roles_of",
     "unnamed_index",
 ]
 
@@ -132,16 +134,15 @@ def release(
     """
     instance("mechanism", mechanism, Mechanism)
     if table is None:
-        _refuse_given(key_columns=key_columns, count_column=count_column)
-        if keys is None and counts is None:
-            raise InvalidGroups("keys", "must be given with counts, or else a table with key_columns and count_column")
+        refuse_given(key_columns=key_columns, count_column=count_column)
+        check_lists(keys, counts)
         return _release_columns(mechanism, group_keys(keys), number_column(counts, "counts"), number_columns(values))
-    _refuse_given(keys=keys, counts=counts, values=values)
+    refuse_given(keys=keys, counts=counts, values=values)
     return _release_arrow(mechanism, table, key_columns, count_column)
 
 
 def _release_columns(
-    mechanism: core.Mechanism, keys: Sequence[Any], counts: pa.Array, values: Mapping[str, pa.Array]
+    mechanism: Mechanism, keys: Sequence[Any], counts: pa.Array, values: Mapping[str, pa.Array]
 ) -> Groups:
     if len(keys) > _MOST_GROUPS:
         raise TooManyGroups("keys", "must have fewer than 2^31 groups")
@@ -156,7 +157,7 @@ def _release_columns(
 
 
 def _release_arrow(
-    mechanism: core.Mechanism, table: ArrowTable, key_columns: Sequence[str] | None, count_column: str | None
+    mechanism: Mechanism, table: ArrowTable, key_columns: Sequence[str] | None, count_column: str | None
 ) -> pa.Table:
     if not hasattr(table, "__arrow_c_stream__"):
         raise InvalidGroups("table", f"must have the Arrow stream interface: {type(table).__name__} does not have it")
@@ -167,17 +168,24 @@ def _release_arrow(
         raise InvalidGroups("table", "must have columns of types that pyarrow knows") from None
     if len(arrow) > _MOST_GROUPS:
         raise TooManyGroups("table", "must have fewer than 2^31 groups")
-    if not isinstance(count_column, str):
-        raise InvalidGroups("count_column", "must be the name of a column")
+    roles = roles_of(mechanism, key_columns, count_column)
+    return release_table(Noise(mechanism), arrow, roles, operating_system).read_all()
+
+
+def roles_of(
+    mechanism: Mechanism, keys: object, count: object, parameters: tuple[str, str] = ("key_columns", "count_column")
+) -> Roles:
+    """The roles of the columns of a table. ``parameters`` are the names of the arguments ``keys`` and ``count``."""
+    for_keys, for_count = parameters
+    if not isinstance(count, str):
+        raise InvalidGroups(for_count, "must be the name of a column")
     try:
-        keys = texts("key_columns", key_columns)
+        names = texts(for_keys, keys)
     except InvalidParameter as error:
         raise InvalidGroups(error.pointer, error.detail) from None
-    if not keys:
-        raise InvalidGroups("key_columns", "must name at least one column")
-    return release_table(
-        Noise(mechanism), arrow, Roles(keys, count_column, mechanism.column_names), operating_system
-    ).read_all()
+    if not names:
+        raise InvalidGroups(for_keys, "must name at least one column")
+    return Roles(names, count, mechanism.column_names)
 
 
 def unnamed_index(schema: pa.Schema) -> list[str]:
@@ -188,12 +196,18 @@ def unnamed_index(schema: pa.Schema) -> list[str]:
     return [name for name in unnamed if schema.get_field_index(name) >= 0]
 
 
-def _refuse_given(**arguments: object) -> None:
+def refuse_given(**arguments: object) -> None:
+    """Refuse arguments of the other way to give groups."""
     for name, value in arguments.items():
         if value is not None:
-            raise InvalidGroups(
-                name, "must be omitted: give a table with key_columns and count_column, or keys and counts"
-            )
+            detail = "must be omitted: give a table with key_columns and count_column, or keys and counts"
+            raise InvalidGroups(name, detail)
+
+
+def check_lists(keys: object, counts: object) -> None:
+    """Refuse a call without any groups."""
+    if keys is None and counts is None:
+        raise InvalidGroups("keys", "must be given with counts, or else a table with key_columns and count_column")
 
 
 def group_keys(keys: Any) -> Sequence[Any]:

@@ -1,22 +1,24 @@
 """The privacy of a mechanism: certified points of its privacy curve, by two accountings."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, overload
+from typing import Literal, TypeAlias, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, Binding, Point, at_delta, at_epsilon
 from gsh.accounting.calibration.comparison import ComparedName
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, PlainGaussian, Release, release_of
 from gsh.arguments import Real, Reals, instance, is_several, real, reals
-from gsh.errors import InvalidParameter
+from gsh.errors import InvalidParameter, pointer_part
 
-__all__ = ["Curve", "Privacy", "add_deltas", "exact", "privacy_of"]
+__all__ = ["Curve", "Privacy", "Released", "add_deltas", "asked_points", "exact", "privacy_of"]
 
 Doubles: TypeAlias = NDArray[np.float64]
+Released: TypeAlias = Mechanism | PlainGaussian | Mapping[str, Mechanism | PlainGaussian]
+"""What is released together: one table, or several by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Privacy:
     delta_infinite: float
     """The probability that a group of one user alone is released."""
     binding: Binding
-    """Which of the two decides δ: ``gaussian``, ``infinite``, or ``both`` if they are added."""
+    """What decides δ: ``gaussian``, ``infinite``, ``mixed`` (a split between them), or ``both`` if they are added."""
     mu: float
     """μ of the equivalent Gaussian mechanism."""
     accounting: ComparedName
@@ -102,21 +104,22 @@ class Curve(Sequence[Privacy]):
 
 
 @overload
-def exact(mechanism: Mechanism, *, epsilon: Real) -> Privacy: ...
+def exact(mechanism: Released, *, epsilon: Real) -> Privacy: ...
 @overload
-def exact(mechanism: Mechanism, *, delta: Real) -> Privacy: ...
+def exact(mechanism: Released, *, delta: Real) -> Privacy: ...
 @overload
-def exact(mechanism: Mechanism, *, epsilon: Reals) -> Curve: ...
+def exact(mechanism: Released, *, epsilon: Reals) -> Curve: ...
 @overload
-def exact(mechanism: Mechanism, *, delta: Reals) -> Curve: ...
+def exact(mechanism: Released, *, delta: Reals) -> Curve: ...
 def exact(
-    mechanism: Mechanism, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
+    mechanism: Released, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
 ) -> Privacy | Curve:
     """The smallest δ at ε, or the smallest ε at δ, that the mechanism has.  [KKWZ Thm. 5.4; docs/math/closed-form.md]
 
         δ(ε) = max(1 − Φ((τ* − τ)/σ)^C_u,  f(μ, ε)),   μ² = C_u (1/σ² + μ₀²)
 
-    f is the δ of the Gaussian mechanism [Balle & Wang 2018, Thm. 8]. A list or an array gives a ``Curve``.
+    f is the δ of the Gaussian mechanism [Balle & Wang 2018, Thm. 8]. A list or an array gives a ``Curve``. Several
+    tables that are released together are a mapping from names to mechanisms.  [docs/math/joint-tables.md]
 
     >>> import gsh
     >>> mechanism = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
@@ -129,15 +132,15 @@ def exact(
 
 
 @overload
-def add_deltas(mechanism: Mechanism, *, epsilon: Real) -> Privacy: ...
+def add_deltas(mechanism: Released, *, epsilon: Real) -> Privacy: ...
 @overload
-def add_deltas(mechanism: Mechanism, *, delta: Real) -> Privacy: ...
+def add_deltas(mechanism: Released, *, delta: Real) -> Privacy: ...
 @overload
-def add_deltas(mechanism: Mechanism, *, epsilon: Reals) -> Curve: ...
+def add_deltas(mechanism: Released, *, epsilon: Reals) -> Curve: ...
 @overload
-def add_deltas(mechanism: Mechanism, *, delta: Reals) -> Curve: ...
+def add_deltas(mechanism: Released, *, delta: Reals) -> Curve: ...
 def add_deltas(
-    mechanism: Mechanism, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
+    mechanism: Released, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
 ) -> Privacy | Curve:
     """The over-estimate of earlier work, which adds the two δ.  [KKWZ Thm. 4.1, Cor. 5.4.1]
 
@@ -165,21 +168,47 @@ def privacy_of(accounting: ComparedName, point: Point) -> Privacy:
 
 
 def _account(
-    accounting: Accounting, mechanism: Mechanism, epsilon: Real | Reals | None, delta: Real | Reals | None
+    accounting: Accounting, mechanism: Released, epsilon: Real | Reals | None, delta: Real | Reals | None
 ) -> Privacy | Curve:
-    costs = instance("mechanism", mechanism, Mechanism).without_columns
+    costs = _release(mechanism).without_columns
+    name, values, are_several = asked_points(epsilon, delta)
+    evaluate = at_epsilon if name == "epsilon" else at_delta
+    points = tuple(_point(evaluate, accounting, costs, value) for value in values)
+    return Curve(points) if are_several else points[0]
+
+
+def asked_points(
+    epsilon: Real | Reals | None, delta: Real | Reals | None
+) -> tuple[Literal["epsilon", "delta"], tuple[float, ...], bool]:
+    """Which of ε and δ is given, its values, and whether they came as a list: then the result is a curve."""
     if (epsilon is None) == (delta is None):
         raise InvalidParameter("epsilon", "give exactly one of epsilon and delta")
-    name, asked, evaluate = ("epsilon", epsilon, at_epsilon) if delta is None else ("delta", delta, at_delta)
-    if is_several(asked):
-        return Curve(tuple(_point(evaluate, accounting, costs, value) for value in reals(name, asked)))
-    return _point(evaluate, accounting, costs, real(name, asked))
+    name: Literal["epsilon", "delta"] = "epsilon" if delta is None else "delta"
+    asked = epsilon if delta is None else delta
+    are_several = is_several(asked)
+    return name, reals(name, asked) if are_several else (real(name, asked),), are_several
 
 
 def _point(
-    evaluate: Callable[[Accounting, Mechanism, float], Point],
+    evaluate: Callable[[Accounting, Release, float], Point],
     accounting: Accounting,
-    mechanism: Mechanism,
+    release: Release,
     value: float,
 ) -> Privacy:
-    return privacy_of(accounting.name, evaluate(accounting, mechanism, value + 0.0))  # −0 becomes 0
+    return privacy_of(accounting.name, evaluate(accounting, release, value + 0.0))  # −0 becomes 0
+
+
+def _release(given: Released) -> Release:
+    if isinstance(given, PlainGaussian):
+        return given
+    if not _is_several_tables(given):
+        return instance("mechanism", given, Mechanism)
+    for name, table in given.items():
+        if not isinstance(table, PlainGaussian):
+            instance(f"tables/{pointer_part(name)}", table, Mechanism)
+    return release_of(list(given.values()))
+
+
+def _is_several_tables(given: object) -> TypeGuard[Mapping[str, Mechanism | PlainGaussian]]:
+    """Not so the JSON of a mechanism: it is a mapping too."""
+    return isinstance(given, Mapping) and any(isinstance(each, Mechanism | PlainGaussian) for each in given.values())

@@ -1,13 +1,18 @@
-"""Files that appear whole or not at all: written under another name, on the disk, and only then with their own name."""
+"""Nothing half made stays behind: files appear whole or not at all, and signals end a program as exceptions.
+
+A file is written under another name, on the disk, and only then gets its own name.
+"""
 
 import os
 import secrets
+import signal
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["whole_file", "whole_files"]
+__all__ = ["ended_by_signals", "whole_file", "whole_files"]
 
 
 @contextmanager
@@ -60,3 +65,33 @@ def _name(partials: Sequence[Path], targets: Sequence[Path], replaceable: Sequen
         for target in new:
             target.unlink(missing_ok=True)
         raise
+
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise ``SystemExit`` inside the block, if the program has no handlers of its own for them."""
+    if threading.current_thread() is not threading.main_thread():  # only there can handlers be set
+        yield
+        return
+
+    ended: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        ended.append(number)
+        raise SystemExit(128 + number)
+
+    taken = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, end)
+    try:
+        yield
+    except KeyboardInterrupt:  # DuckDB makes an interrupt of whatever a handler raises inside a query
+        if ended:
+            raise SystemExit(128 + ended[-1]) from None
+        raise
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)

@@ -103,6 +103,7 @@ def test_the_page_shows_every_name() -> None:
         "Published",
         "RealRelease",
         "Sensitivity",
+        "TablesCalibration",
         "Total",
         "Totals",
         "Utility",
@@ -122,15 +123,27 @@ def test_the_examples_of_docstrings_are_true(name: str) -> None:
 
 
 def test_the_modules_that_people_call_have_examples() -> None:
-    names = ("accuracy", "groups", "privacy", "real_releases", "targets", "utility")
+    names = ("accuracy", "groups", "privacy", "real_releases", "tables", "targets")
     called = {f"gsh.library.{name}" for name in names}
     called |= {f"gsh.accounting.{name}" for name in ("aggregates", "mechanism", "sensitivity")}
 
     assert called <= set(WITH_EXAMPLES)
 
 
-CALLED = ["Aggregates", "Mechanism", "RelativeAggregates", "add_deltas", "box", "calibrate"]
-CALLED += ["compare", "exact", "intervals", "l1", "l2", "real_releases", "release", "total", "utility", "vectors"]
+CALLED = ["Aggregates", "Mechanism", "RelativeAggregates", "add_deltas", "box", "calibrate", "calibrate_tables"]
+CALLED += [
+    "compare",
+    "exact",
+    "intervals",
+    "l1",
+    "l2",
+    "real_releases",
+    "release",
+    "rest",
+    "total",
+    "utility",
+    "vectors",
+]
 
 
 @pytest.mark.parametrize("name", CALLED)

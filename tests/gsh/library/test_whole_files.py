@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from gsh.library.signals import ended_by_signals
+from gsh.library.whole_files import ended_by_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

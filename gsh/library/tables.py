@@ -1,0 +1,91 @@
+"""Several tables in one release: described, and calibrated by shares of one privacy target."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from gsh.accounting.aggregates import Aggregates, RelativeAggregates
+from gsh.accounting.calibration import shares as by_shares
+from gsh.accounting.calibration.draft import Draft
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.arguments import Integer, Real, instance, real
+from gsh.errors import InvalidParameter, pointer_part, renamed
+from gsh.library.privacy import Privacy, privacy_of
+from gsh.library.targets import Columns, draft_of, target_of
+
+__all__ = ["Table", "TablesCalibration", "calibrate_tables"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One group-by of a release, without its noise and its threshold.
+
+    ``tau=None`` says that the groups are public: all of them are published, and there is no threshold. ``share`` is
+    relative to the shares of the other tables. The other fields are those of ``gsh.calibrate``.
+    """
+
+    c_u: Integer
+    tau: Integer | None = 1
+    aggregates: Aggregates | RelativeAggregates | None = None
+    sums: Mapping[str, tuple[Real, Real]] | None = None
+    caps: Mapping[str, Integer] | None = None
+    weights: Mapping[str, Real] | None = None
+    share: Real = 1
+
+    def draft(self) -> by_shares.TableDraft:
+        columns = Columns(aggregates=self.aggregates, sums=self.sums, caps=self.caps, weights=self.weights)
+        draft: Draft = draft_of(columns, c_u=self.c_u, tau=1 if self.tau is None else self.tau)
+        return by_shares.TableDraft(draft, is_public=self.tau is None)
+
+
+@dataclass(frozen=True, slots=True)
+class TablesCalibration:
+    """The mechanism of each table, its share, and the certified (ε, δ) of all tables together."""
+
+    tables: Mapping[str, Mechanism | PlainGaussian]
+    shares: Mapping[str, float]
+    """They add up to 1, each to the nearest double."""
+    privacy: Privacy
+
+
+def calibrate_tables(
+    tables: Mapping[str, Table],
+    *,
+    epsilon: Real,
+    delta: Real,
+    shares: Literal["balanced"] | None = None,
+) -> TablesCalibration:
+    """The smallest noise of each table for its share, and then the smallest threshold.  [docs/math/joint-tables.md]
+
+    Table k has the share w_k of the noise cost and of the threshold cost of one table that meets (ε, δ). All tables
+    together then have exactly the privacy curve of that table. The tables must be fixed together, before anything is
+    published: tables that are chosen one after the other are releases of their own. ``shares="balanced"`` takes
+    w_k ∝ √C_k in place of the shares of the tables: the sum of all σ² is then the smallest.
+
+    >>> import gsh
+    >>> found = gsh.calibrate_tables(
+    ...     {"by_country": gsh.Table(c_u=1), "by_url": gsh.Table(c_u=16)}, epsilon=1, delta=1e-6
+    ... )
+    >>> {name: (round(each.sigma, 3), round(each.tau_star, 2)) for name, each in found.tables.items()}
+    {'by_country': (5.975, 30.23), 'by_url': (23.898, 130.33)}
+    >>> gsh.exact(found.tables, epsilon=1).delta <= 1e-6
+    True
+    """
+    if not isinstance(tables, Mapping) or not tables:
+        raise InvalidParameter("tables", "must be a mapping from names to gsh.Table")
+    if shares not in (None, "balanced"):
+        raise InvalidParameter("shares", "must be 'balanced', or omitted: each table has a share")
+    drafts = []
+    for name, table in tables.items():
+        with renamed(("", f"tables/{pointer_part(name)}")):
+            drafts.append(instance("", table, Table).draft())
+            real("share", table.share)
+    given: by_shares.Shares = "balanced" if shares else [real("share", table.share) for table in tables.values()]
+    places = [(f"tables/{k}", f"tables/{pointer_part(name)}") for k, name in enumerate(tables)]
+    with renamed(*reversed(places)):
+        found = by_shares.calibrate_tables(drafts, given, target_of(epsilon=epsilon, delta=delta))
+    return TablesCalibration(
+        tables=dict(zip(tables, found.tables, strict=True)),
+        shares=dict(zip(tables, map(float, found.shares), strict=True)),
+        privacy=privacy_of("exact", found.point),
+    )

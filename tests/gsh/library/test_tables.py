@@ -1,0 +1,95 @@
+"""Several tables in one release, as people describe them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gsh
+
+LEVELS = {
+    "by_country": gsh.Table(c_u=1, tau=None),
+    "by_url": gsh.Table(c_u=16, share=2),
+    "detail": gsh.Table(c_u=16, sums={"likes": (0, 1)}, caps={"likes": 4}),
+}
+
+
+def test_three_levels_meet_the_target_together() -> None:
+    found = gsh.calibrate_tables(LEVELS, epsilon=1, delta=1e-6)
+
+    assert [type(each) for each in found.tables.values()] == [gsh.PlainGaussian, gsh.Mechanism, gsh.Mechanism]
+    assert found.shares == {"by_country": 0.25, "by_url": 0.5, "detail": 0.25}
+    assert found.tables["detail"].column_names == ("likes",)
+    assert found.privacy == gsh.exact(found.tables, epsilon=1)
+    assert 0.99e-6 < found.privacy.delta <= 1e-6
+    assert gsh.add_deltas(found.tables, epsilon=1).delta > found.privacy.delta
+
+
+def test_one_table_by_its_name_is_that_table() -> None:
+    mechanism = gsh.Mechanism(c_u=51914, tau_star=13948, sigma=2228)
+    alone, named = (gsh.exact(given, epsilon=[0.1, 0.349]) for given in (mechanism, {"views": mechanism}))
+
+    assert alone == named
+    assert isinstance(alone, gsh.Curve)
+
+
+def test_public_groups_alone_have_no_threshold_cost() -> None:
+    found = gsh.exact(gsh.PlainGaussian(c_u=4, sigma=20), epsilon=1)
+
+    assert (found.delta_infinite, found.binding) == (0.0, "gaussian")
+    assert gsh.exact(gsh.PlainGaussian(c_u=4, sigma=20), delta=found.delta).epsilon == pytest.approx(1)
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    tables = {"a": gsh.Table(c_u=np.int64(3), share=np.float32(0.5)), "b": gsh.Table(c_u=3, share=np.float64(0.5))}
+    found = gsh.calibrate_tables(tables, epsilon=1, delta=1e-6)
+
+    assert found.tables["a"] == found.tables["b"]
+
+
+def test_balanced_shares_replace_those_of_the_tables() -> None:
+    found = gsh.calibrate_tables(
+        {"a": gsh.Table(c_u=1, share=7), "b": gsh.Table(c_u=16)}, epsilon=1, delta=1e-6, shares="balanced"
+    )
+
+    assert found.shares == {"a": 0.2, "b": 0.8}
+
+
+@pytest.mark.parametrize(
+    ("tables", "options", "pointer", "detail"),
+    [
+        ({}, {}, "tables", "must be a mapping"),
+        ([gsh.Table(c_u=1)], {}, "tables", "must be a mapping"),
+        ({"a": gsh.Table(c_u=1), "b/c": gsh.Table(c_u=0)}, {}, "tables/b~1c/c_u", "from 1 to 10^18"),
+        ({"a": gsh.Table(c_u=1), "b": gsh.Table(c_u=1, share=0)}, {}, "tables/b/share", "greater than 0"),
+        ({"a": gsh.Table(c_u=1, share="2")}, {}, "tables/a/share", "must be a number"),
+        ({"a": gsh.Mechanism(c_u=1, tau_star=9, sigma=2)}, {}, "tables/a", "must be a gsh.Table"),
+        ({"a": gsh.Table(c_u=1, caps={"x": 1})}, {}, "tables/a/caps", "must be omitted unless sums"),
+        ({"a": gsh.Table(c_u=1)}, {"shares": [1]}, "shares", "must be 'balanced'"),
+        ({"a": gsh.Table(c_u=1)}, {"delta": 2}, "delta", "less than 1"),
+    ],
+)
+def test_an_error_names_the_table_and_the_bound(
+    tables: Any, options: dict[str, Any], pointer: str, detail: str
+) -> None:
+    with pytest.raises(gsh.InvalidParameter) as error:
+        gsh.calibrate_tables(tables, **{"epsilon": 1, "delta": 1e-6} | options)
+
+    assert error.value.pointer == pointer
+    assert detail in error.value.detail
+
+
+@pytest.mark.parametrize(
+    ("released", "pointer"),
+    [
+        ({}, "mechanism"),
+        ({"c_u": 1, "sigma": 2}, "mechanism"),
+        ({"a": gsh.PlainGaussian(c_u=1, sigma=2), "b/c": 2}, "tables/b~1c"),
+        ("views", "mechanism"),
+    ],
+)
+def test_only_mechanisms_have_a_privacy_curve(released: Any, pointer: str) -> None:
+    with pytest.raises(gsh.InvalidParameter) as error:
+        gsh.exact(released, epsilon=1)
+
+    assert error.value.pointer == pointer
