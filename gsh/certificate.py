@@ -7,20 +7,20 @@ null for a release that the library makes: nothing keeps count of it.
 import functools
 import platform
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import flint
 
 from gsh import certificate_words as words
 from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
-from gsh.accounting.composition import NOTHING, Release, cost_of, delta_at, epsilon_at
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.composition import cost_of
+from gsh.accounting.mechanism import Mechanism, Table
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm
 from gsh.arguments import Real, instance, real
+from gsh.documents import Document, check_members
 from gsh.errors import InfeasibleTarget, InvalidParameter
 from gsh.histogram.noise import Noise
 from gsh.wire import Json, capped_to_json, mechanism_to_json
@@ -32,28 +32,33 @@ _MOST_CHOICES, _LONGEST_CHOICE = 16, 200
 EnforcedBy = Literal["caller", "gsh.duckdb", "gsh.spark"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
-    """The privacy of one release. The fields are those of its JSON, in their order."""
+class Certificate(Document):
+    """The privacy of one release, as a statement that stands alone. Its members are those of its JSON, in their order.
 
-    schema: str = words.SCHEMA
+    Members that this version does not know stay in it. Certificates of version 0.1 have fewer of them.
+    """
+
+    __slots__ = ()
+
+    schema: str
     release_id: str
-    idempotency_key: str | None = None
-    released_at: datetime
+    idempotency_key: str | None
+    released_at: str
     service_version: str
     python: str
     flint: str
     privacy_unit: str
-    period: str | None = None
-    adjacency: str = words.ADJACENCY
-    bounds: Json
-    mechanism: Json
+    period: str | None
+    adjacency: str
+    bounds: Document
+    mechanism: Document
     tie_rule: str
     noise: str
-    grid: Json | None
-    accounting: Literal["exact"] = "exact"
+    grid: Document | None
+    accounting: str
     mu_0: float
-    capped: list[Json] | None
+    capped: tuple[Document, ...] | None
+    """Absent if no column has a cap."""
     mu: float
     mu_squared: float
     hazard: float
@@ -61,19 +66,51 @@ class Certificate:
     epsilon: float | None
     delta: float | None
     curve: str
-    budget: Json | None = None
-    unprotected: list[str]
+    budget: Document | None
+    """The budget that paid; None if nothing keeps count of the release."""
+    unprotected: tuple[str, ...]
     trust_model: str
-    release_type: str = words.RELEASE_TYPE
-    record: Json | None = None
+    release_type: str
+    record: Document | None
+    """What the ledger says about it. None inside an answer, which cannot contain its own hash."""
 
-    def members(self) -> dict[str, Any]:
-        """The members of its JSON object. ``capped`` is absent if no column has a cap."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in values.items() if name != "capped" or value is not None}
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """``ValueError``, ``TypeError`` or another error of a lookup if it is no certificate."""
+        check_members(cls, document)
+        for name in ("mechanism", "epsilon", "delta", "mu_squared", "hazard", "budget", "idempotency_key"):
+            document[name]
+        if document["budget"] is not None and not isinstance(document["budget"]["id"], str):
+            raise ValueError("must be of another type")
+        if "bounds" in document and not isinstance(document["bounds"]["plan_digest"], str | None):
+            raise ValueError("must be of another type")
+        return cls(document)
 
-    def to_json(self) -> Json:
-        return self.members() | {"released_at": self.released_at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    def charged_to(
+        self,
+        *,
+        budget: str,
+        epsilon: float,
+        delta: float,
+        promised_delta: float,
+        privacy_unit: str,
+        period: str | None,
+        idempotency_key: str | None,
+    ) -> Self:
+        """The same release, paid for by a budget with the limit (ε, δ) and the promised δ at this ε.
+
+        A dry run has no idempotency key.
+        """
+        promise, limit = {"epsilon": epsilon, "delta": promised_delta}, {"epsilon": epsilon, "delta": delta}
+        paid = {"id": budget, "promise": promise, "limit": limit}
+        return self._with(idempotency_key=idempotency_key, privacy_unit=privacy_unit, period=period, budget=paid)
+
+    def recorded(self, record: Mapping[str, Any]) -> Self:
+        """The same release, with what the ledger says about it."""
+        return self._with(record=record)
+
+    def _with(self, **changes: Any) -> Self:
+        return type(self)({**self, **changes})
 
 
 def certificate(
@@ -105,11 +142,11 @@ def certificate(
         enforced_by=enforced_by,
         plan_digest=plan_digest,
         trust_model=words.TRUST_LIBRARY,
-    ).to_json()
+    ).to_dict()
 
 
 def certificate_of(
-    mechanism: Release,
+    mechanism: Table,
     noise: Noise | None,
     *,
     epsilon: float | None,
@@ -125,28 +162,38 @@ def certificate_of(
     drawn = words.NOISE_FROM_A_SEED if enforced_by == "gsh.spark" else words.NOISE_ELSEWHERE
     grid = None if noise is None else {"count": noise.count_grid, "values": _by_name(mechanism, noise.value_grids)}
     return Certificate(
-        release_id=str(uuid.uuid4()),
-        released_at=datetime.now(UTC).replace(microsecond=0),
-        service_version=_version(),
-        python=platform.python_version(),
-        flint=flint.__FLINT_VERSION__,
-        privacy_unit=privacy_unit,
-        bounds=_bounds(mechanism) | {"enforced_by": enforced_by, "plan_digest": plan_digest},
-        mechanism=mechanism_to_json(mechanism),
-        tie_rule=words.TIE_RULE if isinstance(mechanism, Mechanism) else words.NO_THRESHOLD,
-        noise=drawn if noise is None else words.NOISE,
-        grid=grid,
-        mu_0=mechanism.costs.mu_0,
-        capped=capped_to_json(mechanism.costs.capped) or None,
-        mu=point.mu,
-        mu_squared=cost.mu_squared,
-        hazard=cost.hazard,
-        delta_infinite=point.delta_infinite,
-        epsilon=point.epsilon,
-        delta=point.delta,
-        curve=words.CURVE_WITH_CAPS if isinstance(mechanism, Mechanism) and mechanism.caps else words.CURVE,
-        unprotected=list(unprotected),
-        trust_model=trust_model,
+        {
+            "schema": words.SCHEMA,
+            "release_id": str(uuid.uuid4()),
+            "idempotency_key": None,
+            "released_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "service_version": _version(),
+            "python": platform.python_version(),
+            "flint": flint.__FLINT_VERSION__,
+            "privacy_unit": privacy_unit,
+            "period": None,
+            "adjacency": words.ADJACENCY,
+            "bounds": _bounds(mechanism) | {"enforced_by": enforced_by, "plan_digest": plan_digest},
+            "mechanism": mechanism_to_json(mechanism),
+            "tie_rule": words.TIE_RULE if isinstance(mechanism, Mechanism) else words.NO_THRESHOLD,
+            "noise": drawn if noise is None else words.NOISE,
+            "grid": grid,
+            "accounting": "exact",
+            "mu_0": mechanism.costs.mu_0,
+            **({"capped": capped_to_json(mechanism.costs.capped)} if mechanism.costs.capped else {}),
+            "mu": point.mu,
+            "mu_squared": cost.mu_squared,
+            "hazard": cost.hazard,
+            "delta_infinite": point.delta_infinite,
+            "epsilon": point.epsilon,
+            "delta": point.delta,
+            "curve": words.CURVE_WITH_CAPS if isinstance(mechanism, Mechanism) and mechanism.caps else words.CURVE,
+            "budget": None,
+            "unprotected": list(unprotected),
+            "trust_model": trust_model,
+            "release_type": words.RELEASE_TYPE,
+            "record": None,
+        }
     )
 
 
@@ -165,10 +212,8 @@ class _StatedPoint(NamedTuple):
     delta_infinite: float
 
 
-def _stated(mechanism: Release, epsilon: float | None, delta: float | None) -> _StatedPoint:
+def _stated(mechanism: Table, epsilon: float | None, delta: float | None) -> _StatedPoint:
     """δ at the asked ε, or the smallest ε at the asked δ, or neither; every number is rounded up."""
-    if isinstance(mechanism, PlainGaussian):
-        return _stated_without_threshold(mechanism, epsilon, delta)
     if delta is None:
         point = at_epsilon(EXACT, mechanism, epsilon or 0.0)
         return _StatedPoint(epsilon, None if epsilon is None else point.delta, point.mu, point.delta_infinite)
@@ -178,22 +223,11 @@ def _stated(mechanism: Release, epsilon: float | None, delta: float | None) -> _
     return _StatedPoint(point.epsilon, point.delta, point.mu, point.delta_infinite)
 
 
-def _stated_without_threshold(plain: PlainGaussian, epsilon: float | None, delta: float | None) -> _StatedPoint:
-    spent = NOTHING.plus(plain, cost_of(plain))
-    if epsilon is not None:
-        delta = delta_at(spent, epsilon)
-    elif delta is not None:
-        epsilon = epsilon_at(spent, delta)
-        if epsilon is None:
-            raise InvalidParameter("sigma", "must be large enough that ε is a finite double")
-    return _StatedPoint(epsilon, delta, plain.mu, 0.0)
-
-
-def _by_name(mechanism: Release, grids: Sequence[float]) -> dict[str, float]:
+def _by_name(mechanism: Table, grids: Sequence[float]) -> dict[str, float]:
     return dict(zip(mechanism.column_names, grids, strict=True))
 
 
-def _bounds(mechanism: Release) -> Json:
+def _bounds(mechanism: Table) -> Json:
     said: Json = {"c_u": mechanism.c_u, "per_group": "", "columns": None, "norm": None, "vectors": None}
     columns = mechanism.aggregates
     if columns is None:

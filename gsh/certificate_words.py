@@ -18,6 +18,7 @@ __all__ = [
     "RELEASE_TYPE",
     "SCHEMA",
     "TIE_RULE",
+    "TRUST_ELSEWHERE",
     "TRUST_LIBRARY",
     "TRUST_MODEL",
     "VECTORS",
@@ -43,6 +44,10 @@ TRUST_MODEL = (
 TRUST_LIBRARY = (
     "Central: those who prepare the table and make the release see the true data and are trusted with it; readers of "
     "the release are not."
+)
+TRUST_ELSEWHERE = (
+    "Central: those who hold the true data and run the engine that draws the noise are trusted with it; readers of the "
+    "release are not."
 )
 RELEASE_TYPE = "One release, made once and not interactive; other releases about the same units cost privacy as well."
 CURVE = (

@@ -7,24 +7,8 @@ from typing import Annotated, Any
 import typer
 
 import gsh
+from gsh.cli import options
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.options import (
-    C_U,
-    Accounting,
-    Caps,
-    Delta,
-    Epsilon,
-    MechanismFile,
-    Mu0,
-    Sigma,
-    Sums,
-    Tau,
-    TauStar,
-    Weights,
-    columns_of,
-    mechanism_of,
-    numbers,
-)
 from gsh.cli.output import AsJson, Sheet, number, show
 
 __all__ = ["commands"]
@@ -40,24 +24,24 @@ def account(
     delta: Annotated[
         str | None, typer.Option("--delta", metavar="LIST", help="δ at which to compute the smallest ε.")
     ] = None,
-    c_u: C_U = None,
-    tau: Tau = None,
-    tau_star: TauStar = None,
-    sigma: Sigma = None,
-    mu_0: Mu0 = None,
-    mechanism: MechanismFile = None,
-    accounting: Accounting = "exact",
+    c_u: options.C_U = None,
+    tau: options.Tau = None,
+    tau_star: options.TauStar = None,
+    sigma: options.Sigma = None,
+    mu_0: options.Mu0 = None,
+    mechanism: options.MechanismFile = None,
+    accounting: options.Accounting = "exact",
     as_json: AsJson = False,
 ) -> None:
     """What a mechanism costs: the smallest δ at ε, or the smallest ε at δ."""
     if (epsilon is None) == (delta is None):
         raise Refusal(Code.INVALID, "give exactly one of --epsilon and --delta", "such as --epsilon 1")
-    used = mechanism_of(mechanism, c_u, tau, tau_star, sigma, mu_0)
+    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma, mu_0)
     compute = gsh.exact if accounting == "exact" else gsh.add_deltas
     if epsilon is not None:
-        points = compute(used, epsilon=numbers("--epsilon", epsilon))
+        points = compute(used, epsilon=options.numbers("--epsilon", epsilon))
     else:
-        points = compute(used, delta=numbers("--delta", delta or ""))
+        points = compute(used, delta=options.numbers("--delta", delta or ""))
     document = {
         "accounting": accounting,
         "mechanism": _written(used),
@@ -71,17 +55,17 @@ def account(
 
 @commands.command(epilog="Example:  gsh calibrate --c-u 51914 --epsilon 0.349 --delta 1e-5 --json > mechanism.json")
 def calibrate(
-    epsilon: Epsilon,
-    delta: Delta,
-    c_u: C_U = None,
-    tau: Tau = None,
-    tau_star: TauStar = None,
-    sigma: Sigma = None,
-    mu_0: Mu0 = None,
-    sums: Sums = None,
-    caps: Caps = None,
-    weights: Weights = None,
-    accounting: Accounting = "exact",
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    c_u: options.C_U = None,
+    tau: options.Tau = None,
+    tau_star: options.TauStar = None,
+    sigma: options.Sigma = None,
+    mu_0: options.Mu0 = None,
+    sums: options.Sums = None,
+    caps: options.Caps = None,
+    weights: options.Weights = None,
+    accounting: options.Accounting = "exact",
     as_json: AsJson = False,
 ) -> None:
     """The mechanism that a target needs: the smallest noise and threshold, or the largest C_u.
@@ -98,7 +82,7 @@ def calibrate(
         sigma=sigma,
         mu_0=mu_0 or 0.0,
         accounting=accounting,
-        **columns_of(sums, caps, weights),
+        **options.columns_of(sums, caps, weights),
     )
     document = {
         "accounting": accounting,
@@ -114,17 +98,17 @@ def calibrate(
 @commands.command(epilog="Example:  gsh compare --c-u 51914 --epsilon 0.349 --delta 1e-5")
 def compare(
     c_u: Annotated[int, typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")],
-    epsilon: Epsilon,
-    delta: Delta,
-    tau: Tau = None,
-    mu_0: Mu0 = None,
-    sums: Sums = None,
-    caps: Caps = None,
-    weights: Weights = None,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    tau: options.Tau = None,
+    mu_0: options.Mu0 = None,
+    sums: options.Sums = None,
+    caps: options.Caps = None,
+    weights: options.Weights = None,
     as_json: AsJson = False,
 ) -> None:
     """The noise and the threshold that each accounting asks for the same target."""
-    columns = columns_of(sums, caps, weights)
+    columns = options.columns_of(sums, caps, weights)
     chosen = 1 if tau is None else tau
     found = gsh.compare(c_u=c_u, epsilon=epsilon, delta=delta, tau=chosen, mu_0=mu_0 or 0.0, **columns)
     document = {

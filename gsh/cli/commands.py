@@ -1,25 +1,44 @@
-"""All commands in one program. A new group of commands is a module with ``commands``, and a line here."""
+"""All commands in one program. A new group of commands is a module with ``commands``, and a name here.
+
+The distribution of the service names its commands, so that no module of it is named here.
+"""
 
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
 from typing import Annotated
 
 import typer
 
 import gsh
-from gsh.cli import (
-    accounting,
-    bounding,
-    demo,
-    intervals,
-    ledger,
-    preview,
-    publishing,
-    releasing,
-    service,
-    utility,
-)
+from gsh.cli import accounting, accuracy, ledger, preview, publishing, releasing
+from gsh.cli.errors import Code, Refusal
 
-__all__ = ["program"]
+__all__ = ["add_commands", "program"]
+
+_DISTRIBUTION = "gaussian-sparse-histogram-service"
+_GROUP = "gsh.commands"
+_MISSING = ("serve", "keys", "verify", "openapi")
+"""The commands that say how to install the service, if it is not installed."""
+_TAKES_EVERYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def add_commands(program: typer.Typer) -> None:
+    """The service's own commands, or in their place commands that say that it is not installed."""
+    try:
+        found = distribution(_DISTRIBUTION).entry_points.select(group=_GROUP)
+        loaded = [each.load() for each in found]
+    except (PackageNotFoundError, ImportError):  # a damaged service does not stop the commands of the library
+        missing = typer.Typer()
+        for name in _MISSING:
+            missing.command(name, context_settings=_TAKES_EVERYTHING, add_help_option=False)(_refuse)
+        loaded = [missing]
+    for each in loaded:
+        program.add_typer(each)
+
+
+def _refuse() -> None:
+    """(The service is not installed.)"""
+    raise Refusal(Code.OTHER, "the service is not installed", "in a checkout: pip install . ./service")
 
 
 def _version(asked: bool) -> None:
@@ -47,7 +66,7 @@ def program() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     commands.callback(epilog="Start here:  gsh calibrate --c-u 16 --epsilon 1 --delta 1e-6")(_gsh)
-    for group in (demo, publishing, preview, bounding, accounting, utility, releasing, intervals, ledger):
+    for group in (publishing, preview, accounting, releasing, accuracy, ledger):
         commands.add_typer(group.commands)
-    service.add_commands(commands)
+    add_commands(commands)
     return commands

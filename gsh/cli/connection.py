@@ -1,7 +1,6 @@
 """The service that a command talks to: its URL, the access key, and a progress bar while a table goes there."""
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 
 import gsh
 from gsh.cli.errors import Code, Refusal
+from gsh.cli.output import progress_bar
 
 if TYPE_CHECKING:
     import httpx
@@ -47,22 +47,10 @@ def connected(url: str | None, key_file: str | None, retries: int) -> Iterator["
 @contextmanager
 def _progress() -> Iterator[Any]:
     """A hook that shows how much of a long body is sent. Nothing without a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _request: None
-        return
-    from rich import progress  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
-
-    from gsh.cli.output import colours  # noqa: PLC0415
-
-    columns = (
-        progress.SpinnerColumn(),
-        progress.TextColumn("{task.description}"),
-        progress.DownloadColumn(),
-        progress.TransferSpeedColumn(),
-    )
-    console = Console(stderr=True, color_system=colours())
-    with progress.Progress(*columns, console=console, transient=True) as bar:
+    with progress_bar("Download", "TransferSpeed") as bar:
+        if bar is None:
+            yield lambda _request: None
+            return
 
         def sending(request: "httpx.Request") -> None:
             import httpx  # noqa: PLC0415

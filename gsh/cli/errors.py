@@ -11,8 +11,7 @@ from enum import IntEnum
 
 import typer
 
-from gsh.errors import Error, InfeasibleTarget, renamed_pointer
-from gsh.library.visible_text import visible
+from gsh.errors import Error, InfeasibleTarget, renamed_pointer, visible
 
 __all__ = ["INTERRUPTED", "MEANINGS", "Code", "Refusal", "report"]
 
@@ -44,49 +43,29 @@ MEANINGS = {
 }
 
 _OPTIONS = {
-    "c_u": "--c-u",
-    "tau": "--tau",
-    "tau_star": "--tau-star",
-    "sigma": "--sigma",
-    "mu_0": "--mu-0",
-    "epsilon": "--epsilon",
-    "delta": "--delta",
-    "level": "--level",
-    "counts": "--counts",
-    "mechanism": "--mechanism",
     "aggregates": "--mechanism",
-    "key_columns": "--keys",
-    "keys": "--keys",
-    "users": "--users",
-    "table": "TABLE",
-    "url": "--service",
-    "key": "--key-file",
-    "once": "--once",
-    "retries": "--retries",
+    "caps": "--cap",
     "count_column": "--users",
     "csv_types": "--type",
-    "sums": "--sum",
-    "caps": "--cap",
-    "weights": "--weight",
-    "unprotected": "--unprotected",
-    "budget": "--budget",
-    "reason": "--reason",
-    "privacy_unit": "--unit",
-    "description": "--description",
-    "user": "--user",
-    "by": "--by",
-    "units": "--sum-unit",
-    "types": "--type",
-    "to": "--output",
     "events": "EVENTS",
+    "key": "--key-file",
+    "key_columns": "--keys",
     "memory_limit": "--memory",
-    "releases": "--releases",
-    "most_sigma": "--most-sigma",
-    "dialect": "--dialect",
+    "privacy_unit": "--unit",
     "source": "--from",
-    "salt": "--salt",
-    "seed": "--seed",
+    "sums": "--sum",
+    "table": "TABLE",
+    "to": "--output",
+    "types": "--type",
+    "units": "--sum-unit",
+    "url": "--service",
+    "weights": "--weight",
 }
+_NAMED_ALIKE = (
+    "budget by c_u counts delta description dialect epsilon keys level mechanism most_sigma mu_0 once reason releases "
+    "retries salt seed sigma tau tau_star unprotected user users"
+)
+_OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""
 _OF_PATHS = {errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EEXIST}
 _BUG = "this is a bug: please report it, with the output of the same command under GSH_DEBUG=1"

@@ -9,10 +9,9 @@ import typer
 
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import PIPE, Pipes, written
+from gsh.cli.files import PIPE, Pipes, format_named, written
 from gsh.cli.options import Force, Into
 from gsh.cli.output import AsJson, Sheet, number, show
-from gsh.cli.tables import format_named
 
 if TYPE_CHECKING:
     from gsh.client import Budget, RecordedRelease

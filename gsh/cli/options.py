@@ -1,6 +1,7 @@
-"""Options that several commands have, and the mechanism that they describe."""
+"""Options that several commands have, and what they describe: a mechanism, columns, or the plan of a publication."""
 
 import csv
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
@@ -9,8 +10,7 @@ import typer
 
 import gsh
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import read_json
-from gsh.cli.tables import FormatName
+from gsh.cli.files import FormatName, read_json
 
 if TYPE_CHECKING:
     from gsh.histogram.csv_format import CsvType
@@ -18,15 +18,19 @@ if TYPE_CHECKING:
 __all__ = [
     "C_U",
     "Accounting",
+    "By",
     "Caps",
+    "ColumnTypes",
     "CsvTypes",
     "Delta",
     "Epsilon",
+    "EventsPath",
     "Force",
     "From",
     "Into",
     "Keys",
     "MechanismFile",
+    "Memory",
     "Mu0",
     "Once",
     "PaidBy",
@@ -34,7 +38,9 @@ __all__ = [
     "Sums",
     "Tau",
     "TauStar",
+    "Units",
     "Unprotected",
+    "User",
     "Users",
     "Weights",
     "columns_of",
@@ -45,6 +51,7 @@ __all__ = [
     "names",
     "numbers",
     "parsed",
+    "planned",
 ]
 
 N = TypeVar("N", int, float)
@@ -231,3 +238,61 @@ def csv_types(pairs: list[str] | None, keys: list[str], users: str, values: tupl
             raise Refusal(Code.INVALID, f"--type: {detail}", "such as country=string")
         types[name] = kind
     return types
+
+
+EventsPath: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="EVENTS", help="Parquet, CSV or JSON lines: a file, a pattern such as 'day-*.parquet', or a folder."
+    ),
+]
+User: TypeAlias = Annotated[str, typer.Option("--user", metavar="COLUMN", help="The column with the user.")]
+By: TypeAlias = Annotated[
+    str, typer.Option("--by", metavar="COLUMNS", help="The columns of the group key, with commas between them.")
+]
+Units: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sum-unit",
+        metavar="COLUMN=X",
+        help="The unit of a sum: a power of two, such as 2^-10. Columns with fractions need it. Repeatable.",
+    ),
+]
+ColumnTypes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="COLUMN=TYPE",
+        help="string, integer, double, boolean, date, timestamp, timestamptz, uuid or decimal(p,s). Repeatable.",
+    ),
+]
+Memory: TypeAlias = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="The memory limit of DuckDB, such as 4GB.")
+]
+
+
+def planned(
+    user: str,
+    by: str,
+    sums: list[str] | None,
+    units: list[str] | None,
+    caps: list[str] | None,
+    types: list[str] | None,
+) -> dict[str, Any]:
+    """The arguments of ``publish`` that describe the columns."""
+    columns = columns_of(sums, caps, None)
+    scales = {name: parsed("--sum-unit", _unit, text) for name, text in listed("--sum-unit", units, "COLUMN=X").items()}
+    return {
+        "user": user,
+        "by": names("--by", by),
+        "sums": columns["sums"],
+        "caps": columns["caps"],
+        "units": scales or None,
+        "types": listed("--type", types, "COLUMN=TYPE") or None,
+    }
+
+
+def _unit(text: str) -> float:
+    """A number, or a power of two as people write it: 2^-10 or 2**-10."""
+    base, power, exponent = text.replace("**", "^").partition("^")
+    return math.ldexp(1.0, int(exponent)) if power and base.strip() == "2" else float(text)

@@ -1,6 +1,6 @@
 """What a command prints: JSON, a table in a terminal, or plain text without colours everywhere else.
 
-Names, texts and keys may come from a server. A terminal shows what is in them, and never obeys it (visible_text.py).
+Names, texts and keys may come from a server. A terminal shows what is in them, and never obeys it (``visible``).
 """
 
 import json
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from gsh.library.visible_text import visible, visible_json
+from gsh.errors import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
-__all__ = ["AsJson", "Sheet", "colours", "line", "note", "number", "show", "working"]
+__all__ = ["AsJson", "Sheet", "line", "note", "number", "progress_bar", "show", "visible_json", "working"]
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -81,13 +82,27 @@ def working(what: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def progress_bar(*columns: str) -> "Iterator[Progress | None]":
+    """A progress bar on standard error, with these columns of rich after its text. None without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress  # noqa: PLC0415
+
+    shown = [getattr(progress, f"{name}Column")() for name in columns]
+    start = progress.SpinnerColumn(), progress.TextColumn("{task.description}")
+    with progress.Progress(*start, *shown, console=_console(sys.stderr), transient=True) as bar:
+        yield bar
+
+
 def _console(stream: Any) -> "Console":
     from rich.console import Console  # noqa: PLC0415 - takes longer to load than plain text to write
 
-    return Console(file=stream, highlight=False, color_system=colours())
+    return Console(file=stream, highlight=False, color_system=_colours())
 
 
-def colours() -> Literal["auto"] | None:
+def _colours() -> Literal["auto"] | None:
     """Whether a terminal gets colours: NO_COLOR turns them off (no-color.org)."""
     return None if os.environ.get("NO_COLOR") else "auto"
 
@@ -125,3 +140,10 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def visible_json(written: str) -> str:
+    """The same JSON value, with JSON's own escapes. Line ends between the members stay."""
+    if written.replace("\n", "").isprintable():
+        return written
+    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in written)

@@ -1,17 +1,17 @@
-"""gsh preview: what each C_u keeps, for the owner's eyes: a table and a chart in the terminal, and an HTML file."""
+"""gsh preview and gsh bound: what each C_u keeps, for the owner's eyes, and the bounding query for other engines."""
 
 import html
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from gsh.cli import options
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import written
-from gsh.cli.options import Caps, Delta, Epsilon, Force, Sums, Tau
 from gsh.cli.output import AsJson, Sheet, note, number, show, working
-from gsh.cli.planning import By, ColumnTypes, EventsPath, Memory, Units, User, planned
 
 if TYPE_CHECKING:
     from gsh.duckdb.previewing import Kept
@@ -37,22 +37,22 @@ _WIDTH = 30
     "--delta 1e-6"
 )
 def preview(
-    events: EventsPath,
-    user: User,
-    by: By,
+    events: options.EventsPath,
+    user: options.User,
+    by: options.By,
     c_u: Annotated[str, typer.Option("--c-u", metavar="LIST", help="The C_u to compare, with commas between them.")],
-    epsilon: Epsilon,
-    delta: Delta,
-    sums: Sums = None,
-    units: Units = None,
-    caps: Caps = None,
-    tau: Tau = None,
-    types: ColumnTypes = None,
-    memory: Memory = None,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    sums: options.Sums = None,
+    units: options.Units = None,
+    caps: options.Caps = None,
+    tau: options.Tau = None,
+    types: options.ColumnTypes = None,
+    memory: options.Memory = None,
     output: Annotated[
         str | None, typer.Option("--html", metavar="FILE", help="The same as a page, without external requests.")
     ] = None,
-    force: Force = False,
+    force: options.Force = False,
     as_json: AsJson = False,
 ) -> None:
     """How many groups, and how much of the volume, each C_u would publish. It is for the owner's eyes, not private."""
@@ -62,7 +62,7 @@ def preview(
         choices = [int(part) for part in c_u.split(",")]
     except ValueError:
         raise Refusal(Code.INVALID, "--c-u: must be integers with commas between them", "such as 1,2,4,8") from None
-    arguments = planned(user, by, sums, units, caps, types) | {"tau": 1 if tau is None else tau}
+    arguments = options.planned(user, by, sums, units, caps, types) | {"tau": 1 if tau is None else tau}
     with working("Counting"):
         kept = measured(events, c_u=choices, epsilon=epsilon, delta=delta, memory_limit=memory, **arguments)
     if output is not None:
@@ -89,6 +89,48 @@ def preview(
     for name, meaning in LEGEND.items():
         note(f"{name}: {meaning}")
     note(f"gsh: {WARNING}")
+
+
+@commands.command(epilog="Example:  gsh bound --dialect postgres --from views --user user_id --by url,country --c-u 16")
+def bound(
+    dialect: Annotated[
+        Literal["duckdb", "postgres", "spark", "snowflake", "bigquery"],
+        typer.Option("--dialect", help="The SQL of which engine."),
+    ],
+    user: options.User,
+    by: options.By,
+    c_u: Annotated[int, typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")],
+    source: Annotated[
+        str, typer.Option("--from", metavar="TABLE", help="The table with the events, or SCHEMA.TABLE.")
+    ] = "events",
+    sums: options.Sums = None,
+    units: options.Units = None,
+    caps: options.Caps = None,
+    tau: options.Tau = None,
+    types: options.ColumnTypes = None,
+    salt: Annotated[
+        str | None,
+        typer.Option("--salt", metavar="HEX", help="32 hexadecimal digits: the same salt keeps the same groups."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the query that bounds each user and counts the groups: send its result to gsh release.
+
+    Without --type, users and group keys are taken as text, sums without a unit as integers, and others as doubles.
+    """
+    from gsh.events.bounding import commented_query  # noqa: PLC0415
+    from gsh.events.lots import new_salt  # noqa: PLC0415 - loads numpy
+    from gsh.events.plan import make_plan  # noqa: PLC0415
+
+    chosen = 1 if tau is None else tau
+    plan = make_plan(
+        **options.planned(user, by, sums, units, caps, types), c_u=c_u, tau=chosen, salt=salt or new_salt()
+    )
+    query = commented_query(plan, dialect, source)
+    if as_json:
+        show({"dialect": dialect, "query": query, "plan": plan.to_json(), "plan_digest": plan.digest}, as_json=True)
+    else:
+        sys.stdout.write(query)
 
 
 def page(kept: "tuple[Kept, ...]", facts: Mapping[str, str]) -> str:

@@ -1,32 +1,20 @@
-"""gsh publish: raw events in, a private table with its certificate out."""
+"""gsh demo and gsh publish: raw events in, a private table with its certificate out. The events may be made up."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import gsh
+from gsh.cli import options
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import read_json
-from gsh.cli.options import (
-    Caps,
-    Force,
-    MechanismFile,
-    Once,
-    PaidBy,
-    Sums,
-    Tau,
-    Unprotected,
-    Weights,
-    columns_of,
-    mechanism_in,
-)
-from gsh.cli.output import AsJson, colours, line, show
-from gsh.cli.planning import By, ColumnTypes, EventsPath, Memory, Units, User, planned
-from gsh.library.signals import ended_by_signals
+from gsh.cli.output import AsJson, Sheet, line, progress_bar, show, working
+from gsh.histogram.file_formats import EXTENSIONS
+from gsh.library.whole_files import ended_by_signals
 
 if TYPE_CHECKING:
     from gsh.events.published import OnProgress, Progress, Published
@@ -36,14 +24,37 @@ __all__ = ["commands"]
 commands = typer.Typer()
 
 
+@commands.command(epilog="Example:  gsh demo events.parquet --users 200000")
+def demo(
+    path: Annotated[str, typer.Argument(metavar="FILE", help="The Parquet file to write.")],
+    users: Annotated[int, typer.Option("--users", metavar="N", help="How many users.")] = 200_000,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same number gives the same events.")] = 0,
+    force: options.Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write made-up events with the skew of real ones: few popular pages, few very active users, missing values."""
+    from gsh.events.demo import SCHEMA, write_demo  # noqa: PLC0415 - loads pyarrow
+
+    target = Path(path)
+    if EXTENSIONS.get(target.suffix.lower()) != "parquet":
+        raise Refusal(Code.INVALID, f"{path}: must end with .parquet", "such as events.parquet")
+    if target.exists() and not force:
+        raise Refusal(Code.INVALID, f"{path}: exists already", "choose another name, or add --force")
+    with working("Writing events"):
+        events = write_demo(target, users, seed)
+    rows = [["output", path], ["events", str(events)], ["columns", ", ".join(SCHEMA.names)]]
+    document = {"output": path, "events": events, "users": users, "seed": seed}
+    show(document, Sheet(("made up", ""), rows), as_json=as_json)
+
+
 @commands.command(
     epilog="Example:  gsh publish events.parquet --user user_id --by url,country --sum likes=0:1 --c-u 16 --epsilon 1 "
     "--delta 1e-6 -o private.parquet"
 )
 def publish(
-    events: EventsPath,
-    user: User,
-    by: By,
+    events: options.EventsPath,
+    user: options.User,
+    by: options.By,
     c_u: Annotated[int, typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")],
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The private table: Parquet, Arrow or CSV.")
@@ -66,35 +77,35 @@ def publish(
             help="With --releases: refuse a larger σ. By default: refuse if less than half of a usual release is left.",
         ),
     ] = None,
-    sums: Sums = None,
-    units: Units = None,
-    caps: Caps = None,
-    weights: Weights = None,
-    tau: Tau = None,
-    mechanism: MechanismFile = None,
-    types: ColumnTypes = None,
+    sums: options.Sums = None,
+    units: options.Units = None,
+    caps: options.Caps = None,
+    weights: options.Weights = None,
+    tau: options.Tau = None,
+    mechanism: options.MechanismFile = None,
+    types: options.ColumnTypes = None,
     unit: Annotated[
         str | None, typer.Option("--unit", metavar="TEXT", help="The privacy unit; user if not given.")
     ] = None,
-    unprotected: Unprotected = None,
-    budget: PaidBy = None,
-    once: Once = None,
+    unprotected: options.Unprotected = None,
+    budget: options.PaidBy = None,
+    once: options.Once = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = 6,
-    memory: Memory = None,
-    force: Force = False,
+    memory: options.Memory = None,
+    force: options.Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Publish raw events: bound each user, count the groups, add noise, drop small groups, and certify.
 
     In this process with DuckDB. With --budget and --once a service adds the noise and charges it exactly once.
     """
-    arguments = planned(user, by, sums, units, caps, types) | {"c_u": c_u, "tau": 1 if tau is None else tau}
-    arguments |= {"weights": columns_of(sums, caps, weights)["weights"]}
+    arguments = options.planned(user, by, sums, units, caps, types) | {"c_u": c_u, "tau": 1 if tau is None else tau}
+    arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"]}
     arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
     if mechanism is not None:
-        arguments["mechanism"] = mechanism_in(read_json(mechanism, "--mechanism"))
+        arguments["mechanism"] = options.mechanism_in(read_json(mechanism, "--mechanism"))
     arguments |= {"privacy_unit": unit, "unprotected": unprotected or (), "to": output, "overwrite": force}
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
@@ -125,20 +136,10 @@ def _tell(published: "Published", output: str, *, as_json: bool) -> None:
 @contextmanager
 def _bar() -> "Iterator[OnProgress]":
     """A progress bar with the stages, on standard error. Nothing without a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _progress: None
-        return
-    from rich import progress  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
-
-    shown = (
-        progress.SpinnerColumn(),
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.TaskProgressColumn(),
-        progress.TimeElapsedColumn(),
-    )
-    with progress.Progress(*shown, console=Console(stderr=True, color_system=colours()), transient=True) as bar:
+    with progress_bar("Bar", "TaskProgress", "TimeElapsed") as bar:
+        if bar is None:
+            yield lambda _progress: None
+            return
         tasks: dict[str, Any] = {}
 
         def report(step: "Progress") -> None:

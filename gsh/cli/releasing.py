@@ -9,30 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import gsh
+from gsh.cli import options
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import PIPE, Pipes, written
-from gsh.cli.options import (
-    C_U,
-    CsvTypes,
-    Force,
-    From,
-    Into,
-    Keys,
-    MechanismFile,
-    Once,
-    PaidBy,
-    Sigma,
-    Tau,
-    TauStar,
-    Unprotected,
-    Users,
-    csv_types,
-    mechanism_of,
-    names,
-)
+from gsh.cli.files import PIPE, Pipes, format_named, read_table_file, write_rows, written
 from gsh.cli.output import AsJson, Sheet, note, number, show, working
-from gsh.cli.tables import format_named, read_table_file, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,25 +32,25 @@ commands = typer.Typer()
 )
 def release(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A CSV, Parquet or Arrow file. - is standard input.")],
-    users: Users,
-    keys: Keys,
+    users: options.Users,
+    keys: options.Keys,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The private table. - is standard output.")
     ],
-    mechanism: MechanismFile = None,
-    c_u: C_U = None,
-    tau: Tau = None,
-    tau_star: TauStar = None,
-    sigma: Sigma = None,
+    mechanism: options.MechanismFile = None,
+    c_u: options.C_U = None,
+    tau: options.Tau = None,
+    tau_star: options.TauStar = None,
+    sigma: options.Sigma = None,
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", metavar="X", help="ε at which the certificate states δ.")
     ] = None,
     delta: Annotated[
         float | None, typer.Option("--delta", metavar="X", help="δ at which the certificate states ε.")
     ] = None,
-    unprotected: Unprotected = None,
-    budget: PaidBy = None,
-    once: Once = None,
+    unprotected: options.Unprotected = None,
+    budget: options.PaidBy = None,
+    once: options.Once = None,
     description: Annotated[
         str | None, typer.Option("--description", metavar="TEXT", help="A text for the ledger of the service.")
     ] = None,
@@ -80,9 +61,9 @@ def release(
         str | None,
         typer.Option("--certificate", metavar="FILE", help="The certificate in a file of its own. CSV needs it."),
     ] = None,
-    source_format: From = None,
-    output_format: Into = None,
-    types: CsvTypes = None,
+    source_format: options.From = None,
+    output_format: options.Into = None,
+    types: options.CsvTypes = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -91,7 +72,7 @@ def release(
             "written.",
         ),
     ] = False,
-    force: Force = False,
+    force: options.Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Release a table of groups: add noise, drop small groups, and certify what is left.
@@ -108,9 +89,9 @@ def release(
         raise Refusal(Code.INVALID, "--once and --description: need a service", "add --budget ID and --service URL")
     if is_here and dry_run:
         raise Refusal(Code.INVALID, "--dry-run: needs a service", "add --budget ID and --service URL")
-    used = mechanism_of(mechanism, c_u, tau, tau_star, sigma)
-    roles = Roles(tuple(names("--keys", keys)), users, used.aggregates.names if used.aggregates else ())
-    declared = csv_types(types, list(roles.keys), users, roles.values)
+    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma)
+    roles = Roles(tuple(options.names("--keys", keys)), users, used.aggregates.names if used.aggregates else ())
+    declared = options.csv_types(types, list(roles.keys), users, roles.values)
     into = None if output == PIPE and output_format is None else format_named(output, output_format, "--format")
     needs_file = certificate is None and once is None
     _check_place(needs_file and into == "csv")
@@ -179,8 +160,8 @@ def _check_place(is_lost: bool) -> None:
         raise Refusal(Code.INVALID, "CSV has no place for the certificate", "add --certificate FILE")
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _tell(output: str, groups: int, promise: Any, replay: Mapping[str, Any], *, as_json: bool) -> None:

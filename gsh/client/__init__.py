@@ -9,15 +9,16 @@ clients             the two drivers, over httpx
 service, budgets, releases, releasing    the operations
 """
 
+from gsh.certificate import Certificate
 from gsh.client.answers import Release, ReleasedGroups
 from gsh.client.clients import AsyncClient, Client
-from gsh.client.documents import Certificate, Document
 from gsh.client.errors import *  # noqa: F403
 from gsh.client.errors import __all__ as _errors
 from gsh.client.records import *  # noqa: F403
 from gsh.client.records import __all__ as _records
 from gsh.client.releases import RecordedRelease
-from gsh.client.retries import Retries
+from gsh.client.requests import Retries
+from gsh.documents import Document
 
 __all__ = [  # noqa: PLE0604
     "AsyncClient",

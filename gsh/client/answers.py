@@ -1,8 +1,18 @@
-"""Releases that have arrived: the private table with its certificate."""
+"""Releases that have arrived: the private table with its certificate.
+
+A table is an Arrow IPC stream of a server that may be hostile. Arrow's own readers follow offsets and indices wherever
+they lead, and decompress as much as a header says. So every byte is checked before it is used:
+
+    a batch                      must not be compressed, and no dictionary added to: so a table takes no more memory
+                                 than its answer
+    the schema                   must have the columns of a release, of the types that the service answers with
+    every buffer                 must be as long as its values need, and every offset and index inside of it
+    metadata of the columns      is dropped: the certificate alone stays
+"""
 
 import functools
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +21,12 @@ import pyarrow as pa
 
 from gsh.accounting.mechanism import Mechanism
 from gsh.arguments import Real
-from gsh.client.arrow_answers import read_answer
+from gsh.certificate import Certificate
 from gsh.client.calls import Answer
 from gsh.client.decoding import document_in, understood
-from gsh.client.documents import Certificate, certificate_of
-from gsh.histogram.interval_columns import interval_columns
-from gsh.histogram.tables import CERTIFICATE, Roles
+from gsh.histogram.formats import CERTIFICATE, stream_batches
+from gsh.histogram.keys.types import answer_type
+from gsh.histogram.tables import Roles, interval_columns
 from gsh.library.groups import Groups, Numbers, answered_key
 from gsh.wire import mechanism_from_json
 
@@ -120,7 +130,7 @@ class ReleasedGroups(Groups):
 def release_of(answer: Answer, asked: Roles | None = None) -> Release:
     """The release of an Arrow stream, with the columns that were asked for.
 
-    Nothing of it is used before it is checked (arrow_answers.py). The table refers to the bytes of the answer.
+    Nothing of it is used before it is checked. The table refers to the bytes of the answer.
     """
 
     def roles(schema: pa.Schema) -> Roles:
@@ -129,12 +139,12 @@ def release_of(answer: Answer, asked: Roles | None = None) -> Release:
             raise ValueError
         return found
 
-    table = understood(answer, lambda: read_answer(answer.content, roles, answer.unload))
+    table = understood(answer, lambda: _read_answer(answer.content, roles, answer.unload))
     return Release(table, answer.is_replayed, answer.released_at)
 
 
 def _certificate_in(schema: pa.Schema) -> Certificate:
-    return certificate_of(document_in(pa.py_buffer(schema.metadata[CERTIFICATE.encode()])))
+    return Certificate.from_json(document_in(pa.py_buffer(schema.metadata[CERTIFICATE.encode()])))
 
 
 def _roles_in(schema: pa.Schema, mechanism: Mechanism) -> Roles:
@@ -153,7 +163,7 @@ def _roles_in(schema: pa.Schema, mechanism: Mechanism) -> Roles:
 
 def groups_of(document: Mapping[str, Any], is_replayed: bool, released_at: str | None) -> ReleasedGroups:
     """The groups of a JSON answer. Numbers are integers if their grid is 1."""
-    groups, certificate = document["groups"], certificate_of(document["certificate"])
+    groups, certificate = document["groups"], Certificate.from_json(document["certificate"])
     grid = document["certificate"]["grid"]
     found = ReleasedGroups(
         keys=tuple(map(answered_key, groups["keys"])),
@@ -178,3 +188,99 @@ def _numbers(column: list[float], grid: float) -> Numbers:
     if not np.array_equal(whole, numbers):
         raise ValueError
     return whole
+
+
+_NUMBERS = (pa.int64(), pa.float64())
+_VERSION, _HEADER, _METADATA = 0, 2, 4
+"""Places of the fields of a message."""
+_COMPRESSION, _DATA, _IS_DELTA = 3, 1, 2
+"""Places of fields: the compression of a batch, and of a dictionary its batch and whether it adds to an earlier one."""
+_V5 = 4
+
+
+def _read_answer(content: pa.Buffer, roles: Callable[[pa.Schema], Roles], unload: Callable[[], None]) -> pa.Table:
+    """The table of a stream, which refers to ``content``; or an error of Arrow or of Python.
+
+    ``roles`` gives the roles of its columns. ``unload`` is called after each batch: what was read for a check need not
+    stay in memory.
+    """
+    for message in _messages(content):
+        _check_message(message)
+    schema, batches = stream_batches(content)
+    names = roles(schema)
+    _check_types(schema, len(names.keys))
+    checked = []
+    for batch in batches:
+        batch.validate(full=True)
+        if any(column.null_count for column in batch.columns[len(names.keys) :]):
+            raise ValueError
+        checked.append(batch)
+        unload()
+    fields = [pa.field(each.name, each.type, place < len(names.keys)) for place, each in enumerate(schema)]
+    kept = {CERTIFICATE: schema.metadata[CERTIFICATE.encode()]}
+    return pa.Table.from_arrays(pa.Table.from_batches(checked, schema).columns, schema=pa.schema(fields, kept))
+
+
+def _check_types(schema: pa.Schema, keys: int) -> None:
+    """Key columns have the types that canonical form has, and the others are numbers."""
+    for place, field in enumerate(schema):
+        getattr(getattr(field.type, "value_type", field.type), "tz", None)  # the name of a time zone must be text
+        is_known = answer_type(field, "") == field.type if place < keys else field.type in _NUMBERS
+        if not is_known:
+            raise ValueError
+
+
+def _messages(content: pa.Buffer) -> Iterator[pa.Message]:
+    """All messages of a stream. Arrow verifies that each is a flatbuffer."""
+    reader = pa.ipc.MessageReader.open_stream(content)
+    while True:
+        try:
+            yield reader.read_next_message()
+        except StopIteration:
+            return
+
+
+def _check_message(message: pa.Message) -> None:
+    """Refuse a message that says how to unpack it: in its batch, or in its metadata, as versions before 5 did."""
+    root = _Flatbuffer(message.metadata.to_pybytes()).root()
+    if root.number(_VERSION, 2) != _V5 or root.has(_METADATA):
+        raise ValueError
+    if message.type == "schema":
+        return
+    table = root.table(_HEADER)
+    is_dictionary = message.type == "dictionary"
+    batch = table.table(_DATA) if is_dictionary else table
+    if batch.has(_COMPRESSION) or (is_dictionary and table.has(_IS_DELTA)):
+        raise ValueError
+
+
+class _Flatbuffer:
+    """A table of a flatbuffer: it begins with the distance to the places of its fields."""
+
+    def __init__(self, content: bytes, start: int = 0) -> None:
+        self._content, self._start = content, start
+
+    def root(self) -> "_Flatbuffer":
+        return _Flatbuffer(self._content, self._number(0, 4))
+
+    def has(self, field: int) -> bool:
+        return self._place(field) != 0
+
+    def number(self, field: int, width: int) -> int:
+        """The value of a field; 0 if it is absent."""
+        place = self._place(field)
+        return self._number(self._start + place, width) if place else 0
+
+    def table(self, field: int) -> "_Flatbuffer":
+        start = self._start + self._place(field)
+        return _Flatbuffer(self._content, start + self._number(start, 4))
+
+    def _place(self, field: int) -> int:
+        """Where a field is; 0 if it is absent."""
+        places = self._start - self._number(self._start, 4, signed=True)
+        return self._number(places + 4 + 2 * field, 2) if 4 + 2 * field < self._number(places, 2) else 0
+
+    def _number(self, place: int, width: int, *, signed: bool = False) -> int:
+        if not 0 <= place <= len(self._content) - width:
+            raise ValueError
+        return int.from_bytes(self._content[place : place + width], "little", signed=signed)

@@ -9,24 +9,26 @@ from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
 from gsh.arguments import Integer, Real, integer, real
 from gsh.client.calls import Operation
 from gsh.client.decoding import decoded
-from gsh.client.documents import parsed
-from gsh.client.encoding import AnyMechanism, calibrated_of, mechanism_json
-from gsh.client.json_calls import ask, json_call, part
+from gsh.client.encoding import (
+    AS_NAMED,
+    IN_A_MECHANISM,
+    AnyMechanism,
+    ReleaseOptions,
+    mechanism_json,
+    stated,
+)
 from gsh.client.operations import Awaiting, Blocking, Collection, Mode, Page, listing, operation
-from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, Verification
-from gsh.library.columns import Columns
-from gsh.library.targets import Calibration, draft_of
-from gsh.wire import PLACES, Json, draft_to_json
+from gsh.client.requests import ask, json_call, part
+from gsh.documents import parsed
+from gsh.library.targets import Calibration, Columns, draft_of
+from gsh.wire import Json, draft_to_json
 
-__all__ = ["IN_A_MECHANISM", "Budgets"]
+__all__ = ["Budgets"]
 
 
 M = TypeVar("M", bound=Mode)
 
-IN_A_MECHANISM = (*((f"/mechanism/{place}", name) for name, place in PLACES), ("/mechanism", ""), ("", ""))
-"""Fields of a mechanism are parameters of their own in the library."""
-_NAMES = (("", ""),)
 _PAGE = 100
 
 
@@ -84,7 +86,7 @@ class Budgets(Collection[M]):
         body |= {name: value for name, value in optional.items() if value is not None}
         if mechanism is not None:
             body["mechanism"] = mechanism_json(mechanism)
-        answer = yield from ask(self, json_call("PUT", f"/budgets/{part('id', id)}", body), _NAMES)
+        answer = yield from ask(self, json_call("PUT", f"/budgets/{part('id', id)}", body), AS_NAMED)
         return decoded(answer, _budget)
 
     @operation
@@ -97,7 +99,7 @@ class Budgets(Collection[M]):
         is_one = isinstance(mechanism, Mechanism | Calibration | Mapping)
         planned: Any = mechanism_json(mechanism) if is_one else [mechanism_json(each) for each in mechanism]  # type: ignore[arg-type, union-attr]
         call = json_call("POST", f"/budgets/{part('id', id)}/preview", {"mechanism": planned}, is_safe=True)
-        answer = yield from ask(self, call, _NAMES)
+        answer = yield from ask(self, call, AS_NAMED)
         return decoded(answer, lambda document: parsed(Preview, document))
 
     @operation
@@ -114,7 +116,9 @@ class Budgets(Collection[M]):
         The same ``once`` with the same content is charged once.
         """
         body = {"mechanism": mechanism_json(mechanism)} | stated(mechanism, options)
-        answer = yield from ask(self, json_call("POST", f"/budgets/{part('id', id)}/charges", body, once=once), _NAMES)
+        answer = yield from ask(
+            self, json_call("POST", f"/budgets/{part('id', id)}/charges", body, once=once), AS_NAMED
+        )
         return decoded(answer, lambda document: parsed(Charge, document | {"is_replayed": answer.is_replayed}))
 
     @listing
@@ -157,7 +161,7 @@ class Budgets(Collection[M]):
         if most_sigma is not None:
             body["most_sigma"] = real("most_sigma", most_sigma)
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
-        return decoded(answer, _plan)
+        return decoded(answer, lambda document: parsed(Plan, document))
 
 
 def _budget(document: Json) -> Budget:
@@ -168,15 +172,3 @@ def _entries(document: Json) -> Page[Entry]:
     following = document["before"]
     entries = tuple(parsed(Entry, each) for each in document["entries"])
     return Page(entries, None if following is None else str(following))
-
-
-def _plan(document: Json) -> Plan:
-    found = calibrated_of(document)
-    return Plan(
-        mechanism=found.mechanism,
-        solved=found.solved,
-        budget=str(document["budget"]),
-        releases=integer("releases", document["releases"]),
-        epsilon=found.epsilon,
-        delta=found.delta,
-    )

@@ -1,4 +1,4 @@
-"""The vocabulary between operations, which know the contract, and drivers, which know the network.
+"""Calls and their outcomes: what operations, which know the contract, exchange with drivers, which know the network.
 
 An operation is a generator. It yields the next step, a ``Call`` or a ``Pause``, and receives the outcome. It does
 no input or output itself, so that one operation serves the blocking client and the asynchronous one.

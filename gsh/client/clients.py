@@ -11,17 +11,9 @@ from typing import Generic, Self, TypeVar, Unpack
 import httpx
 
 from gsh.client.calls import Call, Operation, Outcome, Pause, Spool, Unusable
-from gsh.client.connections import (
-    AsyncHttpOptions,
-    HttpOptions,
-    answer_of,
-    failure_of,
-    opened,
-    patience,
-    request_of,
-)
+from gsh.client.connections import AsyncHttpOptions, HttpOptions, answer_of, failure_of, opened, patience, request_of
 from gsh.client.operations import Awaiting, Blocking, Page
-from gsh.client.retries import Retries
+from gsh.client.requests import Retries
 from gsh.client.service import Service
 
 __all__ = ["AsyncClient", "Client"]

@@ -10,18 +10,10 @@ from typing import Any, TypedDict, TypeVar
 import httpx
 
 from gsh.client.calls import Answer, Call, Failure, Spool, Unusable
-from gsh.client.retries import Retries
+from gsh.client.requests import Retries
 from gsh.errors import InvalidParameter
 
-__all__ = [
-    "AsyncHttpOptions",
-    "HttpOptions",
-    "answer_of",
-    "failure_of",
-    "opened",
-    "patience",
-    "request_of",
-]
+__all__ = ["AsyncHttpOptions", "HttpOptions", "answer_of", "failure_of", "opened", "patience", "request_of"]
 
 H = TypeVar("H")
 

@@ -1,4 +1,4 @@
-"""From the bytes of an answer to what they say. Whatever is wrong with them is one error, ``UnexpectedAnswer``.
+"""From an answer to what it says, or to its error. Whatever is wrong with its bytes is one error, ``UnexpectedAnswer``.
 
 The server may be another program than it seems, and a proxy may change what it says. So everything is checked before it
 is used: the digest, if the service states one; the syntax, the depth and the types of JSON; every buffer of a table.
@@ -8,18 +8,19 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from gsh.client.calls import Answer
-from gsh.client.errors import UnexpectedAnswer
-from gsh.errors import Error
+from gsh.client import errors
+from gsh.client.calls import Answer, Failure
+from gsh.client.errors import OF_THE_LIBRARY, ServiceError, UnexpectedAnswer
+from gsh.errors import Error, renamed_pointer
 from gsh.wire import Json
 
-__all__ = ["check_digest", "check_sha256", "decoded", "document_in", "understood", "unexpected"]
+__all__ = ["Renames", "check_digest", "check_sha256", "decoded", "document_in", "error_of", "understood", "unexpected"]
 
 T = TypeVar("T")
 
@@ -91,3 +92,60 @@ def _check_depth(value: object, left: int) -> None:
     for item in value.values() if isinstance(value, Mapping) else value:
         if isinstance(item, Mapping | list):
             _check_depth(item, left - 1)
+
+
+Renames: TypeAlias = Sequence[tuple[str, str]]
+"""Starts of pointers of the HTTP contract, and what the call of the client has in their place."""
+
+_ABOUT_GROUPS = ("/groups", "/table", "/key_columns", "/count_column")
+_PARAMETERS = {"Idempotency-Key": "once"}
+
+
+def _kinds(kind: type[ServiceError]) -> Iterator[tuple[str, type[ServiceError]]]:
+    """The kinds of problem with their classes: ``budget-exceeded`` is ``BudgetExceeded``, unless the class says it."""
+    for each in kind.__subclasses__():
+        yield vars(each).get("problem_kind") or re.sub(r"(?<!^)(?=[A-Z])", "-", each.__name__).lower(), each
+        yield from _kinds(each)
+
+
+_KINDS = dict(_kinds(ServiceError))
+
+
+def error_of(outcome: Answer | Failure, renames: Renames = (), retry_after: float | None = None) -> ServiceError:
+    """The error that an outcome is, with the names that the call of the client has."""
+    if isinstance(outcome, Failure) and outcome.is_answered:
+        return errors.UnexpectedAnswer("", f"the answer is not one of the service: {outcome.reason}")
+    if isinstance(outcome, Failure):
+        return errors.Unreachable("", f"no answer of the service: {outcome.reason}")
+    if not outcome.headers.get("content-type", "").startswith("application/problem+json"):
+        return unexpected(outcome, retry_after=retry_after)
+    try:
+        return decoded(outcome, lambda problem: _error(outcome, problem, renames, retry_after))
+    except errors.UnexpectedAnswer as error:
+        error.retry_after = retry_after
+        return error
+
+
+def _error(outcome: Answer, problem: Json, renames: Renames, retry_after: float | None) -> ServiceError:
+    """The error of a problem document. An error of Python if the document is not as the contract has it."""
+    if not str(problem["type"]).startswith("/problems/"):
+        raise ValueError
+    kind = _KINDS.get(str(problem["type"]).removeprefix("/problems/"), ServiceError)
+    detail = problem.get("detail", "")
+    places = ServiceError("", detail, problem=problem).errors
+    texts = [text for place in places for text in (place.name, place.detail)]
+    if not all(isinstance(text, str) for text in (detail, problem.get("request_id") or "", *texts)):
+        raise TypeError
+    pointer = next((place.name for place in places if place.kind == "pointer"), "")
+    if kind is errors.InvalidRequest and pointer.startswith(_ABOUT_GROUPS):
+        kind = errors.InvalidTable
+    # The errors of the library state the bound of one parameter.
+    if issubclass(kind, OF_THE_LIBRARY) and places:
+        pointer = pointer or _PARAMETERS.get(places[0].name, places[0].name)
+        detail = places[0].detail
+    error = kind(
+        renamed_pointer(pointer, *renames), detail, status=outcome.status, problem=problem, retry_after=retry_after
+    )
+    for name in error.further & problem.keys():
+        getattr(error, name)  # of the type that it must have
+    return error

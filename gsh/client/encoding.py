@@ -1,31 +1,42 @@
-"""Arguments and results of the library in requests and answers of the service."""
+"""Converts arguments of the library to JSON of requests, and JSON of answers to results of the library."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, TypedDict
 
 from gsh.accounting.accountings import AccountingName, Point
-from gsh.accounting.calibration import comparison, draft
+from gsh.accounting.calibration import comparison
 from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.mechanism import Mechanism
-from gsh.arguments import instance
+from gsh.arguments import Real, instance, real
+from gsh.client.records import Provenance
+from gsh.documents import Document, parsed
 from gsh.library.privacy import Privacy, privacy_of
 from gsh.library.targets import Calibration, Comparison, Price
-from gsh.wire import Json, mechanism_from_json, mechanism_to_json
+from gsh.wire import PLACES, Json, mechanism_from_json, mechanism_to_json
 
 __all__ = [
+    "AS_NAMED",
+    "IN_A_MECHANISM",
     "AnyMechanism",
-    "Calibrated",
-    "calibrated_of",
+    "PaidOptions",
+    "ReleaseOptions",
     "calibration_of",
     "comparison_of",
     "mechanism_json",
     "one_mechanism",
     "points_of",
+    "stated",
     "stated_epsilon",
 ]
 
 AnyMechanism: TypeAlias = Mechanism | Calibration | Mapping[str, Any]
 """A mechanism, a calibration that has one, or the JSON object of the contract: for plain Gaussian noise, say."""
+
+AS_NAMED = (("", ""),)
+"""Fields of a request are parameters of the same name."""
+IN_A_MECHANISM = (*((f"/mechanism/{place}", name) for name, place in PLACES), ("/mechanism", ""), ("", ""))
+"""Fields of a mechanism are parameters of their own in the library."""
 
 
 def one_mechanism(given: Mechanism | Calibration) -> Mechanism:
@@ -44,36 +55,10 @@ def mechanism_json(given: AnyMechanism) -> Json:
     return mechanism_to_json(one_mechanism(given))
 
 
-_PARAMETERS: Mapping[str, draft.Parameter] = {"c_u": "c_u", "sigma": "sigma", "tau_star": "tau_star"}
-
-
-class Calibrated(NamedTuple):
-    """An answer of /calibrate: the mechanism with the parameters that were solved, and the point that it meets."""
-
-    mechanism: Mechanism
-    solved: tuple[draft.Parameter, ...]
-    epsilon: float
-    delta: float
-    largest_sigma: float | None
-
-
-def calibrated_of(answer: Mapping[str, Any]) -> Calibrated:
-    """The mechanism of an answer of /calibrate."""
-    largest = answer.get("largest_sigma")
-    return Calibrated(
-        mechanism=mechanism_from_json(answer["mechanism"]),
-        solved=tuple(_PARAMETERS[name] for name in answer["solved"]),
-        epsilon=float(answer["epsilon"]),
-        delta=float(answer["delta"]),
-        largest_sigma=None if largest is None else float(largest),
-    )
-
-
 def calibration_of(answer: Mapping[str, Any]) -> Calibration:
     """An answer of /calibrate for a target (ε, δ)."""
-    found = calibrated_of(answer)
     privacy = privacy_of(answer["accounting"], _point(answer, float(answer["mu"])))
-    return Calibration(found.mechanism, found.solved, privacy, found.largest_sigma)
+    return parsed(Calibration, {**answer, "privacy": privacy})
 
 
 def points_of(answer: Mapping[str, Any], several: int) -> tuple[Privacy, ...]:
@@ -105,11 +90,46 @@ def _price(name: ComparedName, price: Mapping[str, Any] | None, exact: Mechanism
     if price is None:
         return None
     mechanism = mechanism_from_json(price["mechanism"])
-    return Price(
-        mechanism=mechanism,
-        privacy=privacy_of(name, _point(price, float(price["mu"]))),
-        least_sigma=float(price["least_sigma"]),
-        sigma_ratio=float(price["sigma_ratio"]),
-        tau_star_ratio=float(price["tau_star_ratio"]),
-        column_ratios=comparison.column_ratios(mechanism, exact),
-    )
+    privacy = privacy_of(name, _point(price, float(price["mu"])))
+    ratios = list(comparison.column_ratios(mechanism, exact))
+    return parsed(Price, {**price, "privacy": privacy, "column_ratios": ratios})
+
+
+class ReleaseOptions(TypedDict, total=False):
+    """``epsilon`` or ``delta`` is the point that the certificate states. None of the texts may depend on the data."""
+
+    epsilon: Real | None
+    delta: Real | None
+    description: str
+    labels: Sequence[str]
+    unprotected: Sequence[str]
+    """What you chose by looking at the data. The certificate repeats it."""
+    provenance: Provenance | Mapping[str, Any] | None
+
+
+class PaidOptions(ReleaseOptions, total=False):
+    """The budget that pays, and the idempotency key, which names the release: it is made and charged once."""
+
+    budget: str | None
+    once: str | None
+
+
+def stated(mechanism: AnyMechanism, options: ReleaseOptions) -> Json:
+    """The options as fields of a request. A calibration states the ε of its target, if no other point is given."""
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    fields: Json = {name: real(name, given[name]) for name in ("epsilon", "delta") if name in given}
+    if not fields and (epsilon := stated_epsilon(mechanism)) is not None:
+        fields["epsilon"] = epsilon
+    fields |= {name: given[name] for name in ("description", "budget") if name in given}
+    fields |= {name: list(given[name]) for name in ("labels", "unprotected") if name in given}
+    if "provenance" in given:
+        fields["provenance"] = _provenance(given["provenance"])
+    return fields
+
+
+def _provenance(given: Provenance | Mapping[str, Any]) -> Json:
+    if not isinstance(given, Provenance):
+        return dict(given)
+    fields = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}
+    plain = {name: value.to_dict() if isinstance(value, Document) else value for name, value in fields.items()}
+    return {name: value for name, value in plain.items() if value is not None}

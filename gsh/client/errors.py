@@ -47,11 +47,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gsh.client.documents import parsed
 from gsh.client.records import Cost, Limit
-from gsh.errors import Error, InfeasibleTarget, InvalidGroups, InvalidParameter, TooManyGroups
+from gsh.documents import parsed
+from gsh.errors import Error, InfeasibleTarget, InvalidGroups, InvalidParameter, TooManyGroups, visible
 from gsh.errors import TooLittleLeft as NotEnoughLeft
-from gsh.library.visible_text import visible
 
 __all__ = [
     "AccessDenied",
@@ -119,6 +118,8 @@ class ServiceError(Error):
 
     further: ClassVar[frozenset[str]] = frozenset()
     """The members that only problems of this kind have."""
+    problem_kind: ClassVar[str | None] = None
+    """The name of the kind of problem, if it is not that of the class."""
 
     def __init__(
         self,
@@ -180,6 +181,8 @@ class InvalidTable(ServiceError, InvalidGroups):
 class Infeasible(ServiceError, InfeasibleTarget):
     """Nothing meets the target. The detail says what would make it possible."""
 
+    problem_kind = "infeasible-target"
+
 
 class ContentTooLarge(ServiceError, TooManyGroups):
     """More bytes, or more groups, than the service accepts."""
@@ -220,6 +223,8 @@ class IdempotencyKeyMissing(ServiceError):
 
 class IdempotencyKeyReused(ServiceError):
     """``once=`` belongs to a release with other content. Nothing was released and nothing was charged."""
+
+    problem_kind = "key-reused"
 
     @property
     def release(self) -> str | None:
@@ -274,6 +279,8 @@ class AccessDenied(ServiceError):
 
 class AccessKeyRequired(AccessDenied):
     """No access key was sent, or one that is unknown, revoked or expired."""
+
+    problem_kind = "key-required"
 
 
 class NotAllowed(AccessDenied):

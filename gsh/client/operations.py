@@ -8,10 +8,12 @@ import functools
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from gsh.client.calls import Operation
-from gsh.client.retries import Retries
+
+if TYPE_CHECKING:
+    from gsh.client.requests import Retries
 
 __all__ = [
     "Awaiting",
@@ -60,7 +62,7 @@ class Page(Generic[T]):
 class Driver(Protocol[M_co]):
     """Runs operations: a client."""
 
-    retries: Retries
+    retries: "Retries"
 
     @abstractmethod
     def run(self, steps: Operation[Any], /) -> Any: ...

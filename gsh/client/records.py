@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gsh.accounting.mechanism import Mechanism
-from gsh.client.documents import Certificate, Document
+from gsh.certificate import Certificate
+from gsh.documents import Document
 
 __all__ = [
     "AccessKey",

@@ -7,15 +7,15 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 
 import pyarrow as pa
 
+from gsh.certificate import Certificate
 from gsh.client.answers import Release, release_of
 from gsh.client.calls import MOST_TABLE_BYTES, Answer, Operation
 from gsh.client.decoding import check_sha256, decoded, understood
-from gsh.client.documents import Certificate, certificate_of, parsed
-from gsh.client.encoding import AnyMechanism, mechanism_json
-from gsh.client.json_calls import ask, json_call, part
+from gsh.client.encoding import AS_NAMED, AnyMechanism, ReleaseOptions, mechanism_json, stated
 from gsh.client.operations import Awaiting, Blocking, Bound, Collection, Driver, Mode, Page, fetched, listing, operation
-from gsh.client.options import ReleaseOptions, stated
 from gsh.client.records import AccessKey, Committed, Opened, StoredAnswer, Verified
+from gsh.client.requests import ask, json_call, part
+from gsh.documents import parsed
 from gsh.histogram.file_formats import ARROW, JSON, MEDIA_TYPES, AnswerFormat
 from gsh.wire import Json
 
@@ -26,7 +26,6 @@ M = TypeVar("M", bound=Mode)
 CertificateFormat: TypeAlias = Literal["json", "yaml", "html"]
 
 _CERTIFICATES: Mapping[str, str] = {"json": JSON, "yaml": "application/yaml", "html": "text/html"}
-_NAMES = (("", ""),)
 _PAGE = 100
 _SEED_BYTES = 32
 
@@ -127,7 +126,7 @@ class Releases(Collection[M]):
     def certificate(self, key: str) -> Operation[Certificate]:
         """The certificate of a release, with the record of the ledger."""
         answer = yield from ask(self, json_call("GET", f"/releases/{part('key', key)}/certificate"))
-        return decoded(answer, certificate_of)
+        return decoded(answer, Certificate.from_json)
 
     @operation
     def certificate_text(self, key: str, format: CertificateFormat = "json") -> Operation[str]:  # noqa: A002
@@ -145,7 +144,7 @@ class Releases(Collection[M]):
         Who has the seed can remove the noise. Keep it as secret as the raw data, and never log it.
         """
         body = {"mechanism": mechanism_json(mechanism), "budget": budget} | stated(mechanism, options)
-        answer = yield from ask(self, json_call("POST", "/releases", body, once=once), _NAMES)
+        answer = yield from ask(self, json_call("POST", "/releases", body, once=once), AS_NAMED)
         return decoded(answer, lambda document: _opened(document, answer))
 
     @operation
@@ -153,14 +152,14 @@ class Releases(Collection[M]):
         """Record the SHA-256 of what another engine has published. This erases the seed for ever."""
         body: Json = {"digest": digest} | ({} if rows is None else {"rows": rows})
         call = json_call("POST", f"/releases/{part('key', key)}/commit", body, is_safe=True)
-        answer = yield from ask(self, call, _NAMES)
+        answer = yield from ask(self, call, AS_NAMED)
         return decoded(answer, self._recorded)
 
     @operation
     def verify(self, certificate: Mapping[str, Any]) -> Operation[Verified]:
         """Whether this ledger made a certificate, and for which bytes."""
         body = certificate.to_dict() if isinstance(certificate, Certificate) else dict(certificate)
-        answer = yield from ask(self, json_call("POST", "/releases/verify", body, is_safe=True), _NAMES)
+        answer = yield from ask(self, json_call("POST", "/releases/verify", body, is_safe=True), AS_NAMED)
         return decoded(answer, lambda document: parsed(Verified, document))
 
     def _page(self, document: Json) -> Page[RecordedRelease[M]]:

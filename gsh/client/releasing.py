@@ -1,80 +1,42 @@
-"""``client.release``: a table or lists of groups to the service, and the private ones back.
+"""``client.release``: sends a table or lists of groups to the service, and returns the private ones.
 
 It has the spelling of ``gsh.release``, and then its results; and a shorter one for tables, which gives a ``Release``.
 """
 
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Protocol, Unpack, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 import pyarrow as pa
 
 from gsh.accounting.mechanism import Mechanism
-from gsh.arguments import texts
 from gsh.client.answers import Release, ReleasedGroups, groups_of, release_of
 from gsh.client.calls import MOST_BYTES, MOST_TABLE_BYTES, Answer, Call, Operation
-from gsh.client.decoding import decoded
-from gsh.client.documents import parsed
-from gsh.client.encoding import mechanism_json, one_mechanism
-from gsh.client.json_calls import ask, json_call, once_headers
+from gsh.client.decoding import Renames, decoded
+from gsh.client.encoding import PaidOptions, mechanism_json, one_mechanism, stated
 from gsh.client.operations import Bound
-from gsh.client.options import PaidOptions, stated
-from gsh.client.problems import Renames
 from gsh.client.records import DryRun
+from gsh.client.requests import ask, json_call, once_headers
 from gsh.client.uploads import TableSource, form
-from gsh.errors import InvalidGroups, InvalidParameter, renamed
+from gsh.documents import parsed
+from gsh.errors import renamed
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.file_formats import ARROW, JSON
 from gsh.histogram.tables import Roles
-from gsh.library.groups import group_keys, number_column, number_columns
+from gsh.library.groups import check_lists, group_keys, number_column, number_columns, refuse_given, roles_of
 from gsh.library.targets import Calibration
 
-__all__ = ["AsyncReleaseCall", "ReleaseCall", "dry_run", "release"]
+__all__ = ["AsyncReleaseCall", "BlockingReleaseCall", "dry_run", "release"]
+
+R_co = TypeVar("R_co", covariant=True)
+T_co = TypeVar("T_co", covariant=True)
+G_co = TypeVar("G_co", covariant=True)
 
 _GROUPS: Renames = (("/groups", ""),)
 _TABLE: Renames = (("/key_columns", "keys"), ("/count_column", "users"), ("/table", "table"))
-_BOTH = "must be omitted: give a table with key_columns and count_column, or keys and counts"
 
 
-class ReleaseCall(Protocol):
-    """The calls of ``Client.release``."""
-
-    @overload
-    def __call__(
-        self,
-        table: TableSource,
-        mechanism: Mechanism | Calibration,
-        /,
-        *,
-        users: str,
-        keys: Sequence[str],
-        csv_types: Mapping[str, CsvType] | None = None,
-        **options: Unpack[PaidOptions],
-    ) -> Release: ...
-    @overload
-    def __call__(
-        self,
-        mechanism: Mechanism | Calibration,
-        table: TableSource,
-        *,
-        key_columns: Sequence[str],
-        count_column: str,
-        csv_types: Mapping[str, CsvType] | None = None,
-        **options: Unpack[PaidOptions],
-    ) -> pa.Table: ...
-    @overload
-    def __call__(
-        self,
-        mechanism: Mechanism | Calibration,
-        *,
-        keys: Sequence[Any] | Any,
-        counts: Sequence[int] | Any,
-        values: Mapping[str, Any] | None = None,
-        **options: Unpack[PaidOptions],
-    ) -> ReleasedGroups: ...
-
-
-class AsyncReleaseCall(Protocol):
-    """The calls of ``AsyncClient.release``."""
+class ReleaseCall(Protocol[R_co, T_co, G_co]):
+    """The calls of ``release``, and the three kinds of result that they have."""
 
     @overload
     def __call__(
@@ -87,7 +49,7 @@ class AsyncReleaseCall(Protocol):
         keys: Sequence[str],
         csv_types: Mapping[str, CsvType] | None = None,
         **options: Unpack[PaidOptions],
-    ) -> Coroutine[Any, Any, Release]: ...
+    ) -> R_co: ...
     @overload
     def __call__(
         self,
@@ -98,7 +60,7 @@ class AsyncReleaseCall(Protocol):
         count_column: str,
         csv_types: Mapping[str, CsvType] | None = None,
         **options: Unpack[PaidOptions],
-    ) -> Coroutine[Any, Any, pa.Table]: ...
+    ) -> T_co: ...
     @overload
     def __call__(
         self,
@@ -108,7 +70,13 @@ class AsyncReleaseCall(Protocol):
         counts: Sequence[int] | Any,
         values: Mapping[str, Any] | None = None,
         **options: Unpack[PaidOptions],
-    ) -> Coroutine[Any, Any, ReleasedGroups]: ...
+    ) -> G_co: ...
+
+
+BlockingReleaseCall: TypeAlias = ReleaseCall[Release, pa.Table, ReleasedGroups]
+AsyncReleaseCall: TypeAlias = ReleaseCall[
+    Coroutine[Any, Any, Release], Coroutine[Any, Any, pa.Table], Coroutine[Any, Any, ReleasedGroups]
+]
 
 
 def release(
@@ -142,13 +110,14 @@ def release(
         else:
             raise TypeError("release takes a mechanism and a table")
     if table is None:
-        _refuse(key_columns=key_columns, count_column=count_column, users=users)
+        refuse_given(key_columns=key_columns, count_column=count_column, users=users)
         return (yield from _release_groups(self, mechanism, keys, counts, values, options))
-    _refuse(counts=counts, values=values)
+    refuse_given(counts=counts, values=values)
     is_short = key_columns is None and count_column is None
-    names = (keys, users) if is_short else (key_columns, count_column)
-    roles = _roles(mechanism, *names, is_short=is_short)
-    renames = _TABLE if is_short else ()
+    if is_short:
+        roles, renames = _short_roles(mechanism, keys, users), _TABLE
+    else:
+        roles, renames = roles_of(one_mechanism(mechanism), key_columns, count_column), ()
     with renamed(*renames):
         call = _table_call(table, mechanism, roles, csv_types, options, _is_repeated(self, options))
     answer: Answer = yield from ask(self, call, renames)
@@ -170,7 +139,7 @@ def dry_run(
 
     Nothing is drawn or charged.
     """
-    roles = _roles(mechanism, keys, users, is_short=True)
+    roles = _short_roles(mechanism, keys, users)
     with renamed(*_TABLE):
         call = _table_call(table, mechanism, roles, csv_types, options, is_repeated=True, is_dry=True)
     answer = yield from ask(self, call, _TABLE)
@@ -181,8 +150,7 @@ def _release_groups(
     self: Bound[Any], mechanism: Any, keys: Any, counts: Any, values: Any, options: PaidOptions
 ) -> Operation[ReleasedGroups]:
     one_mechanism(mechanism)
-    if keys is None and counts is None:
-        raise InvalidGroups("keys", "must be given with counts, or else a table with key_columns and count_column")
+    check_lists(keys, counts)
     groups = {
         "keys": [list(key) if isinstance(key, tuple) else key for key in group_keys(keys)],
         "counts": number_column(counts, "counts").to_pylist(),
@@ -226,22 +194,6 @@ def _is_repeated(bound: Bound[Any], options: PaidOptions) -> bool:
     return options.get("once") is not None and bound._driver.retries.most > 0
 
 
-def _roles(mechanism: Mechanism | Calibration, keys: Any, users: Any, *, is_short: bool) -> Roles:
-    """The roles of the columns. ``is_short``: the names of the parameters are ``keys`` and ``users``."""
-    aggregates = one_mechanism(mechanism).aggregates
-    named = ("keys", "users") if is_short else ("key_columns", "count_column")
-    if not isinstance(users, str):
-        raise InvalidGroups(named[1], "must be the name of a column")
-    try:
-        columns = texts(named[0], [keys] if isinstance(keys, str) else keys)
-    except InvalidParameter as error:
-        raise InvalidGroups(error.pointer, error.detail) from None
-    if not columns:
-        raise InvalidGroups(named[0], "must name at least one column")
-    return Roles(columns, users, () if aggregates is None else aggregates.names)
-
-
-def _refuse(**arguments: object) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise InvalidGroups(name, _BOTH)
+def _short_roles(mechanism: Mechanism | Calibration, keys: Any, users: Any) -> Roles:
+    """The roles of the columns that ``keys`` and ``users`` name. One key column need not be in a list."""
+    return roles_of(one_mechanism(mechanism), [keys] if isinstance(keys, str) else keys, users, ("keys", "users"))

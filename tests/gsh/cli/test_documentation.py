@@ -13,7 +13,7 @@ import pytest
 
 from docs.generate.command_reference import ADDRESS, CLI, commands_of, masked, outputs, reference, shell, shown, written
 from docs.generate.terminal import FIGURE, description, recorded
-from gsh.cli.tables import _FORMATS
+from gsh.cli.files import _FORMATS
 from gsh.histogram.file_formats import EXTENSIONS
 from tests.app.process import Service
 from tests.gsh.cli.running import run

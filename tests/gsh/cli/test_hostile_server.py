@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from gsh.library.visible_text import visible, visible_json
+from gsh.cli.output import visible_json
+from gsh.errors import visible
 from tests.app.process import PATIENCE
 from tests.gsh.cli.running import PROGRAM, environment, run
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 import app.keys
-from gsh.cli.service import add_commands
+from gsh.cli.commands import add_commands
 from tests.gsh.cli.running import run
 
 
@@ -92,12 +92,12 @@ def test_a_note_cannot_move_the_cursor_or_forge_a_line(capsys: pytest.CaptureFix
 
 WITHOUT_THE_SERVICE = """
 import importlib.metadata, sys
-import gsh.cli.service
+import gsh.cli.commands
 
 def missing(name):
     raise importlib.metadata.PackageNotFoundError(name)
 
-gsh.cli.service.distribution = missing
+gsh.cli.commands.distribution = missing
 commands = ["serve --port 1", "keys list", "keys create --scope x", "keys --help", "verify --heads h", "openapi"]
 codes = [gsh.cli.main(each.split()) for each in commands]
 print(*codes, "app" in sys.modules)
@@ -127,8 +127,7 @@ def test_a_damaged_service_does_not_stop_the_commands_of_the_library(monkeypatch
 
 
 def test_a_missing_dependency_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("app.commands.verification", "app.settings"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delitem(sys.modules, "app.settings", raising=False)
     monkeypatch.setitem(sys.modules, "pydantic_settings", None)
 
     answer = run("verify")

@@ -15,7 +15,7 @@ import pytest
 
 import gsh
 from gsh.certificate import certificate
-from gsh.client import BudgetExceeded, Release, UnexpectedAnswer, UnknownBudget, arrow_answers
+from gsh.client import BudgetExceeded, Release, UnexpectedAnswer, UnknownBudget, answers
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import ARROW
 from gsh.histogram.tables import Roles
@@ -371,9 +371,9 @@ def test_a_table_takes_no_more_memory_than_its_answer(options: dict[str, Any], i
 
     def refused(message: pa.Message) -> bool:
         try:
-            arrow_answers._check_message(message)
+            answers._check_message(message)
         except ValueError:
             return True
         return False
 
-    assert any(map(refused, arrow_answers._messages(sink.getvalue()))) == is_refused
+    assert any(map(refused, answers._messages(sink.getvalue()))) == is_refused

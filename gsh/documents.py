@@ -1,6 +1,6 @@
-"""JSON documents as frozen objects: certificates with all their fields, and answers as dataclasses.
+"""JSON objects as frozen values: documents with all their members, and dataclasses.
 
-A field that this version does not know stays in a certificate, and is ignored in an answer. So a newer service can be
+A member that this version does not know stays in a document, and is ignored in a dataclass. So a newer service can be
 used with an older client.
 """
 
@@ -10,9 +10,12 @@ import json
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, Union
+from typing import Any, Self, TypeVar, Union
 
-__all__ = ["Certificate", "Document", "certificate_of", "parsed"]
+from gsh.accounting.mechanism import Mechanism
+from gsh.wire import mechanism_from_json
+
+__all__ = ["Document", "check_members", "parsed"]
 
 T = TypeVar("T")
 
@@ -24,6 +27,10 @@ class Document(Mapping[str, Any]):
 
     def __init__(self, members: Mapping[str, Any]) -> None:
         object.__setattr__(self, "_members", {name: _frozen(value) for name, value in members.items()})
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        return cls(document)
 
     def __getitem__(self, name: str) -> Any:
         return self._members[name]
@@ -63,36 +70,6 @@ class Document(Mapping[str, Any]):
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
 
 
-class Certificate(Document):
-    """The certificate of a release: its privacy, as a statement that stands alone.  [docs/certificate.md]"""
-
-    __slots__ = ()
-
-    # For type checkers. Further members are there too.
-    schema: str
-    release_id: str
-    idempotency_key: str | None
-    released_at: str
-    service_version: str
-    privacy_unit: str
-    period: str | None
-    bounds: Document
-    mechanism: Document
-    grid: Document | None
-    accounting: str
-    mu_0: float
-    mu: float
-    mu_squared: float
-    hazard: float
-    delta_infinite: float
-    epsilon: float | None
-    delta: float | None
-    curve: str
-    budget: Document | None
-    unprotected: tuple[str, ...]
-    record: Document | None
-
-
 def parsed(kind: type[T], document: Mapping[str, Any]) -> T:
     """A dataclass from a JSON object. Members that the dataclass does not have are ignored.
 
@@ -111,17 +88,19 @@ def _fields(kind: type) -> dict[str, Any]:
 
 
 def _as(hint: Any, value: Any) -> Any:
-    """A JSON value as the type that a field declares: a dataclass, a tuple, a document, or a plain value."""
+    """A JSON value as the type of a field: a dataclass, a mechanism, a tuple, a document, or a plain value."""
     if typing.get_origin(hint) in {Union, types.UnionType}:
         if value is None:
             return None
         hint = next(each for each in typing.get_args(hint) if each is not type(None))
     if typing.get_origin(hint) is tuple:
         return tuple(_as(typing.get_args(hint)[0], item) for item in _of(list, value))
+    if hint is Mechanism:
+        return mechanism_from_json(value)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return parsed(hint, value)
-    if hint in {Certificate, Document}:
-        return (certificate_of if hint is Certificate else Document)(_of(dict, value))
+        return value if isinstance(value, hint) else parsed(hint, value)
+    if isinstance(hint, type) and issubclass(hint, Document):
+        return hint.from_json(_of(dict, value))
     return _plain(hint, value)
 
 
@@ -140,32 +119,33 @@ def _of(kind: Any, value: Any) -> Any:
     raise ValueError("must be of another type")
 
 
-def certificate_of(document: Mapping[str, Any]) -> Certificate:
-    """A certificate whose members are of the types that ``Certificate`` declares. Version 0.1 has fewer of them."""
-    for name, hint in _declared().items():
+def check_members(kind: type[Document], document: Mapping[str, Any]) -> None:
+    """``ValueError`` if a member is not of the type that the class declares. Members may be missing."""
+    for name, hint in _declared(kind).items():
         if name in document:
             _as(hint, document[name])
-    for name in ("mechanism", "epsilon", "delta", "mu_squared", "hazard", "budget", "idempotency_key"):
-        document[name]
-    if document["budget"] is not None:
-        _of(str, document["budget"]["id"])
-    if "bounds" in document:
-        _as(str | None, document["bounds"]["plan_digest"])
-    return Certificate(document)
 
 
 @functools.cache
-def _declared() -> dict[str, Any]:
-    return typing.get_type_hints(Certificate)
+def _declared(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+# Asked first: to ask whether a number is a Mapping takes longer than all the rest, and a covariance has many numbers.
+_PLAIN = {str, int, float, bool, type(None)}
 
 
 def _frozen(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return Document(value)
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+    if type(value) in _PLAIN or isinstance(value, Document):
+        return value
+    if isinstance(value, list | tuple):
+        return tuple(map(_frozen, value))
+    return Document(value) if isinstance(value, Mapping) else value
 
 
 def _thawed(value: Any) -> Any:
-    if isinstance(value, Document):
-        return value.to_dict()
-    return [_thawed(item) for item in value] if isinstance(value, tuple) else value
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, tuple):
+        return list(map(_thawed, value))
+    return value.to_dict() if isinstance(value, Document) else value

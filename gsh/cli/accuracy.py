@@ -1,31 +1,19 @@
-"""gsh intervals: where the true numbers behind published ones are. It costs no privacy."""
+"""gsh intervals and gsh utility: what published numbers mean, and what a mechanism would publish of a table.
+
+Intervals cost no privacy. The utility is for the owner of the table, not for publication.
+"""
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 import gsh
+from gsh.cli import options
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import PIPE, Pipes, written
-from gsh.cli.options import (
-    C_U,
-    CsvTypes,
-    Force,
-    From,
-    Into,
-    MechanismFile,
-    Sigma,
-    Tau,
-    TauStar,
-    csv_types,
-    mechanism_in,
-    mechanism_of,
-    names,
-)
-from gsh.cli.output import AsJson, Sheet, number, show
-from gsh.cli.tables import certificate_in, format_named, read_table_file, write_rows
+from gsh.cli.files import PIPE, Pipes, certificate_in, format_named, read_table_file, write_rows, written
+from gsh.cli.output import AsJson, Sheet, note, number, show
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,31 +22,34 @@ __all__ = ["commands"]
 
 commands = typer.Typer()
 
+CsvKeys: TypeAlias = Annotated[
+    str | None, typer.Option("--keys", metavar="COLUMNS", help="The columns of the group key. CSV needs it.")
+]
+
 _ENDS = ("low", "estimate", "high")
+_EXPECTED = ("all_groups", "groups", "groups_deviation", "all_volume", "volume", "below", "false_groups", "false_share")
 
 
 @commands.command(epilog="Example:  gsh intervals private.parquet --users users -o with-intervals.parquet")
 def intervals(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A private table. - is standard input.")],
     users: Annotated[str, typer.Option("--users", metavar="COLUMN", help="The column of the noisy counts.")],
-    keys: Annotated[
-        str | None, typer.Option("--keys", metavar="COLUMNS", help="The columns of the group key. CSV needs it.")
-    ] = None,
+    keys: CsvKeys = None,
     level: Annotated[float, typer.Option("--level", metavar="X", help="The probability to cover each number.")] = 0.95,
     total: Annotated[bool, typer.Option("--total", help="Also the sum over the groups of the table.")] = False,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="The table with the intervals. - is standard output."),
     ] = None,
-    mechanism: MechanismFile = None,
-    c_u: C_U = None,
-    tau: Tau = None,
-    tau_star: TauStar = None,
-    sigma: Sigma = None,
-    source_format: From = None,
-    output_format: Into = None,
-    types: CsvTypes = None,
-    force: Force = False,
+    mechanism: options.MechanismFile = None,
+    c_u: options.C_U = None,
+    tau: options.Tau = None,
+    tau_star: options.TauStar = None,
+    sigma: options.Sigma = None,
+    source_format: options.From = None,
+    output_format: options.Into = None,
+    types: options.CsvTypes = None,
+    force: options.Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Where the true numbers behind published ones are, at a level of confidence.
@@ -70,14 +61,14 @@ def intervals(
 
     Pipes(table=table, mechanism=mechanism)
     is_given = any(value is not None for value in (mechanism, c_u, tau, tau_star, sigma))
-    used = mechanism_of(mechanism, c_u, tau, tau_star, sigma) if is_given else None
-    named = None if keys is None else names("--keys", keys)
-    others = used.aggregates.names if used is not None and used.aggregates is not None else ()
-    declared = csv_types(types, named or [], users, others) | {users: "float64"}
+    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma) if is_given else None
+    named = None if keys is None else options.names("--keys", keys)
+    others = () if used is None else used.column_names
+    declared = options.csv_types(types, named or [], users, others) | {users: "float64"}
     kind, published = read_table_file(table, source_format, declared)
     promise = certificate_in(published)
     used = used or _certified(promise)
-    columns = (users, *(used.aggregates.names if used.aggregates else ()))
+    columns = (users, *used.column_names)
     _check(published, columns)
     numbers = {name: published[name].to_numpy() for name in columns}
     rest = {name: numbers[name] for name in columns[1:]}
@@ -105,7 +96,7 @@ def intervals(
 def _certified(promise: Any) -> "gsh.Mechanism":
     if promise is None:
         raise Refusal(Code.INVALID, "the table has no certificate", "give --mechanism FILE, such as its certificate")
-    return mechanism_in(promise)
+    return options.mechanism_in(promise)
 
 
 def _check(published: "pa.Table", columns: tuple[str, ...]) -> None:
@@ -152,3 +143,45 @@ def _total_rows(sums: Mapping[str, Any]) -> list[Sheet]:
     heads = ("low", "estimate", "high", "standard_error")
     rows = [[name, *(number(getattr(each, head), 8) for head in heads)] for name, each in sums.items()]
     return [Sheet(("total", *heads), rows, frozenset(range(1, 5)))]
+
+
+@commands.command(epilog="Example:  gsh utility groups.parquet --users users --mechanism mechanism.json")
+def utility(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The table of groups. - is standard input.")],
+    users: options.Users,
+    keys: CsvKeys = None,
+    mechanism: options.MechanismFile = None,
+    c_u: options.C_U = None,
+    tau: options.Tau = None,
+    tau_star: options.TauStar = None,
+    sigma: options.Sigma = None,
+    source_format: options.From = None,
+    types: options.CsvTypes = None,
+    as_json: AsJson = False,
+) -> None:
+    """What a mechanism would publish of a table: how many groups, and with which error.
+
+    Nothing is released. The answer comes from the true counts without noise: keep it to yourself.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    Pipes(table=table, mechanism=mechanism)
+    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma)
+    named = [] if keys is None else options.names("--keys", keys)
+    _, groups = read_table_file(table, source_format, options.csv_types(types, named, users, used.column_names))
+    if groups.column_names.count(users) != 1:
+        raise Refusal(Code.INVALID, "--users: must name exactly one column of the table", "check the name")
+    if groups[users].null_count or not pa.types.is_integer(groups[users].type):
+        raise Refusal(Code.INVALID, "--users: must be a column of integers, without nulls", "check the column")
+    sizes = groups[users].to_numpy()
+    found = gsh.utility(used, sizes=sizes[sizes > 0])
+    document = {name: getattr(found, name) for name in (*_EXPECTED, "quantiles", "relative_errors")}
+    errors = zip(found.quantiles, found.relative_errors or (), strict=False)
+    rows = [
+        ["groups", f"{number(found.groups, 6)} of {found.all_groups} ({found.groups_share:.3g})"],
+        ["users in them", f"{number(found.volume, 6)} of {number(found.all_volume, 8)} ({found.volume_share:.3g})"],
+        ["below the threshold", "none" if found.false_share is None else f"{found.false_share:.3g} of the published"],
+        *([f"relative error at {quantile:g}", number(error, 3)] for quantile, error in errors),
+    ]
+    note("gsh: not private: this comes from the true counts, for your eyes only")
+    show(document, Sheet(("expected", ""), rows), as_json=as_json)
