@@ -3,9 +3,8 @@
 publishing.py   publish: from events to a private table with its certificate
 sources.py      files, tables, relations and frames as events, with the kinds of their columns
 files.py        Parquet, CSV and JSON lines as scans: nothing is guessed from records
-aggregates.py   the bounding query, and its sums as numbers
+aggregates.py   queries at once, or bucket by bucket within the memory limit; the bounding query, its sums as numbers
 previewing.py   preview: how much of the events each C_u keeps, for the owner's eyes
-buckets.py      queries at once, or bucket by bucket within the memory limit
 workspace.py    a connection and a private folder that nothing outlives
 """
 

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from gsh.arguments import Integer, Real, integer, is_several
-from gsh.duckdb.buckets import PARTIAL, Query, answered
+from gsh.duckdb.aggregates import PARTIAL, Query, answered
 from gsh.duckdb.sources import Events, Source, open_source
 from gsh.duckdb.workspace import workspace
 from gsh.errors import InvalidParameter

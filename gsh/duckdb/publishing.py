@@ -18,10 +18,9 @@ from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.output import Output, rows_with
-from gsh.events.payer import Payer, check_plan, payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import OnProgress, Progress, Published
-from gsh.events.target import Target, mechanism_for
+from gsh.events.target import Payer, Target, check_plan, mechanism_for, payer_of
 from gsh.library.groups import release
 from gsh.wire import mechanism_from_json
 
@@ -126,8 +125,7 @@ def _local_certificate(target: Target, plan: Plan, privacy_unit: str, unprotecte
     """Made before anything is read, so that mistakes in it come first. It does not depend on the data."""
     return certificate_of(
         target.mechanism,
-        epsilon=target.stated.get("epsilon"),
-        delta=target.stated.get("delta"),
+        **target.stated,
         unprotected=unprotected,
         privacy_unit=privacy_unit,
         enforced_by=_ENGINE,

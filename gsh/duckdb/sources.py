@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from gsh.duckdb.files import scan_of
 from gsh.duckdb.workspace import INTERRUPTED, Workspace, fraction_in, literal, literal_path, reading
 from gsh.errors import EventsError, InvalidParameter
+from gsh.events.bounding import default_kinds
 from gsh.events.dialects import DIALECTS
 from gsh.events.kinds import Kind
 from gsh.events.plan import Plan
 from gsh.events.published import OnProgress, Progress
-from gsh.events.query_text import default_kinds
 from gsh.library.groups import ArrowTable
 
 __all__ = ["Events", "Source", "open_source", "restored", "stored"]

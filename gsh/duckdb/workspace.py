@@ -16,7 +16,7 @@ import duckdb
 
 from gsh.arguments import integer, path, text
 from gsh.errors import EventsError, InvalidParameter
-from gsh.library.signals import ended_by_signals
+from gsh.library.whole_files import ended_by_signals
 
 __all__ = ["INTERRUPTED", "Workspace", "fraction_in", "literal", "literal_path", "reading", "workspace"]
 

@@ -18,16 +18,25 @@ An engine that builds expressions itself takes the parts: ``record_units`` for o
 user in a group, and ``lots.order_sql`` for the order.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from gsh.events.dialects import Dialect, check_characters, dialect_named
+from gsh.events.dialects import DIALECTS, Dialect, check_characters, dialect_named
 from gsh.events.kinds import Kind, family
 from gsh.events.lots import order_sql
 from gsh.events.plan import COUNT, Plan, Sum
 
-__all__ = ["bounding_query", "clipped", "ranked_query", "record_units", "table_name"]
+__all__ = [
+    "bounding_query",
+    "clipped",
+    "commented_query",
+    "default_kinds",
+    "ranked_query",
+    "record_units",
+    "table_name",
+]
 
 Lines: TypeAlias = list[str]
 
@@ -192,3 +201,34 @@ def _listed(columns: Sequence[str]) -> Lines:
     starts = ["SELECT ", *["       "] * (len(columns) - 1)]
     ends = [*[","] * (len(columns) - 1), ""]
     return [f"{start}{column}{end}" for start, column, end in zip(starts, columns, ends, strict=True)]
+
+
+def default_kinds(plan: Plan) -> dict[str, Kind]:
+    """The declared types; else users and keys are texts, and sums integers, or doubles if they have a unit."""
+    kinds: dict[str, Kind] = dict.fromkeys((plan.user, *plan.by), "string")
+    kinds |= {column.name: "integer" if column.unit is None else "double" for column in plan.sums}
+    return kinds | dict(plan.types)
+
+
+def commented_query(plan: Plan, dialect: str, source: str) -> str:
+    """The query, what it enforces, and whether our tests run it on the engine."""
+    kinds = plan.kinds_in(dict(default_kinds(plan)))
+    checked = (
+        "tested on this engine" if DIALECTS[dialect].is_executed else "not executed here: only its syntax is tested"
+    )
+    lines = [
+        f"-- For {dialect}, {checked}.",
+        f"-- Each user counts in at most {plan.c_u} groups, chosen by a hash of that user's own records.",
+    ]
+    lines += [
+        f"-- {_on_one_line(column.name)}: from {column.least} to {column.most} per user and group, "
+        f"in units of {column.scale:g}"
+        + (f", in at most {column.groups} groups per user." if column.groups is not None else ".")
+        for column in plan.sums
+    ]
+    return "\n".join([*lines, f"{bounding_query(plan, kinds, dialect, table_name(dialect, source))};", ""])
+
+
+def _on_one_line(name: str) -> str:
+    """The name in a comment. A line end in it would end the comment, so characters that are not shown are escaped."""
+    return name if name.isprintable() else json.dumps(name)

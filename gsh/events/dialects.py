@@ -19,29 +19,30 @@ class Dialect:
     """The spelling of one dialect. In texts, ``{0}`` is the argument."""
 
     name: str
-    is_executed: bool
-    """Whether our tests run the queries on the engine itself."""
-    quote: str
-    """The mark around names."""
-    escapes: bool
-    """Whether a backslash in a string escapes the next character."""
-    escapes_names: bool
-    """Whether it does so in a name. Elsewhere a mark in a name is doubled."""
     string: str
     """The type of texts."""
-    double: str
-    integer: str
-    """The type of 64-bit integers."""
-    added: str
-    """How the integer of a record becomes a number that can be added up without overflow."""
-    widened: str
-    """The same for a number of the type ``integer``."""
-    inlined: str
-    """What keeps a common table expression from being stored before it is read."""
-    md5: str
-    is_nan: str
     texts: Mapping[str, str]
     """The canonical text of a value, by the family of its kind; else a cast."""
+    is_executed: bool = True
+    """Whether our tests run the queries on the engine itself."""
+    quote: str = '"'
+    """The mark around names."""
+    escapes: bool = False
+    """Whether a backslash in a string escapes the next character."""
+    escapes_names: bool = False
+    """Whether it does so in a name. Elsewhere a mark in a name is doubled."""
+    double: str = "DOUBLE"
+    integer: str = "BIGINT"
+    """The type of 64-bit integers."""
+    added: str = "CAST({0} AS BIGINT)"
+    """How the integer of a record becomes a number that can be added up without overflow. DuckDB adds it up in 128
+    bits, and PostgreSQL in NUMERIC."""
+    widened: str = "{0}"
+    """The same for a number of the type ``integer``."""
+    inlined: str = ""
+    """What keeps a common table expression from being stored before it is read."""
+    md5: str = "md5({0})"
+    is_nan: str = "isnan({0})"
     most_bytes: int | None = None
     """The engine cuts longer names, without an error. None: it does not."""
     replaces_variables: bool = False
@@ -110,18 +111,8 @@ def _or_infinite(finite: str) -> str:
 
 _DUCKDB = Dialect(
     name="duckdb",
-    is_executed=True,
-    quote='"',
-    escapes=False,
-    escapes_names=False,
     string="VARCHAR",
-    double="DOUBLE",
-    integer="BIGINT",
-    added="CAST({0} AS BIGINT)",  # SUM adds them up in 128 bits
-    widened="{0}",
     inlined="NOT MATERIALIZED ",
-    md5="md5({0})",
-    is_nan="isnan({0})",
     texts={
         "decimal": _TRIMMED,
         "date": _or_infinite("CAST({0} - DATE '1970-01-01' AS {2})"),
@@ -132,15 +123,8 @@ _DUCKDB = Dialect(
 )
 _POSTGRES = Dialect(
     name="postgres",
-    is_executed=True,
-    quote='"',
-    escapes=False,
-    escapes_names=False,
     string="TEXT",
     double="DOUBLE PRECISION",
-    integer="BIGINT",
-    added="CAST({0} AS BIGINT)",  # SUM adds them up in NUMERIC
-    widened="{0}",
     inlined="NOT MATERIALIZED ",
     md5='md5({0}) COLLATE "C"',
     is_nan="{0} = 'NaN'",
@@ -155,18 +139,11 @@ _POSTGRES = Dialect(
 )
 _SPARK = Dialect(
     name="spark",
-    is_executed=True,
     quote="`",
     escapes=True,
-    escapes_names=False,
     string="STRING",
-    double="DOUBLE",
-    integer="BIGINT",
     added="CAST({0} AS DECIMAL(20, 0))",  # SUM of BIGINT would overflow; of this it is DECIMAL(30, 0)
     widened="CAST({0} AS DECIMAL(20, 0))",
-    inlined="",
-    md5="md5({0})",
-    is_nan="isnan({0})",
     texts={
         # A cast writes small decimals with an exponent, unless ANSI mode is on. This writes commas.
         "decimal": "TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM REPLACE(format_number({0}, {1}), ',', '')))",
@@ -183,15 +160,11 @@ _SPARK = Dialect(
 _SNOWFLAKE = Dialect(
     name="snowflake",
     is_executed=False,
-    quote='"',
     escapes=True,
-    escapes_names=False,
     string="VARCHAR",
     double="FLOAT",
     integer="NUMBER(38, 0)",
     added="CAST({0} AS NUMBER(38, 0))",
-    widened="{0}",
-    inlined="",
     md5="MD5({0})",
     is_nan="{0} = 'NaN'",
     texts={
@@ -214,7 +187,6 @@ _BIGQUERY = Dialect(
     integer="INT64",
     added="CAST({0} AS NUMERIC)",  # SUM of INT64 would overflow
     widened="CAST({0} AS NUMERIC)",
-    inlined="",
     md5="TO_HEX(MD5({0}))",
     is_nan="IS_NAN({0})",
     texts={

@@ -22,17 +22,8 @@ __all__ = ["KEY_KINDS", "SUM_KINDS", "Kind", "checked_kind", "digits", "family"]
 Kind = str
 """One of the kinds above, such as ``integer`` or ``decimal(10,2)``."""
 
-KEY_KINDS: Final[tuple[str, ...]] = (
-    "string",
-    "integer",
-    "decimal",
-    "boolean",
-    "date",
-    "timestamp",
-    "timestamp_ns",
-    "timestamptz",
-    "uuid",
-)
+_MOMENTS = ("date", "timestamp", "timestamp_ns", "timestamptz")
+KEY_KINDS: Final[tuple[str, ...]] = ("string", "integer", "decimal", "boolean", *_MOMENTS, "uuid")
 """The families of kinds of users and group keys."""
 SUM_KINDS: Final[tuple[str, ...]] = ("integer", "decimal", "double", "boolean")
 """The families of kinds of sums. A true Boolean adds 1."""

@@ -20,7 +20,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gsh.arguments import Integer, Real, integer, real, texts
@@ -113,16 +113,7 @@ class Plan:
             "version": 1,
             "user": self.user,
             "by": list(self.by),
-            "sums": [
-                {
-                    "name": column.name,
-                    "lower": column.lower,
-                    "upper": column.upper,
-                    "unit": column.unit,
-                    "groups": column.groups,
-                }
-                for column in self.sums
-            ],
+            "sums": [asdict(column) for column in self.sums],
             "c_u": self.c_u,
             "tau": self.tau,
             "salt": self.salt,

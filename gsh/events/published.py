@@ -1,4 +1,4 @@
-"""What publishing gives: the private table or its place, the certificate and the plan. And what it says meanwhile."""
+"""The result of publishing: the private table or its place, the certificate and the plan; and reports of progress."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -17,11 +17,10 @@ from gsh.histogram.arrays import Numbers
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.file_formats import AnswerFormat, Format
 from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table, write_table
-from gsh.histogram.interval_columns import interval_columns
 from gsh.histogram.json_answers import Answer, read_json, write_json
 from gsh.histogram.keys.columns import decoded, key_of, plain
 from gsh.histogram.keys.types import is_text
-from gsh.histogram.tables import Roles, rows_of
+from gsh.histogram.tables import Roles, interval_columns, rows_of
 from gsh.histogram.texts import texts_of
 
 __all__ = ["convert", "write_rows"]

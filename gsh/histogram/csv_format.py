@@ -16,8 +16,9 @@ with \\n.
 
 A declared type decides the type of a column alone, so no cell of a dropped group shows in the answer's types.
 
-1.000 may be one or a thousand (number_texts.py). It is no integer. In a column of float64 or decimal it is refused,
-unless another cell of the column shows that the point is a decimal point. An error has the line, and never the cell.
+1.000 may be one or a thousand (texts.py). It is no integer. In a column of float64 or decimal it is refused, unless
+another cell of the column shows that the point is a decimal point. An error has the line, and never the cell. Lines are
+counted as an editor does: those inside of quoted cells too, and the header line is 1.
 """
 
 import codecs
@@ -31,21 +32,21 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from gsh.errors import InvalidGroups, pointer_part
-from gsh.histogram.csv_lines import line_of_row
-from gsh.histogram.number_texts import ADVICE, DecimalPoints, are_ambiguous, unambiguous
-from gsh.histogram.texts import texts_of
+from gsh.histogram.arrays import Positions
+from gsh.histogram.texts import ADVICE, DecimalPoints, are_ambiguous, texts_of, unambiguous
 
-__all__ = ["CsvType", "CsvWriter", "csv_batches", "without_mark"]
+__all__ = ["CsvType", "CsvWriter", "csv_batches", "line_of_row", "uneven_line", "without_mark"]
 
 CsvType = Literal["string", "int64", "float64", "boolean", "date", "timestamp", "decimal"]
 
 _BLOCK = 1 << 23
-# Each quote in it takes some sixty bytes.
-_QUOTES_BLOCK = 1 << 20
+# Each quote and each line end in it takes some sixty bytes.
+_SMALL_BLOCK = 1 << 20
 # More than can be declared. Arrow takes half a minute to begin a table of a million columns.
 _MOST_COLUMNS = 1000
 _NUMBERS = ("int64", "float64", "decimal")
-_QUOTE, _ENDS = ord('"'), np.frombuffer(b",\r\n", np.uint8)
+_QUOTE, _COMMA, _CR, _LF = b'",\r\n'
+_ENDS = np.frombuffer(b",\r\n", np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +222,8 @@ def _check_quotes(source: pa.Buffer) -> None:
     """
     content = np.frombuffer(source, np.uint8)
     seen = 0
-    for start in range(0, len(content), _QUOTES_BLOCK):
-        places = start + np.flatnonzero(content[start : start + _QUOTES_BLOCK] == _QUOTE)
+    for start in range(0, len(content), _SMALL_BLOCK):
+        places = start + np.flatnonzero(content[start : start + _SMALL_BLOCK] == _QUOTE)
         if len(places):
             turn = (seen + np.arange(len(places))) % 2
             seen += len(places)
@@ -241,10 +242,54 @@ def _check_header(source: pa.Buffer, types: Mapping[str, CsvType]) -> None:
     ends = np.flatnonzero(is_outside & np.isin(start, _ENDS[1:]))
     end = ends[0] if len(ends) else len(start)
     header = start[:end][is_outside[:end]]
-    commas = int(np.count_nonzero(header == _ENDS[0]))
+    commas = int(np.count_nonzero(header == _COMMA))
     if commas >= _MOST_COLUMNS:
         raise _undeclared()
     for separator, noun in ((b";", "semicolons"), (b"\t", "tabs")):
         if commas == 0 and len(types) > 1 and np.count_nonzero(header == ord(separator)) == len(types) - 1:
             detail = "must have commas between cells, and a point in decimal numbers"
             raise InvalidGroups("/table", f"{detail}; the header line has {noun}. Save the table again as CSV")
+
+
+def line_of_row(source: pa.Buffer, row: int) -> int:
+    """The line in which a row begins. Row 0 is the one after the header line."""
+    place = row + 1
+    for lines, _ in _rows(source):
+        if place < len(lines):
+            return int(lines[place])
+        place -= len(lines)
+    raise IndexError(row)
+
+
+def uneven_line(source: pa.Buffer) -> tuple[int, int, int] | None:
+    """The first line whose number of cells is not that of the header line: the line, and both numbers."""
+    expected = None
+    for lines, widths in _rows(source):
+        expected = int(widths[0]) if expected is None and len(widths) else expected
+        others = np.flatnonzero(widths != expected)
+        if len(others) and expected is not None:
+            return int(lines[others[0]]), int(widths[others[0]]), expected
+    return None
+
+
+def _rows(source: pa.Buffer) -> Iterator[tuple[Positions, Positions]]:
+    """For the rows that end in each block of bytes: the lines in which they begin, and their numbers of cells."""
+    content = np.frombuffer(source, np.uint8)
+    line, line_ends, quotes, separators = 1, 0, 0, 0
+    for start in range(0, len(content), _SMALL_BLOCK):
+        block = content[start : start + _SMALL_BLOCK]
+        following = np.append(content[start + 1 : start + len(block) + 1], np.uint8(0))[: len(block)]
+        is_outside = (quotes + np.cumsum(block == _QUOTE, dtype=np.int64)) % 2 == 0
+        is_line_end = (block == _LF) | ((block == _CR) & (following != _LF))
+        ends = np.flatnonzero(is_line_end & is_outside)
+        commas = np.flatnonzero((block == _COMMA) & is_outside)
+        before = np.searchsorted(commas, ends)
+        widths = 1 + np.diff(before, prepend=-separators)
+        after = 1 + line_ends + np.searchsorted(np.flatnonzero(is_line_end), ends, side="right")
+        yield np.append(line, after)[: len(ends)].astype(np.int32), widths.astype(np.int32)
+        separators = len(commas) - int(before[-1]) if len(ends) else separators + len(commas)
+        line = int(after[-1]) if len(ends) else line
+        line_ends += int(np.count_nonzero(is_line_end))
+        quotes += int(np.count_nonzero(block == _QUOTE))
+    if len(content) and content[-1] not in (_CR, _LF):
+        yield np.array([line], np.int32), np.array([separators + 1], np.int32)

@@ -9,13 +9,13 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gsh.errors import InvalidGroups, TooManyGroups
-from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches, without_mark
-from gsh.histogram.csv_lines import uneven_line
-from gsh.histogram.decoded_size import decoded_size
+from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches, uneven_line, without_mark
 from gsh.histogram.file_formats import Format
+from gsh.histogram.keys.types import is_text
 
 __all__ = ["ANY_SIZE", "CERTIFICATE", "Limits", "format_of", "read_table", "stream_batches", "write_table"]
 
@@ -189,7 +189,7 @@ def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Lim
     for batch in batches:
         batch.validate()
         rows += len(batch)
-        size += decoded_size(batch)
+        size += _decoded_size(batch)
         if rows > limits.groups:
             raise _too_many(limits)
         if size > limits.bytes:
@@ -236,3 +236,44 @@ def _too_many(limits: Limits) -> TooManyGroups:
 
 def _too_large(limits: Limits) -> TooManyGroups:
     return TooManyGroups("/table", f"must take at most {limits.bytes} bytes")
+
+
+# What an array of no rows takes, in bytes.
+_ARRAY = 512
+_LONGEST_NUMBER = 32
+
+
+def _decoded_size(batch: pa.RecordBatch) -> int:
+    """The most memory that a batch takes with its columns decoded: a few bytes can encode a long column of views.
+
+    Nothing is decoded. The buffers must have the sizes that the batch needs. Dictionaries stay encoded.
+    """
+    encoded = (place for place, field in enumerate(batch.schema) if _is_encoded(field.type))
+    arrays: int = max(batch.nbytes, _ARRAY * batch.num_columns)
+    return arrays + sum(_decoded(batch.column(place)) for place in encoded)
+
+
+def _is_encoded(kind: pa.DataType) -> bool:
+    return bool(isinstance(kind, pa.BaseExtensionType) or _is_view(kind))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(kind in (pa.string_view(), pa.binary_view()))
+
+
+def _decoded(column: pa.Array) -> int:
+    """The bytes of the decoded column, or 0 if it is not encoded."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        return _decoded(column.storage)
+    return int(_lengths(column).sum()) if _is_view(column.type) else 0
+
+
+def _lengths(values: pa.Array) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """The bytes of each value."""
+    if not is_text(values.type):
+        return np.full(len(values), _LONGEST_NUMBER, np.int64)
+    if not _is_view(values.type):
+        return np.asarray(pc.fill_null(pc.binary_length(values), 0).to_numpy(), np.int64)
+    # A view begins with its length. Arrow has no function for it. Under a null it may be anything.
+    views = np.frombuffer(values.buffers()[1], np.int32).reshape(-1, 4)[values.offset :][: len(values)]
+    return np.where(values.is_valid().to_numpy(zero_copy_only=False), np.maximum(views[:, 0], 0), 0).astype(np.int64)

@@ -14,8 +14,7 @@ from gsh.histogram.arrays import Doubles, Integers, Positions
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.json_answers import write_groups
-from gsh.histogram.keys.json_keys import LISTS, MIXED, JsonKeys, columns_of, normalised
-from gsh.histogram.keys.json_texts import keys_as_json
+from gsh.histogram.keys.json_keys import LISTS, MIXED, JsonKeys, columns_of, keys_as_json, normalised
 from gsh.histogram.keys.order import unique_order
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values

@@ -12,7 +12,7 @@ Read into columns, each part of the keys is a column:
 
 A column is of strings, of int64 or of float64 if all its values are. Otherwise it holds each value as JSON text, and a
 null as null. If another column has the name of a key column, the names of the key columns begin with _. Intervals are
-columns too (interval_columns.py).
+columns too (``interval_columns``).
 """
 
 import json
@@ -24,10 +24,9 @@ import numpy as np
 import pyarrow as pa
 
 from gsh.histogram.arrays import Numbers
-from gsh.histogram.interval_columns import ENDS, interval_columns
 from gsh.histogram.keys.columns import decoded
-from gsh.histogram.keys.json_texts import keys_as_json
-from gsh.histogram.tables import Roles
+from gsh.histogram.keys.json_keys import keys_as_json
+from gsh.histogram.tables import ENDS, Roles, interval_columns
 from gsh.histogram.texts import texts_of
 
 __all__ = ["Answer", "read_json", "write_groups", "write_json"]

@@ -9,10 +9,17 @@ timestamps                     2026-11-16T12:30:00.000; with a time zone, in UTC
 durations, intervals           ISO 8601, with a sign for each part: PT-1.5S, P14M-3DT0.000000001S
 binary                         base64
 arrow.uuid, arrow.json         their usual text
+
+Numbers in texts can be ambiguous: 1.000 is one here and a thousand there. A number is ambiguous if it has one point or
+comma, one to three digits before it that do not begin with 0, and exactly three digits after it. 0.349, 1234.568 and
+12.50 are not. In one column of decimal numbers, another cell can show that the point is a decimal point: 12.5, 0.250 or
+1234.568. Then 1.000 is one. ``app/web/shared/number-text.js`` has the same rules for the pages, and
+``tests/number_examples.json`` has examples of both.
 """
 
 import base64
 import decimal
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +30,7 @@ import pyarrow.compute as pc
 from gsh.histogram.keys.columns import plain
 from gsh.histogram.keys.types import is_text, is_unicode
 
-__all__ = ["texts_of"]
+__all__ = ["ADVICE", "DecimalPoints", "are_ambiguous", "is_ambiguous", "texts_of", "unambiguous"]
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # More digits than any decimal has.
@@ -97,3 +104,47 @@ _SLOW: dict[Callable[[pa.DataType], bool], Callable[[Any], str]] = {
         lambda value: base64.b64encode(value).decode()
     ),
 }
+
+
+_AMBIGUOUS = r"[-+]?[1-9][0-9]{0,2}[.,][0-9]{3}"
+ADVICE = "has a number such as 1.000 or 1,000, which can mean one or a thousand: write it as 1000, or as 1.0"
+"""What is wrong with a line, and what to do. It does not quote the number."""
+
+
+def is_ambiguous(text: str) -> bool:
+    """Whether a number can be read in two ways."""
+    return re.fullmatch(_AMBIGUOUS, text, re.ASCII) is not None
+
+
+def are_ambiguous(texts: pa.Array) -> pa.BooleanArray:
+    """The same for each text."""
+    return pc.match_substring_regex(texts, rf"\A({_AMBIGUOUS})\z")
+
+
+def unambiguous(texts: pa.Array) -> pa.Array:
+    """Decimal numbers with one more digit where they would be ambiguous: 12.125 is written 12.1250."""
+    return pc.replace_substring_regex(texts, r"\A(-?[1-9][0-9]{0,2}\.[0-9]{3})\z", r"\10")
+
+
+class DecimalPoints:
+    """Looks through the cells of one column, batch by batch."""
+
+    def __init__(self) -> None:
+        self._first: int | None = None
+        self._are_known = False
+
+    def look(self, texts: pa.Array, row: int) -> None:
+        """The next cells. ``row`` is the place of the first one."""
+        if self._are_known:
+            return
+        found = pc.fill_null(are_ambiguous(texts), False)
+        has_point = pc.fill_null(pc.match_substring(texts, "."), False)
+        self._are_known = bool(pc.any(pc.and_not(has_point, found)).as_py())
+        if self._first is None:
+            place = pc.index(found, True).as_py()
+            self._first = None if place < 0 else row + place
+
+    @property
+    def ambiguous_row(self) -> int | None:
+        """The place of the first cell that can be read in two ways; None if another cell shows how to read it."""
+        return None if self._are_known else self._first

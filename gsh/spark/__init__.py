@@ -3,7 +3,7 @@
 publishing.py   publish: the steps from events to a private table in its place
 aggregates.py   the bounding as expressions of a DataFrame, with two shuffles
 needs.py        what Spark needs on the driver and on the executors, tried before anything is charged
-noise.py        the noise of one partition; it runs on the executors
+noise.py        the noise of one partition, from a seed; it runs on the executors
 keepers.py      who keeps the seed and takes the commit: the service, or a file
 places.py       the folder of a release, its staging folder, and the digest of its rows
 """

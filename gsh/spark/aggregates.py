@@ -6,7 +6,7 @@ Two shuffles, with adaptive execution on or off, in classic Spark and in Spark C
     by key     count and sums. The plan has the number of partitions, and adaptive execution does not change it
 
 The second shuffle stands *before* the grouping. After it Spark could drop the shuffle, or merge partitions, and the
-noise depends on the content of a partition (gsh/events/streams.py).
+noise depends on the content of a partition (gsh/spark/noise.py).
 """
 
 from collections.abc import Mapping

@@ -14,10 +14,9 @@ from gsh.certificate import certificate
 from gsh.certificate_words import NOISE_FROM_A_SEED
 from gsh.errors import InvalidParameter
 from gsh.events.lots import new_salt
-from gsh.events.payer import Payer, check_plan
 from gsh.events.plan import Plan
-from gsh.events.streams import SEED_BYTES
-from gsh.events.target import Target
+from gsh.events.target import Payer, Target, check_plan
+from gsh.spark.noise import SEED_BYTES
 from gsh.spark.places import SEED_FILE, Finished, Place
 from gsh.wire import mechanism_to_json
 

@@ -5,6 +5,8 @@ event logs and pages.
 """
 
 import functools
+import hashlib
+import hmac
 import json
 from collections.abc import Callable, Iterator, Sequence
 
@@ -14,15 +16,45 @@ import pyarrow.compute as pc
 from gsh.accounting.mechanism import Mechanism
 from gsh.errors import sum_too_large
 from gsh.events.plan import COUNT, Plan
-from gsh.events.streams import stream_of
 from gsh.histogram.apply import MOST_COUNT
+from gsh.histogram.entropy import Entropy
 from gsh.histogram.keys.columns import plain
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_values
 from gsh.histogram.tables import Roles, check_table
 from gsh.wire import mechanism_from_json, mechanism_to_json
 
-__all__ = ["add_noise", "noise_function", "noise_of"]
+__all__ = ["SEED_BYTES", "add_noise", "noise_function", "noise_of", "stream_of"]
+
+SEED_BYTES = 32
+_LABEL = b"gsh partition stream 1"
+
+
+def stream_of(seed: bytes, plan_digest: str, content: bytes) -> Entropy:
+    """The random bits of one partition: the same for the same groups, unrelated for others.
+
+        key = HMAC-SHA-256(seed, label; digest of the plan; ``content``, the digest of the partition's groups)
+        block i of the stream = SHAKE-256(key, i)
+
+    Spark may compute a partition many times: a task is tried again, or runs twice. On the same groups it draws the same
+    noise again. On other groups it draws noise that shares nothing with the first, so that the difference of two
+    outputs is never exact. To a reader who does not have the seed the bits look uniform, as those of the operating
+    system do: the guarantee rests on the hash functions, as there it rests on the kernel's generator.
+    """
+    if len(seed) != SEED_BYTES:
+        raise ValueError(f"a seed has {SEED_BYTES} bytes")
+    parts = (_LABEL, plan_digest.encode(), content)
+    said = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+    key = hmac.digest(seed, said, "sha256")
+    block = 0
+
+    def next_bytes(size: int) -> bytes:
+        nonlocal block
+        block += 1
+        return hashlib.shake_256(key + block.to_bytes(8, "little")).digest(size)
+
+    return next_bytes
+
 
 Batches = Iterator[pa.RecordBatch]
 

@@ -8,7 +8,7 @@
     place     the folder gets its name, with the certificate in it
 
 The driver may die after each step: the next run goes on. It draws the same noise, because streams depend on the seed
-and on the groups (gsh/events/streams.py). After the commit it only does what is left of the last step.
+and on the groups (gsh/spark/noise.py). After the commit it only does what is left of the last step.
 """
 
 import os
@@ -25,10 +25,9 @@ from gsh.arguments import Integer, Real, text, texts
 from gsh.errors import InvalidParameter, sum_too_large
 from gsh.events.folders import checked_folders
 from gsh.events.lots import salt_of_release
-from gsh.events.payer import payer_of
 from gsh.events.plan import COUNT, Plan, make_plan
 from gsh.events.published import Published
-from gsh.events.target import Target, mechanism_for
+from gsh.events.target import Target, mechanism_for, payer_of
 from gsh.histogram.noise import Noise
 from gsh.spark.aggregates import aggregates, kinds_of
 from gsh.spark.keepers import ByFile, ByService, Keeper, Opening

@@ -1,21 +1,28 @@
-"""Group keys in JSON, as comparable columns. A key is a string, a number, null, or a list of these; kinds may be mixed.
+"""Group keys in JSON: read as comparable columns, and written from columns.
+
+A key is a string, a number, null, or a list of these; kinds may be mixed.
 
 Numbers come before strings, strings before lists, and null after all of them, as in tables. Lists are compared part by
 part, and a prefix of a list comes before the list. 1 and 1.0 are the same number, as in JSON.
 """
 
 import itertools
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gsh.errors import InvalidGroups
+from gsh.histogram.keys.canonical import canonical
+from gsh.histogram.keys.types import is_text
 
-__all__ = ["LISTS", "MIXED", "JsonKeys", "columns_of", "normalised"]
+__all__ = ["LISTS", "MIXED", "JsonKeys", "columns_of", "keys_as_json", "normalised"]
 
 MIXED = "mixed"
 """The layout of keys that have no columns of their own."""
@@ -40,7 +47,7 @@ class JsonKeys:
 
 def columns_of(keys: Sequence[Any], pointer: str) -> JsonKeys:
     """The comparable columns of group keys."""
-    columns = [_column(part) for part in _parts(keys)]
+    columns = [_column(part) for part in _parts_of(keys)]
     if columns and None not in columns:
         return JsonKeys(LISTS if any(type(key) is list for key in keys[:1]) else "scalars", columns)
     return JsonKeys(MIXED, [_ranks(keys, pointer)])
@@ -53,7 +60,7 @@ def normalised(key: Any) -> Any:
     return list(map(normalised, key)) if type(key) is list else key
 
 
-def _parts(keys: Sequence[Any]) -> list[Sequence[Any]]:
+def _parts_of(keys: Sequence[Any]) -> list[Sequence[Any]]:
     """The parts of keys that are all scalars, or all lists of one length; otherwise no parts."""
     kinds = set(map(type, keys))
     if list not in kinds:
@@ -111,3 +118,59 @@ def _comparable_scalar(value: Any, pointer: str) -> tuple[int, Any]:
 def _is_unicode(text: str) -> bool:
     """Whether it can be written: Python's strings may have halves of surrogate pairs."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+_Texts: TypeAlias = list[str | pa.Array]
+"""Texts that stand one after the other in every row; an array has a text for each row."""
+
+
+def keys_as_json(columns: Sequence[pa.Array], *, are_lists: bool) -> bytes:
+    """The list of group keys. A key is the value of the only column, or the list of the values of all columns."""
+    if not len(columns[0]):
+        return b"[]"
+    start, end = ("[", "]") if are_lists else ("", "")
+    parts: _Texts = [start, *_texts(columns[0])]
+    for column in columns[1:]:
+        parts += [",", *_texts(column)]
+    rows = _concatenated([*parts, f"{end},"])
+    _, _, content = canonical(rows, rows.type).buffers()
+    return b"".join((b"[", memoryview(content)[:-1], b"]"))
+
+
+def _texts(column: pa.Array) -> _Texts:
+    """The values as JSON."""
+    if pa.types.is_floating(column.type):
+        return [pa.array([_number(number) for number in column.to_pylist()], pa.large_string())]
+    if not is_text(column.type):
+        return [_with_nulls(column.cast(pa.large_string()))]
+    column = column.cast(pa.large_string())
+    if _has_escapes(column):
+        return [pa.array([json.dumps(text, ensure_ascii=False) for text in column.to_pylist()], pa.large_string())]
+    return [_with_nulls(_concatenated(['"', column, '"']))] if column.null_count else ['"', column, '"']
+
+
+def _number(number: float | None) -> str:
+    """A floating-point number, 1.0 as 1. One that JSON does not have is its text."""
+    is_json = number is None or math.isfinite(number)
+    return json.dumps(normalised(number) if is_json else str(number))
+
+
+def _has_escapes(column: pa.Array) -> bool:
+    """Whether a text has a character that JSON escapes. Bytes of other characters of UTF-8 are never equal to one."""
+    _, _, content = canonical(column, column.type).buffers()
+    characters = np.frombuffer(content, np.uint8)
+    return bool(((characters < ord(" ")) | (characters == ord('"')) | (characters == ord("\\"))).any())
+
+
+def _with_nulls(texts: pa.Array) -> pa.Array:
+    return pc.fill_null(texts, _text("null")) if texts.null_count else texts
+
+
+def _concatenated(parts: _Texts) -> pa.Array:
+    """Null if one of the texts is null."""
+    texts = [_text(part) if isinstance(part, str) else part for part in (*parts, "")]
+    return pc.binary_join_element_wise(*texts)
+
+
+def _text(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())

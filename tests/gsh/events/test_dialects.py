@@ -14,10 +14,9 @@ import sqlglot
 from hypothesis import HealthCheck, example, given, settings
 
 import gsh
-from gsh.events.bounding import bounding_query, table_name
+from gsh.events.bounding import bounding_query, commented_query, table_name
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import Plan, make_plan
-from gsh.events.query_text import commented_query
 from tests.gsh.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.gsh.events.test_bounding import NASTY_KINDS, rows_of
 from tests.postgres import Postgres

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 
 import gsh
 from gsh.duckdb import previewing
-from gsh.duckdb.aggregates import aggregated
-from gsh.duckdb.buckets import PARTIAL, Query, answered
+from gsh.duckdb.aggregates import PARTIAL, Query, aggregated, answered
 from gsh.duckdb.sources import open_source
 from gsh.duckdb.workspace import workspace
 from gsh.errors import EventsError

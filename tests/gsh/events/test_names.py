@@ -17,10 +17,9 @@ import sqlglot
 from hypothesis import HealthCheck, example, given, settings
 
 import gsh
-from gsh.events.bounding import bounding_query
+from gsh.events.bounding import bounding_query, commented_query
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import make_plan
-from gsh.events.query_text import commented_query
 from tests.gsh.events.names import LINE_ENDS, Named, drawn_events, named_events
 from tests.gsh.events.tables import as_events
 from tests.gsh.events.test_bounding import on_duckdb as queried

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 import gsh
 from gsh.events.plan import Plan, make_plan
-from gsh.events.streams import stream_of
 from gsh.histogram.noise import Noise
 from gsh.spark import noise as partition
-from gsh.spark.noise import noise_function
+from gsh.spark.noise import noise_function, stream_of
 from tests.gsh.histogram.ideal import Judge
 from tests.normality import UNLIKELY, kolmogorov_smirnov
 

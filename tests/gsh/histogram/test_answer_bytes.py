@@ -16,11 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gsh.accounting.mechanism import Mechanism
+from gsh.histogram.formats import Limits, read_table, write_table
 from gsh.histogram.keys import columns
 from gsh.histogram.keys import order as keys
 from gsh.histogram.keys.canonical import canonical
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Limits, Roles, read_table, release_table, write_table
+from gsh.histogram.tables import Roles, release_table
 from tests.gsh.histogram.key_columns import ENCODINGS, EXTENSIONS, SCALARS, encoded, value
 from tests.gsh.histogram.uploads import TYPED_FORMATS, as_bytes, from_bytes
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.histogram import content
-from gsh.histogram.keys import classes
+from gsh.histogram.formats import Limits, read_table
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Limits, Roles, check_table, read_table
+from gsh.histogram.tables import Roles, check_table
 from tests.gsh.histogram.test_answer_bytes import CASES, formats_of, posted, rows_of
 from tests.gsh.histogram.uploads import as_bytes
 
@@ -295,7 +295,7 @@ def test_two_tables_have_the_same_digest_if_and_only_if_they_have_the_same_group
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(content, "_ROWS", 3)
         patch.setattr(content, "_MOST_BYTES", 20)
-        patch.setattr(classes, "_ROWS", 2)
+        patch.setattr(content, "_AT_ONCE", 2)
 
         assert digest(shown(first, seed + 1)) == expected
         assert (digest(shown(second, seed)) == expected) == (set(first) == set(second))

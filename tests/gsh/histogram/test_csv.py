@@ -15,8 +15,9 @@ from gsh.accounting.mechanism import Mechanism
 from gsh.errors import InvalidGroups, TooManyGroups
 from gsh.histogram import csv_format
 from gsh.histogram.csv_format import CsvType
+from gsh.histogram.formats import Limits, read_table, write_table
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Limits, Roles, check_table, read_table, write_table
+from gsh.histogram.tables import Roles, check_table
 from tests.gsh.histogram.test_answer_bytes import CERTAIN, HOPELESS, same_noise
 
 AMPLE = Limits(10**6, 10**9)
@@ -190,7 +191,7 @@ def test_what_is_written_reads_back(rows: list[Any]) -> None:
 def test_quotes_are_those_of_the_standard(text: str, block: int) -> None:
     """Compared with a parser by hand. Blocks are short: what is open stays open from block to block."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_format, "_BLOCK", block)
+        patch.setattr(csv_format, "_SMALL_BLOCK", block)
         try:
             csv_format._check_quotes(pa.py_buffer(text.encode()))
             found = True

@@ -15,10 +15,11 @@ import pytest
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.errors import InvalidGroups, TooManyGroups
+from gsh.histogram.formats import Limits, read_table, write_table
 from gsh.histogram.keys import columns
 from gsh.histogram.keys.types import answer_type
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Limits, Roles, read_table, release_table, write_table
+from gsh.histogram.tables import Roles, release_table
 from tests.gsh.histogram.recorded import Recorded
 from tests.gsh.histogram.test_keys import ASCENDING
 from tests.gsh.histogram.uploads import TYPED_FORMATS, as_bytes, as_file, as_parquet, as_stream, from_bytes

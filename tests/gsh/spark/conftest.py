@@ -61,8 +61,8 @@ def spark(logs: Path) -> Iterator["SparkSession"]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    # Three attempts for each task: by default a local Spark does not try again.
-    builder = SparkSession.builder.master("local[2,3]")
+    # Three attempts for each task: by default a local Spark does not try again. More cores would start more workers.
+    builder = SparkSession.builder.master("local[1,3]")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

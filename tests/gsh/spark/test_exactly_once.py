@@ -280,7 +280,7 @@ def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
     assert not leaks(seed, [logs, tmp_path], shown_by(spark))
 
 
-@pytest.mark.parametrize("until", ["open", "commit", "end"])
+@pytest.mark.parametrize("until", [pytest.param("open", marks=pytest.mark.long), "commit", "end"])
 def test_two_drivers_at_once_without_a_service_make_one_release(
     read: Read, seeds: list[bytes], tmp_path: Path, until: str
 ) -> None:

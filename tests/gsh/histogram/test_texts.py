@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gsh.errors import InvalidGroups
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.formats import read_table
-from gsh.histogram.number_texts import ADVICE, are_ambiguous, is_ambiguous
+from gsh.histogram.texts import ADVICE, are_ambiguous, is_ambiguous
 from tests.gsh.histogram.test_csv import AMPLE, read, written
 
 EXAMPLES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "number_examples.json").read_text())
@@ -71,7 +71,7 @@ def test_lines_are_those_of_an_editor(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ['"a\r\nb\n,""c""",1', "d,2", '"\n",3', "e,x"]
     for end in ("\n", "\r\n"):
         for block in (1, 2, 3, 7, 1 << 20):
-            monkeypatch.setattr("gsh.histogram.csv_lines._BLOCK", block)
+            monkeypatch.setattr("gsh.histogram.csv_format._SMALL_BLOCK", block)
             content = end.join(["url,users", *rows, ""])
             assert refusal(content, {"url": "string", "users": "int64"})[1].endswith("; line 8 has another")
             uneven = end.join(["\ufeffurl,users", *rows[:3], "e,1,200"])
