@@ -47,7 +47,8 @@ class Postgres:
 
     def start(self) -> None:
         # No socket in a folder: its path may be too long for one.
-        options = f"-p {self._port} -k '' -c listen_addresses=127.0.0.1 -c max_connections=100"
+        # Nobody visits the hundreds of databases to clean them up.
+        options = f"-p {self._port} -k '' -c listen_addresses=127.0.0.1 -c max_connections=100 -c autovacuum=off"
         self._run("pg_ctl", "--wait", f"--log={self._folder / 'log'}", f"--options={options}", "start")
 
     def stop(self, mode: str = "fast") -> None:

@@ -1,1 +1,1 @@
-"""Budgets: their limits, their charges, and the answers of paid releases."""
+"""The ledger: budgets with their limits and charges, the answers of paid releases, and access keys."""

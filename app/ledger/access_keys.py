@@ -1,7 +1,7 @@
 """Access keys: random, shown once, stored as hashes, with scopes, and optionally bound to budgets or to a time.
 
-An access key has 256 random bits that nobody can guess, so its plain SHA-256 can be stored. An operator who gives one
-takes care of that.
+An access key has 256 random bits that nobody can guess, so its plain SHA-256 can be stored. An operator who chooses an
+access key must choose one that nobody can guess.
 
 The ledger's secret seals the list of access keys. A writer to the database without the secret cannot add, change or
 remove one unnoticed. A writer can restore an earlier list; only a seal noted elsewhere shows it.
@@ -16,11 +16,10 @@ from functools import cached_property
 from typing import Any
 
 from app.ledger.clock import after, seconds_of
-from app.ledger.connections import Connections, Execute
+from app.ledger.databases import Connections, Execute, Statements
 from app.ledger.errors import WrongLedger
 from app.ledger.scopes import SCOPES
 from app.ledger.secret import Secret
-from app.ledger.statements import Statements
 
 __all__ = ["AccessKey", "KeyTable", "SealedKeys", "given_key", "hash_of", "new_key", "seal_all"]
 

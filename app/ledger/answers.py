@@ -1,8 +1,10 @@
 """The answers that were paid for: a small one is in the row of its charge, a large one in parts of its own.
 
 Parts are written before the charge, each in a short transaction, so that a large answer does not hold up other charges.
-All answers with noise are encrypted (part_cipher.py), and their key is stored after the charge (answer_keys.py). Parts
-without a charge, after a crash for example, cannot be read by anyone. They are removed later.
+All answers with noise are encrypted, and their key is stored after the charge (answer_keys.py). Parts without a charge,
+after a crash for example, cannot be read by anyone. They are removed later.
+
+An answer whose retention period has passed is erased. Its charge and its certificate stay for ever.
 """
 
 import hashlib
@@ -10,11 +12,11 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from app.ledger.answer_keys import Facts
-from app.ledger.connections import Connections, Execute
+from app.ledger.answer_keys import KEY_BYTES, Facts, erase_key, opened, opened_of_version_0_2, sealed
+from app.ledger.databases import Connections, Execute, Statements
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.part_cipher import KEY_BYTES, opened, opened_of_version_0_2, sealed
-from app.ledger.statements import Statements
+from app.ledger.secret import Secret
+from app.ledger.state import UNREADABLE
 
 __all__ = [
     "ENCRYPTED",
@@ -24,14 +26,20 @@ __all__ = [
     "AnswerPlace",
     "Staged",
     "Staging",
+    "erase_answers",
+    "erasure_seal",
     "expect_staged",
     "part_of",
+    "readable_part",
     "remove",
+    "remove_abandoned",
+    "seal_erasures",
+    "whole_answer",
     "without_noise",
 ]
 
 ENCRYPTED = 2
-"""The version of releases whose answers are encrypted by part_cipher.py. Those before have version 1."""
+"""The version of releases whose answers are encrypted by answer_keys.py. Those before have version 1."""
 PART_BYTES = 1024**2
 SMALL_BYTES = 64 * 1024
 _REMOVED_AT_ONCE = 4
@@ -168,6 +176,34 @@ def remove(execute: Execute, sql: Statements, answer: str) -> bool:
     return True
 
 
+def readable_part(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None, number: int) -> bytes | None:
+    """A part of an answer. An error if it was changed in the database."""
+    try:
+        return _part(execute, sql, key, place, number)
+    except UNREADABLE:
+        pass
+    # Outside of the handler: the error of a reader holds what it could not read.
+    raise LedgerUnavailable("an answer is not as it was stored: run gsh verify")
+
+
+def whole_answer(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None) -> Iterator[bytes]:
+    """A whole answer, within one transaction."""
+    number = 0
+    while (part := _part(execute, sql, key, place, number)) is not None:
+        yield part
+        number += 1
+
+
+def _part(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None, number: int) -> bytes | None:
+    """A part of an answer; a small answer is one part. None after the last."""
+    if number == 0 and (place is None or place.version >= ENCRYPTED):
+        rows = execute(sql.content, (key,))
+        content = bytes(rows[0][0]) if rows and rows[0][0] is not None else None
+        if place is None or content is not None:
+            return content if place is None or content is None else place.opened(content, 0)
+    return None if place is None else part_of(execute, sql, place, number)
+
+
 def part_of(execute: Execute, sql: Statements, place: AnswerPlace, part: int) -> bytes | None:
     """One part of a large answer; None after the last."""
     rows = execute(sql.part, (place.answer, part))
@@ -184,3 +220,37 @@ def _parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
             del pending[:PART_BYTES]
     if pending:
         yield bytes(pending)
+
+
+def erase_answers(execute: Execute, sql: Statements, secret: Secret, before: str, at: str) -> int:
+    """Erase some answers of releases before a time, and say how many; 0 if there are none.
+
+    With its key, an answer is lost at once. The parts of a large one are listed for removal.
+    """
+    outdated = execute(sql.outdated, (before,))
+    for key, answer in outdated:
+        if answer is not None:
+            execute(sql.stage, (answer, ""))
+            erase_key(execute, sql, answer)
+        execute(sql.erase_content, (key,))
+        execute(sql.set_erased, (at, erasure_seal(secret, key, at), key))
+    return len(outdated)
+
+
+def erasure_seal(secret: Secret, key: str, at: str) -> str:
+    """Proves that the service erased an answer: nobody can write it without the secret."""
+    return secret.fingerprint(b"erased answer", key.encode(), at.encode())
+
+
+def remove_abandoned(execute: Execute, sql: Statements, before: str) -> bool:
+    """Remove some parts that were written before a time and never charged, or are erased; False if there are none."""
+    abandoned = execute(sql.abandoned, (before,))
+    for (answer,) in abandoned:
+        remove(execute, sql, answer)
+    return bool(abandoned)
+
+
+def seal_erasures(execute: Execute, sql: Statements, secret: Secret) -> None:
+    """Seal all erased answers anew."""
+    for key, at in execute(sql.erased):
+        execute(sql.set_erasure, (erasure_seal(secret, key, at), key))

@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from app.ledger.answer_keys import facts_of, unread_mark
-from app.ledger.answers import ENCRYPTED, AnswerPlace
+from app.ledger.answers import ENCRYPTED, AnswerPlace, erasure_seal
 from app.ledger.charges import sha256_of
-from app.ledger.connections import Execute
-from app.ledger.release_seals import release_seal
-from app.ledger.releases import place_of
+from app.ledger.databases import Execute, Statements
+from app.ledger.releases import place_of, release_seal
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Entry, HistoryFault
-from app.ledger.statements import Statements
 
-__all__ = ["Audit", "erasure_seal"]
+__all__ = ["Audit"]
 
 Content = Callable[[str, AnswerPlace | None], Iterable[bytes]]
 """The bytes of an answer, by its idempotency key and its place."""
@@ -141,11 +139,6 @@ class Audit:
             return None
         place = AnswerPlace(columns["answer"], key, ENCRYPTED)
         return _wrong_bytes(content(details["key"], place), facts.sha256, facts.size)
-
-
-def erasure_seal(secret: Secret, key: str, at: str) -> str:
-    """Proves that the service erased an answer: nobody can write it without the secret."""
-    return secret.fingerprint(b"erased answer", key.encode(), at.encode())
 
 
 def _is_as_committed(recorded: str, state: str, committed: str | None, commit: dict[str, Any] | None) -> bool:

@@ -4,10 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from app.ledger.connections import Execute
+from app.ledger.databases import Execute, Statements
 from app.ledger.errors import UnknownBudget
 from app.ledger.state import Budget, Entry, fraction_of, text_of
-from app.ledger.statements import Statements
 from gsh.accounting.budget_limits import Caps, Limit
 from gsh.accounting.composition import Cost, Spent
 from gsh.wire import charged_from_json, charged_to_json

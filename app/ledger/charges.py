@@ -1,22 +1,30 @@
-"""Charges within a transaction: does the budget pay, was the request answered before, and the entry that records it."""
+"""Charges within a transaction: whether the budget pays, and the entry that records the charge and its answer.
+
+An answer that was charged, but whose key was never stored, nobody can have read. It is drawn again and not charged
+again. The history gets an entry that records the second draw, so that the chain covers the answer that is read.
+"""
 
 import hashlib
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.ledger.answer_keys import add_mark
+from app.ledger.answer_keys import add_mark, replace_mark
 from app.ledger.answers import ENCRYPTED, Staged, expect_staged
 from app.ledger.budget_rows import add_entry, set_budget
-from app.ledger.clock import seconds_of
-from app.ledger.comparison_limit import refusal, wait_before
-from app.ledger.connections import Execute
-from app.ledger.errors import AnswerErased, BudgetExceeded, KeyReused, LedgerError, UnknownBudget
-from app.ledger.release_seals import check_seal, release_seal
-from app.ledger.releases import Notes, RecordedRelease, ReleaseState, add_release, find_release
+from app.ledger.databases import Execute, Statements
+from app.ledger.errors import BudgetExceeded, LedgerUnavailable, UnknownBudget
+from app.ledger.releases import (
+    Notes,
+    RecordedRelease,
+    ReleaseState,
+    add_release,
+    find_release,
+    release_seal,
+)
 from app.ledger.secret import Secret
 from app.ledger.state import Budget
-from app.ledger.statements import Statements
 from gsh.accounting.composition import Cost, Release, Spent
 
 __all__ = [
@@ -24,12 +32,8 @@ __all__ = [
     "Charged",
     "CheckedBudget",
     "add_charge",
-    "claim_parts",
-    "drawn_details",
+    "draw_again",
     "fitting",
-    "has_same_bytes",
-    "released_for",
-    "used_by",
 ]
 
 
@@ -72,39 +76,6 @@ class CheckedBudget:
     unread: str | None = None
 
 
-def used_by(
-    execute: Execute, sql: Statements, secret: Secret, charge: Charge, client: str, at: str
-) -> RecordedRelease | None:
-    """The release of a used idempotency key; an error if the request cannot get it, whatever its content."""
-    release = find_release(execute, sql, charge.idempotency_key)
-    if release is None:
-        return None
-    if _is_of_another(release.client, client):
-        raise KeyReused(release.key, release.budget, has_answer=release.has_answer)
-    check_seal(secret, release.identity, release.seal)
-    too_many = wait_before(execute, sql, charge.idempotency_key, seconds_of(at))
-    if too_many is not None:
-        raise too_many
-    return release
-
-
-def has_same_bytes(
-    execute: Execute, sql: Statements, secret: Secret, charge: Charge, client: str, at: str
-) -> RecordedRelease | None:
-    """The release of the idempotency key if the request has the same bytes as the one that paid for it.
-
-    None tells a client nothing yet: it is not counted, because ``released_for`` then compares the content and counts.
-    """
-    execute(sql.locked_key, (charge.idempotency_key,))
-    release = used_by(execute, sql, secret, charge, client, at)
-    if release is None or not charge.request or release.request != charge.request:
-        return None
-    erased = _erased(release)
-    if erased is not None:
-        raise erased
-    return release
-
-
 def fitting(budget: Budget | None, charge: Charge) -> tuple[Budget, Spent]:
     """The budget, and what it will have spent; an error if the charge does not fit."""
     if budget is None:
@@ -113,26 +84,6 @@ def fitting(budget: Budget | None, charge: Charge) -> tuple[Budget, Spent]:
     if not budget.limit.settled_by(charge.cost).admits(after):
         raise BudgetExceeded(budget, charge.release, charge.cost)
     return budget, after
-
-
-def released_for(
-    execute: Execute, sql: Statements, secret: Secret, charge: Charge, client: str, at: str
-) -> RecordedRelease | LedgerError | None:
-    """The release of an idempotency key, or why the request does not get it, or None if the key is unused.
-
-    Every comparison with another request counts (comparison_limit.py), so the error must be raised after the commit.
-    """
-    rows = execute(sql.locked_key, (charge.idempotency_key,))
-    release = find_release(execute, sql, charge.idempotency_key) if rows else None
-    if release is None:
-        return None
-    reused = KeyReused(release.key, release.budget, has_answer=release.has_answer)
-    if _is_of_another(release.client, client):
-        return reused
-    check_seal(secret, release.identity, release.seal)
-    is_same = charge.request in {release.request} - {""} or charge.content in {release.content_hash} - {None, ""}
-    refused = refusal(execute, sql, reused, is_same=is_same, now=seconds_of(at))
-    return refused or _erased(release) or release
 
 
 def add_charge(
@@ -155,7 +106,7 @@ def add_charge(
     recorded: dict[str, Any] = {"key": key, "request": charge.request, "client": client, "state": charge.state}
     recorded |= {"description": notes.description, "labels": notes.labels}
     optional = {"content_hash": charge.content, "provenance_sha256": sha256_of(notes.provenance)}
-    recorded |= {name: value for name, value in optional.items() if value} | drawn_details(notes, made)
+    recorded |= {name: value for name, value in optional.items() if value} | _drawn_details(notes, made)
     charged, entry = budget.charged(after, charge.release, charge.cost, at, recorded, notes.by)
     release = RecordedRelease(
         key=key,
@@ -187,18 +138,18 @@ def add_charge(
     add_release(execute, sql, release)
     if made is not None and made.place is not None:
         add_mark(execute, sql, secret, made.place.answer)
-        claim_parts(execute, sql, made)
+        _claim_parts(execute, sql, made)
     return release
 
 
-def claim_parts(execute: Execute, sql: Statements, made: Staged) -> None:
+def _claim_parts(execute: Execute, sql: Statements, made: Staged) -> None:
     """The parts of a large answer belong to a charge from now on."""
     if made.place is not None and made.content is None:
         expect_staged(execute, sql, made.place)
         execute(sql.unstage, (made.place.answer,))
 
 
-def drawn_details(notes: Notes, made: Staged | None) -> dict[str, Any]:
+def _drawn_details(notes: Notes, made: Staged | None) -> dict[str, Any]:
     """What an entry records of a draw. An encrypted answer is recorded by a keyed hash."""
     texts = {"certificate_sha256": sha256_of(notes.certificate), "layout_sha256": sha256_of(notes.layout)}
     drawn: dict[str, Any] = {name: value for name, value in ({"release_id": notes.release_id} | texts).items() if value}
@@ -214,10 +165,45 @@ def sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest() if text else ""
 
 
-def _is_of_another(owner: str | None, client: str) -> bool:
-    """Whether another client has paid. Its request is not compared: the answer would tell what it posted."""
-    return owner is not None and owner != client  # charges of version 0.1 have no owner
+logger = logging.getLogger("app.ledger")
 
 
-def _erased(release: RecordedRelease) -> AnswerErased | None:
-    return None if release.erased_at is None else AnswerErased(release.erased_at)
+def draw_again(
+    execute: Execute,
+    sql: Statements,
+    secret: Secret,
+    budget: Budget,
+    before: RecordedRelease,
+    notes: Notes,
+    made: Staged,
+    at: str,
+) -> RecordedRelease | None:
+    """The release with another draw, whose key the next transaction stores; None if the first key was stored meanwhile.
+
+    What people said about the release stays as the first request said it.
+    """
+    assert before.place is not None
+    assert made.place is not None
+    if not replace_mark(execute, sql, secret, before.place.answer, made.place.answer):
+        now = find_release(execute, sql, before.key)
+        if now is None or now.is_unread:
+            raise LedgerUnavailable("the key of an answer was removed by somebody else: run gsh verify")
+        return None
+    changed, entry = budget.redrawn(at, {"key": before.key} | _drawn_details(notes, made), notes.by)
+    set_budget(execute, sql, changed)
+    add_entry(execute, sql, entry)
+    execute(sql.set_content, (made.media_type, made.content, before.key))
+    texts = (notes.release_id or None, notes.certificate or None, notes.layout or None)
+    execute(sql.draw_again, (*texts, made.place.answer, before.key))
+    if before.place.answer != made.place.answer:
+        execute(sql.stage, (before.place.answer, ""))  # its parts are removed later
+    _claim_parts(execute, sql, made)
+    logger.warning("an answer was charged, and never stored: it is drawn again, and not charged again")
+    return replace(
+        before,
+        notes=replace(before.notes, release_id=notes.release_id, certificate=notes.certificate, layout=notes.layout),
+        media_type=made.media_type,
+        size=made.size,
+        answer_sha256=made.sha256,
+        place=made.place,
+    )

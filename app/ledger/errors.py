@@ -1,22 +1,6 @@
 """Errors of the ledger. After an error nothing was spent, with one exception: if the ledger is unavailable, a commit
 may have succeeded although its acknowledgement was lost. Repeat the request with the same idempotency key: it is
 answered, and charged at most once.
-
-LedgerError
-├── UnknownBudget         no budget has this name
-├── BudgetExceeded        the release does not fit the remaining budget
-├── DivisionSettled       a change names a mechanism of another proportion after the first charge
-├── UnitSettled           a change would protect another privacy unit or period after the first charge
-├── ReasonMissing         an existing budget is changed without a reason
-├── KeyReused             the idempotency key belongs to another request
-├── UnknownRelease        no release has this idempotency key, or not for this client
-├── AnswerErased          the answer is erased: its retention period has passed
-├── NotOpen               a commit of a release that was not opened for another engine
-├── NotOwner              a commit by another client than the one that opened the release
-├── AlreadyCommitted      a second commit with another digest
-├── TooManyComparisons    the idempotency key came with other requests too often: nothing is compared for some seconds
-└── LedgerUnavailable     the database cannot be reached, read or written
-    └── WrongLedger       the database answers, but its schema is newer, or its secret is another
 """
 
 from app.ledger.state import Budget
@@ -47,11 +31,11 @@ class LedgerError(Exception):
 
 
 class UnknownBudget(LedgerError):
-    pass
+    """No budget has this name."""
 
 
 class BudgetExceeded(LedgerError):
-    """``budget`` as it is now, the release that was asked for, and its cost."""
+    """The release does not fit the budget: ``budget`` as it is now, the release that was asked for, and its cost."""
 
     def __init__(self, budget: Budget, asked: Release, cost: Cost) -> None:
         super().__init__(budget.id)
@@ -61,19 +45,19 @@ class BudgetExceeded(LedgerError):
 
 
 class DivisionSettled(LedgerError):
-    pass
+    """A change names a mechanism of another proportion after the first charge."""
 
 
 class UnitSettled(LedgerError):
-    pass
+    """A change would protect another privacy unit or period after the first charge."""
 
 
 class ReasonMissing(LedgerError):
-    pass
+    """An existing budget is changed without a reason."""
 
 
 class KeyReused(LedgerError):
-    """``budget`` is the one that paid for the release with this idempotency key; ``has_answer`` if it has groups."""
+    """The idempotency key belongs to another request, which ``budget`` paid for; ``has_answer`` if it has groups."""
 
     def __init__(self, idempotency_key: str, budget: str, *, has_answer: bool) -> None:
         super().__init__(idempotency_key, budget, has_answer)
@@ -83,11 +67,11 @@ class KeyReused(LedgerError):
 
 
 class UnknownRelease(LedgerError):
-    pass
+    """No release has this idempotency key, or not for this client."""
 
 
 class AnswerErased(LedgerError):
-    """``at`` is when the answer was erased. The charge and the certificate stay."""
+    """The answer was erased at ``at``: its retention period has passed. The charge and the certificate stay."""
 
     def __init__(self, at: str) -> None:
         super().__init__(at)
@@ -95,19 +79,19 @@ class AnswerErased(LedgerError):
 
 
 class NotOpen(LedgerError):
-    pass
+    """A commit of a release that was not opened for another engine."""
 
 
 class NotOwner(LedgerError):
-    pass
+    """A commit by another client than the one that opened the release."""
 
 
 class AlreadyCommitted(LedgerError):
-    pass
+    """A second commit with another digest."""
 
 
 class TooManyComparisons(LedgerError):
-    """``seconds`` is how long to wait until requests are compared again."""
+    """The idempotency key came with other requests too often: nothing is compared for ``seconds``."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(seconds)
@@ -115,11 +99,14 @@ class TooManyComparisons(LedgerError):
 
 
 class LedgerUnavailable(LedgerError):
-    """Its text is the reason, for operators. It is logged, without secret or password, and never sent to clients."""
+    """The database cannot be reached, read or written.
+
+    Its text is the reason, for operators. It is logged, without secret or password, and never sent to clients.
+    """
 
 
 class WrongLedger(LedgerUnavailable):
-    pass
+    """The database answers, but its schema is newer, or its secret is another."""
 
 
 def reason_of(error: OSError | ValueError) -> str:

@@ -1,4 +1,4 @@
-"""The heads of all budgets, to be noted elsewhere: a ledger that is set back or rewritten does not have them any more.
+"""The heads of all budgets. Noted outside of the ledger, they show later whether it was set back or rewritten.
 
 A note is a line of JSON: the head of a budget with the number of its entries, or the seal of the access keys.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.ledger.access_keys import KeyTable
-from app.ledger.connections import Connections, Execute
+from app.ledger.databases import Connections, Execute
 
 __all__ = ["ACCESS_KEYS", "Head", "HeadTable", "Heads", "HeadsFile", "Note", "changed_heads", "note_of", "notes_in"]
 

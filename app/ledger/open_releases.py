@@ -17,13 +17,11 @@ from dataclasses import asdict
 
 from app.ledger.answers import ENCRYPTED
 from app.ledger.budget_rows import add_entry, known_budget, set_budget
-from app.ledger.connections import Execute
+from app.ledger.databases import Execute, Statements
 from app.ledger.errors import AlreadyCommitted, NotOpen, NotOwner, UnknownRelease
-from app.ledger.release_seals import check_seal
-from app.ledger.releases import Commit, RecordedRelease, find_release
+from app.ledger.releases import Commit, RecordedRelease, check_seal, find_release
 from app.ledger.secret import Secret
 from app.ledger.state import By
-from app.ledger.statements import Statements
 
 __all__ = ["add_nonce", "commit", "seed_of"]
 

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from app.errors import Busy
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import connections_of, exists, open_ledger
 from app.ledger.store import Ledger
+from app.places import Places
 
 __all__ = ["LedgerPool", "LedgerProbe"]
 
@@ -32,17 +32,12 @@ class _Threads:
 
     def __init__(self, threads: int, name: str) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._room = _MOST_WAITING
+        self._places = Places(_MOST_WAITING)
 
     async def run(self, work: Callable[[], T]) -> T:
-        if self._room == 0:
-            raise Busy
-        self._room -= 1
-        try:
+        with self._places.taken():
             context = copy_context()  # the log lines of the thread name the request
             return await asyncio.get_running_loop().run_in_executor(self._threads, context.run, work)
-        finally:
-            self._room += 1
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)

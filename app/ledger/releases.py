@@ -1,4 +1,9 @@
-"""Releases as the ledger keeps them: what was charged under an idempotency key, for whom, and where its answer is."""
+"""Releases as the ledger keeps them: what was charged under an idempotency key, for whom, and where its answer is.
+
+A repeated request is recognised by columns of the database: the client, the hash of the request and the hash of its
+content. Who can write to the database without the secret could name another client there. So the service compares
+these columns with their seal before it gives a stored answer or a seed, and before it commits a release.
+"""
 
 import json
 from collections.abc import Sequence
@@ -7,11 +12,10 @@ from typing import Any, Literal
 
 from app.ledger.answer_keys import facts_of
 from app.ledger.answers import ENCRYPTED, AnswerPlace
-from app.ledger.connections import Execute
+from app.ledger.databases import Execute, Statements
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.release_seals import Identity
+from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, By, Entry
-from app.ledger.statements import Statements
 from gsh.accounting.composition import Cost
 
 __all__ = [
@@ -20,14 +24,20 @@ __all__ = [
     "RecordedRelease",
     "ReleaseState",
     "add_release",
+    "check_seal",
     "find_by_id",
     "find_release",
     "list_releases",
     "place_of",
+    "release_seal",
+    "seal_releases",
 ]
 
 ReleaseState = Literal["made", "open", "committed", "charged"]
 """Made here, with an answer; opened for another engine, and committed by it; or charged only."""
+Identity = tuple[str, str, int, int, str | None, str, str | None]
+"""The idempotency key, the budget, the number of the entry, the version, the client, the request and the content."""
+_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +90,7 @@ class RecordedRelease:
     version: int
     """How its answer is encrypted, and its seed derived."""
     seal: str | None
-    """Over its identity (release_seals.py)."""
+    """Over its identity."""
 
     @property
     def has_answer(self) -> bool:
@@ -187,3 +197,24 @@ def _read(row: Sequence[Any]) -> RecordedRelease:
         version=version,
         seal=seal,
     )
+
+
+def release_seal(secret: Secret, identity: Identity) -> str:
+    """A missing value has another seal than an empty one."""
+    return secret.fingerprint(b"release", *(b"" if each is None else b"=" + str(each).encode() for each in identity))
+
+
+def check_seal(secret: Secret, identity: Identity, seal: str | None) -> None:
+    """An error if the columns were changed by someone without the secret."""
+    if seal != release_seal(secret, identity):
+        raise LedgerUnavailable("a release is not as it was sealed, and its client cannot be known: run gsh verify")
+
+
+def seal_releases(execute: Execute, sql: Statements, secret: Secret) -> int:
+    """Seal all releases as they are now, and say how many."""
+    sealed, last = 0, ""
+    while rows := execute(sql.identities, (last, _PAGE)):
+        for row in rows:
+            execute(sql.set_seal, (release_seal(secret, tuple(row)), row[0]))
+        sealed, last = sealed + len(rows), rows[-1][0]
+    return sealed

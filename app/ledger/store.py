@@ -9,20 +9,20 @@ from dataclasses import replace
 
 from app.ledger.access_keys import KeyTable
 from app.ledger.answer_keys import Facts, renew_marks, store_key
-from app.ledger.answers import ENCRYPTED, Answer, AnswerPlace, Staged, Staging, part_of
+from app.ledger.answers import (
+    Answer,
+    Staged,
+    Staging,
+    erase_answers,
+    readable_part,
+    remove_abandoned,
+    seal_erasures,
+    whole_answer,
+)
 from app.ledger.audit import Audit
 from app.ledger.budget_rows import add_budget, add_entry, all_budgets, find_budget, known_budget, set_budget
-from app.ledger.charges import (
-    Charge,
-    Charged,
-    CheckedBudget,
-    add_charge,
-    fitting,
-    has_same_bytes,
-    released_for,
-    used_by,
-)
-from app.ledger.connections import Connections, Execute, Taken
+from app.ledger.charges import Charge, Charged, CheckedBudget, add_charge, draw_again, fitting
+from app.ledger.databases import Connections, Taken
 from app.ledger.errors import (
     AnswerErased,
     DivisionSettled,
@@ -35,13 +35,10 @@ from app.ledger.errors import (
 )
 from app.ledger.heads import HeadTable
 from app.ledger.open_releases import add_nonce, commit, seed_of
-from app.ledger.redraws import draw_again
-from app.ledger.release_seals import seal_releases
-from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases
-from app.ledger.retention import erase_answers, remove_abandoned, seal_erasures
+from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases, seal_releases
+from app.ledger.repeats import has_same_bytes, released_for, used_by
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, check_history
-from app.ledger.statements import Statements
 from gsh.accounting.budget_limits import Limit, same_proportion
 from gsh.accounting.composition import Cost, Part
 
@@ -58,7 +55,7 @@ class Ledger:
         self.secret = secret
         self.keys = KeyTable(connections, secret)
         self.heads = HeadTable(connections, self.keys)
-        self._remembers = True
+        self._seeds_left = True
         """Whether files of the database may still have deleted seeds: an earlier process may have left some."""
 
     def put_budget(
@@ -241,7 +238,7 @@ class Ledger:
         owner = None if client is None else self._hashed(client)
         with self._connections.transaction() as execute:
             committed = commit(execute, self._sql, self.secret, key, made, by, owner)
-        self.forget()
+        self.purge_seeds()
         return committed
 
     def release(self, key: str) -> RecordedRelease:
@@ -265,7 +262,7 @@ class Ledger:
         size = number = 0
         while size < (release.size or 0) or release.is_unread:
             with self._connections.reading() as execute:
-                part = _readable(execute, self._sql, release.key, release.place, number)
+                part = readable_part(execute, self._sql, release.key, release.place, number)
             if part is None:
                 raise self._lost(release.key)
             size, number = size + len(part), number + 1
@@ -288,14 +285,14 @@ class Ledger:
             renew_marks(execute, self._sql, self.secret)
             seal_erasures(execute, self._sql, self.secret)
 
-    def forget(self) -> None:
-        """Overwrite deleted seeds. If that fails now, ``forget_again`` tries it again."""
-        self._remembers = not self._connections.forget()
+    def purge_seeds(self) -> None:
+        """Overwrite deleted seeds. If that fails now, ``purge_seeds_if_left`` tries again."""
+        self._seeds_left = not self._connections.purge()
 
-    def forget_again(self) -> None:
-        """Try it again, if it failed."""
-        if self._remembers:
-            self.forget()
+    def purge_seeds_if_left(self) -> None:
+        """Overwrite them, if that failed before."""
+        if self._seeds_left:
+            self.purge_seeds()
 
     def remove_abandoned(self, before: str) -> bool:
         """Remove some parts of answers that were never charged, or are erased; False if there are none."""
@@ -325,7 +322,7 @@ class Ledger:
                 )
             fault = check_history(budget, self._audit.entries(execute, name))
             if fault is None:
-                faults = self._audit.faults(execute, name, lambda *where: _whole(execute, self._sql, *where))
+                faults = self._audit.faults(execute, name, lambda *where: whole_answer(execute, self._sql, *where))
                 fault = next(faults, None)
             return budget, fault
 
@@ -337,34 +334,6 @@ class Ledger:
 
     def _hashed(self, client: str) -> str:
         return self.secret.fingerprint(b"client", client.encode())
-
-
-def _readable(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None, number: int) -> bytes | None:
-    """A part of an answer. An error if it was changed in the database."""
-    try:
-        return _part(execute, sql, key, place, number)
-    except UNREADABLE:
-        pass
-    # Outside of the handler: the error of a reader holds what it could not read.
-    raise LedgerUnavailable("an answer is not as it was stored: run gsh verify")
-
-
-def _part(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None, number: int) -> bytes | None:
-    """A part of an answer; a small answer is one part. None after the last."""
-    if number == 0 and (place is None or place.version >= ENCRYPTED):
-        rows = execute(sql.content, (key,))
-        content = bytes(rows[0][0]) if rows and rows[0][0] is not None else None
-        if place is None or content is not None:
-            return content if place is None or content is None else place.opened(content, 0)
-    return None if place is None else part_of(execute, sql, place, number)
-
-
-def _whole(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None) -> Iterator[bytes]:
-    """A whole answer, within one transaction."""
-    number = 0
-    while (part := _part(execute, sql, key, place, number)) is not None:
-        yield part
-        number += 1
 
 
 def _unit(given: tuple[str | None, str | None] | None, earlier: tuple[str, str | None]) -> tuple[str, str | None]:

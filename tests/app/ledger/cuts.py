@@ -8,11 +8,11 @@ from typing import Any
 
 import psycopg
 
-from app.ledger.connections import Connections, Execute
+from app.ledger.databases import Connections, Execute
+from app.ledger.databases.postgres import PostgresConnections
+from app.ledger.databases.sqlite import SqliteConnections
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import is_postgres
-from app.ledger.postgres import PostgresConnections
-from app.ledger.sqlite import SqliteConnections
 
 __all__ = ["BEFORE_COMMIT", "BEFORE_KEY", "cut_connections", "raw_bytes"]
 

@@ -5,8 +5,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from app.ledger.databases.statements import POSTGRES
 from app.ledger.opening import connections_of, is_postgres
-from app.ledger.statements import POSTGRES
 
 __all__ = ["FIXTURES", "copy_ledger"]
 

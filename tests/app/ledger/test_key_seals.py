@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.ledger.access_keys import AccessKey, _store, hash_of
+from app.ledger.databases.statements import MIGRATIONS
 from app.ledger.errors import LedgerUnavailable, WrongLedger
 from app.ledger.opening import connections_of, open_ledger
-from app.ledger.statements import MIGRATIONS
 from app.ledger.store import Ledger
 from tests.app.ledger.examples import AT
 from tests.app.ledger.test_division import OLD_LEDGER, OLD_SECRET

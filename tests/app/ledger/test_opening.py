@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.ledger import statements
+from app.ledger.databases import statements
+from app.ledger.databases.statements import MIGRATIONS, POSTGRES, SQLITE
 from app.ledger.errors import KeyReused, LedgerUnavailable, WrongLedger
 from app.ledger.opening import connections_of, is_postgres, open_ledger
 from app.ledger.secret import Secret
-from app.ledger.statements import MIGRATIONS, POSTGRES, SQLITE
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import Cost
 from tests.app.ledger.examples import AT, charge, paid

@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from app.ledger.answers import Staged
+from app.ledger.databases.sqlite import SqliteConnections, _address
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_existing, open_ledger
-from app.ledger.sqlite import SqliteConnections, _address
 from gsh.accounting.budget_limits import Limit
 from tests.app.client import CASE_STUDY, Client, problem_errors
 from tests.app.ledger.examples import AT, charge, paid, store

@@ -14,6 +14,7 @@ from app.ledger.opening import connections_of, open_ledger
 from app.ledger.pool import LedgerPool
 from app.ledger.state import Budget, HistoryFault
 from app.ledger.store import Ledger
+from app.places import Places
 from tests.app.budgets.test_budgets import LIMIT, SECRET, Bank
 from tests.app.client import CASE_STUDY, Json
 from tests.app.process import PATIENCE
@@ -103,7 +104,7 @@ def test_a_charge_and_a_reader_do_not_wait_for_verifications(bank: Bank, monkeyp
         audits = [asyncio.create_task(http.get("/budgets/web/verify")) for _ in range(5)]
         audit_threads = bank.app.state.services.ledger_pool._auditing
         async with asyncio.timeout(PATIENCE):
-            while audit_threads._room > module._MOST_WAITING - len(audits):
+            while audit_threads._places._free > module._MOST_WAITING - len(audits):
                 await asyncio.sleep(0)  # until all of them run or wait
         try:
             charged = await http.post(
@@ -138,7 +139,7 @@ def test_simultaneous_calls_open_the_ledger_once(tmp_path: Path, monkeypatch: py
 
 
 def test_readers_are_served_while_the_queue_of_writers_is_full(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bank.app.state.services.ledger_pool._writing, "_room", 0)
+    monkeypatch.setattr(bank.app.state.services.ledger_pool._writing, "_places", Places(0))
 
     assert bank.put("web", LIMIT).status_code == 503
     assert bank.get("/budgets/web").status_code == 200

@@ -17,12 +17,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from app.ledger.answer_keys import opened, sealed
 from app.ledger.answers import SMALL_BYTES, Answer, Staged, Staging
 from app.ledger.charges import Charge
 from app.ledger.clock import after
 from app.ledger.errors import AnswerErased, KeyReused, LedgerUnavailable
 from app.ledger.opening import open_ledger
-from app.ledger.part_cipher import opened, sealed
 from app.ledger.releases import Notes
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit

@@ -210,10 +210,10 @@ def test_a_reader_does_not_hold_up_a_commit_and_the_nonce_goes_when_it_has_ended
         committed = ledger.commit("spark", Commit(DIGEST, None, LATER), None)
 
         assert ledger.seed(committed) is None
-        ledger.forget_again()
+        ledger.purge_seeds_if_left()
         assert nonce in files_of(place)
         reader.execute("COMMIT")
-        ledger.forget_again()
+        ledger.purge_seeds_if_left()
         assert nonce not in files_of(place)
 
 

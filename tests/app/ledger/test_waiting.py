@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from app.ledger import sqlite
+from app.ledger.databases import sqlite
+from app.ledger.databases.postgres import PostgresConnections
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_ledger
-from app.ledger.postgres import PostgresConnections
 from gsh.accounting.budget_limits import Limit
 from tests.app.ledger.examples import AT
 from tests.app.process import PATIENCE, stopped

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from app.ledger.charges import Charge
-from app.ledger.comparison_limit import BURST, SECONDS
 from app.ledger.errors import KeyReused, TooManyComparisons
 from app.ledger.opening import open_ledger
+from app.ledger.repeats import BURST, SECONDS
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from tests.app.ledger.examples import AT, charge, paid

@@ -3,9 +3,9 @@
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from app.ledger.statements import Statements
+from app.ledger.databases.statements import Statements
 
-__all__ = ["Connections", "Execute", "Taken"]
+__all__ = ["Connections", "Execute", "Statements", "Taken"]
 
 
 class Execute(Protocol):
@@ -39,7 +39,7 @@ class Connections(Protocol):
         """Everything that is read inside is of one moment."""
         ...
 
-    def forget(self) -> bool:
+    def purge(self) -> bool:
         """Overwrite what was deleted, as far as the database can. False if others are in the way: try again later."""
         ...
 

@@ -15,9 +15,9 @@ from urllib.parse import unquote
 
 import psycopg
 
-from app.ledger.connections import Execute, Taken
+from app.ledger.databases import Execute, Statements, Taken
+from app.ledger.databases.statements import POSTGRES
 from app.ledger.errors import LedgerUnavailable
-from app.ledger.statements import POSTGRES, Statements
 
 __all__ = ["PostgresConnections"]
 
@@ -119,7 +119,7 @@ class PostgresConnections:
             self._drop()
             raise LedgerUnavailable(self._reason(error)) from error
 
-    def forget(self) -> bool:
+    def purge(self) -> bool:
         """Write the table of seeds anew, without the deleted ones. The server's own log may still have them."""
         try:
             connection = self._begun("SET lock_timeout = '50ms'")

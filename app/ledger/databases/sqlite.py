@@ -13,14 +13,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from app.ledger.connections import Execute, Taken
+from app.ledger.databases import Execute, Statements, Taken
+from app.ledger.databases.statements import SQLITE
 from app.ledger.errors import LedgerUnavailable, reason_of
-from app.ledger.statements import SQLITE, Statements
 
 __all__ = ["SqliteConnections"]
 
 _BUSY_SECONDS = 30.0
-_FORGETTING_SECONDS = 0.05  # writers wait meanwhile
+_PURGE_SECONDS = 0.05  # writers wait meanwhile
 _NAP_SECONDS = 0.0005
 _making = threading.Lock()
 
@@ -81,10 +81,10 @@ class SqliteConnections:
         except sqlite3.Error as error:
             raise LedgerUnavailable(str(error)) from error
 
-    def forget(self) -> bool:
+    def purge(self) -> bool:
         """Empty the write-ahead log, which still has deleted rows. A reader is in the way until it ends."""
         with suppress(sqlite3.Error, LedgerUnavailable):
-            with _waiting(self._connection(), _FORGETTING_SECONDS) as connection:
+            with _waiting(self._connection(), _PURGE_SECONDS) as connection:
                 ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             return bool(busy == 0)
         return False

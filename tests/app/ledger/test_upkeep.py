@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.ledger.clock import now
-from app.ledger.head_notes import HeadNotes
 from app.ledger.pool import LedgerPool
+from app.ledger.upkeep import HeadNotes
 from app.server.logs import JsonFormatter
 from gsh.accounting.budget_limits import Limit
 from tests.app.ledger.examples import AT, charge, paid

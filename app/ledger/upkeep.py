@@ -1,0 +1,134 @@
+"""What a running service does for its ledger by itself: it notes heads, purges old answers, and overwrites seeds."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from app.errors import Busy
+from app.ledger.clock import after, now
+from app.ledger.errors import LedgerUnavailable, reason_of
+from app.ledger.heads import ACCESS_KEYS, Heads, HeadsFile, Note
+from app.ledger.pool import LedgerPool
+from app.ledger.store import Ledger
+
+__all__ = ["HeadNotes", "Tidying"]
+
+heads_logger = logging.getLogger("app.heads")
+ledger_logger = logging.getLogger("app.ledger")
+
+_MINUTE, _HOUR = 60.0, 3600.0
+_DAY = 24 * _HOUR
+_STOP_SECONDS = 5.0
+# A release is charged within seconds after its answer is written. If its process died, nothing charges it.
+_ABANDONED_SECONDS = 6 * _HOUR
+
+
+class HeadNotes:
+    """Notes the heads of all budgets and the seal of the access keys: each hour, at the start and at the stop.
+
+    Notes go to a file, or to the log. Then the ledger remembers which heads were logged. Of several processes only one
+    notes each change.
+    """
+
+    def __init__(
+        self,
+        ledger_pool: LedgerPool,
+        file: str,
+        *,
+        clock: Callable[[], str] = now,
+        wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._ledger_pool = ledger_pool
+        self._file = HeadsFile(Path(file)) if file else None
+        self._clock = clock
+        self._wait = wait
+        self._works = False
+
+    async def run(self) -> None:
+        """Note now, and then every hour."""
+        while True:
+            await self.note()
+            await self._wait(_HOUR)
+
+    async def stop(self) -> None:
+        """Note for the last time, unless that is likely to wait in vain."""
+        if self._works:
+            await asyncio.wait({asyncio.ensure_future(self.note())}, timeout=_STOP_SECONDS)
+
+    async def note(self) -> None:
+        """Note what has changed. A failure is logged, and the next hour tries again.
+
+        If the ledger was not there before either, the log says so already.
+        """
+        worked, self._works = self._works, False
+        try:
+            noted, notes = await self._ledger_pool.audit(self._changes)
+        except Busy:
+            heads_logger.warning("the heads were not noted: too many verifications wait")
+        except LedgerUnavailable as error:
+            if worked:
+                heads_logger.warning("the heads were not noted: %s", error)
+        except OSError as error:
+            heads_logger.error("the heads were not noted: GSH_HEADS_FILE: %s", reason_of(error))
+        else:
+            self._works = True
+            self._log(noted, notes)
+
+    def _changes(self, ledger: Ledger) -> tuple[Heads, list[Note]]:
+        if self._file is None:
+            return ledger.heads.claim(self._clock())
+        return self._file.note(ledger.heads.read, self._clock())
+
+    def _log(self, noted: Heads, notes: list[Note]) -> None:
+        for note in notes:
+            if self._file is None:
+                heads_logger.info("head", extra={"at": note.at} | note.fields)
+            before = noted.get(note.name)
+            if note.name != ACCESS_KEYS and before is not None and note.head.size <= before.size:
+                heads_logger.error(
+                    "a history is not a continuation of what was noted: run python -m app.verify", extra=note.fields
+                )
+
+
+class Tidying:
+    """Each hour: purges the answers whose retention period has passed, and answers that were never charged.
+
+    Each minute: overwrites deleted seeds, if a reader of the database was in the way when they were deleted. Every
+    process may do it: what one has done, the others find done.
+    """
+
+    def __init__(self, ledger_pool: LedgerPool, answer_days: int | None, clock: Callable[[], str] = now) -> None:
+        self._ledger = ledger_pool
+        self._answer_days = answer_days
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Until it is cancelled. At first a minute passes: a service that starts has other work."""
+        for minute in itertools.count(1):
+            await asyncio.sleep(_MINUTE)
+            try:
+                await self._ledger.ask(Ledger.purge_seeds_if_left)
+                if minute % 60 == 1:
+                    await self.once()
+            except (LedgerUnavailable, Busy) as error:
+                ledger_logger.warning("the ledger was not tidied: %s", error)
+
+    async def once(self) -> None:
+        """Step by step, so that charges have their turn."""
+        at = self._clock()
+        if self._answer_days is not None:
+            outdated = after(at, -self._answer_days * _DAY)
+
+            def erase(ledger: Ledger) -> int:
+                return ledger.erase_answers(outdated, at)
+
+            erased = 0
+            while more := await self._ledger.ask(erase):
+                erased += more
+            if erased:
+                ledger_logger.info("erased %d answers that were kept for %d days", erased, self._answer_days)
+        abandoned = after(at, -_ABANDONED_SECONDS)
+        while await self._ledger.ask(lambda ledger: ledger.remove_abandoned(abandoned)):
+            pass
