@@ -1,4 +1,4 @@
-"""Why the service did not do some work."""
+"""Why the service refuses or stops work. These errors know no HTTP."""
 
 __all__ = ["Busy", "DeadlinePassed", "InvalidRequest", "LimitExceeded", "MissingIdempotencyKey", "TooLarge"]
 
@@ -15,8 +15,8 @@ class DeadlinePassed(Exception):
         self.seconds = seconds
 
 
-class InvalidRequest(Exception):
-    """A request with a field or a part that does not fit the rest of it. ``pointer`` is a JSON Pointer."""
+class _AtPointer(Exception):
+    """``pointer`` is a JSON Pointer into the body of the request."""
 
     def __init__(self, pointer: str, detail: str) -> None:
         super().__init__(pointer, detail)
@@ -24,13 +24,12 @@ class InvalidRequest(Exception):
         self.detail = detail
 
 
-class LimitExceeded(Exception):
+class InvalidRequest(_AtPointer):
+    """A request with a field or a part that does not fit the rest of it."""
+
+
+class LimitExceeded(_AtPointer):
     """A well-formed request that asks for more than the service is set up to do."""
-
-    def __init__(self, pointer: str, detail: str) -> None:
-        super().__init__(pointer, detail)
-        self.pointer = pointer
-        self.detail = detail
 
 
 class TooLarge(Exception):

@@ -9,22 +9,23 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from app import openapi
 from app.accounting import account, bound, calibrate, compare, intervals, real_releases, utility
 from app.budgets import budgets
-from app.http import health, problems
+from app.http import health
 from app.http.auth import Authorizer
 from app.http.bodies import BodyQuotas
 from app.http.dispatch import Application, Dispatcher
 from app.http.json_route import DeclaredRoute
 from app.http.metrics import Metrics, MetricsMiddleware
 from app.http.middleware import GuardMiddleware
+from app.http.problems import handlers
 from app.http.protocol import ConnectionBounds
 from app.http.services import Services
-from app.ledger.head_notes import HeadNotes
 from app.ledger.pool import LedgerPool, LedgerProbe
-from app.ledger.tidying import Tidying
-from app.openapi import document as openapi
-from app.releases import charges, open_releases, release, releases, table
+from app.ledger.upkeep import HeadNotes, Tidying
+from app.places import Places
+from app.releases import engines, release, releases, table
 from app.releases.making import ReleaseRules, Releases
 from app.releases.payments import Payments
 from app.settings import Settings
@@ -32,12 +33,11 @@ from app.version import VERSION
 from app.web import endpoints as pages
 from app.web import problem_pages
 from app.workers.fork_server import FORK_SERVER
-from app.workers.places import Places
 from app.workers.pool import WorkerPool
 from gsh.accounting.curve_cache import CurveCache
 from gsh.histogram import quantiles
 
-__all__ = ["WORKER_MODULES", "create_app"]
+__all__ = ["ENDPOINTS", "WORKER_MODULES", "create_app"]
 
 WORKER_MODULES = (
     "app.main",
@@ -47,6 +47,13 @@ WORKER_MODULES = (
     "gsh.accuracy.utility",
 )
 """What worker processes need, and is imported before they are forked: also SciPy, which the service itself does not."""
+
+ENDPOINTS = (
+    *(account, bound, calibrate, compare, intervals, utility),
+    *(release, table, releases, budgets, engines),
+    *(real_releases, health, problem_pages, pages),
+)
+"""Each has a router. Their order is the order of the OpenAPI document."""
 
 _GC_THRESHOLDS = (20_000, 20, 20)
 _MOST_DOWNLOADS = 64
@@ -59,33 +66,36 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Measured: a release of the largest table takes at most four times its size of memory. What a library asks for
     # without using it counts as well.
     process_memory = 6 * max(settings.max_table_bytes, settings.max_release_bytes)
-    workers, queue = settings.pool_processes, settings.heavy_queue
-    asked = (account, bound, calibrate, compare, intervals, utility)
-    paid_for = (releases, open_releases, budgets, charges)
-    heavy = (*asked, release, table, *paid_for)
     FORK_SERVER.preload(WORKER_MODULES)
-    accounting = WorkerPool("gsh-accounting", workers, queue, process_memory, settings.heavy_seconds)
-    release_workers = WorkerPool("gsh-releases", workers, queue, process_memory, settings.release_seconds)
-    conversions = WorkerPool("gsh-conversions", workers, queue, process_memory, settings.release_seconds)
+
+    def worker_pool(name: str, seconds: float) -> WorkerPool:
+        return WorkerPool(
+            name, workers=settings.pool_processes, queue=settings.heavy_queue, memory=process_memory, seconds=seconds
+        )
+
     ledger_pool = LedgerPool(settings.ledger, settings.ledger_secret.get_secret_value())
     metrics = Metrics(cache)
     authorizer = Authorizer(ledger_pool, open_access=settings.open_access, account_keys=settings.account_keys)
     bounds = ConnectionBounds(
-        settings.max_head_bytes, settings.head_seconds, settings.body_seconds, settings.max_connections, metrics
+        head_bytes=settings.max_head_bytes,
+        head_seconds=settings.head_seconds,
+        body_seconds=settings.body_seconds,
+        connections=settings.max_connections,
+        metrics=metrics,
     )
     most_epsilon, most_delta = settings.most_epsilon, settings.most_delta
     rules = ReleaseRules(
-        settings.require_budget,
-        settings.least_sigma,
-        None if most_epsilon is None or most_delta is None else (most_epsilon, most_delta),
+        require_budget=settings.require_budget,
+        least_sigma=settings.least_sigma,
+        most=None if most_epsilon is None or most_delta is None else (most_epsilon, most_delta),
     )
     notes = HeadNotes(ledger_pool, settings.heads_file)
     services = Services(
         settings=settings,
         cache=cache,
-        accounting=accounting,
-        release_workers=release_workers,
-        conversions=conversions,
+        accounting=worker_pool("gsh-accounting", settings.heavy_seconds),
+        release_workers=worker_pool("gsh-releases", settings.release_seconds),
+        conversions=worker_pool("gsh-conversions", settings.release_seconds),
         downloads=Places(_MOST_DOWNLOADS),
         metrics=metrics,
         ledger_pool=ledger_pool,
@@ -126,7 +136,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.services = services
     app.state.releases = Releases(Payments(ledger_pool), rules)
-    for module in (*heavy, real_releases, health, problem_pages, pages):
+    for module in ENDPOINTS:
         app.router.routes.extend(module.router.routes)  # with include_router each request would be matched twice
     app.router.route_class = DeclaredRoute
     app.router.middleware_stack = Dispatcher(app.router, authorizer, BodyQuotas(settings))
@@ -134,7 +144,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(
         MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed={"/release", "/release/table"}
     )
-    problems.install(app)
+    handlers.install(app)
     openapi.complete(app)
     return app
 

@@ -18,19 +18,20 @@ from app.accounting.schemas.account import (
 )
 from app.errors import LimitExceeded
 from app.http.auth import needs
-from app.http.json_route import JsonRoute
+from app.http.json_route import JsonRoute, slimmed
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import Services, services_of
 from app.http.workload import in_pool, in_slices
-from app.schemas.mechanism import MechanismOut
+from app.schemas.aggregates import ColumnsIn
+from app.schemas.mechanism import MechanismOut, PostedMechanism
 from app.workers.work_bounds import caps_of, check_work, points_work, theorem_work, work_of
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_epsilon
 from gsh.accounting.curve_cache import Variable, evaluate
+from gsh.accounting.frontier import ENOUGH_EPSILON
 from gsh.accounting.mechanism import Mechanism
-from gsh.accounting.splits import ENOUGH_EPSILON
-from gsh.wire import capped_to_json
+from gsh.wire import capped_to_json, mechanism_to_json
 
-__all__ = ["router"]
+__all__ = ["router", "without_columns"]
 
 _CAPS_AT_ONCE = 10
 
@@ -72,6 +73,19 @@ async def account_add_deltas(
     mechanism = await _mechanism(request, services, body)
     points = await _points(request, services, ADD_DELTAS, mechanism, body)
     return await _encoded(request, services, "add-deltas", mechanism, points)  # type: ignore[return-value]
+
+
+@slimmed.register
+def _(body: AccountRequest, most_work: int) -> AccountRequest:
+    check_work(most_work, "/mechanism/aggregates", work_of(body.mechanism), FEWER_COLUMNS)
+    return body.model_copy(update={"mechanism": without_columns(body.mechanism)})
+
+
+def without_columns(mechanism: PostedMechanism) -> PostedMechanism:
+    """The same privacy with μ₀ in place of the columns: little to send to another process."""
+    if not isinstance(mechanism.aggregates, ColumnsIn):
+        return mechanism
+    return type(mechanism).model_validate(mechanism_to_json(mechanism.to_domain().without_columns))
 
 
 async def _mechanism(request: Request, services: Services, body: AccountRequest) -> Mechanism:

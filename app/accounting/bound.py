@@ -13,10 +13,10 @@ from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.http.workload import in_pool
 from gsh.errors import renamed
+from gsh.events.bounding import commented_query, default_kinds
 from gsh.events.dialects import DIALECTS
 from gsh.events.lots import new_salt
 from gsh.events.plan import Plan, make_plan
-from gsh.events.query_text import commented_query, default_kinds
 
 __all__ = ["router"]
 

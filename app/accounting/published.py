@@ -10,8 +10,7 @@ from app.accounting.schemas.intervals import IntervalOut, IntervalsOut
 from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.apply import ReleasedGroups
 from gsh.histogram.arrays import Numbers
-from gsh.histogram.interval_columns import interval_columns
-from gsh.histogram.tables import Roles
+from gsh.histogram.tables import Roles, interval_columns
 
 if TYPE_CHECKING:
     from gsh.accuracy.intervals import Interval

@@ -13,7 +13,7 @@ from app.http.services import Services
 from app.schemas.mechanism import PostedMechanism
 from app.schemas.scalars import BudgetName
 from app.workers.work_bounds import check_work, work_of
-from gsh.accounting.composition import Release
+from gsh.accounting.mechanism import Table
 
 __all__ = ["BUDGET_NOT_FOUND", "READS", "READ_PROBLEMS", "BudgetInPath", "BudgetRoute", "posted_release"]
 
@@ -38,9 +38,9 @@ class BudgetRoute(PathRoute):
     parameter_type = TypeAdapter(BudgetName)
 
 
-async def posted_release(request: Request, services: Services, schema: PostedMechanism) -> Release:
+async def posted_release(request: Request, services: Services, schema: PostedMechanism) -> Table:
     """The release of a posted mechanism, after a check of its work."""
     work = work_of(schema)
     check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
-    release: Release = await services.to_domain(request, schema, work, services.accounting)
+    release: Table = await services.to_domain(request, schema, work, services.accounting)
     return release

@@ -1,29 +1,43 @@
 """/budgets: limits, what is spent and what remains, previews, and the history of each budget."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, Query, Request
 
+from app.accounting.account import without_columns
 from app.budgets.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute, posted_release
 from app.budgets.schemas.budgets import PUT_EXAMPLES, BudgetIn, BudgetOut, BudgetsOut, BudgetSummary
 from app.budgets.schemas.history import HistoryOut, VerificationOut
 from app.budgets.schemas.preview import PREVIEW_EXAMPLES, PreviewIn, PreviewOut
+from app.errors import LimitExceeded
 from app.http.auth import access_of, needs
-from app.http.json_route import DeclaredRoute
+from app.http.json_route import DeclaredRoute, slimmed
 from app.http.problems import ACCESS_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS
 from app.http.services import AT_ONCE, services_of
 from app.http.workload import in_pool, in_slices
 from app.ledger.clock import now
+from app.ledger.figures import (
+    cost_figures,
+    limit_figures,
+    remaining_figures,
+    shortage_figures,
+    spent_figures,
+)
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
-from app.schemas.costs import CostOut, RemainingOut
+from app.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, ShortageOut, SpentOut
 from app.schemas.mechanism import PostedMechanism
-from app.schemas.shortage import ShortageOut
-from app.workers.work_bounds import work_of
+from app.workers.work_bounds import check_work, work_of
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.composition import NOTHING, Cost, Release, cost_of
+from gsh.accounting.composition import NOTHING, Cost, Part, Release, cost_of
+from gsh.errors import renamed
 
 __all__ = ["router"]
+
+T = TypeVar("T")
+
+_MOST_PLANNED = 1000
 
 router = APIRouter(
     prefix="/budgets", tags=["budgets"], responses=READ_PROBLEMS | ACCESS_PROBLEMS, route_class=DeclaredRoute
@@ -58,7 +72,7 @@ async def put_budget(
         return ledger.put_budget(id, limit, body.description, now(), unit=body.unit, reason=body.reason, by=by)
 
     await services.ledger_pool.ask(put)
-    return await services.ledger_pool.read(lambda ledger: BudgetOut.of(*ledger.budget(id)))
+    return await services.ledger_pool.read(lambda ledger: _whole(*ledger.budget(id)))
 
 
 @router.get("", operation_id="listBudgets", summary="All budgets", dependencies=[needs("release", "admin")])
@@ -66,7 +80,7 @@ async def list_budgets(request: Request) -> BudgetsOut:
     """All budgets, or those that the access key is bound to: the limit, what is spent and what remains."""
     budgets = await services_of(request).ledger_pool.read(lambda ledger: ledger.budgets())
     access = access_of(request.scope)
-    shown = (BudgetSummary.summary(budget) for budget in budgets if access.may_see(budget.id))
+    shown = (BudgetSummary(**_summary(budget)) for budget in budgets if access.may_see(budget.id))
     return BudgetsOut(budgets=await in_slices(request, shown, services_of(request).settings.heavy_seconds))
 
 
@@ -82,7 +96,7 @@ async def get_budget(
     id: BudgetInPath,  # noqa: A002
 ) -> BudgetOut:
     """The limit, the two sums, upper and lower bounds on (ε, δ), and what remains."""
-    return await services_of(request).ledger_pool.read(lambda ledger: BudgetOut.of(*ledger.budget(id)))
+    return await services_of(request).ledger_pool.read(lambda ledger: _whole(*ledger.budget(id)))
 
 
 @_bodies.post(
@@ -99,7 +113,7 @@ async def preview(
 ) -> PreviewOut:
     """A mechanism, or a list of mechanisms to run in order. Nothing is charged and nothing is recorded."""
     services = services_of(request)
-    planned = body.planned(services.settings.max_work)
+    planned = _planned(body, services.settings.max_work)
     if len(planned) == 1 and work_of(planned[0]) <= AT_ONCE:
         plan = _plan(body)
     else:
@@ -148,8 +162,36 @@ async def verify(
 router.routes.extend(_bodies.routes)
 
 
+@slimmed.register
+def _(body: PreviewIn, most_work: int) -> PreviewIn:
+    _planned(body, most_work)
+    slim = _each(body, without_columns)
+    return body.model_copy(update={"mechanism": slim if isinstance(body.mechanism, list) else slim[0]})
+
+
+def _planned(body: PreviewIn, most_work: int) -> list[PostedMechanism]:
+    """The mechanisms in order, after a check of their number and their work."""
+    planned = body.mechanism if isinstance(body.mechanism, list) else [body.mechanism]
+    if len(planned) > _MOST_PLANNED:
+        raise LimitExceeded("/mechanism", f"must have at most {_MOST_PLANNED} items")
+    work = [1 + work_of(each) for each in planned]
+    check_work(most_work, "/mechanism", work, "give fewer mechanisms, or fewer columns, or mu_0")
+    return planned
+
+
+def _each(body: PreviewIn, function: Callable[[PostedMechanism], T]) -> list[T]:
+    """The function of each planned mechanism. An error names the place in the list."""
+    if not isinstance(body.mechanism, list):
+        return [function(body.mechanism)]
+    found = []
+    for place, planned in enumerate(body.mechanism):
+        with renamed(("", str(place))):
+            found.append(function(planned))
+    return found
+
+
 def _plan(body: PreviewIn) -> list[tuple[Release, Cost]]:
-    return body.each(_costed)
+    return _each(body, _costed)
 
 
 def _costed(planned: PostedMechanism) -> tuple[Release, Cost]:
@@ -164,13 +206,35 @@ def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
         alone, after = alone.plus(release, cost), after.plus(release, cost)
         all_fit = all_fit and limit.admits(after)
         fitting += all_fit
+    shortage = None if all_fit else shortage_figures(budget, limit, after)
     return PreviewOut(
         fits=all_fit,
         fitting=fitting,
         more=budget.limit.how_many_fit(budget.spent, *plan[0]),
-        asked=CostOut.of(alone, limit),
-        after=CostOut.of(after, limit),
+        asked=CostOut(**cost_figures(alone, limit)),
+        after=CostOut(**cost_figures(after, limit)),
         used=limit.used(after),
-        remaining=RemainingOut.of(after, limit) if all_fit else None,
-        shortage=None if all_fit else ShortageOut.of(budget, limit, after),
+        remaining=RemainingOut(**remaining_figures(after, limit)) if all_fit else None,
+        shortage=None if shortage is None else ShortageOut(**shortage),
     )
+
+
+def _whole(budget: Budget, parts: list[Part]) -> BudgetOut:
+    spent = SpentOut(**spent_figures(budget.spent, parts, budget.limit))
+    return BudgetOut(**_summary(budget) | {"spent": spent}, entries=budget.entries, head=budget.head)
+
+
+def _summary(budget: Budget) -> dict[str, Any]:
+    """The fields of BudgetSummary."""
+    limit, spent, promise = budget.limit, budget.spent, budget.promise
+    return {
+        "id": budget.id,
+        "description": budget.description,
+        "privacy_unit": budget.privacy_unit,
+        "period": budget.period,
+        "limit": LimitOut(**limit_figures(limit)),
+        "spent": CostOut(**cost_figures(spent, limit)),
+        "used": limit.used(spent),
+        "remaining": RemainingOut(**remaining_figures(spent, limit)),
+        "promise": None if promise is None else PromiseOut(epsilon=limit.epsilon, delta=promise),
+    }

@@ -6,10 +6,12 @@ Accounting is open unless set otherwise. Until an access key is made, releases a
 unless they are explicitly open to all. From then on an access key is mandatory, even after all access keys are revoked.
 """
 
+import asyncio
 import ipaddress
+import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +19,9 @@ from fastapi import Depends
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from app.http.access_key_cache import AccessKeyCache
 from app.http.loopback import check_local
-from app.http.problems import NotAdmitted
-from app.ledger.access_keys import hash_of
+from app.http.problems.errors import NotAdmitted
+from app.ledger.access_keys import AccessKey, SealedKeys, hash_of
 from app.ledger.clock import now
 from app.ledger.pool import LedgerPool
 from app.ledger.scopes import SCOPES
@@ -38,7 +39,12 @@ __all__ = [
     "network_of",
 ]
 
+logger = logging.getLogger("app.access")
+
 _EVERYTHING: frozenset[str] = frozenset(SCOPES)
+_FRESH_SECONDS = 1.0
+_NO_KEYS = SealedKeys((), {}, "")
+_MOST_IDENTITIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,53 @@ def access_of(scope: Scope) -> Access:
     return access
 
 
+class _AccessKeyCache:
+    """Usable access keys, by the hash of each. They are read again after a second, so revocation takes a second."""
+
+    def __init__(self, ledger_pool: LedgerPool) -> None:
+        self._ledger_pool = ledger_pool
+        self._usable: Mapping[str, AccessKey] = {}
+        self._clients: Mapping[str, str] = {}
+        self._unsealed: frozenset[str] = frozenset()
+        self._loaded_at = float("-inf")
+        self._loading: asyncio.Future[None] | None = None
+        self.any_made = False
+        """Whether an access key was ever made, at the last reading."""
+
+    def find(self, digest: str) -> AccessKey | None:
+        return self._usable.get(digest)
+
+    def client_of(self, key: AccessKey) -> str:
+        """The client of an access key: the same before and after a rotation."""
+        return self._clients.get(key.id, key.id)
+
+    def is_unsealed(self, digest: str) -> bool:
+        """Whether the row of this access key is not as it was sealed."""
+        return digest in self._unsealed
+
+    async def refresh(self) -> None:
+        """Read the ledger if the access keys were read more than a second ago. Requests that wait share one reading."""
+        if time.monotonic() - self._loaded_at > _FRESH_SECONDS:
+            if self._loading is None or self._loading.done():
+                self._loading = asyncio.ensure_future(self._load())
+                self._loading.add_done_callback(lambda done: done.cancelled() or done.exception())
+            await asyncio.shield(self._loading)
+
+    async def _load(self) -> None:
+        started = time.monotonic()
+        found = (
+            await self._ledger_pool.admit(lambda ledger: ledger.keys.read()) if self._ledger_pool.exists else _NO_KEYS
+        )
+        unsealed = frozenset(key.hash for key in found.every if not found.is_sealed(key))
+        if unsealed - self._unsealed:
+            logger.warning("access keys are not as they were sealed, and not accepted: run python -m app.verify")
+        self._usable = {key.hash: key for key in found.usable}
+        self._clients = {key.id: found.first_of(key) for key in found.usable if key.replaces is not None}
+        self._unsealed = unsealed
+        self.any_made = found.any_made
+        self._loaded_at = started
+
+
 class Authorizer:
     """Admits requests by what their route needs."""
 
@@ -115,7 +168,7 @@ class Authorizer:
         self._clock = clock
         self._open_access = open_access
         self._account_keys = account_keys
-        self._keys = AccessKeyCache(ledger_pool)
+        self._keys = _AccessKeyCache(ledger_pool)
         self._unknown_keys = Attempts()
 
     async def enter(self, scope: Scope, required: Requirement | None) -> None:
@@ -185,9 +238,6 @@ def _bearer_token(headers: Headers) -> str | None:
     credentials = headers.getlist("authorization")
     scheme, _, token = (credentials[0] if len(credentials) == 1 else "").partition(" ")
     return token.strip(" \t") if scheme.lower() == "bearer" and token else None
-
-
-_MOST_IDENTITIES = 10_000
 
 
 class Attempts:

@@ -11,7 +11,7 @@ from starlette.types import Message, Receive
 
 from app.errors import Busy
 from app.http.content_codings import Decoder, decoder_of
-from app.http.problems import ContentTooLarge
+from app.http.problems.errors import ContentTooLarge
 from app.settings import Settings
 
 __all__ = ["Body", "BodyLimit", "BodyQuotas", "CompressedBody"]

@@ -1,4 +1,4 @@
-"""Compressed bodies (Content-Encoding: gzip or zstd), undone slice by slice.
+"""Compressed bodies (Content-Encoding: gzip or zstd), decompressed slice by slice.
 
 A small body may decompress to a very large one. So each slice has a bounded size, and the caller counts it before it
 asks for the next. The bound on zstd's window is the one that HTTP allows (RFC 9659).
@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from app.http.problems import InvalidEncoding, UnsupportedEncoding
+from app.http.problems.errors import InvalidEncoding, UnsupportedEncoding
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.auth import Authorizer
 from app.http.bodies import Body, BodyLimit, BodyQuotas
-from app.http.problems import InvalidQuery
+from app.http.problems.errors import InvalidQuery
 from app.http.validation_errors import is_plain
 
 __all__ = ["Application", "Dispatcher", "check_query"]

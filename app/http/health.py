@@ -19,7 +19,7 @@ from app.version import VERSION
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.case_study import PRINTED
 
-__all__ = ["Health", "ProblemType", "ProblemTypes", "Readiness", "Version", "router"]
+__all__ = ["Health", "Readiness", "Version", "router"]
 
 
 class Health(Strict):
@@ -41,28 +41,6 @@ class Version(Strict):
     service: str = Field(title="Service", description="The version of this service.", examples=[VERSION])
     python: str = Field(title="Python", description="The version of Python.", examples=["3.11.7"])
     flint: str = Field(title="FLINT", description="The version of the ball arithmetic.", examples=["3.6.0"])
-
-
-class ProblemType(Strict):
-    """One kind of problem, in words."""
-
-    type: str = Field(title="Type", description="The type of such problems.", examples=["/problems/budget-exceeded"])
-    title: str = Field(title="Title", description="The title of such problems.", examples=["Budget exceeded"])
-    status: int = Field(title="Status", description="The HTTP status of such problems.", examples=[409])
-    what_happened: str = Field(
-        title="What happened",
-        description="What the service found, and whether anything was charged.",
-        examples=["The release would cost more privacy than the budget has remaining."],
-    )
-    what_to_do: str = Field(
-        title="What to do", description="How to avoid the problem.", examples=["Ask for less, or raise the limit."]
-    )
-
-
-class ProblemTypes(Strict):
-    """All kinds of problem."""
-
-    problems: list[ProblemType] = Field(title="Problems", description="Sorted by status.", examples=[[]])
 
 
 router = APIRouter(

@@ -4,6 +4,7 @@ FastAPI's general handler decodes the body to Python objects, solves dependencie
 answer again. That takes longer than to certify a δ, so a JsonRoute does none of it.
 """
 
+import functools
 import inspect
 from collections.abc import AsyncIterator, Mapping
 from types import MappingProxyType
@@ -20,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.http.auth import Requirement
 from app.http.bodies import BodyLimit
 from app.http.json_text import repeated_member
-from app.http.problems import InvalidBody
+from app.http.problems.errors import InvalidBody
 from app.http.services import services_of
 from app.http.validation_errors import REPEATED
 from app.http.workload import in_pool
@@ -38,6 +39,7 @@ __all__ = [
     "parsed",
     "parsed_body",
     "received",
+    "slimmed",
 ]
 
 M = TypeVar("M", bound=Strict)
@@ -107,7 +109,16 @@ async def parsed_body(request: Request, model: type[M], content: bytes, pool: Wo
 
 
 def _slimmed(model: type[M], content: bytes, most_work: int) -> M:
-    return parsed(model, content).slimmed(most_work)
+    return slimmed(parsed(model, content), most_work)  # type: ignore[return-value]
+
+
+@functools.singledispatch
+def slimmed(body: Strict, _most_work: int) -> Strict:
+    """What a worker sends back of a long body that it has parsed, after a check of the bound on work.
+
+    An endpoint registers a function for its own body.
+    """
+    return body
 
 
 def parsed(model: type[M], content: bytes) -> M:

@@ -5,7 +5,7 @@ import re
 
 from starlette.datastructures import Headers
 
-from app.http.problems import NotAdmitted
+from app.http.problems.errors import NotAdmitted
 
 __all__ = ["check_local", "is_loopback", "names_loopback"]
 

@@ -14,7 +14,8 @@ import httptools
 
 from app.http.metrics import Metrics
 from app.http.middleware import SAFE_HEADERS
-from app.http.problems import CONNECTION_KINDS, problem_response
+from app.http.problems import problem_response
+from app.http.problems.kinds import CONNECTION_KINDS
 from app.http.request_ids import begin_request
 from app.http.uvicorn_internals import STATUS_LINE, HttpToolsProtocol
 

@@ -9,8 +9,8 @@ from app.http.auth import Authorizer
 from app.http.metrics import Metrics
 from app.http.workload import in_pool
 from app.ledger.pool import LedgerPool, LedgerProbe
+from app.places import Places
 from app.settings import Settings
-from app.workers.places import Places
 from app.workers.pool import WorkerPool
 from gsh.accounting.curve_cache import CurveCache
 

@@ -1,6 +1,6 @@
 """All that the service leans on inside uvicorn, beyond its documented interface.
 
-``BoundedProtocol`` extends uvicorn's protocol, and web workers are forked (app/server/prefork.py). Any version of
+``BoundedProtocol`` extends uvicorn's protocol, and web workers are forked (app/server/serving.py). Any version of
 uvicorn may change these names, so service/requirements.txt caps the version. tests/app/http/test_uvicorn_internals.py
 fails if a name or a signature changes, or if the service uses a name that is not listed here. To raise the cap, read
 uvicorn's changes, and run that test and those of tests/app/server.

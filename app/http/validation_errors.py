@@ -4,13 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from app.schemas.strict import NUMBER, NUMBERS
+from app.schemas.strict import is_tag
 from gsh.errors import pointer_part
 
 __all__ = ["REPEATED", "body_faults", "is_plain", "parameter_faults"]
-
-# Tags of unions that are told apart by shape. They appear in pydantic's locations but not in the body.
-_SHAPES = {NUMBER, NUMBERS, "<columns>", "<relative>", "<balanced>", "<mu_0>", "<threshold>", "<plain>"}
 
 _DETAILS = {
     "missing": "is required",
@@ -107,7 +104,7 @@ def _pointer(location: Sequence[str | int]) -> str:
     previous: str | int | None = None
     has_kinds = "<balanced>" not in location
     for part in location:
-        if part not in _SHAPES and not (has_kinds and previous == "sensitivity" and part != "kind"):
+        if not is_tag(part) and not (has_kinds and previous == "sensitivity" and part != "kind"):
             parts.append(pointer_part(str(part)))
         previous = part
     return "".join(f"/{part}" for part in parts)

@@ -1,4 +1,4 @@
-"""Heavy requests must not stall other requests.
+"""Heavy work of a request, so that it does not stall other requests.
 
 Long series of cheap evaluations stay on the event loop, in slices. All other heavy work goes to a worker pool. Both end
 when the client hangs up, and at their deadline. ``work_bounds`` refuses work that would never end in time.

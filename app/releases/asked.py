@@ -2,18 +2,38 @@
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
+
+from pydantic_core import to_json
 
 from app.ledger.answers import Answer
 from app.ledger.releases import Notes, RecordedRelease, ReleaseState
 from app.ledger.state import Budget, By
 from app.ledger.store import Ledger
 from app.releases.schemas.certified import AnyCertified
-from gsh.accounting.composition import Release
+from app.releases.schemas.described import Described
+from gsh.accounting.mechanism import Release, Table, release_of
+from gsh.certificate import Certificate, certificate_of
+from gsh.certificate_words import TRUST_ELSEWHERE, TRUST_MODEL
+from gsh.histogram.noise import Noise
 
-__all__ = ["AfterCharge", "Asked", "Check", "Client", "Collect", "Drawn", "Outcome", "Posted", "Terms", "meaning_of"]
+__all__ = [
+    "AfterCharge",
+    "Asked",
+    "Client",
+    "Collect",
+    "Drawn",
+    "Outcome",
+    "Posted",
+    "Terms",
+    "drafted",
+    "encoded",
+    "meaning_of",
+    "notes_of",
+    "on_terms",
+]
 
 AfterCharge = Callable[[Budget, int, str], bytes]
 """Makes a JSON answer without noise from the budget after the charge, the number of the entry and its time."""
@@ -26,7 +46,7 @@ class Asked:
     """What a request asks for: tables that share one certificate and one charge."""
 
     budget: str | None
-    tables: tuple[Release, ...]
+    tables: tuple[Table, ...]
     """The mechanism of each table, without its columns: μ₀ is all that a cost needs of them. One table for now."""
     notes: Notes
     is_dry: bool = False
@@ -36,11 +56,7 @@ class Asked:
     @property
     def release(self) -> Release:
         """What the rules bound and the budget pays for."""
-        (only,) = self.tables
-        return only
-
-
-Check = Callable[[Asked], Awaitable[None]]
+        return release_of(self.tables)
 
 
 class Terms(NamedTuple):
@@ -111,8 +127,11 @@ class Client(Protocol):
 class Posted(Protocol):
     """One posted request. It is a reader of what is asked, and a writer of the answer."""
 
-    async def read(self, check: Check) -> Asked:
-        """Read the request. If its table comes later, ``check`` is asked before the table is read."""
+    async def ask(self) -> Asked:
+        """Read what is asked for. A table that comes after it is not read yet."""
+
+    async def receive(self) -> bool:
+        """Read the table that comes after, which may take hours. False if there is none, or if it is here."""
 
     async def sent(self) -> tuple[bytes, ...]:
         """The bytes by which a request that comes again is recognised; none if they are not compared."""
@@ -143,3 +162,33 @@ def meaning_of(operation: str, body: AnyCertified, budget: str | None, groups: b
     stated = body.model_dump(mode="json", include={"mechanism", "epsilon", "delta"})
     document = {"operation": operation, "budget": budget, "groups": groups.hex(), "names": names, **stated}
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()
+
+
+def notes_of(body: Described, layout: str = "") -> Notes:
+    """What a client says about a release for people: it is kept with it, and nothing depends on it."""
+    provenance = body.provenance.model_dump_json()
+    return Notes(description=body.description, labels=tuple(body.labels), provenance=provenance, layout=layout)
+
+
+def drafted(body: AnyCertified, mechanism: Table, noise: Noise | None) -> Certificate:
+    """The certificate of a request, before a budget pays. Without ``noise``, another engine draws it."""
+    return certificate_of(
+        mechanism,
+        noise,
+        epsilon=body.epsilon,
+        delta=body.delta,
+        unprotected=body.unprotected,
+        enforced_by=body.provenance.enforced_by,
+        plan_digest=body.provenance.plan_digest,
+        trust_model=TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
+    )
+
+
+def on_terms(draft: Certificate, terms: Terms | None) -> Certificate:
+    """The certificate of a release that is charged on these terms, or that is free."""
+    return draft if terms is None else draft.charged_to(**terms._asdict())
+
+
+def encoded(certificate: Certificate) -> str:
+    """A certificate as JSON, as it is in answers and in the ledger."""
+    return to_json(certificate.to_dict()).decode()

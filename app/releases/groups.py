@@ -19,8 +19,7 @@ from app.http.workload import RequestWorkers, StepsInPool
 from app.ledger.answers import Answer
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
-from app.releases.asked import Asked, Check, Drawn, Terms, meaning_of
-from app.releases.schemas.certificate import Certificate
+from app.releases.asked import Asked, Drawn, Terms, drafted, encoded, meaning_of, notes_of, on_terms
 from app.releases.schemas.release import ReleaseRequest
 from app.workers.steps import StepsHere
 from app.workers.work_bounds import work_of
@@ -29,8 +28,8 @@ from gsh.errors import TooManyGroups
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.file_formats import JSON
 from gsh.histogram.groups import CheckedGroups, check_groups
-from gsh.histogram.interval_columns import check_interval_columns
 from gsh.histogram.noise import Noise
+from gsh.histogram.tables import check_interval_columns
 
 __all__ = ["PostedGroups"]
 
@@ -70,9 +69,12 @@ class PostedGroups:
         self._meaning = b""
         self.stop = self._steps.stop
 
-    async def read(self, _check: Check) -> Asked:
+    async def ask(self) -> Asked:
         asked, self._meaning = await self._steps.facts()
         return asked
+
+    async def receive(self) -> bool:
+        return False  # the groups are here
 
     async def sent(self) -> tuple[bytes, ...]:
         return b"release", self._content
@@ -114,13 +116,12 @@ def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator
     """The whole release: first all checks and what a payment needs, then noise and the answer."""
     mechanism = body.mechanism.to_domain()
     noise = Noise(mechanism)
-    draft, checked = Certificate.draft(body, mechanism, noise), _checked(body, mechanism, noise, most_groups)
+    draft, checked = drafted(body, mechanism, noise), _checked(body, mechanism, noise, most_groups)
     meaning = meaning_of("release", body, body.budget, checked.digest(), **body.asked_intervals) if is_paid else b""
-    decision = yield _Read(Asked(body.budget, (mechanism.without_columns,), body.notes(), body.dry_run), meaning)
-    certificate = draft if decision.terms is None else draft.charged_to(**decision.terms._asdict())
-    encoded = certificate.model_dump_json()
+    decision = yield _Read(Asked(body.budget, (mechanism.without_columns,), notes_of(body), body.dry_run), meaning)
+    certificate = encoded(on_terms(draft, decision.terms))
     if body.dry_run:
-        return _Released(b"", certificate.release_id, encoded)
+        return _Released(b"", draft.release_id, certificate)
     kept = checked.release(operating_system)
     further = ""
     if body.intervals is not None:
@@ -128,8 +129,8 @@ def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator
     answer = BytesIO()
     answer.write(b'{"groups":')
     checked.write(kept, answer, to_json)
-    answer.write(f'{further},"certificate":{encoded}}}'.encode())
-    return _Released(answer.getvalue(), certificate.release_id, encoded)
+    answer.write(f'{further},"certificate":{certificate}}}'.encode())
+    return _Released(answer.getvalue(), draft.release_id, certificate)
 
 
 def _checked(body: ReleaseRequest, mechanism: Mechanism, noise: Noise, most_groups: int) -> CheckedGroups:

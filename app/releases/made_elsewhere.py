@@ -4,16 +4,17 @@ from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 from app.ledger.answers import Answer
+from app.ledger.figures import cost_figures
 from app.ledger.releases import RecordedRelease, ReleaseState
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
-from app.releases.asked import AfterCharge, Asked, Check, Drawn, Terms, meaning_of
-from app.releases.schemas.certificate import Certificate
-from app.releases.schemas.charges import ChargeOut
+from app.releases.asked import AfterCharge, Asked, Drawn, Terms, drafted, encoded, meaning_of, notes_of, on_terms
+from app.releases.recorded import open_answer
 from app.releases.schemas.described import Described
-from app.releases.schemas.releases import OpenOut
+from app.releases.schemas.releases import ChargeOut
 from app.schemas.costs import CostOut
-from gsh.accounting.composition import Release, cost_of
+from gsh.accounting.composition import cost_of
+from gsh.accounting.mechanism import Table
 from gsh.histogram.file_formats import JSON
 
 __all__ = ["ChargedRelease", "OpenedRelease"]
@@ -24,16 +25,19 @@ class _MadeElsewhere:
 
     state: ClassVar[ReleaseState]
 
-    def __init__(self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Release]]) -> None:
+    def __init__(self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Table]]) -> None:
         self._budget = budget
         self._body = body
         self._mechanism = mechanism
         self._answer: AfterCharge | None = None
 
-    async def read(self, _check: Check) -> Asked:
+    async def ask(self) -> Asked:
         self._release = await self._mechanism()
-        self._draft = Certificate.draft(self._body, self._release, None)
-        return Asked(self._budget, (self._release.without_columns,), self._body.notes(), state=self.state)
+        self._draft = drafted(self._body, self._release, None)
+        return Asked(self._budget, (self._release.without_columns,), notes_of(self._body), state=self.state)
+
+    async def receive(self) -> bool:
+        return False
 
     async def sent(self) -> tuple[bytes, ...]:
         return ()
@@ -42,8 +46,7 @@ class _MadeElsewhere:
         return meaning_of(self.state, self._body, self._budget)
 
     async def certificate(self, terms: Terms | None) -> str:
-        draft = self._draft
-        return (draft if terms is None else draft.charged_to(**terms._asdict())).model_dump_json()
+        return encoded(on_terms(self._draft, terms))
 
     async def draw(self, terms: Terms | None) -> Drawn:
         return Drawn(self._answer, self._draft.release_id, await self.certificate(terms), await self.meaning())
@@ -60,8 +63,7 @@ class OpenedRelease(_MadeElsewhere):
     def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
         """Without a seed the release is committed, perhaps since it was read."""
         seed = ledger.seed(release)
-        shown = OpenOut.with_seed(release if seed is not None else ledger.release(release.key), seed)
-        content = shown.model_dump_json().encode()
+        content = open_answer(release if seed is not None else ledger.release(release.key), seed)
         return Answer(JSON, lambda: [content])
 
 
@@ -70,9 +72,7 @@ class ChargedRelease(_MadeElsewhere):
 
     state = "charged"
 
-    def __init__(
-        self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Release]], content: bytes
-    ) -> None:
+    def __init__(self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Table]], content: bytes) -> None:
         super().__init__(budget, body, mechanism)
         self._content = content
         self._answer = self._encoded
@@ -86,7 +86,7 @@ class ChargedRelease(_MadeElsewhere):
         return Answer(JSON, lambda: [stored])
 
     def _encoded(self, after: Budget, number: int, at: str) -> bytes:
-        cost, spent = cost_of(self._release), CostOut.of(after.spent, after.limit)
+        cost, spent = cost_of(self._release), CostOut(**cost_figures(after.spent, after.limit))
         charged = ChargeOut(
             budget=self._budget, number=number, at=at, mu_squared=cost.mu_squared, hazard=cost.hazard, spent=spent
         )

@@ -1,6 +1,6 @@
 """Make a release: from a posted request to an answer that is charged and stored. No HTTP.
 
-    read → rules and permission → the ledger decides → draw → permission again → the ledger charges → answer
+    ask → rules and permission → the ledger decides → draw → permission again → the ledger charges → answer
 
 Groups in JSON, tables in files, and releases that another engine makes differ only in what reads and writes them
 (``Posted``). A dry run ends before the draw, and a request that comes again gets the stored answer.
@@ -11,10 +11,14 @@ from dataclasses import dataclass, replace
 from app.errors import InvalidRequest, LimitExceeded, MissingIdempotencyKey
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
-from app.releases.asked import Asked, Client, Outcome, Posted
-from app.releases.dry_run import dry_run
-from app.releases.payments import Payments
+from app.ledger.figures import cost_figures
+from app.releases.asked import Asked, Client, Outcome, Posted, Terms
+from app.releases.payments import Payments, Rehearsal
+from app.releases.schemas.release import DryBudget
+from app.schemas.costs import CostOut
 from gsh.accounting.composition import Release, Spent, cost_of, fits
+from gsh.accounting.mechanism import tables_of
+from gsh.histogram.file_formats import JSON
 
 __all__ = ["ReleaseRules", "Releases"]
 
@@ -34,7 +38,7 @@ class ReleaseRules:
             return
         if self.require_budget and budget is None:
             raise InvalidRequest("/budget", "is required: a budget must pay for every release (GSH_REQUIRE_BUDGET)")
-        if self.least_sigma is not None and release.sigma < self.least_sigma:
+        if self.least_sigma is not None and min(table.sigma for table in tables_of(release)) < self.least_sigma:
             raise LimitExceeded("/mechanism/sigma", f"must be at least {self.least_sigma:g} (GSH_LEAST_SIGMA)")
         if self.most is not None and not fits(Spent(releases=1, only=release), *self.most):
             epsilon, delta = self.most
@@ -60,24 +64,33 @@ class Releases:
         if budget is not None:
             _admit(client, budget)
 
-        async def check(asked: Asked) -> None:
-            charge = self._charge(asked, client)
-            if charge is not None:
-                await self.payments.payable(charge)
-
         try:
-            asked = await posted.read(check)
+            asked = await posted.ask()
             charge = self._charge(asked, client)
             if asked.is_dry:
-                return await dry_run(self.payments, charge, posted, client, asked.budget)
+                return await self._dry_run(charge, posted, client)
             if charge is not None:
                 return await self.payments.exactly_once(charge, posted, client)
+            await posted.receive()
             drawn = await posted.draw(None)
             await client.check_again(asked.budget)
             assert isinstance(drawn.answer, Answer)
             return Outcome(drawn.answer)
         finally:
             await posted.stop()
+
+    async def _dry_run(self, charge: Charge | None, posted: Posted, client: Client) -> Outcome:
+        """What the release would do, as JSON; an error if it would be refused. No noise, no charge, nothing stored."""
+        if charge is None:
+            await posted.receive()
+            rehearsal, terms = None, None
+        else:
+            rehearsal = await self.payments.rehearse(charge, posted)
+            terms = Terms.of(rehearsal.budget, charge.idempotency_key or None)
+        certificate = await posted.certificate(terms)
+        await client.check_again(None if charge is None else charge.budget)
+        shown = _dry_answer(certificate, rehearsal)
+        return Outcome(Answer(JSON, lambda: [shown]))
 
     def _charge(self, asked: Asked, client: Client) -> Charge | None:
         """What the client may charge, by the rules; None if no budget pays.
@@ -109,3 +122,15 @@ def _admit(client: Client, budget: str | None, *, is_dry: bool = False) -> None:
             raise InvalidRequest("/budget", "is required with an Idempotency-Key, which works only with a budget")
     elif client.idempotency_key is None and not is_dry:
         raise MissingIdempotencyKey
+
+
+def _dry_answer(certificate: str, rehearsal: Rehearsal | None) -> bytes:
+    """DryRunAnswer, with a certificate that is JSON already. A replay has the stored one."""
+    budget = at = "null"
+    if rehearsal is not None:
+        paying, spent, limit, earlier = rehearsal
+        after = CostOut(**cost_figures(spent, limit))
+        budget = DryBudget(id=paying.id, after=after, used=limit.used(spent)).model_dump_json()
+        if earlier is not None:
+            certificate, at = earlier.notes.certificate or certificate, f'"{earlier.at}"'
+    return f'{{"dry_run":true,"certificate":{certificate},"budget":{budget},"released_at":{at}}}'.encode()

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from app.errors import Busy
 from app.ledger.answers import Answer, Staged, Staging, without_noise
@@ -25,9 +26,20 @@ from app.ledger.releases import RecordedRelease
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from app.releases.asked import AfterCharge, Client, Collect, Outcome, Posted, Terms
+from gsh.accounting.budget_limits import Limit
+from gsh.accounting.composition import Spent
 from gsh.histogram.file_formats import JSON
 
-__all__ = ["Payments"]
+__all__ = ["Payments", "Rehearsal"]
+
+
+class Rehearsal(NamedTuple):
+    """What a budget would have spent, within which limit, and the release that would be replayed."""
+
+    budget: Budget
+    spent: Spent
+    limit: Limit
+    earlier: RecordedRelease | None = None
 
 
 class Payments:
@@ -36,7 +48,45 @@ class Payments:
     def __init__(self, ledger_pool: LedgerPool) -> None:
         self._ledger = ledger_pool
 
-    async def payable(self, charge: Charge) -> CheckedBudget | None:
+    async def exactly_once(self, charge: Charge, posted: Posted, client: Client) -> Outcome:
+        """The answer that the budget pays for: drawn, charged and stored now, or by an earlier request."""
+        payable = await self._payable(charge, posted)
+        if payable is None:
+            await posted.stop()
+            await client.check_again(charge.budget)
+            return await self._collected(await self._recorded(charge, posted), posted.collect)
+        drawn = await posted.draw(Terms.of(payable.budget, charge.idempotency_key))
+        notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
+        paid = replace(charge, notes=notes)
+        hashed = partial(_hashed, charge=paid, sent=await posted.sent(), meaning=drawn.meaning)
+        if not isinstance(drawn.answer, Answer):
+            await client.check_again(charge.budget)
+            return await self._pay_without_noise(hashed, drawn.answer, posted.collect)
+        paid = await self._ledger.fetch(hashed)  # a whole body may be hashed: before the last check of access
+        await client.check_again(charge.budget)
+        return await self._pay(paid, drawn.answer, posted.collect, payable.unread)
+
+    async def rehearse(self, charge: Charge, posted: Posted) -> Rehearsal:
+        """What ``exactly_once`` would do; an error if it would refuse.
+
+        An idempotency key that is used is compared and counted as for the release itself, so that a dry run is no way
+        to guess a posted table.
+        """
+        payable = await self._payable(charge, posted)
+        if payable is not None and payable.unread is None:
+            budget, cost = payable.budget, charge.cost
+            return Rehearsal(budget, budget.spent.plus(charge.release, cost), budget.limit.settled_by(cost))
+        # It is charged already. If nobody has read the answer, it would be drawn again, and not charged again.
+        earlier = await self._recorded(charge, posted)
+        budget = await self._ledger.decide(lambda ledger: ledger.standing(charge.budget))
+        return Rehearsal(budget, budget.spent, budget.limit, None if earlier.is_unread else earlier)
+
+    async def _payable(self, charge: Charge, posted: Posted) -> CheckedBudget | None:
+        """Asked before a table is read, so that none is read in vain, and again after it: that may take hours."""
+        payable = await self._checked(charge)
+        return await self._checked(charge) if await posted.receive() else payable
+
+    async def _checked(self, charge: Charge) -> CheckedBudget | None:
         """The budget, if it can pay now, else an error; None if the idempotency key is used.
 
         A dry run may have an empty idempotency key: then only the budget is asked.
@@ -49,28 +99,10 @@ class Payments:
         release = await self._once_stored(charge.idempotency_key)
         return payable if release.is_unread else None
 
-    async def exactly_once(self, charge: Charge, posted: Posted, client: Client) -> Outcome:
-        """The answer that the budget pays for: drawn, charged and stored now, or by an earlier request."""
-        payable = await self.payable(charge)
-        if payable is None:
-            await posted.stop()
-            await client.check_again(charge.budget)
-            return await self._collected(await self.recorded(charge, posted), posted.collect)
-        drawn = await posted.draw(Terms.of(payable.budget, charge.idempotency_key))
-        notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
-        paid = replace(charge, notes=notes)
-        hashed = partial(_hashed, charge=paid, sent=await posted.sent(), meaning=drawn.meaning)
-        if not isinstance(drawn.answer, Answer):
-            await client.check_again(charge.budget)
-            return await self._pay_without_noise(hashed, drawn.answer, posted.collect)
-        paid = await self._ledger.fetch(hashed)  # a whole body may be hashed: before the last check of access
-        await client.check_again(charge.budget)
-        return await self.pay(paid, drawn.answer, posted.collect, payable.unread)
-
-    async def recorded(self, charge: Charge, posted: Posted) -> RecordedRelease:
+    async def _recorded(self, charge: Charge, posted: Posted) -> RecordedRelease:
         """The release that this request has paid for: it has the same bytes, or the same content.
 
-        A comparison with other content counts, and is an error (``app/ledger/comparison_limit.py``).
+        A comparison with other content counts, and is an error (``app/ledger/repeats.py``).
         """
         sent, release = await posted.sent(), None
         if sent:
@@ -81,11 +113,7 @@ class Payments:
             release = await self._ledger.ask(lambda ledger: ledger.recall(_hashed(ledger, charge, (), meaning), now()))
         return release
 
-    async def standing(self, budget: str) -> Budget:
-        """The budget as it is now."""
-        return await self._ledger.decide(lambda ledger: ledger.standing(budget))
-
-    async def pay(self, charge: Charge, answer: Answer, collect: Collect, unread: str | None = None) -> Outcome:
+    async def _pay(self, charge: Charge, answer: Answer, collect: Collect, unread: str | None = None) -> Outcome:
         """The answer, charged and stored; or the one that another request stored meanwhile.
 
         ``unread`` is the id of a draw that is charged already, and that nobody can have read: this one replaces it.

@@ -7,7 +7,7 @@ from pydantic import GetPydanticSchema
 
 from app.http.auth import needs
 from app.http.bodies import BodyLimit
-from app.http.idempotency import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
+from app.http.headers import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
 from app.http.json_route import Encoded, JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.http.services import services_of

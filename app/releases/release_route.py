@@ -7,7 +7,7 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import TypeAliasType
 
 from app.http.auth import access_of, needs
-from app.http.idempotency import idempotency_key
+from app.http.headers import idempotency_key
 from app.http.json_route import PathRoute
 from app.http.problems import KEY_NOT_FOUND
 from app.http.services import services_of

@@ -7,35 +7,30 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from app.budgets.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS
-from app.http.accept import preferred
 from app.http.auth import access_of, needs
-from app.http.headers import content_disposition
+from app.http.headers import content_disposition, preferred
 from app.http.json_route import DeclaredRoute, JsonRoute
-from app.http.problems import (
-    ACCESS_PROBLEMS,
-    ANSWER_PROBLEMS,
-    CERTIFICATE_PROBLEMS,
-    PROBLEMS,
-    InvalidQuery,
-    NoCertificate,
-)
+from app.http.problems import ACCESS_PROBLEMS, ANSWER_PROBLEMS, CERTIFICATE_PROBLEMS, PROBLEMS
+from app.http.problems.errors import InvalidQuery, NoCertificate
 from app.http.services import services_of
 from app.ledger.errors import UnknownRelease
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
 from app.releases.answer_formats import DIGEST_HEADER, answer_as
+from app.releases.asked import encoded
 from app.releases.certificates.page import PAGE_HEADERS, certificate_page
 from app.releases.certificates.registry import registry_yaml
+from app.releases.recorded import certificate_of, shown
 from app.releases.release_route import READS_RELEASES, RELEASE_NOT_FOUND, ReleaseInPath, visible_release
-from app.releases.schemas.certificate import Certificate
+from app.releases.schemas.certificate import Certificate as DescribedCertificate
 from app.releases.schemas.releases import (
     VERIFY_EXAMPLES,
     ReleaseOut,
     ReleasesOut,
     VerifiedOut,
-    record_of,
 )
 from app.schemas.scalars import BudgetName
+from gsh.certificate import Certificate
 from gsh.histogram.file_formats import JSON, MEDIA_TYPES
 
 __all__ = ["router"]
@@ -92,7 +87,9 @@ async def list_releases(
         return ledger.releases(budgets, before, limit + 1)
 
     try:
-        return ReleasesOut.of(await services_of(request).ledger_pool.read(work), limit)
+        found = await services_of(request).ledger_pool.read(work)
+        before = found[limit - 1].key if len(found) > limit else None
+        return ReleasesOut(releases=list(map(shown, found[:limit])), before=before)
     except UnknownRelease:
         pass
     raise InvalidQuery(("before", "must be the member before of the last page"))
@@ -107,7 +104,7 @@ async def list_releases(
 )
 async def get_release(request: Request, key: ReleaseInPath) -> ReleaseOut:
     """Its state, the budget that paid, the entry of the history, and the size and hash of its answer."""
-    return ReleaseOut.of(await visible_release(request, key))
+    return shown(await visible_release(request, key))
 
 
 @router.get(
@@ -140,7 +137,7 @@ async def get_answer(request: Request, key: ReleaseInPath) -> Response:
     operation_id="getCertificate",
     summary="The certificate of a release",
     dependencies=READS_RELEASES,
-    response_model=Certificate,
+    response_model=DescribedCertificate,
     responses=RELEASE_NOT_FOUND
     | CERTIFICATE_PROBLEMS
     | {200: {"description": "The certificate.", "content": {_YAML: _TEXT, _HTML: _TEXT}}},
@@ -158,7 +155,7 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
     headers = {"Vary": "Accept"} | content_disposition(release.key, _ENDINGS[media_type], "inline")
     if media_type == _HTML:
         return Response(certificate_page(certificate), media_type=_HTML, headers=headers | dict(PAGE_HEADERS))
-    content = registry_yaml(certificate) if media_type == _YAML else certificate.model_dump_json()
+    content = registry_yaml(certificate) if media_type == _YAML else encoded(certificate)
     return Response(content, media_type=media_type, headers=headers)
 
 
@@ -169,7 +166,7 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
     dependencies=READS_RELEASES,
 )
 async def verify_certificate(
-    request: Request, body: Annotated[Certificate, Body(openapi_examples=VERIFY_EXAMPLES)]
+    request: Request, body: Annotated[DescribedCertificate, Body(openapi_examples=VERIFY_EXAMPLES)]
 ) -> VerifiedOut:
     """Compares a certificate with the recorded one, and says for which bytes it was made.
 
@@ -178,7 +175,8 @@ async def verify_certificate(
     release = await services_of(request).ledger_pool.read(lambda ledger: ledger.release_by_id(body.release_id))
     if release is None or not access_of(request.scope).may_see(release.budget):
         return VerifiedOut.model_validate({"made_here": False, "differences": []})
-    recorded, given = _certificate_of(release).model_dump(mode="json"), body.model_dump(mode="json")
+    kept = DescribedCertificate.model_validate_json(encoded(_certificate_of(release)))
+    recorded, given = kept.model_dump(mode="json"), body.model_dump(mode="json")
     if given["record"] is None:
         recorded["record"] = None
     # Optional fields are absent if they have no value, so each side may have names that the other lacks.
@@ -198,7 +196,6 @@ router.routes.extend(_bodies.routes)
 
 
 def _certificate_of(release: RecordedRelease) -> Certificate:
-    """The recorded certificate, with what the ledger says about the release."""
     if not release.notes.certificate:
         raise NoCertificate
-    return Certificate.model_validate_json(release.notes.certificate).recorded(record_of(release))
+    return certificate_of(release)

@@ -1,14 +1,12 @@
 """POST /release/table: the mechanism applied to a table in Arrow, Parquet or CSV."""
 
-from functools import partial
-
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.errors import Busy
 from app.http.auth import needs
 from app.http.bodies import BodyLimit
-from app.http.idempotency import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
+from app.http.headers import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
 from app.http.json_route import DeclaredRoute, received
 from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.http.services import services_of
@@ -17,7 +15,7 @@ from app.releases.answer_formats import DIGEST_HEADER, converted, file_named, st
 from app.releases.release_route import RequestClient, releases_of
 from app.releases.schemas.release import TableRequest
 from app.releases.uploaded_table import UploadedTable
-from app.releases.uploads import receive_upload
+from app.releases.uploads import Form
 from app.schemas.case_study import CASE_STUDY
 from gsh.histogram.file_formats import MEDIA_TYPES
 from gsh.histogram.formats import Limits
@@ -92,7 +90,7 @@ async def release_uploaded_table(request: Request) -> Response:
     services, client = services_of(request), RequestClient(request)
     services.release_workers.check_room()  # before a table is read that no worker has room for
     settings = services.settings
-    form = partial(receive_upload, request.scope, received(request.receive), settings.max_body_bytes)
+    form = Form(request.scope, received(request.receive), settings.max_body_bytes)
     workers = RequestWorkers(request, services.release_workers)
     limits = Limits(settings.max_table_groups, settings.max_table_bytes)
     posted = UploadedTable(form, workers, limits, settings.heavy_seconds)

@@ -4,8 +4,7 @@ Sorting stalls nobody, and a table that is damaged on purpose damages only that 
 """
 
 import pickle
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -19,23 +18,22 @@ from app.ledger.answers import Answer
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
 from app.releases.answer_formats import is_csv, layout_of
-from app.releases.asked import Asked, Check, Drawn, Outcome, Terms, meaning_of
-from app.releases.schemas.certificate import Certificate
+from app.releases.asked import Asked, Drawn, Outcome, Terms, drafted, encoded, meaning_of, notes_of, on_terms
 from app.releases.schemas.release import TableRequest
 from app.releases.spool import SharedFile, digest_of, in_file_thread, mapped, overwrite, read_file, spool
-from app.releases.uploads import Upload
+from app.releases.uploads import Form
 from app.workers.memory import less_memory
 from app.workers.work_bounds import work_of
 from gsh.accounting.mechanism import Mechanism
+from gsh.certificate import Certificate
 from gsh.errors import TooManyGroups
 from gsh.histogram.apply import ReleasedGroups
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.file_formats import MEDIA_TYPES, Format
 from gsh.histogram.formats import Limits, format_of, read_table, write_table
-from gsh.histogram.interval_columns import check_interval_columns
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import CheckedTable, Roles, check_schema, check_table
+from gsh.histogram.tables import CheckedTable, Roles, check_interval_columns, check_schema, check_table
 
 __all__ = ["UploadedTable"]
 
@@ -45,16 +43,12 @@ _MEMORY_OF_SMALL_FILES = 1024**3
 """To read a table a worker may take three times its limit, but not more than this and 64 times the upload."""
 
 
-class _Read(NamedTuple):
+class _Request(NamedTuple):
     """The part ``request`` of a form."""
 
     asked: Asked
     packed: bytes
     """The parsed request and its mechanism, for the worker. Packed, they take little memory while the table arrives."""
-
-
-Form = Callable[[Callable[[bytes], Awaitable[_Read]]], Awaitable[Upload[_Read]]]
-"""Receives a form. The function that it gets is called with the part ``request``, before the table is read."""
 
 
 class UploadedTable:
@@ -65,23 +59,22 @@ class UploadedTable:
         self._workers = workers
         self._limits = limits
         self._seconds = seconds
-        self._arrived: Upload[_Read] | None = None
+        self._arrived: SharedFile | None = None
         self.answer: SharedFile | None = None
         """None until the table has arrived, and for a dry run."""
 
-    async def read(self, check: Check) -> Asked:
-        async def checked(content: bytes) -> _Read:
-            read = await self._read(content)
-            await check(read.asked)
-            return read
+    async def ask(self) -> Asked:
+        """What reads the form notices a client that hangs up."""
+        self._request = await self._form.request(self._read)
+        return self._request.asked
 
-        self._arrived = await self._form(checked)
-        asked = self._arrived.checked.asked
-        self.answer = None if asked.is_dry else spool()
-        return asked
+    async def receive(self) -> bool:
+        self._arrived = await self._form.table()
+        self.answer = None if self._request.asked.is_dry else spool()
+        return True
 
     async def sent(self) -> tuple[bytes, ...]:
-        return b"release/table", self._upload.request, await in_file_thread(digest_of, self._upload.table.file)
+        return b"release/table", self._form.content, await in_file_thread(digest_of, self._table.file)
 
     async def meaning(self) -> bytes:
         return await self._workers.run(_meaning, *self._given)
@@ -107,14 +100,15 @@ class UploadedTable:
         """The format of the answer: that of the table, even if a stored answer has another one."""
         if outcome.earlier is None:
             return outcome.answer.media_type
-        if is_csv(self._upload.checked.asked.notes.layout):
+        if is_csv(self._request.asked.notes.layout):
             return MEDIA_TYPES["csv"]
-        return MEDIA_TYPES[await in_file_thread(_format_of, self._upload.table)]
+        return MEDIA_TYPES[await in_file_thread(_format_of, self._table)]
 
     async def close(self) -> None:
         """Close the table. The answer stays: it is sent next."""
+        self._form.stop()
         if self._arrived is not None:
-            await self._arrived.table.close()
+            await self._arrived.close()
 
     async def forget(self) -> None:
         """Close the answer, which is not sent."""
@@ -122,7 +116,7 @@ class UploadedTable:
             await self.answer.close()
 
     @property
-    def _upload(self) -> Upload[_Read]:
+    def _table(self) -> SharedFile:
         assert self._arrived is not None
         return self._arrived
 
@@ -134,10 +128,10 @@ class UploadedTable:
     @property
     def _given(self) -> tuple[bytes, Limits, SharedFile]:
         """What a worker needs to read the table."""
-        return self._upload.checked.packed, self._limits, self._upload.table
+        return self._request.packed, self._limits, self._table
 
-    async def _read(self, content: bytes) -> _Read:
-        """A worker reads a long request, or one whose mechanism takes long. What reads the form notices a hang-up."""
+    async def _read(self, content: bytes) -> _Request:
+        """A worker reads a long request, or one whose mechanism takes long."""
         if len(content) > SHORT_BYTES:
             return await self._workers.pool.run_within(self._seconds, _read_content, content)
         body = parsed(TableRequest, content)
@@ -152,13 +146,14 @@ def _format_of(table: SharedFile) -> Format:
     return format_of(pa.py_buffer(table.file.read(8)))
 
 
-def _read_content(content: bytes) -> _Read:
+def _read_content(content: bytes) -> _Request:
     return _read(parsed(TableRequest, content))
 
 
-def _read(body: TableRequest) -> _Read:
-    mechanism, notes = body.mechanism.to_domain(), replace(body.notes(), layout=layout_of(body))
-    return _Read(Asked(body.budget, (mechanism.without_columns,), notes, body.dry_run), pickle.dumps((body, mechanism)))
+def _read(body: TableRequest) -> _Request:
+    mechanism, notes = body.mechanism.to_domain(), notes_of(body, layout_of(body))
+    asked = Asked(body.budget, (mechanism.without_columns,), notes, body.dry_run)
+    return _Request(asked, pickle.dumps((body, mechanism)))
 
 
 class _Worked(NamedTuple):
@@ -171,8 +166,7 @@ class _Worked(NamedTuple):
     table: CheckedTable
 
     def certificate(self, terms: Terms | None) -> Certificate:
-        draft = Certificate.draft(self.body, self.mechanism, self.noise)
-        return draft if terms is None else draft.charged_to(**terms._asdict())
+        return on_terms(drafted(self.body, self.mechanism, self.noise), terms)
 
     def intervals(self, released: ReleasedGroups) -> dict[str, Numbers]:
         """The columns with intervals, if any are asked for."""
@@ -192,11 +186,11 @@ def _drawn(
 
     def draw(worked: _Worked) -> tuple[Format, str, str, bytes]:
         certificate = worked.certificate(terms)
-        encoded = certificate.model_dump_json()
+        shown = encoded(certificate)
         meaning = b"" if terms is None else worked.meaning()
         with answer as sink:
-            write_table(worked.kind, worked.table.release(operating_system, worked.intervals), encoded, sink)
-        return worked.kind, certificate.release_id, encoded, meaning
+            write_table(worked.kind, worked.table.release(operating_system, worked.intervals), shown, sink)
+        return worked.kind, certificate.release_id, shown, meaning
 
     return _with_table(packed, limits, table, draw)
 
@@ -208,7 +202,7 @@ def _meaning(packed: bytes, limits: Limits, table: SharedFile) -> bytes:
 
 def _certificate(packed: bytes, limits: Limits, table: SharedFile, terms: Terms | None) -> str:
     """In a worker: all checks, and the certificate."""
-    return _with_table(packed, limits, table, lambda worked: worked.certificate(terms).model_dump_json())
+    return _with_table(packed, limits, table, lambda worked: encoded(worked.certificate(terms)))
 
 
 def _with_table(packed: bytes, limits: Limits, table: SharedFile, work: Callable[[_Worked], T]) -> T:

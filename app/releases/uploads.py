@@ -1,10 +1,9 @@
-"""Forms with a table: the part ``request`` comes first and is checked, then the part ``table`` goes to a file."""
+"""Forms with a table: the part ``request`` comes first, and the part ``table`` goes to a file when it is asked for."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import IO, Any, TypeVar
 
 from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
 from starlette.exceptions import HTTPException
@@ -12,11 +11,11 @@ from starlette.types import Scope
 
 from app.errors import Busy, InvalidRequest
 from app.http.json_route import content_type
-from app.http.problems import InvalidMultipart
+from app.http.problems.errors import InvalidMultipart
 from app.releases.spool import SharedFile, in_file_thread, spool, write_all
 from gsh.errors import TooManyGroups
 
-__all__ = ["Upload", "receive_upload"]
+__all__ = ["Form"]
 
 T = TypeVar("T")
 
@@ -24,39 +23,105 @@ _REQUEST, _TABLE = "request", "table"
 _BUFFER = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Upload(Generic[T]):
-    """A form that has arrived."""
+class Form:
+    """The part ``request``, then the part ``table``, and no others, while they arrive."""
 
-    request: bytes
-    checked: T
-    """What the check of the request gave."""
-    table: SharedFile
+    def __init__(self, scope: Scope, chunks: AsyncIterator[bytes], max_request_bytes: int) -> None:
+        self.content = b""
+        """The part ``request``, after it has arrived."""
+        self._scope = scope
+        self._chunks = _Chunks(chunks)
+        self._max_request_bytes = max_request_bytes
+        self._seen: list[str] = []
+        self._events: Iterator[MultipartSegment | bytearray | bytes | None] = iter(())
+
+    async def request(self, work: Callable[[bytes], Coroutine[Any, Any, T]]) -> T:
+        """The result of ``work`` on the part ``request``. It is cancelled if the client hangs up."""
+        self.content = await _refusing(self._request())
+        return await self._chunks.during(work(self.content))
+
+    async def table(self) -> SharedFile:
+        """The part ``table`` in a file, which the caller closes."""
+        table = spool()
+        try:
+            await _refusing(self._write(table.file))
+        except BaseException:
+            await table.close()
+            raise
+        return table
+
+    def stop(self) -> None:
+        """Read no more."""
+        self._chunks.stop()
+
+    async def _request(self) -> bytes:
+        if content_type(self._scope) != b"multipart/form-data":
+            raise HTTPException(415)
+        self._parser = PushMultipartParser(_boundary(self._scope), strict=True)
+        request = bytearray()
+        await self._begin(_REQUEST)
+        while content := await self._content():
+            request += content
+            if len(request) > self._max_request_bytes:
+                raise TooManyGroups("/request", f"must have at most {self._max_request_bytes} bytes")
+        return bytes(request)
+
+    async def _write(self, file: IO[bytes]) -> None:
+        pending = bytearray()
+        await self._begin(_TABLE)
+        while content := await self._content():
+            pending += content
+            if len(pending) >= _BUFFER:
+                await in_file_thread(write_all, file, pending)
+                pending = bytearray()
+        while await self._next_part() is not None:
+            pass  # it is refused: the form ends here
+        await in_file_thread(write_all, file, pending)
+
+    async def _begin(self, name: str) -> None:
+        if await self._next_part() is None:
+            raise InvalidRequest(f"/{name}", "is required, as a part of the form")
+
+    async def _next_part(self) -> str | None:
+        """The name of the part that begins; None at the end of the form."""
+        event = await self._event()
+        if event is None:
+            return None
+        assert isinstance(event, MultipartSegment)
+        name: str = event.name
+        if name not in (_REQUEST, _TABLE) or name in self._seen:
+            raise InvalidRequest("", "must be a form of one part called request and one called table")
+        if name == _TABLE and not self._seen:  # up to 4 GiB, for a request that may be refused
+            raise InvalidRequest("/request", "must be the first part of the form")
+        self._seen.append(name)
+        return name
+
+    async def _content(self) -> bytes | bytearray | None:
+        """The next piece of a part; None at its end."""
+        event = await self._event()
+        assert not isinstance(event, MultipartSegment)
+        return event
+
+    async def _event(self) -> MultipartSegment | bytes | bytearray | None:
+        """The beginning of a part, a piece of it, or None at its end; and None at the end of the form."""
+        while True:
+            for event in self._events:
+                return event
+            chunk = await anext(self._chunks, None)
+            if chunk is None:
+                self._parser.close()  # an error if the form is not complete
+                return None
+            self._events = iter(self._parser.parse(chunk) if chunk else ())
 
 
-async def receive_upload(
-    scope: Scope, chunks: AsyncIterator[bytes], max_request_bytes: int, check: Callable[[bytes], Coroutine[Any, Any, T]]
-) -> Upload[T]:
-    """The part ``request``, then the part ``table``, and no others. The caller closes the table.
-
-    ``check`` gets the request. Its error ends the upload before the table is read.
-    """
-    if content_type(scope) != b"multipart/form-data":
-        raise HTTPException(415)
-    ahead = _Chunks(chunks)
-    form = _Form(spool(), max_request_bytes, lambda content: ahead.during(check(content)))
+async def _refusing(receiving: Coroutine[Any, Any, T]) -> T:
+    """What arrives, or an error that keeps nothing of it: a form may be damaged, or the disk may be full."""
     try:
-        return await form.receive(_boundary(scope), ahead)
+        return await receiving
     except MultipartError:
         refusal: Exception = InvalidMultipart()
     except OSError:  # most likely the disk has no room for the table
         refusal = Busy()
-    except BaseException:
-        await form.table.close()
-        raise
-    finally:
-        ahead.stop()
-    await form.table.close()
     raise refusal  # outside of the handlers: there it would keep their exception, and that the bytes received
 
 
@@ -108,60 +173,6 @@ class _Chunks:
 
     async def _read(self) -> bytes:
         return await anext(self._chunks)
-
-
-class _Form(Generic[T]):
-    """The parts of a form while they arrive."""
-
-    def __init__(self, table: SharedFile, max_request_bytes: int, check: Callable[[bytes], Awaitable[T]]) -> None:
-        self.table = table
-        self._max_request_bytes = max_request_bytes
-        self._check = check
-        self._request, self._pending = bytearray(), bytearray()
-        self._seen: list[str] = []
-        self._checked: list[T] = []
-
-    async def receive(self, boundary: str, chunks: AsyncIterator[bytes]) -> Upload[T]:
-        with PushMultipartParser(boundary, strict=True) as parser:
-            async for chunk in chunks:
-                for event in parser.parse(chunk) if chunk else ():
-                    if isinstance(event, MultipartSegment):
-                        self._begin(event.name)
-                    elif event is None:
-                        await self._end()
-                    else:
-                        await self._take(event)
-        await self._write()
-        for name in (_REQUEST, _TABLE):
-            if name not in self._seen:
-                raise InvalidRequest(f"/{name}", "is required, as a part of the form")
-        (checked,) = self._checked
-        return Upload(bytes(self._request), checked, self.table)
-
-    def _begin(self, name: str) -> None:
-        if name not in (_REQUEST, _TABLE) or name in self._seen:
-            raise InvalidRequest("", "must be a form of one part called request and one called table")
-        if name == _TABLE and not self._seen:  # up to 4 GiB, for a request that may be refused
-            raise InvalidRequest("/request", "must be the first part of the form")
-        self._seen.append(name)
-
-    async def _take(self, content: bytes | bytearray) -> None:
-        if self._seen[-1] == _TABLE:
-            self._pending += content
-            if len(self._pending) >= _BUFFER:
-                await self._write()
-            return
-        self._request += content
-        if len(self._request) > self._max_request_bytes:
-            raise TooManyGroups("/request", f"must have at most {self._max_request_bytes} bytes")
-
-    async def _end(self) -> None:
-        if self._seen[-1] == _REQUEST:
-            self._checked.append(await self._check(bytes(self._request)))
-
-    async def _write(self) -> None:
-        pending, self._pending = self._pending, bytearray()
-        await in_file_thread(write_all, self.table.file, pending)
 
 
 def _boundary(scope: Scope) -> str:

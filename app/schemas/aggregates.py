@@ -121,10 +121,9 @@ class RelativeColumnsIn(NamedColumns):
     )
 
 
-class BalancedColumnsIn(Strict):
+class BalancedColumnsIn(NamedColumns):
     """Further columns with balanced noise: nobody has to write a covariance."""
 
-    names: Names = Field(**_NAMES)
     sensitivity: BoxIn = Field(
         title="Δ",
         description="The most that one user can change in the columns of one group, and in how many groups.",

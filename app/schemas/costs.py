@@ -1,27 +1,24 @@
-"""The limit of a budget, what is spent and what remains. Every number is rounded to the safe side."""
+"""The limit of a budget, what is spent, what remains and what is short. Every number is rounded to the safe side."""
 
-from collections.abc import Sequence
-from fractions import Fraction
-from typing import Self
+from typing import Annotated
 
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from app.schemas.strict import Strict
-from gsh.accounting.budget_limits import Limit
-from gsh.accounting.composition import (
-    NOTHING,
-    Part,
-    Release,
-    Spent,
-    cost_of,
-    delta_at,
-    epsilon_at,
-    lower_delta,
-    lower_epsilon,
-)
-from gsh.accounting.numerics.doubles import double_below
+from gsh.accounting import shortage
 
-__all__ = ["COST_EXAMPLE", "REMAINING_EXAMPLE", "CostOut", "LimitOut", "PromiseOut", "RemainingOut", "SpentOut"]
+__all__ = [
+    "COST_EXAMPLE",
+    "REMAINING_EXAMPLE",
+    "SHORTAGE_EXAMPLE",
+    "CostOut",
+    "LimitOut",
+    "PromiseOut",
+    "RemainingOut",
+    "ShortageOut",
+    "SpentOut",
+]
 
 _MU_SQUARED = 0.010458132016541553
 _HAZARD = 1.0000916429899497e-05
@@ -50,16 +47,6 @@ class LimitOut(Strict):
         description="The largest sum of −C_u ln p that the budget allows; rounded down. Null until it is divided.",
         examples=[_HAZARD],
     )
-
-    @classmethod
-    def of(cls, limit: Limit) -> Self:
-        caps = None if limit.proportion is None else limit.caps
-        return cls(
-            epsilon=limit.epsilon,
-            delta=limit.delta,
-            mu_squared=None if caps is None else double_below(caps.mu_squared),
-            hazard=None if caps is None else double_below(caps.hazard),
-        )
 
 
 class PromiseOut(Strict):
@@ -93,21 +80,6 @@ class CostOut(Strict):
         title="δ", description="The δ at the budget's ε, rounded up.", examples=[1.0000866420901491e-05]
     )
 
-    @classmethod
-    def of(cls, spent: Spent, limit: Limit) -> Self:
-        rounded = spent.rounded
-        return cls(
-            releases=spent.releases,
-            mu_squared=rounded.mu_squared,
-            hazard=rounded.hazard,
-            epsilon=epsilon_at(spent, limit.delta),
-            delta=delta_at(spent, limit.epsilon),
-        )
-
-    @classmethod
-    def of_one(cls, release: Release, limit: Limit) -> Self:
-        return cls.of(NOTHING.plus(release, cost_of(release)), limit)
-
 
 class SpentOut(CostOut):
     """The same, with lower bounds that no accounting can beat if the tables of the releases may be unrelated."""
@@ -121,14 +93,6 @@ class SpentOut(CostOut):
         examples=[1.0000866420901488e-05],
     )
 
-    @classmethod
-    def with_bounds(cls, spent: Spent, parts: Sequence[Part], limit: Limit) -> Self:
-        return cls(
-            **CostOut.of(spent, limit).model_dump(),
-            epsilon_lower=lower_epsilon(parts, limit.delta),
-            delta_lower=lower_delta(parts, limit.epsilon),
-        )
-
 
 class RemainingOut(Strict):
     """What remains for each of the two sums. Until the first charge divides the budget: for either of them alone."""
@@ -139,8 +103,35 @@ class RemainingOut(Strict):
     )
     delta: float = Field(title="δ", description="The budget's δ minus the spent δ; rounded down.", examples=[9e-05])
 
-    @classmethod
-    def of(cls, spent: Spent, limit: Limit) -> Self:
-        room = limit.remaining(spent)
-        unspent = Fraction(limit.delta) - Fraction(delta_at(spent, limit.epsilon))
-        return cls(mu_squared=room.mu_squared, hazard=room.hazard, delta=double_below(max(unspent, Fraction(0))))
+
+ShortSide = TypeAliasType(
+    "ShortSide", Annotated[shortage.Binding, Field(description="noise: ε is used up. threshold: δ is used up.")]
+)
+
+SHORTAGE_EXAMPLE = {
+    "binding": "threshold",
+    "releases": 2,
+    "epsilon": 2.0,
+    "delta": 2.1e-06,
+    "detail": "δ is used up by the threshold; ε 1 of 2 remains; δ = 2.1e-6 would fit two",
+}
+
+
+class ShortageOut(Strict):
+    """What is short, and a limit that would do."""
+
+    binding: ShortSide = Field(
+        title="Binding", description="What is used up: ε by the noise, δ by the threshold, or both.", examples=["noise"]
+    )
+    releases: int = Field(
+        title="k", description="How many releases should fit, those that are spent included.", examples=[2]
+    )
+    epsilon: float | None = Field(
+        title="ε", description="The ε of a limit that would fit them; null if none was found.", examples=[2.0]
+    )
+    delta: float | None = Field(
+        title="δ",
+        description="The δ of that limit. What is raised is as small as possible in two digits.",
+        examples=[2.1e-06],
+    )
+    detail: str = Field(title="Detail", description="The same in a sentence.", examples=[SHORTAGE_EXAMPLE["detail"]])

@@ -19,8 +19,7 @@ from app.schemas.scalars import GroupsPerUser, Sigma, Sigmas, TauStar, a_list
 from app.schemas.strict import OneOrMany, Strict
 from gsh.accounting import case_study
 from gsh.accounting.calibration.draft import Draft
-from gsh.accounting.composition import Release
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, Table
 from gsh.wire import draft_from_json, mechanism_from_json, mechanism_to_json, release_from_json
 
 __all__ = [
@@ -100,10 +99,6 @@ class MechanismIn(Strict):
     def to_domain(self) -> Mechanism:
         return mechanism_from_json(self.model_dump())
 
-    def without_columns(self) -> "MechanismIn":
-        """The same privacy with μ₀ in place of the columns: little to send to another process."""
-        return MechanismIn.of(self.to_domain().without_columns) if isinstance(self.aggregates, ColumnsIn) else self
-
 
 class GaussianIn(Strict):
     """Gaussian noise without thresholds, on public groups."""
@@ -112,14 +107,8 @@ class GaussianIn(Strict):
     sigma: Sigma = Field(**SIGMA)
     aggregates: _FurtherColumns
 
-    def to_domain(self) -> Release:
+    def to_domain(self) -> Table:
         return release_from_json(self.model_dump())
-
-    def without_columns(self) -> "GaussianIn":
-        """The same privacy with μ₀ in place of the columns: little to send to another process."""
-        if not isinstance(self.aggregates, ColumnsIn):
-            return self
-        return GaussianIn.model_validate(mechanism_to_json(self.to_domain().without_columns))
 
 
 def _thresholded(value: Any) -> str:

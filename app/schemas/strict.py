@@ -1,11 +1,11 @@
 """What all schemas share: strict reading, and a field that takes one value or a list."""
 
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from pydantic.json_schema import SkipJsonSchema
 
-__all__ = ["NUMBER", "NUMBERS", "OneOrMany", "OrAbsent", "Strict", "without_default"]
+__all__ = ["OneOrMany", "OrAbsent", "Strict", "is_tag", "without_default"]
 
 
 class Strict(BaseModel):
@@ -13,23 +13,26 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
-    def slimmed(self, _most_work: int) -> Self:
-        """A worker that has parsed a long body sends back only this, after a check of the bound on work."""
-        return self
+
+_NUMBER, _NUMBERS = "<number>", "<numbers>"
 
 
-# Tags of a union that is told apart by shape. They appear in pydantic's locations but not in the body.
-NUMBER, NUMBERS = "<number>", "<numbers>"
+def is_tag(part: str | int) -> bool:
+    """Whether a part of pydantic's location is the tag of a union that is told apart by shape, and not in the body.
+
+    All of them are written in angle brackets.
+    """
+    return isinstance(part, str) and part.startswith("<") and part.endswith(">")
 
 
 def _one_or_many(value: Any) -> str:
-    return NUMBERS if isinstance(value, list) else NUMBER
+    return _NUMBERS if isinstance(value, list) else _NUMBER
 
 
 One = TypeVar("One")
 Many = TypeVar("Many")
 OneOrMany = Annotated[
-    Annotated[One, Tag(NUMBER)] | Annotated[Many, Tag(NUMBERS)],
+    Annotated[One, Tag(_NUMBER)] | Annotated[Many, Tag(_NUMBERS)],
     Discriminator(_one_or_many),
 ]
 """One value, or a list of values (a curve); errors point at the value."""

@@ -1,5 +1,11 @@
-"""Run the service with the settings of the environment: what ``python -m app`` does."""
+"""Run the service with the settings of the environment: what ``python -m app`` does.
 
+uvicorn would start each web worker in a new interpreter, which imports everything again: a second of processor time and
+some 65 MB for each. So this process imports everything, and all others are forked from it. They start at once and share
+that memory.
+"""
+
+import ctypes
 import logging
 import logging.config
 import os
@@ -9,21 +15,25 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
+from multiprocessing.context import ForkProcess
 
 import uvicorn
 
 from app.http.loopback import is_loopback
+from app.http.uvicorn_internals import start_workers_as
 from app.ledger.access_keys import given_key
 from app.ledger.clock import now
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_ledger
 from app.ledger.store import Ledger
 from app.server.logs import log_config
-from app.server.prefork import STOP_SIGNALS, load_everything, stop_signals_held
 from app.settings import Settings, settings_or_exit
+from app.workers.fork_server import FORK_SERVER
 
 __all__ = ["serve"]
 
+_STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 # A worker that does not answer for so long is replaced. On a busy machine the usual 5 s would end requests.
 _WORKER_SECONDS = 30
 _OPEN_TO_ALL = (
@@ -50,7 +60,7 @@ def serve() -> int:
         # Metrics look whether it is set when they are imported. The folder comes after that: a stop signal that comes
         # while modules load would leave it behind.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = ""
-    load_everything()
+    _load_everything()
     with _shared_metrics() if settings.workers > 1 else nullcontext():
         uvicorn.run(
             "app.main:create_app",
@@ -75,9 +85,9 @@ def serve() -> int:
 def _shared_metrics() -> Iterator[None]:
     """A folder through which web workers share their metrics. A stop signal waits until it would delete the folder."""
     with ExitStack() as stack:
-        with stop_signals_held():
+        with _stop_signals_held():
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gsh-metrics-"))
-            for each in STOP_SIGNALS:
+            for each in _STOP_SIGNALS:
                 signal.signal(each, lambda *_: sys.exit())
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         yield
@@ -117,3 +127,39 @@ def _add(ledger: Ledger, admin_key: str) -> None:
     key = ledger.keys.add_once(given_key(admin_key, "GSH_ADMIN_KEY", at))
     if key.revoked_at is not None or key.has_expired(at):
         logger.warning("GSH_ADMIN_KEY: access key %s was revoked or has expired, so it is not accepted", key.id)
+
+
+@contextmanager
+def _stop_signals_held() -> Iterator[None]:
+    """A stop signal that comes inside the block waits for its end."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+
+
+def _load_everything() -> None:
+    """Import everything, and start the fork server. From now on uvicorn forks its workers. No thread may exist yet."""
+    from app.main import WORKER_MODULES  # noqa: PLC0415 - metrics look at the environment when they are imported
+
+    FORK_SERVER.start_by_fork(WORKER_MODULES)
+    start_workers_as(_WebWorker)
+
+
+class _WebWorker(ForkProcess):
+    """A signal that comes between the fork and uvicorn's own handlers ends it. The parent's handlers would lose it."""
+
+    def start(self) -> None:
+        self._parent = os.getpid()
+        with _stop_signals_held():
+            super().start()
+
+    def run(self) -> None:
+        for each in _STOP_SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+        # Without the parent nobody would stop it, and it would keep the port.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() == self._parent:
+            super().run()

@@ -14,6 +14,13 @@ _FOLDER = Path(__file__).parent
 _HEADER = ("web/shared/tokens.css", "web/shared/header.css")
 _TEXT = (*_HEADER, "web/shared/page.css")
 _PANELS = (*_TEXT, "web/shared/components.css")
+_BUDGETS = (
+    *_PANELS,
+    "web/certificate/certificate.css",
+    "web/certificate/dialog.css",
+    "web/budgets/gauge.css",
+    "web/budgets/column-fields.css",
+)
 
 
 class Page(NamedTuple):
@@ -46,15 +53,7 @@ PAGES = (
         title="Budgets · Gaussian sparse histogram",
         description="The total privacy cost of releases about the same people, and the remaining budget.",
         main="budget",
-        styles=(
-            *_PANELS,
-            "web/certificate/certificate.css",
-            "web/certificate/dialog.css",
-            "web/budgets/gauge.css",
-            "web/budgets/column-fields.css",
-            "web/budgets/budgets.css",
-            "web/budgets/releases.css",
-        ),
+        styles=(*_BUDGETS, "web/budgets/budgets.css", "web/budgets/releases.css"),
     ),
     Page(
         name="release",
@@ -63,14 +62,7 @@ PAGES = (
         title="Release a table · Gaussian sparse histogram",
         description="From a table of true counts to a private table, its intervals and its certificate.",
         main="steps",
-        styles=(
-            *_PANELS,
-            "web/certificate/certificate.css",
-            "web/certificate/dialog.css",
-            "web/budgets/gauge.css",
-            "web/budgets/column-fields.css",
-            "web/release/release.css",
-        ),
+        styles=(*_BUDGETS, "web/release/release.css"),
     ),
     Page(
         name="meaning",

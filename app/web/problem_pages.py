@@ -7,15 +7,15 @@ from html import escape
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
+from pydantic import Field
 from starlette.exceptions import HTTPException
 
-from app.http.accept import preferred
 from app.http.auth import PUBLIC
-from app.http.headers import page_headers
-from app.http.health import ProblemType, ProblemTypes
+from app.http.headers import page_headers, preferred
 from app.http.json_route import DeclaredRoute
-from app.http.problems import KINDS, PROBLEMS, Problem
-from app.http.problems.kinds import NOT_FOUND, Kind
+from app.http.problems import PROBLEMS, Problem
+from app.http.problems.kinds import KINDS, NOT_FOUND, Kind
+from app.schemas.strict import Strict
 from app.web.assets import Content
 from app.web.pages import PROBLEMS_PAGE, html
 
@@ -30,6 +30,29 @@ _BY_NAME = {kind.name: kind for kind in KINDS}
 _PAGE: dict[int | str, dict[str, Any]] = {
     200: {"description": "A page for a browser.", "content": {"text/html": {"schema": {"type": "string"}}}}
 }
+
+
+class ProblemType(Strict):
+    """One kind of problem, in words."""
+
+    type: str = Field(title="Type", description="The type of such problems.", examples=["/problems/budget-exceeded"])
+    title: str = Field(title="Title", description="The title of such problems.", examples=["Budget exceeded"])
+    status: int = Field(title="Status", description="The HTTP status of such problems.", examples=[409])
+    what_happened: str = Field(
+        title="What happened",
+        description="What the service found, and whether anything was charged.",
+        examples=["The release would cost more privacy than the budget has remaining."],
+    )
+    what_to_do: str = Field(
+        title="What to do", description="How to avoid the problem.", examples=["Ask for less, or raise the limit."]
+    )
+
+
+class ProblemTypes(Strict):
+    """All kinds of problem."""
+
+    problems: list[ProblemType] = Field(title="Problems", description="Sorted by status.", examples=[[]])
+
 
 router = APIRouter(
     prefix="/problems",

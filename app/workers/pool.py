@@ -6,22 +6,113 @@ about 20 ms.
 """
 
 import asyncio
+import os
+import re
+import resource
+import select
+import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from app.errors import Busy, DeadlinePassed, TooLarge
+from app.places import Places
+from app.workers.fork_server import FORK_SERVER
 from app.workers.steps import Steps
-from app.workers.worker import Worker
+from app.workers.tasks import RETURNED, YIELDED, receive, send
 
 __all__ = ["WorkerPool"]
 
 F = TypeVar("F")
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_LOOK_EVERY = 100
+"""Milliseconds."""
+_NEARLY = 4 * 1024**2
+"""A worker with less memory than this below its bound is at its bound."""
+
+
+class _Worker:
+    """A process that is started at once and killed to stop it. Only ``kill`` may be called from another thread.
+
+    It does one task at a time. At its bound on memory a process may stop for ever instead of ending: a library that
+    cannot report its own failure without memory waits for a lock that it holds. So the service looks at a worker that
+    has not answered, and kills one at its bound.
+    """
+
+    def __init__(self, name: str, memory: int) -> None:
+        self._connection, self._process = FORK_SERVER.fork_worker(name, memory)
+
+    @property
+    def is_alive(self) -> bool:
+        """While it has no task: a worker that has ended has closed its pipe. A living one sends nothing."""
+        return not self._connection.poll()
+
+    def do(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        decide: Callable[[Any], Any],
+    ) -> tuple[bool, Any]:
+        """Whether the function returned, and its result or its exception. OSError or EOFError if the process ended.
+
+        MemoryError if it needs more memory than it may take; it is killed then.
+
+        If the function is a generator, ``decide`` gets what it yields. The generator goes on with the decision, or is
+        stopped if that is None.
+        """
+        send(self._connection, function, kwargs, *args)
+        kind, value = self._answer()
+        while kind == YIELDED:
+            send(self._connection, decide(value))
+            kind, value = self._answer()
+        if isinstance(value, MemoryError):
+            raise MemoryError
+        return kind == RETURNED, value
+
+    def _answer(self) -> list[Any]:
+        """The next message of the process."""
+        answered = select.poll()
+        answered.register(self._connection.fileno(), select.POLLIN)
+        was_at_bound = False
+        while not answered.poll(_LOOK_EVERY):
+            is_at_bound = self._is_at_bound()
+            if is_at_bound and was_at_bound:
+                self.kill()
+                raise MemoryError
+            was_at_bound = is_at_bound
+        return receive(self._connection)
+
+    def _is_at_bound(self) -> bool:
+        """Whether the process can get no more memory."""
+        try:
+            (number,) = re.findall(r"(?m)^Pid:\s+(\d+)$", Path(f"/proc/self/fdinfo/{self._process}").read_text())
+            taken = int(Path(f"/proc/{number}/statm").read_text().split()[5]) * resource.getpagesize()
+            bounds = re.findall(r"(?m)^Max data size\s+(\d+)", Path(f"/proc/{number}/limits").read_text())
+        except (OSError, ValueError):  # it has ended
+            return False
+        return any(taken > int(bound) - _NEARLY for bound in bounds)
+
+    def kill(self) -> None:
+        """May be called from any thread. A thread that waits in ``do`` gets an error."""
+        with suppress(ProcessLookupError):  # it has ended
+            signal.pidfd_send_signal(self._process, signal.SIGKILL)
+
+    def end(self) -> None:
+        """Kill it, wait until it is gone, and close the pipe."""
+        self.kill()
+        ended = select.poll()
+        ended.register(self._process, select.POLLIN)
+        ended.poll()
+        os.close(self._process)
+        self._connection.close()
 
 
 @dataclass(slots=True)
@@ -32,10 +123,10 @@ class _Task:
     decide: Callable[[Any], Any] = bool
     """For a generator: asked with what it yields, in a thread. Its answer goes to the generator; None stops it."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _worker: Worker | None = None
+    _worker: _Worker | None = None
     _is_abandoned: bool = False
 
-    def begin(self, worker: Worker) -> bool:
+    def begin(self, worker: _Worker) -> bool:
         with self._lock:
             self._worker = None if self._is_abandoned else worker
             return not self._is_abandoned
@@ -56,21 +147,20 @@ class _Task:
 class WorkerPool:
     """``workers`` processes, started when first needed, and places for ``queue`` tasks to wait."""
 
-    def __init__(self, name: str, workers: int, queue: int, memory: int, seconds: float) -> None:
+    def __init__(self, name: str, *, workers: int, queue: int, memory: int, seconds: float) -> None:
         self._name = name
         self._workers = workers
         self._memory = memory
         self._seconds = seconds
-        self._room = workers + queue
-        self._idle: deque[Worker] = deque()
+        self._places = Places(workers + queue)
+        self._idle: deque[_Worker] = deque()
         # Threads wait for the processes: to send and receive much would stall the event loop.
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix=name)
         self._is_closed = False
 
     def check_room(self) -> None:
         """Busy if the queue is full: a request that will be refused need not read its body."""
-        if self._room == 0:
-            raise Busy
+        self._places.check()
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of a function of a module, from a worker.
@@ -93,19 +183,17 @@ class WorkerPool:
         return steps
 
     async def _run(self, task: _Task, seconds: float) -> Any:
-        self.check_room()
-        self._room -= 1
-        future = asyncio.get_running_loop().run_in_executor(self._threads, self._perform, task)
-        try:
-            await asyncio.wait({future}, timeout=seconds)
-            if not future.done():
-                raise DeadlinePassed(seconds)
-            return _outcome(future)
-        finally:
-            task.abandon()
-            future.cancel()
-            self._room += 1
-            del task, future  # an exception's frames would keep them
+        with self._places.taken():
+            future = asyncio.get_running_loop().run_in_executor(self._threads, self._perform, task)
+            try:
+                await asyncio.wait({future}, timeout=seconds)
+                if not future.done():
+                    raise DeadlinePassed(seconds)
+                return _outcome(future)
+            finally:
+                task.abandon()
+                future.cancel()
+                del task, future  # an exception's frames would keep them
 
     def close(self) -> None:
         """End every worker, also in the middle of a task."""
@@ -137,15 +225,15 @@ class WorkerPool:
             self._give_back(worker)
         return outcome
 
-    def _take(self) -> Worker:
+    def _take(self) -> _Worker:
         while self._idle:
             worker = self._idle.pop()
             if worker.is_alive:
                 return worker
             worker.end()
-        return Worker(self._name, self._memory)
+        return _Worker(self._name, self._memory)
 
-    def _give_back(self, worker: Worker) -> None:
+    def _give_back(self, worker: _Worker) -> None:
         self._idle.append(worker)
         if self._is_closed:
             self.close()

@@ -1,4 +1,7 @@
-"""In a worker process: tasks, one after the other. No data of a task is kept afterwards, and no large memory."""
+"""In a worker process: tasks, one after the other, and the messages between the service and a worker.
+
+No data of a task is kept afterwards, and no large memory.
+"""
 
 import gc
 import os
@@ -12,14 +15,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.workers.memory import bound_memory, give_memory_back, resident
-from app.workers.pipe import receive, send
 
-__all__ = ["RAISED", "RETURNED", "YIELDED", "serve_tasks"]
+__all__ = ["RAISED", "RETURNED", "YIELDED", "receive", "send", "serve_tasks"]
 
 RETURNED, RAISED, YIELDED = "returned", "raised", "yielded"
 
 # What a worker may keep of the memory of a task: to give it back and to ask for it again takes time.
 _KEPT = 32 * 1024**2
+_LONG = 64 * 1024
 
 
 def serve_tasks(connection: Connection, name: str, memory: int) -> NoReturn:
@@ -84,3 +87,24 @@ def _end_with_service(connection: Connection) -> None:
     hung_up.register(connection.fileno(), 0)  # only that the other end is closed, not that something can be read
     hung_up.poll()
     os._exit(1)
+
+
+def send(connection: Connection, *items: Any) -> None:
+    """Long byte strings go after the pickle and not in it: to copy them into it would hold the interpreter's lock."""
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps([_buffered(item) for item in items], protocol=5, buffer_callback=buffers.append)
+    connection.send_bytes(len(buffers).to_bytes(4, "big") + pickled)
+    for buffer in buffers:
+        connection.send_bytes(buffer.raw())
+
+
+def receive(connection: Connection) -> list[Any]:
+    """The items of the next message; EOFError if the other process has ended."""
+    message = connection.recv_bytes()
+    buffers = [connection.recv_bytes() for _ in range(int.from_bytes(message[:4], "big"))]
+    items: list[Any] = pickle.loads(memoryview(message)[4:], buffers=buffers)  # noqa: S301 - from a process of our own
+    return items
+
+
+def _buffered(item: Any) -> Any:
+    return pickle.PickleBuffer(item) if type(item) is bytes and len(item) > _LONG else item

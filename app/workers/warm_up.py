@@ -1,4 +1,4 @@
-"""Imported once by the process that worker processes are forked from, to prepare what takes long."""
+"""Imported once by the fork server: prepares what takes long, before it forks worker processes."""
 
 import pyarrow as pa
 

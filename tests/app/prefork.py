@@ -16,7 +16,7 @@ import pyarrow as pa
 import uvicorn
 import uvloop  # noqa: F401 - loaded before the workers are forked
 
-import app.ledger.postgres  # noqa: F401 - likewise
+import app.ledger.databases.postgres  # noqa: F401 - likewise
 import gsh.accounting.theorem  # noqa: F401 - likewise
 from app.http.protocol import BoundedProtocol
 from app.main import create_app

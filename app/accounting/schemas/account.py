@@ -10,7 +10,6 @@ from app.schemas.case_study import PAPER
 from app.schemas.mechanism import MechanismIn, MechanismOut
 from app.schemas.scalars import Delta, Deltas, Epsilon, Epsilons
 from app.schemas.strict import OneOrMany, Strict
-from app.workers.work_bounds import check_work, work_of
 from gsh.accounting import accountings, case_study
 from gsh.accounting.curve_cache import Variable
 
@@ -62,10 +61,6 @@ class AccountRequest(Strict):
         if (self.epsilon is None) == (self.delta is None):
             raise PydanticCustomError("stated", "", {"stated": "must have exactly one of epsilon and delta"})
         return self
-
-    def slimmed(self, most_work: int) -> Self:
-        check_work(most_work, "/mechanism/aggregates", work_of(self.mechanism), FEWER_COLUMNS)
-        return self.model_copy(update={"mechanism": self.mechanism.without_columns()})
 
     def query(self) -> tuple[Variable, list[float]]:
         """The given variable, and its values."""

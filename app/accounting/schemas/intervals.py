@@ -9,7 +9,7 @@ from app.schemas.case_study import CASE_STUDY
 from app.schemas.mechanism import MechanismIn
 from app.schemas.scalars import MOST_COLUMNS
 from app.schemas.strict import OrAbsent, Strict, without_default
-from gsh.accuracy.levels import LARGEST_LEVEL, LEAST_LEVEL
+from gsh.accuracy.bounds import LARGEST_LEVEL, LEAST_LEVEL
 
 __all__ = [
     "INTERVALS_EXAMPLE",

@@ -13,7 +13,7 @@ from app.schemas.mechanism import DraftIn, MechanismIn
 from app.schemas.scalars import Delta, Epsilon
 from app.schemas.strict import Strict, without_default
 from gsh.accounting.calibration.draft import Target
-from gsh.accuracy.sizes import LARGEST
+from gsh.accuracy.bounds import LARGEST
 
 __all__ = [
     "UTILITY_EXAMPLES",

@@ -1,10 +1,9 @@
 """Requests and answers of /budgets: a limit, what is spent and what remains."""
 
-from typing import Any, Self
+from typing import Any
 
 from pydantic import Field
 
-from app.ledger.state import Budget
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import (
     COST_EXAMPLE,
@@ -19,7 +18,6 @@ from app.schemas.ledger_record import Period
 from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.scalars import Delta, Epsilon
 from app.schemas.strict import Strict
-from gsh.accounting.composition import Part
 
 __all__ = ["PUT_EXAMPLES", "BudgetIn", "BudgetOut", "BudgetSummary", "BudgetsOut"]
 
@@ -118,10 +116,6 @@ class BudgetSummary(Strict):
         examples=[{"epsilon": 1.0, "delta": 1e-4}],
     )
 
-    @classmethod
-    def summary(cls, budget: Budget) -> Self:
-        return cls(**_of(budget), spent=CostOut.of(budget.spent, budget.limit))
-
 
 class BudgetsOut(Strict):
     """All budgets that the access key may see."""
@@ -139,29 +133,6 @@ class BudgetOut(BudgetSummary):
     head: str = Field(
         title="Head", description="The hash of the last entry. Keep a copy elsewhere.", examples=["9f2c…"]
     )
-
-    @classmethod
-    def of(cls, budget: Budget, parts: list[Part]) -> Self:
-        return cls(
-            **_of(budget),
-            spent=SpentOut.with_bounds(budget.spent, parts, budget.limit),
-            entries=budget.entries,
-            head=budget.head,
-        )
-
-
-def _of(budget: Budget) -> dict[str, Any]:
-    promise = budget.promise
-    return {
-        "id": budget.id,
-        "description": budget.description,
-        "privacy_unit": budget.privacy_unit,
-        "period": budget.period,
-        "limit": LimitOut.of(budget.limit),
-        "used": budget.limit.used(budget.spent),
-        "remaining": RemainingOut.of(budget.spent, budget.limit),
-        "promise": None if promise is None else PromiseOut(epsilon=budget.limit.epsilon, delta=promise),
-    }
 
 
 PUT_EXAMPLES: dict[str, Any] = {

@@ -1,24 +1,15 @@
 """Requests and answers of /budgets/{id}/preview: plans."""
 
-from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any
 
 from pydantic import Field
 
-from app.errors import LimitExceeded
 from app.schemas.case_study import CASE_STUDY
-from app.schemas.costs import COST_EXAMPLE, REMAINING_EXAMPLE, CostOut, RemainingOut
-from app.schemas.mechanism import AnyMechanismIn, Mechanisms, PostedMechanism
-from app.schemas.shortage import ShortageOut
+from app.schemas.costs import COST_EXAMPLE, REMAINING_EXAMPLE, CostOut, RemainingOut, ShortageOut
+from app.schemas.mechanism import AnyMechanismIn, Mechanisms
 from app.schemas.strict import OneOrMany, Strict
-from app.workers.work_bounds import check_work, work_of
-from gsh.errors import renamed
 
 __all__ = ["PLANNED_EXAMPLES", "PREVIEW_EXAMPLES", "PreviewIn", "PreviewOut"]
-
-T = TypeVar("T")
-
-_MOST_PLANNED = 1000
 
 
 class PreviewIn(Strict):
@@ -29,31 +20,6 @@ class PreviewIn(Strict):
         description="The planned release; a list is a batch of at most 1000. Without tau and tau_star: Gaussian noise.",
         examples=[CASE_STUDY],
     )
-
-    def planned(self, most_work: int) -> list[PostedMechanism]:
-        """The mechanisms in order, after a check of their number and their work."""
-        planned = self.mechanism if isinstance(self.mechanism, list) else [self.mechanism]
-        if len(planned) > _MOST_PLANNED:
-            raise LimitExceeded("/mechanism", f"must have at most {_MOST_PLANNED} items")
-        work = [1 + work_of(each) for each in planned]
-        check_work(most_work, "/mechanism", work, "give fewer mechanisms, or fewer columns, or mu_0")
-        return planned
-
-    def each(self, function: Callable[[PostedMechanism], T]) -> list[T]:
-        """The function of each planned mechanism. An error names the place in the list."""
-        if not isinstance(self.mechanism, list):
-            return [function(self.mechanism)]
-        return [_at(place, function, each) for place, each in enumerate(self.mechanism)]
-
-    def slimmed(self, most_work: int) -> Self:
-        self.planned(most_work)
-        slim = self.each(lambda each: each.without_columns())
-        return self.model_copy(update={"mechanism": slim if isinstance(self.mechanism, list) else slim[0]})
-
-
-def _at(place: int, function: Callable[[PostedMechanism], T], mechanism: PostedMechanism) -> T:
-    with renamed(("", str(place))):
-        return function(mechanism)
 
 
 class PreviewOut(Strict):

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 from app.http.validation_errors import body_faults
 
 __all__ = [
+    "MOST_FAULTS",
     "ContentTooLarge",
     "Fault",
     "InvalidBody",
@@ -18,6 +19,7 @@ __all__ = [
     "InvalidQuery",
     "NoCertificate",
     "NotAdmitted",
+    "RequestFault",
     "UnsupportedEncoding",
 ]
 
@@ -37,7 +39,13 @@ class Fault(NamedTuple):
         return f"{prefix}{self.name} {self.detail}" if self.name else f"{nameless[self.place]} {self.detail}"
 
 
-class InvalidBody(Exception):
+class RequestFault(Exception):
+    """An error that says where its faults are."""
+
+    faults: Sequence[Fault]
+
+
+class InvalidBody(RequestFault):
     """A body that does not match its schema."""
 
     def __init__(self, errors: tuple[tuple[str, str], ...], count: int, is_json: bool) -> None:
@@ -55,7 +63,7 @@ class InvalidBody(Exception):
         return cls(errors[:MOST_FAULTS], len(errors), is_json=True)
 
 
-class InvalidHeader(Exception):
+class InvalidHeader(RequestFault):
     """A header that is missing, repeated or malformed."""
 
     def __init__(self, header: str, detail: str) -> None:
@@ -63,7 +71,7 @@ class InvalidHeader(Exception):
         self.faults = [Fault("header", header, detail)]
 
 
-class InvalidQuery(Exception):
+class InvalidQuery(RequestFault):
     """Parameters of the URL that are unknown, missing or out of bounds: pairs of a name and a detail."""
 
     def __init__(self, *errors: tuple[str, str]) -> None:
@@ -75,7 +83,7 @@ class InvalidMultipart(Exception):
     """A body that claims to be a form but cannot be read as one, or not to its end."""
 
 
-class InvalidEncoding(Exception):
+class InvalidEncoding(RequestFault):
     """A compressed body that is damaged, ends too early, or has something after its end."""
 
     def __init__(self) -> None:
@@ -85,7 +93,7 @@ class InvalidEncoding(Exception):
         ]
 
 
-class UnsupportedEncoding(Exception):
+class UnsupportedEncoding(RequestFault):
     """A body with a content coding that is not read, or with several."""
 
     def __init__(self) -> None:
@@ -93,7 +101,7 @@ class UnsupportedEncoding(Exception):
         self.faults = [Fault("header", "Content-Encoding", "must be gzip, zstd or identity, and only one of them")]
 
 
-class ContentTooLarge(Exception):
+class ContentTooLarge(RequestFault):
     """A body with more bytes than its route accepts. ``advice`` names another way to send it."""
 
     def __init__(self, most: int, advice: str) -> None:

@@ -1,45 +1,4 @@
-"""The one table from exception to status. Nothing posted is ever echoed.
-
-Exception                          500 internal-error
-├── AccountingError
-│   ├── InvalidParameter           422 invalid-request
-│   ├── InfeasibleTarget           422 infeasible-target
-│   └── TooLittleLeft              409 too-little-left
-├── ReleaseError
-│   ├── InvalidGroups              422 invalid-request
-│   └── TooManyGroups              413 content-too-large
-├── LedgerError
-│   ├── UnknownBudget              404 unknown-budget
-│   ├── BudgetExceeded             409 budget-exceeded
-│   ├── DivisionSettled            409 division-settled
-│   ├── UnitSettled                409 unit-settled
-│   ├── ReasonMissing              422 invalid-request
-│   ├── KeyReused                  422 key-reused
-│   ├── UnknownRelease             404 unknown-release
-│   ├── AnswerErased               410 answer-erased
-│   ├── NotOpen                    409 not-open
-│   ├── NotOwner                   403 not-allowed
-│   ├── AlreadyCommitted           409 already-committed
-│   ├── TooManyComparisons         429 too-many-attempts
-│   └── LedgerUnavailable          503 ledger-unavailable
-├── Busy                           503 busy
-├── DeadlinePassed                 503 deadline-passed
-├── InvalidRequest                 422 invalid-request
-├── LimitExceeded                  422 limit-exceeded
-├── TooLarge                       413 content-too-large
-├── MissingIdempotencyKey          400 idempotency-key-missing
-├── NoCertificate                  404 no-certificate
-├── InvalidBody                    422 invalid-request, or 400 invalid-json
-├── InvalidHeader                  422 invalid-request
-├── InvalidQuery                   422 invalid-request
-├── RequestValidationError         422 invalid-request
-├── InvalidMultipart               400 invalid-multipart
-├── InvalidEncoding                400 invalid-encoding
-├── UnsupportedEncoding            415 unsupported-media-type
-├── ContentTooLarge                413 content-too-large
-├── NotAdmitted                    401 key-required, 403 not-allowed, 429 too-many-attempts
-└── HTTPException                  its own status
-"""
+"""The one table from exceptions to problem documents. An answer never repeats what was posted."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,8 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app.errors import Busy, DeadlinePassed, InvalidRequest, LimitExceeded, MissingIdempotencyKey, TooLarge
-from app.http.problems import kinds
-from app.http.problems.documents import MEDIA_TYPE, BudgetProblem, ProblemError, ReusedProblem, problem_response
+from app.http.problems import BudgetProblem, ReusedProblem, kinds, problem_response
 from app.http.problems.errors import (
     ContentTooLarge,
     Fault,
@@ -61,6 +19,7 @@ from app.http.problems.errors import (
     InvalidQuery,
     NoCertificate,
     NotAdmitted,
+    RequestFault,
     UnsupportedEncoding,
 )
 from app.http.problems.kinds import Kind
@@ -80,8 +39,9 @@ from app.ledger.errors import (
     UnknownBudget,
     UnknownRelease,
 )
+from app.ledger.figures import cost_figures, limit_figures, shortage_figures
 from app.schemas.costs import CostOut, LimitOut
-from app.schemas.shortage import ShortageOut
+from gsh.accounting.composition import NOTHING
 from gsh.errors import (
     AccountingError,
     InfeasibleTarget,
@@ -193,9 +153,7 @@ def _answer(_request: Request, error: Exception) -> Response:
 
 def _faults(error: Exception) -> Sequence[Fault]:
     match error:
-        case InvalidBody() | InvalidHeader() | InvalidQuery() | ContentTooLarge():
-            return error.faults
-        case InvalidEncoding() | UnsupportedEncoding():
+        case RequestFault():
             return error.faults
         case MissingIdempotencyKey() | ReasonMissing() | TooLarge():
             return [_FIXED[type(error)]]
@@ -225,17 +183,14 @@ def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
     assert isinstance(error, BudgetExceeded)
     budget, kind = error.budget, kinds.BUDGET_EXCEEDED
     faults = [Fault("pointer", *shortage) for shortage in _shortages(error)]
-    problem = BudgetProblem(
-        type="/problems/budget-exceeded",
-        title=kind.title,
-        status=kind.status,
-        detail=f"{kind.detail} {faults[0].name} {faults[0].detail}.",
-        errors=[ProblemError.of(fault) for fault in faults],
-        limit=LimitOut.of(budget.limit),
-        spent=CostOut.of(budget.spent, budget.limit),
-        asked=CostOut.of_one(error.asked, budget.limit),
-    )
-    return Response(problem.model_dump_json(), kind.status, media_type=MEDIA_TYPE)
+    return BudgetProblem.of(
+        kind,
+        f"{kind.detail} {faults[0].name} {faults[0].detail}.",
+        faults,
+        limit=LimitOut(**limit_figures(budget.limit)),
+        spent=CostOut(**cost_figures(budget.spent, budget.limit)),
+        asked=CostOut(**cost_figures(NOTHING.plus(error.asked, error.cost), budget.limit)),
+    ).response()
 
 
 def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
@@ -246,7 +201,7 @@ def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
     budget, cost = error.budget, error.cost
     limit = budget.limit.settled_by(cost)
     caps, spent, after = limit.caps, budget.spent, budget.spent.plus(error.asked, cost)
-    found = ShortageOut.of(budget, limit, after)
+    found = shortage_figures(budget, limit, after)
     assert found is not None
     sides = [
         ("sigma", "mu_squared", "more noise costs less"),
@@ -255,7 +210,7 @@ def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
     # A cap is short by the sums. A release without a threshold costs no hazard, and still does not fit a cap of hazard
     # that was lowered below what is spent.
     short = [side for side in sides if getattr(after, side[1]) > getattr(caps, side[1])]
-    for place, (field, name, advice) in enumerate(reversed(short) if found.binding == "threshold" else short):
+    for place, (field, name, advice) in enumerate(reversed(short) if found["binding"] == "threshold" else short):
         asked, cap, used = getattr(cost, name), getattr(caps, name), getattr(spent, name)
         if asked:
             room, pointer = getattr(limit.remaining(spent), name), f"/mechanism/{field}"
@@ -263,7 +218,7 @@ def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
         else:
             pointer = "/mechanism"
             numbers = f"costs no {name}, but {float(used):.6g} is spent already, and the limit allows {float(cap):.6g}"
-        yield pointer, f"{numbers}; {found.detail}" if place == 0 else numbers
+        yield pointer, f"{numbers}; {found['detail']}" if place == 0 else numbers
 
 
 def _how_to_fetch(path: str, has_answer: bool) -> str:
@@ -276,15 +231,9 @@ def _on_key_reused(request: Request, error: Exception) -> Response:
     kind, access = kinds.KEY_REUSED, request.scope.get("access")
     may_see = access is not None and access.may_see(error.budget)
     path = f"/releases/{error.idempotency_key}" if may_see else None
-    problem = ReusedProblem(
-        type="/problems/key-reused",
-        title=kind.title,
-        status=kind.status,
-        detail=kind.detail if path is None else f"{kind.detail} {_how_to_fetch(path, error.has_answer)}",
-        errors=[ProblemError.of(Fault("header", "Idempotency-Key", "belongs to a request with other content"))],
-        release=path,
-    )
-    return Response(problem.model_dump_json(), kind.status, media_type=MEDIA_TYPE)
+    detail = kind.detail if path is None else f"{kind.detail} {_how_to_fetch(path, error.has_answer)}"
+    fault = Fault("header", "Idempotency-Key", "belongs to a request with other content")
+    return ReusedProblem.of(kind, detail, [fault], release=path).response()
 
 
 def _on_http_exception(_request: Request, error: Exception) -> Response:

@@ -133,6 +133,24 @@ TOO_LITTLE_LEFT = Kind(
     "The list errors of the problem says what is short. The owner of the data can raise the limit with PUT "
     "/budgets/{id}. If you want the noise, give most_sigma: the largest σ that you accept.",
 )
+DIVISION_SETTLED = Kind(
+    "division-settled",
+    409,
+    "Division settled",
+    "The first charge settled how noise and thresholds share the budget.",
+    "The change would divide the budget between noise and thresholds in another way after its first charge. Choosing "
+    "the division after seeing results could nearly double δ, so the service refuses it. The budget is unchanged.",
+    "Omit the mechanism, and change epsilon and delta alone.",
+)
+UNIT_SETTLED = Kind(
+    "unit-settled",
+    409,
+    "Unit settled",
+    "The first charge fixed the privacy unit and the period of the budget.",
+    "The change would say that the budget protects another unit or period than its releases do. The budget is "
+    "unchanged.",
+    "Omit privacy_unit and period. For another unit, make another budget.",
+)
 KEY_MISSING = Kind(
     "idempotency-key-missing",
     400,
@@ -142,16 +160,6 @@ KEY_MISSING = Kind(
     "released and nothing was charged.",
     "Send the header Idempotency-Key with a name for this release, such as web-2026-46: 1 to 255 letters, digits and "
     "the characters . _ ~ : and -. Send the same one when you retry.",
-)
-KEY_REUSED = Kind(
-    "key-reused",
-    422,
-    "Idempotency key reused",
-    "The Idempotency-Key belongs to another request.",
-    "An earlier request used the same idempotency key with different content: another mechanism, budget, ε or δ, other "
-    "names of columns, or other groups. Nothing was released and nothing was charged for this request.",
-    "GET /releases/{key} says what has this name, and GET /releases/{key}/answer gives its answer, if the service made "
-    "it. For another release, use another idempotency key.",
 )
 UNKNOWN_RELEASE = Kind(
     "unknown-release",
@@ -204,24 +212,6 @@ ANSWER_ERASED = Kind(
     "The service keeps answers for as many days as GSH_ANSWER_DAYS says. The charge and the certificate stay.",
     "Use the copy that you published. A new release of the same table needs another idempotency key, and is charged.",
 )
-UNIT_SETTLED = Kind(
-    "unit-settled",
-    409,
-    "Unit settled",
-    "The first charge fixed the privacy unit and the period of the budget.",
-    "The change would say that the budget protects another unit or period than its releases do. The budget is "
-    "unchanged.",
-    "Omit privacy_unit and period. For another unit, make another budget.",
-)
-DIVISION_SETTLED = Kind(
-    "division-settled",
-    409,
-    "Division settled",
-    "The first charge settled how noise and thresholds share the budget.",
-    "The change would divide the budget between noise and thresholds in another way after its first charge. Choosing "
-    "the division after seeing results could nearly double δ, so the service refuses it. The budget is unchanged.",
-    "Omit the mechanism, and change epsilon and delta alone.",
-)
 CONTENT_TOO_LARGE = Kind(
     "content-too-large",
     413,
@@ -259,6 +249,16 @@ INFEASIBLE_TARGET = Kind(
     "request is valid, and the answer is certain.",
     "The list errors of the problem says which value would make the target possible: change that value, or ask for a "
     "larger epsilon or delta.",
+)
+KEY_REUSED = Kind(
+    "key-reused",
+    422,
+    "Idempotency key reused",
+    "The Idempotency-Key belongs to another request.",
+    "An earlier request used the same idempotency key with different content: another mechanism, budget, ε or δ, other "
+    "names of columns, or other groups. Nothing was released and nothing was charged for this request.",
+    "GET /releases/{key} says what has this name, and GET /releases/{key}/answer gives its answer, if the service made "
+    "it. For another release, use another idempotency key.",
 )
 LIMIT_EXCEEDED = Kind(
     "limit-exceeded",
@@ -322,40 +322,8 @@ DEADLINE_PASSED = Kind(
     "limit.",
 )
 
-KINDS = (
-    INVALID_JSON,
-    INVALID_MULTIPART,
-    INVALID_ENCODING,
-    INVALID_HTTP,
-    KEY_MISSING,
-    KEY_REQUIRED,
-    NOT_ALLOWED,
-    NOT_FOUND,
-    UNKNOWN_BUDGET,
-    UNKNOWN_RELEASE,
-    NO_CERTIFICATE,
-    METHOD_NOT_ALLOWED,
-    NOT_ACCEPTABLE,
-    REQUEST_TIMEOUT,
-    BUDGET_EXCEEDED,
-    TOO_LITTLE_LEFT,
-    DIVISION_SETTLED,
-    UNIT_SETTLED,
-    NOT_OPEN,
-    ALREADY_COMMITTED,
-    ANSWER_ERASED,
-    CONTENT_TOO_LARGE,
-    UNSUPPORTED_MEDIA_TYPE,
-    INVALID_REQUEST,
-    INFEASIBLE_TARGET,
-    KEY_REUSED,
-    LIMIT_EXCEEDED,
-    TOO_MANY_ATTEMPTS,
-    HEADERS_TOO_LARGE,
-    INTERNAL_ERROR,
-    BUSY,
-    LEDGER_UNAVAILABLE,
-    DEADLINE_PASSED,
+KINDS = tuple(
+    sorted((each for each in list(globals().values()) if isinstance(each, Kind)), key=lambda kind: kind.status)
 )
 """Every kind, by status."""
 

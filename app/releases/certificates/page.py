@@ -1,17 +1,25 @@
 """A certificate as a page to read and to print: the promise in one sentence, then the facts."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from html import escape
 
 from app.http.headers import page_headers
-from app.releases.certificates.point import QuotedPoint, quoted_point
-from app.releases.certificates.words import change_of, digits, enforced, enforcer, few_up, promises, unit_of
-from app.releases.schemas.certificate import Certificate
-from app.schemas.aggregates import ColumnsIn
-from app.schemas.mechanism import MechanismIn
+from app.releases.certificates.words import (
+    QuotedPoint,
+    change_of,
+    digits,
+    enforced,
+    enforcer,
+    few_up,
+    promised,
+    promises,
+    quoted_point,
+    unit_of,
+)
 from app.web.pages import CERTIFICATE_PAGE, html
+from gsh.certificate import Certificate
 
 __all__ = ["PAGE_HEADERS", "certificate_page"]
 
@@ -60,7 +68,7 @@ def _lead(certificate: Certificate) -> str:
     else:
         paragraphs.append(
             f"<p>It was charged to the budget <b>{escape(paid.id)}</b>, which {promises(paid)} <i>ε</i> = "
-            f"{digits(paid.stated.epsilon)} and <i>δ</i> ≤ {few_up(paid.stated.delta)} for all its releases "
+            f"{digits(promised(paid).epsilon)} and <i>δ</i> ≤ {few_up(promised(paid).delta)} for all its releases "
             "together.</p>"
         )
     if certificate.unprotected:
@@ -107,24 +115,25 @@ def _promised(certificate: Certificate) -> _Facts:
 
 def _made(certificate: Certificate) -> _Facts:
     mechanism, grid = certificate.mechanism, certificate.grid
-    if isinstance(mechanism, MechanismIn):
+    columns = mechanism.get("aggregates") or {}
+    if "tau_star" in mechanism:
         yield "Fewest units of a group, <i>τ</i>", str(mechanism.tau)
         yield "Threshold of noisy counts, <i>τ</i>*", digits(mechanism.tau_star)
     yield "Standard deviation of the noise, <i>σ</i>", digits(mechanism.sigma)
-    if isinstance(mechanism.aggregates, ColumnsIn):
-        yield "Further columns", escape(", ".join(mechanism.aggregates.names))
-        yield "Covariance of their noise, <i>Σ</i>", _covariance(mechanism.aggregates)
+    if "names" in columns:
+        yield "Further columns", escape(", ".join(columns["names"]))
+        yield "Covariance of their noise, <i>Σ</i>", _covariance(columns["covariance"])
     yield "Ties", escape(certificate.tie_rule)
     yield "Noise", escape(certificate.noise)
     if grid is not None:
-        steps = [f"counts {digits(grid.count)}", *(f"{name} {digits(step)}" for name, step in grid.values.items())]
+        steps = [f"counts {digits(grid.count)}", *(f"{name} {digits(step)}" for name, step in grid["values"].items())]
         yield "Grid", escape("; ".join(steps))
 
 
-def _covariance(columns: ColumnsIn) -> str:
-    if len(columns.names) > _MOST_SHOWN_COLUMNS:
+def _covariance(rows: Sequence[Sequence[float]]) -> str:
+    if len(rows) > _MOST_SHOWN_COLUMNS:
         return "see the JSON form"
-    return "; ".join(" ".join(map(digits, map(float, row))) for row in columns.covariance)
+    return "; ".join(" ".join(map(digits, map(float, row))) for row in rows)
 
 
 def _costs(certificate: Certificate) -> _Facts:
@@ -132,7 +141,7 @@ def _costs(certificate: Certificate) -> _Facts:
     yield "Noise, <i>μ</i>", digits(certificate.mu)
     if certificate.mu_0 > 0:
         yield "Share of further columns, <i>μ</i>₀", digits(certificate.mu_0)
-    for part in certificate.capped or ():
+    for part in certificate.get("capped") or ():
         yield f"Share of columns that change in at most {part.groups} groups, <i>μ</i>₀", digits(part.mu_0)
     yield "Noise cost, <i>μ</i>²", digits(certificate.mu_squared)
     yield "Threshold cost, −<i>C<sub>u</sub></i> ln <i>p</i>", digits(certificate.hazard)
@@ -145,7 +154,7 @@ def _origin(certificate: Certificate) -> _Facts:
     yield "Release", escape(certificate.release_id)
     if certificate.idempotency_key is not None:
         yield "Idempotency key", escape(certificate.idempotency_key)
-    yield "Made at", certificate.released_at.isoformat().replace("+00:00", "Z")
+    yield "Made at", escape(certificate.released_at)
     if record is not None:
         yield "State", f"{record.state}, charged at {escape(record.at)} as entry {record.entry} of the budget"
         yield "Hash of that entry", record.head
@@ -156,4 +165,4 @@ def _origin(certificate: Certificate) -> _Facts:
             yield "SHA-256 of the committed output", record.committed_digest
     versions = f"service {certificate.service_version}, Python {certificate.python}, FLINT {certificate.flint}"
     yield "Made with", escape(versions)
-    yield "Format", f"{certificate.schema_}; this address gives JSON for <code>Accept: application/json</code>"
+    yield "Format", f"{certificate.schema}; this address gives JSON for <code>Accept: application/json</code>"

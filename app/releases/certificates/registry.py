@@ -1,21 +1,48 @@
 """A certificate as a draft entry of the OpenDP deployments registry (registry.opendp.org).
 
-The entry has the shape of the registry's schema of autumn 2026. What only people know is marked ``TO FILL IN``.
+The entry has the shape of the registry's schema of autumn 2026. What only people know is marked ``TO FILL IN``. It is
+written in the part of YAML that it needs. Strings are quoted and on one line, so that no text can be read as something
+else: not as a number, a date or a key.
 """
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
-from app.releases.certificates.point import quoted_point
-from app.releases.certificates.words import change_of, digits, enforced, few_up, promises, unit_of
-from app.releases.certificates.yaml_text import Noted, Value, to_yaml
-from app.releases.schemas.certificate import Certificate
-from app.schemas.mechanism import MechanismIn, PostedMechanism
+from app.releases.certificates.words import (
+    change_of,
+    digits,
+    enforced,
+    few_up,
+    promised,
+    promises,
+    quoted_point,
+    unit_of,
+)
+from gsh.certificate import Certificate
+from gsh.documents import Document
 
-__all__ = ["registry_yaml"]
+__all__ = ["Noted", "registry_yaml", "to_yaml"]
 
 _BLANK = "TO FILL IN"
 _HEAD = f"# A draft made from a certificate. Search for «{_BLANK}»: only people know what belongs there.\n"
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~$])")
+
+
+_INDENT = "  "
+_KEY = re.compile("(?!(?:null|true|false|yes|no|on|off)$)[a-z_]+")  # readers take these words for values
+# YAML readers refuse other characters, or take them for the end of a line.
+_NOT_PLAIN = re.compile('["\\\\]|[^ -~\u00a1-\u2027\u2030-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]')
+
+
+class Noted(NamedTuple):
+    """A text with a comment for the person who edits it."""
+
+    text: str
+    comment: str
+
+
+Value: TypeAlias = str | int | float | Noted | Mapping[str, "Value"] | Sequence["Value"]
 
 
 def registry_yaml(certificate: Certificate) -> str:
@@ -56,7 +83,7 @@ def _basic(certificate: Certificate) -> Value:
         "data_product_region": _blank("the region that it describes, or whose laws apply"),
         "data_product_sector": _choice("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
         "publication_date": Noted(
-            certificate.released_at.date().isoformat(), f"{_BLANK}: this is the day on which the release was made"
+            certificate.released_at.partition("T")[0], f"{_BLANK}: this is the day on which the release was made"
         ),
     }
 
@@ -105,8 +132,8 @@ def _accounting(certificate: Certificate) -> Value:
         composition = "This is the cost of one release. Nothing keeps count of other releases about the same units."
     else:
         composition = (
-            f"The budget {_plain(paid.id)} {promises(paid)} ε = {digits(paid.stated.epsilon)} and δ ≤ "
-            f"{few_up(paid.stated.delta)} for all its releases together. This one adds μ² = "
+            f"The budget {_plain(paid.id)} {promises(paid)} ε = {digits(promised(paid).epsilon)} and δ ≤ "
+            f"{few_up(promised(paid).delta)} for all its releases together. This one adds μ² = "
             f"{digits(certificate.mu_squared)} and −C_u ln p = {digits(certificate.hazard)} to two sums, from which "
             "the total follows."
         )
@@ -131,11 +158,11 @@ def _implementation(certificate: Certificate) -> Value:
     }
 
 
-def _steps(mechanism: PostedMechanism) -> str:
+def _steps(mechanism: Document) -> str:
     noise = f"The counts get Gaussian noise with the standard deviation σ = {digits(mechanism.sigma)}."
-    if mechanism.aggregates is not None:
+    if mechanism.get("aggregates") is not None:
         noise += " Further columns get Gaussian noise too."
-    if not isinstance(mechanism, MechanismIn):
+    if "tau_star" not in mechanism:
         return f"The Gaussian mechanism on public groups. {noise}"
     return (
         f"The Gaussian sparse histogram mechanism. Groups with fewer than τ = {mechanism.tau} units are dropped. "
@@ -168,3 +195,58 @@ def _choice(chosen: str, *others: str) -> Noted:
 def _plain(text: str) -> str:
     """A text of the caller on one line, without Markdown or HTML: the registry shows texts as Markdown."""
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def to_yaml(value: Value) -> str:
+    """A block of YAML that every reader reads as this value."""
+    return "".join(f"{line}\n" for line in _lines(value))
+
+
+def _lines(value: Value) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            if not _KEY.fullmatch(name):
+                raise ValueError("a key is a name of small letters and underscores")
+            if _is_scalar(each):
+                yield f"{name}: {_scalar(each)}"
+            else:
+                yield f"{name}:"
+                yield from (_INDENT + line for line in _lines(each))
+    elif isinstance(value, Sequence) and not _is_scalar(value):
+        for each in value:
+            first, *rest = _lines(each)
+            yield f"- {first}"
+            yield from (_INDENT + line for line in rest)
+    else:
+        yield _scalar(value)
+
+
+def _is_scalar(value: Value) -> bool:
+    return isinstance(value, str | int | float | Noted)
+
+
+def _scalar(value: Value) -> str:
+    match value:
+        case Noted(text, comment):
+            return f"{_quoted(text)}  # {comment}"
+        case str():
+            return _quoted(value)
+        case float():
+            return _number(value)
+        case _:
+            return str(value)
+
+
+def _number(value: float) -> str:
+    """All digits. Readers of YAML 1.1 take 1e-05 for a text, and 1.0e-05 for a number."""
+    mantissa, e, exponent = repr(value).partition("e")
+    return repr(value) if not e or "." in mantissa else f"{mantissa}.0e{exponent}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{_NOT_PLAIN.sub(_escaped, text)}"'
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    return f"\\{character}" if character in {'"', "\\"} else f"\\U{ord(character):08X}"

@@ -1,12 +1,27 @@
-"""Phrases about a certificate that several of its forms use."""
+"""What several forms of a certificate say: its phrases, and the (ε, δ) that it is quoted by."""
 
 from decimal import ROUND_CEILING, Context
+from typing import NamedTuple
 
-from app.releases.schemas.bounds import BoundsOut
-from app.releases.schemas.certificate import Certificate
-from app.schemas.ledger_record import PaidBy
+from flint import arb
 
-__all__ = ["change_of", "digits", "enforced", "enforcer", "few_up", "promises", "unit_of"]
+from gsh.accounting import gaussian
+from gsh.accounting.numerics.balls import round_up
+from gsh.certificate import Certificate
+from gsh.documents import Document
+
+__all__ = [
+    "QuotedPoint",
+    "change_of",
+    "digits",
+    "enforced",
+    "enforcer",
+    "few_up",
+    "promised",
+    "promises",
+    "quoted_point",
+    "unit_of",
+]
 
 _NORMS = {"l1": "the sum of the absolute changes", "l2": "the Euclidean norm of the changes"}
 _ENFORCERS = {
@@ -16,6 +31,26 @@ _ENFORCERS = {
 }
 
 
+class QuotedPoint(NamedTuple):
+    """One point of the curve. ``is_stated`` says whether the request asked for it."""
+
+    epsilon: float
+    delta: float
+    is_stated: bool
+
+
+def quoted_point(certificate: Certificate) -> QuotedPoint:
+    """The stated point; without one, δ at the budget's ε, or at ε = 1 if there is no budget.
+
+    f(μ, ε) grows with μ, and the certificate's μ is rounded up. So δ is not too small.
+    """
+    if certificate.epsilon is not None and certificate.delta is not None:
+        return QuotedPoint(certificate.epsilon, certificate.delta, is_stated=True)
+    epsilon = 1.0 if certificate.budget is None else promised(certificate.budget).epsilon
+    (noise,) = round_up(lambda: [gaussian.delta(arb(certificate.mu), arb(epsilon))], ceilings=(1.0,))
+    return QuotedPoint(epsilon, max(certificate.delta_infinite, noise), is_stated=False)
+
+
 def unit_of(certificate: Certificate) -> str:
     """The privacy unit with its period: ``user``, or ``user-week``."""
     return (
@@ -23,18 +58,19 @@ def unit_of(certificate: Certificate) -> str:
     )
 
 
-def change_of(bounds: BoundsOut) -> str:
+def change_of(bounds: Document) -> str:
     """What one unit can change in one group, with the numbers."""
     numbers = [
         f"{each.name} {digits(each.lower)} to {digits(each.upper)}"
-        + ("" if each.groups is None else f" in at most {each.groups} groups")
-        for each in bounds.columns or []
+        + ("" if each.get("groups") is None else f" in at most {each.groups} groups")
+        for each in bounds.columns or ()
     ]
     if bounds.norm is not None:
         numbers.append(f"{_NORMS[bounds.norm.kind]} is at most {digits(bounds.norm.bound)}")
     if bounds.vectors is not None:
         numbers.append(f"there are {bounds.vectors}")
-    return f"{bounds.per_group.removesuffix('.')}: {'; '.join(numbers)}." if numbers else bounds.per_group
+    said: str = bounds.per_group
+    return f"{said.removesuffix('.')}: {'; '.join(numbers)}." if numbers else said
 
 
 def digits(number: float) -> str:
@@ -48,17 +84,23 @@ def few_up(number: float) -> str:
     return digits(float(few)).replace("e-0", "e-")
 
 
-def promises(paid: PaidBy) -> str:
+def promises(paid: Document) -> str:
     """The verb of a budget. Certificates before version 0.3 have its limit only."""
-    return "allowed" if paid.promise is None else "promises"
+    return "allowed" if paid.get("promise") is None else "promises"
 
 
-def enforcer(bounds: BoundsOut) -> str:
+def promised(paid: Document) -> Document:
+    """The (ε, δ) that a budget promises. Certificates before version 0.3 have its limit only."""
+    point: Document = paid.get("promise") or paid.limit
+    return point
+
+
+def enforcer(bounds: Document) -> str:
     """What enforced the bounds."""
     return _ENFORCERS[bounds.enforced_by]
 
 
-def enforced(bounds: BoundsOut) -> str:
+def enforced(bounds: Document) -> str:
     """What enforced the bounds, with the digest of its plan."""
     plan = "" if bounds.plan_digest is None else f" with the digest {bounds.plan_digest}"
     return f"{enforcer(bounds)}{plan}"

@@ -1,23 +1,23 @@
-"""The certificate of a release, version 2: its privacy, as a statement that stands alone.
+"""The fields of a certificate, version 2, for the OpenAPI document and for its JSON Schema.
 
-Nothing in it depends on the data.
+Run as a program, it prints the schema: openapi/certificate.schema.json.
 """
 
+import json
+import sys
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from app.releases.schemas.bounds import BoundsOut
-from app.releases.schemas.certified import UNPROTECTED, AnyCertified
+from app.releases.schemas.certified import UNPROTECTED
 from app.schemas.aggregates import CAPPED, CappedIn
 from app.schemas.case_study import CASE_STUDY
-from app.schemas.ledger_record import PaidBy, PaidPoint, Period, Record
+from app.schemas.ledger_record import PaidBy, Period, Record
 from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.strict import Strict
 from app.version import VERSION
-from gsh.accounting.composition import Release
-from gsh.certificate import certificate_of
 from gsh.certificate_words import (
     ADJACENCY,
     CURVE,
@@ -27,14 +27,8 @@ from gsh.certificate_words import (
     TIE_RULE,
     TRUST_MODEL,
 )
-from gsh.histogram.noise import Noise
 
-__all__ = ["CASE_STUDY", "CERTIFICATE_EXAMPLE", "SCHEMA", "Certificate", "Record"]
-
-_TRUST_ELSEWHERE = (
-    "Central: those who hold the true data and run the engine that draws the noise are trusted with it; readers of the "
-    "release are not."
-)
+__all__ = ["CASE_STUDY", "CERTIFICATE_EXAMPLE", "SCHEMA", "Certificate", "Record", "json_schema"]
 
 CERTIFICATE_EXAMPLE: dict[str, Any] = {
     "schema": SCHEMA,
@@ -201,48 +195,12 @@ class Certificate(Strict):
         examples=[None],
     )
 
-    @classmethod
-    def draft(cls, asked: AnyCertified, mechanism: Release, noise: Noise | None) -> Self:
-        """All that needs no ledger. Without ``noise``, another engine draws it."""
-        made = certificate_of(
-            mechanism,
-            noise,
-            epsilon=asked.epsilon,
-            delta=asked.delta,
-            unprotected=asked.unprotected,
-            enforced_by=asked.provenance.enforced_by,
-            plan_digest=asked.provenance.plan_digest,
-            trust_model=_TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
-        )
-        return cls.model_validate(made.members())
 
-    def charged_to(
-        self,
-        *,
-        budget: str,
-        epsilon: float,
-        delta: float,
-        promised_delta: float,
-        privacy_unit: str,
-        period: str | None,
-        idempotency_key: str | None,
-    ) -> Self:
-        """The same release, paid for by a budget with the limit (ε, δ) and the promised δ at this ε.
+def json_schema() -> dict[str, Any]:
+    """The schema by which any program can check a certificate."""
+    described = Certificate.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, **described}
 
-        A dry run has no idempotency key.
-        """
-        promise, limit = PaidPoint(epsilon=epsilon, delta=promised_delta), PaidPoint(epsilon=epsilon, delta=delta)
-        return self._with(
-            budget=PaidBy(id=budget, promise=promise, limit=limit),
-            privacy_unit=privacy_unit,
-            period=period,
-            idempotency_key=idempotency_key,
-        )
 
-    def recorded(self, record: Record) -> Self:
-        """The same release, with what the ledger says about it."""
-        return self._with(record=record)
-
-    def _with(self, **changes: Any) -> Self:
-        """The same with some fields changed, and checked."""
-        return self.model_validate(dict(self) | changes, by_name=True)
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")

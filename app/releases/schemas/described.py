@@ -5,7 +5,6 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from app.ledger.releases import Notes
 from app.releases.schemas.certified import AnyCertified
 
 __all__ = ["Described"]
@@ -37,8 +36,3 @@ class Described(AnyCertified):
         if len(set(labels)) != len(labels):
             raise PydanticCustomError("stated", "", {"stated": "must be different from each other"})
         return labels
-
-    def notes(self) -> Notes:
-        """What is kept with the release."""
-        provenance = self.provenance.model_dump_json()
-        return Notes(description=self.description, labels=tuple(self.labels), provenance=provenance)

@@ -1,30 +1,32 @@
 """Releases as resources: what the ledger says about them, releases made elsewhere, and the check of a certificate."""
 
-import base64
-from typing import Any, Self
+from typing import Any
 
 from pydantic import Field
 
 from app.budgets.schemas.history import ByOut
-from app.ledger.releases import RecordedRelease
-from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate, Record
+from app.budgets.schemas.preview import PLANNED_EXAMPLES as CHARGE_EXAMPLES
+from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate
 from app.releases.schemas.certified import ProvenanceIn
 from app.releases.schemas.described import Described
+from app.schemas.costs import COST_EXAMPLE, CostOut
 from app.schemas.ledger_record import ReleaseState
 from app.schemas.scalars import BudgetName, Digest
 from app.schemas.strict import OrAbsent, Strict
 
 __all__ = [
+    "CHARGE_EXAMPLES",
     "COMMIT_EXAMPLES",
     "OPEN_EXAMPLES",
     "VERIFY_EXAMPLES",
+    "ChargeIn",
+    "ChargeOut",
     "CommitIn",
     "OpenIn",
     "OpenOut",
     "ReleaseOut",
     "ReleasesOut",
     "VerifiedOut",
-    "record_of",
 ]
 
 _DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -93,10 +95,6 @@ class ReleaseOut(Strict):
         title="Committed", description="What another engine published; null if nothing was committed.", examples=[None]
     )
 
-    @classmethod
-    def of(cls, release: RecordedRelease) -> Self:
-        return cls(**described(release))
-
 
 class ReleasesOut(Strict):
     """A page of releases, the newest first."""
@@ -107,12 +105,6 @@ class ReleasesOut(Strict):
         description="The value of the parameter before for the next page; null on the last page.",
         examples=[None],
     )
-
-    @classmethod
-    def of(cls, found: list[RecordedRelease], limit: int) -> Self:
-        """From one release more than fit the page, if there are more."""
-        shown = [ReleaseOut.of(release) for release in found[:limit]]
-        return cls(releases=shown, before=shown[-1].key if len(found) > limit else None)
 
 
 class OpenIn(Described):
@@ -137,15 +129,30 @@ class OpenOut(ReleaseOut):
         title="Certificate", description="The certificate of the release.", examples=[CERTIFICATE_EXAMPLE]
     )
 
-    @classmethod
-    def with_seed(cls, release: RecordedRelease, seed: bytes | None) -> Self:
-        certificate = Certificate.model_validate_json(release.notes.certificate)
-        return cls(
-            **described(release),
-            seed=None if seed is None else base64.b64encode(seed).decode(),
-            provenance=ProvenanceIn.model_validate_json(release.notes.provenance),
-            certificate=certificate.recorded(record_of(release)),
-        )
+
+class ChargeIn(Described):
+    """A charge for a release that is made elsewhere."""
+
+
+class ChargeOut(Strict):
+    """A recorded charge."""
+
+    budget: str = Field(title="Budget", description="The name of the charged budget.", examples=["web"])
+    number: int = Field(title="Number", description="The number of its entry in the history.", examples=[2])
+    at: str = Field(title="Time", description="When it was charged.", examples=["2026-11-16T12:00:00Z"])
+    mu_squared: float = Field(
+        title="μ²", description="Noise cost: what the release added to the sum of μ².", examples=[0.010448747960489898]
+    )
+    hazard: float = Field(
+        title="−C_u ln p",
+        description="Threshold cost: what the release added to the sum of −C_u ln p.",
+        examples=[9.99e-06],
+    )
+    spent: CostOut = Field(
+        title="Spent",
+        description="What is spent, this charge included.",
+        examples=[COST_EXAMPLE],
+    )
 
 
 class CommitIn(Strict):
@@ -187,50 +194,6 @@ class VerifiedOut(Strict):
         title="Differences",
         description="The fields of the certificate that differ from the recorded ones.",
         examples=[[]],
-    )
-
-
-def described(release: RecordedRelease) -> dict[str, Any]:
-    """The fields that every form of a release has."""
-    notes = release.notes
-    answer = {
-        "media_type": release.media_type,
-        "size": release.size,
-        "sha256": release.answer_sha256,
-        "erased_at": release.erased_at,
-    }
-    committed = release.committed
-    return {
-        "key": release.key,
-        "state": release.state,
-        "budget": release.budget,
-        "entry": release.number,
-        "head": release.head,
-        "at": release.at,
-        "release_id": notes.release_id or None,
-        "description": notes.description,
-        "labels": list(notes.labels),
-        "by": None if notes.by is None else ByOut(id=notes.by.id, note=notes.by.note),
-        "mu_squared": release.cost.mu_squared,
-        "hazard": release.cost.hazard,
-        "answer": answer if release.has_answer else None,
-        "committed": None
-        if committed is None
-        else {"digest": committed.sha256, "rows": committed.rows, "at": committed.at},
-    }
-
-
-def record_of(release: RecordedRelease) -> Record:
-    """What the ledger adds to the certificate of a release."""
-    return Record(
-        state=release.state,
-        entry=release.number,
-        head=release.head,
-        at=release.at,
-        answer_sha256=release.answer_sha256 if release.has_answer else None,
-        media_type=release.media_type if release.has_answer else None,
-        size=release.size if release.has_answer else None,
-        committed_digest=None if release.committed is None else release.committed.sha256,
     )
 
 

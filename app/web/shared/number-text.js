@@ -1,7 +1,7 @@
 // Numbers as people write them, and which of them can be read in two ways: 1.000 is one here and a thousand there.
 //
 // A number is ambiguous if it has one point or comma, one to three digits before it that do not begin with 0, and exactly
-// three digits after it. gsh/histogram/number_texts.py has the same rules. tests/number_examples.json has examples of both.
+// three digits after it. gsh/histogram/texts.py has the same rules. tests/number_examples.json has examples of both.
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const AMBIGUOUS = /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/;

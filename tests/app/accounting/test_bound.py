@@ -3,9 +3,9 @@
 import duckdb
 import pytest
 
+from gsh.events.bounding import commented_query
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import make_plan
-from gsh.events.query_text import commented_query
 from tests.app.client import Client, Json, problem_errors
 
 SALT = "00112233445566778899aabbccddeeff"

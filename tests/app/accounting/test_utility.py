@@ -5,7 +5,7 @@ import json
 import pytest
 
 import gsh
-from gsh.accuracy.sizes import LARGEST
+from gsh.accuracy.bounds import LARGEST
 from gsh.accuracy.utility import QUANTILES
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.ledger.budget_rows import add_entry, find_budget, set_budget
-from app.ledger.connections import Execute
+from app.ledger.databases import Execute
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.case_study import PRINTED

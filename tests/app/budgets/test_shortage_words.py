@@ -2,8 +2,8 @@
 
 import pytest
 
+from app.ledger.figures import shortage_figures
 from app.ledger.state import Budget
-from app.schemas.shortage import ShortageOut
 from gsh.accounting.accountings import EXACT
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.draft import Draft, Target
@@ -75,6 +75,6 @@ def test_a_sentence_says_what_is_used_up_and_what_would_fit(sentence: str) -> No
     cost = cost_of(release)
     settled = limit.settled_by(cost)
     before = NOTHING.plus(release, cost, spent) if spent else NOTHING
-    found = ShortageOut.of(Budget("web", settled, "", before), settled, before.plus(release, cost, more))
+    found = shortage_figures(Budget("web", settled, "", before), settled, before.plus(release, cost, more))
 
-    assert ("" if found is None else found.detail) == sentence
+    assert ("" if found is None else found["detail"]) == sentence

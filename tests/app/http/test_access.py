@@ -18,6 +18,7 @@ from app.ledger.access_keys import hash_of, new_key
 from app.ledger.scopes import SCOPES
 from app.ledger.store import Ledger
 from app.main import create_app
+from app.places import Places
 from app.settings import Settings
 from tests.app.budgets.test_budgets import LIMIT, SECRET, Bank
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors
@@ -414,7 +415,7 @@ def test_without_access_keys_a_proxy_that_names_its_client_is_refused(guarded: G
 def test_a_full_admission_queue_is_503(guarded: Guarded) -> None:
     """Access keys are read from the ledger, and its queue may be full."""
     guarded.make_key("release")
-    guarded.app.state.services.ledger_pool._admitting._room = 0
+    guarded.app.state.services.ledger_pool._admitting._places = Places(0)
 
     busy = guarded.ask("GET", "/budgets", "any")
     problem_errors(busy, 503, "busy")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from app.errors import Busy
 from app.http.bodies import Body, BodyLimit, BodyQuotas, CompressedBody
 from app.http.content_codings import Decoder, decoder_of
-from app.http.problems import InvalidEncoding
+from app.http.problems.errors import InvalidEncoding
 from app.settings import Settings
 from tests.app.budgets.test_budgets import SECRET
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.http.problems import CONNECTION_KINDS, KINDS
+from app.http.problems.kinds import CONNECTION_KINDS, KINDS
 from tests.app.budgets.test_budgets import SECRET
 from tests.app.client import Client, Json
 from tests.app.http.test_access import Guarded

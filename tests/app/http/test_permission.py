@@ -60,7 +60,7 @@ BODIES: dict[tuple[str, str], Json] = {
     ("PUT", "/budgets/{id}"): {"epsilon": 50, "delta": 0.5, "reason": "a test"},
     ("POST", "/releases"): {"mechanism": CASE_STUDY, "budget": "web"},
     ("POST", "/releases/{key}/commit"): {"digest": "a" * 64},
-    ("POST", "/releases/verify"): complete(CASE_STUDY).model_dump(mode="json"),
+    ("POST", "/releases/verify"): complete(CASE_STUDY).to_dict(),
     ("POST", "/account/exact"): {"mechanism": CASE_STUDY, "epsilon": 1},
     ("POST", "/account/add-deltas"): {"mechanism": CASE_STUDY, "epsilon": 1},
     ("POST", "/calibrate"): {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6},

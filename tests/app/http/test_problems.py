@@ -11,8 +11,8 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 
 from app.http.auth import PUBLIC
-from app.http.problems import KINDS, handlers, kinds
-from app.http.problems.kinds import BY_STATUS, CONNECTION_KINDS
+from app.http.problems import handlers, kinds
+from app.http.problems.kinds import BY_STATUS, CONNECTION_KINDS, KINDS
 from app.ledger.errors import BudgetExceeded
 from app.main import create_app
 from app.settings import Settings

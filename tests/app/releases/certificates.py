@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterator
 
-from app.releases.schemas.certificate import Certificate, Record
+from app.releases import asked as requests
 from app.releases.schemas.certified import AnyCertified
 from gsh.accounting.mechanism import Mechanism
+from gsh.certificate import Certificate
 from gsh.histogram.noise import Noise
 from tests.app.client import CASE_STUDY, Json
 
@@ -31,16 +32,16 @@ SHAPES: dict[str, Json] = {
     **{f"plain-{kind}": SMALL | {"aggregates": columns} for kind, columns in AGGREGATES.items()},
 }
 POINTS: tuple[Json, ...] = ({}, {"epsilon": 0.5}, {"delta": 0.01})
-RECORD = Record(
-    state="made",
-    entry=2,
-    head="ab" * 32,
-    at="2026-11-16T12:00:00Z",
-    answer_sha256="cd" * 32,
-    media_type="application/json",
-    size=812,
-    committed_digest=None,
-)
+RECORD = {
+    "state": "made",
+    "entry": 2,
+    "head": "ab" * 32,
+    "at": "2026-11-16T12:00:00Z",
+    "answer_sha256": "cd" * 32,
+    "media_type": "application/json",
+    "size": 812,
+    "committed_digest": None,
+}
 
 
 def drafted(mechanism: Json, *, is_elsewhere: bool = False, **asked: object) -> Certificate:
@@ -48,7 +49,7 @@ def drafted(mechanism: Json, *, is_elsewhere: bool = False, **asked: object) -> 
     request = AnyCertified.model_validate_json(json.dumps({"mechanism": mechanism, **asked}))
     domain = request.mechanism.to_domain()
     noise = Noise(domain) if isinstance(domain, Mechanism) and not is_elsewhere else None
-    return Certificate.draft(request, domain, noise)
+    return requests.drafted(request, domain, noise)
 
 
 def complete(mechanism: Json, **asked: object) -> Certificate:

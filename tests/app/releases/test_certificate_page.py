@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.releases.certificates.page import PAGE_HEADERS, certificate_page
 from app.releases.certificates.words import few_up
-from app.releases.schemas.certificate import Certificate
+from gsh.certificate import Certificate
 from tests.app.client import CASE_STUDY, Client
 from tests.app.releases.certificates import SHAPES, complete, drafted, every_certificate
 
@@ -70,7 +70,7 @@ def test_the_promise_comes_first_in_one_sentence() -> None:
 
 
 def test_the_promise_has_few_digits_and_the_facts_have_all() -> None:
-    certificate = drafted(CASE_STUDY, epsilon=0.349).model_copy(update={"delta": 9.999999999999997e-07})
+    certificate = Certificate({**drafted(CASE_STUDY, epsilon=0.349), "delta": 9.999999999999997e-07})
     text = page(certificate).text
 
     assert "δ ≤ 1e-6 (about 1 in 1\u202f000\u202f000)." in text

@@ -7,15 +7,14 @@ import jsonschema_rs
 import pytest
 from pydantic import ValidationError
 
-from app.releases.certificates.schema import json_schema
-from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, SCHEMA, Certificate
+from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, SCHEMA, Certificate, json_schema
 from tests.app.client import Json
 from tests.app.process import ROOT
 from tests.app.releases.certificates import SHAPES, complete, every_certificate
 
 COMMITTED = ROOT / "openapi" / "certificate.schema.json"
 VALIDATOR = jsonschema_rs.Draft202012Validator(json.loads(COMMITTED.read_text()), validate_formats=True)
-WHOLE: Json = json.loads(complete(SHAPES["box"], epsilon=0.5).model_dump_json())
+WHOLE: Json = json.loads(complete(SHAPES["box"], epsilon=0.5).to_json())
 
 
 def test_the_committed_schema_is_the_generated_one() -> None:
@@ -32,7 +31,7 @@ def test_it_is_a_valid_schema_with_a_name() -> None:
 
 def test_every_certificate_is_valid() -> None:
     for certificate in every_certificate():
-        VALIDATOR.validate(json.loads(certificate.model_dump_json()))
+        VALIDATOR.validate(json.loads(certificate.to_json()))
     VALIDATOR.validate(CERTIFICATE_EXAMPLE)
 
 

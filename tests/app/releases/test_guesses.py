@@ -1,7 +1,7 @@
 """Guesses at a paid release, all at the same instant, against a live service with several workers.
 
 While the service answers, one more attempt is allowed every six seconds. The tests allow for these, however slow the
-machine is. tests/app/ledger/test_comparison_limit.py tests the counts with a fixed clock.
+machine is. tests/app/ledger/test_repeats.py tests the counts with a fixed clock.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from app.ledger.access_keys import new_key
-from app.ledger.comparison_limit import SECONDS
 from app.ledger.opening import connections_of, open_ledger
+from app.ledger.repeats import SECONDS
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from tests.app.client import CASE_STUDY, Json
@@ -103,10 +103,10 @@ def told(answers: list[httpx.Response]) -> Counter[tuple[int, str]]:
     return Counter(zip((answer.status_code for answer in answers), kinds, strict=True))
 
 
-def test_of_300_simultaneous_guesses_at_most_five_are_compared_and_the_owner_is_answered_soon(guarded: Guarded) -> None:
+def test_of_100_simultaneous_guesses_at_most_five_are_compared_and_the_owner_is_answered_soon(guarded: Guarded) -> None:
     """No guess has the true count."""
     first = guarded.release(guarded.owner, "altered")
-    guesses = [(guarded.owner, body(TRUE_COUNT + 1 + number)) for number in range(300)]
+    guesses = [(guarded.owner, body(TRUE_COUNT + 1 + number)) for number in range(100)]
 
     answers, again = guarded.at_once("/release", "altered", guesses)
 
@@ -119,10 +119,10 @@ def test_of_300_simultaneous_guesses_at_most_five_are_compared_and_the_owner_is_
     assert guarded.release(guarded.owner, "altered") == first
 
 
-def test_300_guesses_of_another_client_are_not_compared_and_do_not_block_the_owner(guarded: Guarded) -> None:
+def test_100_guesses_of_another_client_are_not_compared_and_do_not_block_the_owner(guarded: Guarded) -> None:
     """One of the guesses is right."""
     first = guarded.release(guarded.owner, "guessed")
-    guesses = [(guarded.stranger, body(TRUE_COUNT - 150 + number)) for number in range(300)]
+    guesses = [(guarded.stranger, body(TRUE_COUNT - 50 + number)) for number in range(100)]
 
     answers, _ = guarded.at_once("/release", "guessed", guesses)
 

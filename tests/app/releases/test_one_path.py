@@ -1,4 +1,7 @@
-"""One way to make a release: a request enters its endpoint's file once, and the use case calls nothing back in it."""
+"""One way to make a release: a request enters its endpoint, the use case and the payment once each.
+
+The use case asks a posted request to be read and to be drawn, each step once. Nothing is called back.
+"""
 
 import json
 import sys
@@ -23,18 +26,29 @@ pytestmark = pytest.mark.slow
 
 FOLDER = Path(releases.__file__).parent
 MECHANISM = {"mechanism": CASE_STUDY}
+TABLE = as_stream(pa.table({"url": ["b", "a"], "users": [61000, 70000]}))
 GROUPS = MECHANISM | {"budget": "web", "groups": {"keys": ["a", "b"], "counts": [61000, 70000]}}
-COLUMNS = {"budget": "web", "count_column": "users", "key_columns": ["url"]}
-FORM = {
-    "request": (None, json.dumps(MECHANISM | COLUMNS)),
-    "table": ("t", as_stream(pa.table({"url": ["b", "a"], "users": [61000, 70000]}))),
+COLUMNS = MECHANISM | {"budget": "web", "count_column": "users", "key_columns": ["url"]}
+DRY = {"dry_run": True}
+
+
+def form(**request: Any) -> dict[str, Any]:
+    return {"files": {"request": (None, json.dumps(COLUMNS | request)), "table": ("t", TABLE)}}
+
+
+Posted = tuple[str, str, str, dict[str, Any]]
+REQUESTS: dict[str, Posted] = {
+    "release": ("release", "groups", "/release", {"json": GROUPS}),
+    "table": ("table", "uploaded_table", "/release/table", form()),
+    "open": ("engines", "made_elsewhere", "/releases", {"json": MECHANISM | {"budget": "web"}}),
+    "charge": ("engines", "made_elsewhere", "/budgets/web/charges", {"json": MECHANISM}),
 }
-REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "release": ("/release", {"json": GROUPS}),
-    "table": ("/release/table", {"files": FORM}),
-    "open_releases": ("/releases", {"json": MECHANISM | {"budget": "web"}}),
-    "charges": ("/budgets/web/charges", {"json": MECHANISM}),
+"""The file of the endpoint, the file that reads and draws, the path, and the body."""
+DRY_RUNS: dict[str, Posted] = {
+    "release": ("release", "groups", "/release", {"json": GROUPS | DRY}),
+    "table": ("table", "uploaded_table", "/release/table", form(**DRY)),
 }
+STEPS = ("ask", "receive", "sent", "meaning", "certificate", "draw")
 
 
 class Entries:
@@ -72,29 +86,42 @@ def post(bank: Bank, path: str, **body: Any) -> httpx.Response:
     return bank.request("POST", path, headers={"idempotency-key": "first"}, **body)
 
 
-@pytest.mark.parametrize("is_replayed", [False, True])
-@pytest.mark.parametrize("endpoint", REQUESTS)
-def test_a_request_enters_its_endpoint_and_the_use_case_once(tmp_path: Path, endpoint: str, is_replayed: bool) -> None:
-    path, body = REQUESTS[endpoint]
-    place, entries = str(tmp_path / "ledger.sqlite3"), Entries()
-    earlier = Bank(place)
-    if is_replayed:
-        assert post(earlier, path, **body).is_success
-    bank = Bank(place)
+def check_path(place: Path, posted: Posted, earlier: Posted | None, payment: str) -> None:
+    """That a request takes one way, if ``earlier`` was posted before under the same name."""
+    endpoint, reader, path, body = posted
+    ledger, entries = str(place / "ledger.sqlite3"), Entries()
+    first = Bank(ledger)
+    if earlier is not None:
+        assert post(first, earlier[2], **earlier[3]).is_success
+    bank = Bank(ledger)
 
     with entries.noted():
         answer = post(bank, path, **body)
 
     assert answer.is_success, answer.text
-    assert ("idempotency-replayed" in answer.headers) is is_replayed
+    assert ("idempotency-replayed" in answer.headers) is (earlier is not None and payment == "exactly_once")
     assert len(entries.of[endpoint]) == 1
-    # The reader of a form asks before it reads the table.
-    assert entries.of["making"] == (["make", "check"] if endpoint == "table" else ["make"])
-    asked_early = ["payable"] if endpoint == "table" else []
-    assert [name for name in entries.of["payments"] if name in dir(bank.app.state.releases.payments)] == [
-        *asked_early,
-        "exactly_once",
-    ]
-    for each in (earlier, bank):
+    assert entries.of["making"] == ["make"]
+    assert [name for name in entries.of["payments"] if name in dir(bank.app.state.releases.payments)] == [payment]
+    steps = [name for name in entries.of[reader] if name in STEPS]
+    assert steps[:2] == ["ask", "receive"]
+    assert len(steps) == len(set(steps))
+    for each in (first, bank):
         each.app.state.services.ledger_pool.close()
         each.app.state.services.close_pools()
+
+
+@pytest.mark.parametrize("is_replayed", [False, True])
+@pytest.mark.parametrize("request_name", REQUESTS)
+def test_a_request_enters_its_endpoint_the_use_case_and_the_payment_once(
+    tmp_path: Path, request_name: str, is_replayed: bool
+) -> None:
+    posted = REQUESTS[request_name]
+
+    check_path(tmp_path, posted, posted if is_replayed else None, "exactly_once")
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+@pytest.mark.parametrize("request_name", DRY_RUNS)
+def test_a_dry_run_takes_the_same_way(tmp_path: Path, request_name: str, is_used: bool) -> None:
+    check_path(tmp_path, DRY_RUNS[request_name], REQUESTS[request_name] if is_used else None, "rehearse")

@@ -10,6 +10,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from app.places import Places
 from app.workers.pool import WorkerPool
 from app.workers.steps import StepsHere
 from tests.app.budgets.test_budgets import LIMIT, SECRET, Bank
@@ -218,7 +219,7 @@ def test_a_paid_release_does_not_wait_for_readers_of_budgets(
     bank: Bank, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker waits for the ledger's decision. How long others read histories must not hold it."""
-    monkeypatch.setattr(bank.app.state.services.ledger_pool._reading, "_room", 0)
+    monkeypatch.setattr(bank.app.state.services.ledger_pool._reading, "_places", Places(0))
 
     assert bank.get("/budgets/web").status_code == 503
     assert post(bank, "first").status_code == 200

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.http.json_route import SHORT_BYTES, parsed
-from app.http.problems import InvalidBody
+from app.http.problems.errors import InvalidBody
 from app.main import create_app
 from app.releases.schemas.release import ReleaseRequest
 from app.settings import Settings

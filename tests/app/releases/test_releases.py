@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from app.ledger.tidying import Tidying
+from app.ledger.upkeep import Tidying
 from tests.app.budgets.test_budgets import LIMIT, SECRET
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors
 from tests.gsh.histogram.uploads import as_parquet, as_stream, from_bytes

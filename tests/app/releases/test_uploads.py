@@ -1,13 +1,14 @@
 """The form of /release/table: its request is checked while the table arrives, and no byte is lost."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, NamedTuple
 
 import pytest
 from starlette.exceptions import HTTPException
 
-from app.releases.uploads import Upload, receive_upload
+from app.releases.spool import SharedFile
+from app.releases.uploads import Form
 
 SCOPE: Any = {"headers": [(b"content-type", b"multipart/form-data; boundary=x")]}
 PART = b'--x\r\nContent-Disposition: form-data; name="%b"\r\n\r\n'
@@ -15,7 +16,24 @@ REQUEST = PART % b"request" + b"{}\r\n" + PART % b"table"
 END = b"\r\n--x--\r\n"
 
 
-def table_of(upload: Upload[Any]) -> bytes:
+Check = Callable[[bytes], Coroutine[Any, Any, Any]]
+
+
+class Upload(NamedTuple):
+    checked: Any
+    table: SharedFile
+
+
+async def receive_upload(scope: Any, body: AsyncIterator[bytes], most: int, check: Check) -> Upload:
+    """Both parts of the form, one after the other."""
+    form = Form(scope, body, most)
+    try:
+        return Upload(await form.request(check), await form.table())
+    finally:
+        form.stop()
+
+
+def table_of(upload: Upload) -> bytes:
     with upload.table as file:
         file.seek(0)
         return file.read()
@@ -33,7 +51,7 @@ def test_chunks_that_arrive_during_the_check_are_kept_in_order(chunks: int) -> N
             arrived += 1
             yield chunk
 
-    async def receive() -> tuple[Upload[str], int]:
+    async def receive() -> tuple[Upload, int]:
         done = asyncio.Event()
 
         async def check(request: bytes) -> str:

@@ -21,7 +21,7 @@ def ended(port: str, **settings: str) -> int:
     return subprocess.run(command, cwd=ROOT, env=variables, timeout=PATIENCE, check=False).returncode
 
 
-MODULES = ["uvicorn.config", "app.ledger.clock", "app.settings", "app.openapi.document", "app.ledger.tidying"]
+MODULES = ["uvicorn.config", "app.ledger.clock", "app.settings", "app.openapi", "app.ledger.upkeep"]
 """Before uvicorn has handlers of its own, and after."""
 
 

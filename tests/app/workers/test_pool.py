@@ -33,7 +33,7 @@ def make_pool() -> Iterator[MakePool]:
     made: list[WorkerPool] = []
 
     def make(workers: int = 1, queue: int = 0, seconds: float = PATIENCE, memory: int = 2**30) -> WorkerPool:
-        made.append(WorkerPool("gsh-test", workers, queue, memory, seconds))
+        made.append(WorkerPool("gsh-test", workers=workers, queue=queue, memory=memory, seconds=seconds))
         return made[-1]
 
     yield make

@@ -1,8 +1,4 @@
-"""Examples of the problems that an operation can answer with, for the OpenAPI document: one for each kind.
-
-Those with a list of errors are made as the service makes them: by the handler of a real error. The others follow from
-their kind alone.
-"""
+"""Examples for the OpenAPI document: of the answers of each operation, and of each kind of problem that it can have."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -11,31 +7,27 @@ from typing import Any, NamedTuple
 
 from fastapi import Request
 
-from app.accounting.schemas.account import FEWER_COLUMNS
+from app.accounting.schemas.account import FEWER_COLUMNS, PointOut
 from app.errors import MissingIdempotencyKey
 from app.http.auth import Access
-from app.http.problems import (
-    CONNECTION_KINDS,
-    KINDS,
-    InvalidBody,
-    InvalidEncoding,
-    InvalidQuery,
-    answer_to,
-    kinds,
-    problem_response,
-)
-from app.http.problems.kinds import Kind
+from app.http.problems import kinds, problem_response
+from app.http.problems.errors import InvalidBody, InvalidEncoding, InvalidQuery
+from app.http.problems.handlers import answer_to
+from app.http.problems.kinds import CONNECTION_KINDS, KINDS, Kind
 from app.ledger.errors import BudgetExceeded, DivisionSettled, KeyReused
 from app.ledger.state import Budget
+from app.releases.certificates.registry import registry_yaml
+from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE
 from app.workers.work_bounds import check_work
-from gsh.accounting.accountings import EXACT
+from gsh.accounting.accountings import ADD_DELTAS, EXACT, at_epsilon
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.calibration.usual_noise import calibrate_usual
-from gsh.accounting.case_study import OUTLINE, TARGET, WHOLE
+from gsh.accounting.case_study import OUTLINE, PRINTED, TARGET, WHOLE
 from gsh.accounting.composition import NOTHING, cost_of
+from gsh.certificate import Certificate
 
-__all__ = ["Operation", "ProblemExamples"]
+__all__ = ["AnswerExamples", "Operation", "ProblemExamples", "resolved"]
 
 _Json = dict[str, Any]
 
@@ -78,7 +70,11 @@ _WHERE: Mapping[Kind, Callable[[Operation], bool]] = {
 
 
 class ProblemExamples:
-    """Makes the examples for the operations of one document, as the handlers of errors make them."""
+    """Makes examples of problems for the operations of one document: one for each kind.
+
+    Those with a list of errors are made as the service makes them: by the handler of a real error. The others follow
+    from their kind alone.
+    """
 
     def __init__(self) -> None:
         cost = cost_of(WHOLE)
@@ -125,3 +121,65 @@ def _raised(function: Callable[..., object], *arguments: object) -> Exception:
     except Exception as error:
         return error
     raise AssertionError(f"{function.__name__} refuses this")
+
+
+_COMMITTED = "#/components/schemas/CommittedOut"
+_CSV = "url,country,users\r\na.org,US,50173.984375\r\n"
+_METRICS = """# HELP gsh_cache_hits_total Curve points found in the cache
+# TYPE gsh_cache_hits_total counter
+gsh_cache_hits_total 41.0
+"""
+
+
+class AnswerExamples:
+    """Makes examples of answers from the schemas of one document, of the examples of their fields.
+
+    Without them Swagger UI would show empty lists, and the same release in the same state for every operation.
+    """
+
+    def __init__(self, schemas: _Json) -> None:
+        self._schemas = schemas
+        certificate = Certificate.from_json(CERTIFICATE_EXAMPLE)
+        self._texts = {
+            "application/yaml": registry_yaml(certificate),
+            "text/csv": _CSV,
+            "text/html": "<!doctype html>\n…",
+            "text/plain": _METRICS,
+        }
+        added = PointOut.model_validate(at_epsilon(ADD_DELTAS, PRINTED, TARGET.epsilon))
+        self._told_apart = {
+            "accountAddDeltas": {"accounting": "add-deltas", "points": [added.model_dump(mode="json")]},
+            "openRelease": {"state": "open", "answer": None},
+            "commitRelease": {"state": "committed", "answer": None, "committed": self._of({"$ref": _COMMITTED})},
+        }
+
+    def add_to(self, operation: _Json) -> None:
+        """Give each answer an example, unless it is a binary file."""
+        for status, response in operation["responses"].items():
+            for media_type, content in response.get("content", {}).items() if status < "400" else ():
+                if media_type in self._texts:
+                    content["example"] = self._texts[media_type]
+                elif media_type == "application/json":
+                    content["example"] = self._of(content["schema"]) | self._told_apart.get(
+                        operation["operationId"], {}
+                    )
+
+    def _of(self, schema: _Json) -> Any:
+        """The first option of a union; of an object all fields; of a list one item, if its own example has none."""
+        schema = resolved(schema, self._schemas)
+        options = schema.get("anyOf") or schema.get("oneOf")
+        if options:
+            return self._of(options[0])
+        return {name: self._field(field) for name, field in schema["properties"].items()}
+
+    def _field(self, schema: _Json) -> Any:
+        (example, *_) = schema["examples"]
+        items = schema.get("items", {})
+        return [self._of(items)] if example == [] and ("$ref" in items or "oneOf" in items) else example
+
+
+def resolved(schema: _Json, schemas: _Json) -> _Json:
+    """The schema that a reference leads to."""
+    while "$ref" in schema:
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    return schema

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from app.http.accept import preferred
+from app.http.headers import preferred
 
 JSON, YAML, HTML, CSV = OFFERED = ("application/json", "application/yaml", "text/html", "text/csv")
 RANGES = (*OFFERED, "application/*", "text/*", "image/*", "*/*", "image/png", "", "text")

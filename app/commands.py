@@ -1,4 +1,8 @@
-"""gsh serve and gsh openapi: run the service, and print its contract."""
+"""The command line of the service: gsh serve, gsh openapi, gsh keys and gsh verify.
+
+The distribution of the service names ``commands`` as an entry point, and the command ``gsh`` mounts it. ``gsh --help``
+loads this module, so the ledger and the web framework are loaded only when a command runs.
+"""
 
 import os
 import runpy
@@ -7,9 +11,15 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["openapi", "serve"]
+from app.keys import keys
+from app.verify import verify
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
 
 
+@commands.command(epilog="Example:  gsh serve --port 8000 --ledger ledger.sqlite3")
 def serve(
     host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="GSH_HOST: where to listen.")] = None,
     port: Annotated[int | None, typer.Option("--port", metavar="N", help="GSH_PORT: the port.")] = None,
@@ -27,6 +37,11 @@ def serve(
     os.execv(sys.executable, [sys.executable, "-P", "-m", "app"])  # noqa: S606 - no shell, and no argument from outside
 
 
+commands.add_typer(keys, name="keys", epilog="Example:  gsh keys create --scope release --budget web")
+commands.command(epilog="Example:  gsh verify --heads heads.jsonl")(verify)
+
+
+@commands.command(epilog="Example:  gsh openapi > openapi.json")
 def openapi() -> None:
     """Print the OpenAPI document of the service."""
     runpy.run_module("app.main", run_name="__main__")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.workers.pipe import receive, send
+from app.workers.tasks import receive, send
 
 
 def sent(*items: Any) -> list[Any]:

@@ -3,7 +3,7 @@
 import pytest
 
 from app.errors import Busy
-from app.workers.places import Places
+from app.places import Places
 
 
 def test_a_place_is_free_again_however_its_use_ends() -> None:

@@ -14,11 +14,15 @@ class Places:
     def __init__(self, most: int) -> None:
         self._free = most
 
+    def check(self) -> None:
+        """Busy if all places are taken."""
+        if self._free == 0:
+            raise Busy
+
     @contextmanager
     def taken(self) -> Iterator[None]:
         """One place, until the context ends."""
-        if self._free == 0:
-            raise Busy
+        self.check()
         self._free -= 1
         try:
             yield

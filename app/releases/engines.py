@@ -1,19 +1,23 @@
-"""POST /releases and POST /releases/{key}/commit: releases that another engine makes, from a seed."""
+"""Endpoints for releases that another engine makes: open and commit one, or charge a budget for it.
+
+POST /releases, POST /releases/{key}/commit, POST /budgets/{id}/charges.
+"""
 
 from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 
-from app.budgets.budget_route import posted_release
+from app.budgets.budget_route import BudgetInPath, BudgetRoute, posted_release
 from app.http.auth import access_of, needs
-from app.http.idempotency import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
+from app.http.headers import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
 from app.http.json_route import Encoded, JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, COMMIT_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.ledger.clock import now
 from app.ledger.releases import Commit
-from app.releases.made_elsewhere import OpenedRelease
+from app.releases.made_elsewhere import ChargedRelease, OpenedRelease
+from app.releases.recorded import shown
 from app.releases.release_route import (
     RELEASE_NOT_FOUND,
     ReleaseInPath,
@@ -22,11 +26,22 @@ from app.releases.release_route import (
     releases_of,
     visible_release,
 )
-from app.releases.schemas.releases import COMMIT_EXAMPLES, OPEN_EXAMPLES, CommitIn, OpenIn, OpenOut, ReleaseOut
+from app.releases.schemas.releases import (
+    CHARGE_EXAMPLES,
+    COMMIT_EXAMPLES,
+    OPEN_EXAMPLES,
+    ChargeIn,
+    ChargeOut,
+    CommitIn,
+    OpenIn,
+    OpenOut,
+    ReleaseOut,
+)
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/releases", tags=["releases"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=JsonRoute)
+_charges = APIRouter(prefix="/budgets", tags=["budgets"], route_class=BudgetRoute, responses=PROBLEMS | ACCESS_PROBLEMS)
 _named = APIRouter(
     prefix="/releases", tags=["releases"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=ReleaseRoute
 )
@@ -52,8 +67,8 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
     posted = OpenedRelease(body.budget, body, mechanism)
     outcome = await releases_of(request).make(posted, RequestClient(request), budget=body.budget)
     status = 201 if outcome.earlier is None else 200
-    shown = b"".join(outcome.answer.chunks())
-    return Encoded(shown, status, replayed_headers(outcome.replayed_at))  # type: ignore[return-value]
+    content = b"".join(outcome.answer.chunks())
+    return Encoded(content, status, replayed_headers(outcome.replayed_at))  # type: ignore[return-value]
 
 
 @_named.post(
@@ -74,7 +89,32 @@ async def commit_release(
     access, made = access_of(request.scope), Commit(body.digest, body.rows, now())
     client = None if access.is_admin else access.client
     pool = services_of(request).ledger_pool
-    return ReleaseOut.of(await pool.ask(lambda ledger: ledger.commit(key, made, access.by, client)))
+    return shown(await pool.ask(lambda ledger: ledger.commit(key, made, access.by, client)))
 
 
-router.routes.extend(_named.routes)
+@_charges.post(
+    "/{id}/charges",
+    operation_id="chargeBudget",
+    summary="Charge a budget for a release that is made elsewhere",
+    dependencies=[needs("release", budget="id")],
+    responses=BUDGET_PROBLEMS | {200: {"headers": REPLAYED_HEADERS}},
+    openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "weekly-2026-46"}]},
+)
+async def charge(
+    request: Request,
+    id: BudgetInPath,  # noqa: A002
+    body: Annotated[ChargeIn, Body(openapi_examples=CHARGE_EXAMPLES)],
+) -> ChargeOut:
+    """For platforms that add the noise in their own engine: charge first, and release only after the charge.
+
+    The same idempotency key and content get the same answer, and are charged once. An engine that retries its tasks
+    opens a release instead: POST /releases.
+    """
+    mechanism = partial(posted_release, request, services_of(request), body.mechanism)
+    posted = ChargedRelease(id, body, mechanism, request.state.content)
+    outcome = await releases_of(request).make(posted, RequestClient(request), budget=id)
+    content = b"".join(outcome.answer.chunks())
+    return Encoded(content, headers=replayed_headers(outcome.replayed_at))  # type: ignore[return-value]
+
+
+router.routes.extend([*_named.routes, *_charges.routes])
