@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.http.problems import KINDS
+from app.http.problems.kinds import KINDS
 from app.main import create_app
 from app.settings import Settings
 from benchmarks import weekly

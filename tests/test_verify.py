@@ -12,9 +12,9 @@ import pytest
 
 import app.verify
 from app.ledger.access_keys import new_key
+from app.ledger.databases.statements import MIGRATIONS
 from app.ledger.heads import HeadsFile
 from app.ledger.opening import open_ledger
-from app.ledger.statements import MIGRATIONS
 from gsh.accounting.budget_limits import Limit
 from tests.app.ledger.examples import AT, charge, paid
 from tests.app.ledger.test_division import OLD_LEDGER, OLD_SECRET

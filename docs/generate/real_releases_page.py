@@ -6,7 +6,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 import gsh
 from docs.generate import ROOT
-from gsh.library.release_records import Source
+from gsh.library.real_releases import Source
 
 __all__ = ["REAL_RELEASES", "releases_text", "shown_releases"]
 

@@ -77,7 +77,7 @@ def visit(service: Service, request: pytest.FixtureRequest) -> Iterator[Visit]:
     page.goto(f"{service.url}/healthz")  # leave the page of the test before
     page.evaluate("localStorage.clear()")
     page.set_viewport_size(options["viewport"])
-    page.emulate_media(color_scheme=options["color_scheme"], media="null")  # the screen, unless it prints
+    page.emulate_media(color_scheme=options["color_scheme"], media="null", reduced_motion="null")
     visit = Visit(page, service.url)
     yield visit
     page.unroute_all(behavior="ignoreErrors")

@@ -7,11 +7,11 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from app.releases.certificates.page import PAGE_HEADERS, certificate_page
-from app.releases.schemas.certificate import Certificate
+from gsh.certificate import Certificate
 from tests.app.client import CASE_STUDY
 from tests.app.releases.certificates import SHAPES, complete, drafted
 from tests.browser.letters import set_letters
-from tests.browser.test_accessibility import LOOKS, faults
+from tests.browser.test_accessibility import faults
 from tests.browser.test_widths import CUT_OFF, PHONE, STICKING_OUT, WIDTHS
 from tests.browser.visits import Visit
 
@@ -35,7 +35,6 @@ def show(visit: Visit, certificate: Certificate) -> None:
     visit.page.locator("#theme[aria-label]").wait_for()  # the script of the header has run
 
 
-@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
 def test_axe_finds_no_fault(visit: Visit) -> None:
     show(visit, LONG)
     assert faults(visit) == []

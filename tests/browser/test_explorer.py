@@ -1,51 +1,35 @@
 """The explorer: the answer, the plots, the link that reproduces them, and errors next to their fields."""
 
-import struct
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.app.process import ROOT
 from tests.browser.visits import Visit
 
-SCREENSHOTS = ROOT / "build" / "screenshots"
 PHONE = {"device": "phone", "viewport": {"width": 375, "height": 812}}
-DARK = {"color_scheme": "dark"}
 
 
-def test_the_page_loads_from_the_service_alone_and_without_a_complaint(first_visit: Visit) -> None:
-    """Every request goes to the service. The fixture asserts that the console has no error."""
+def test_a_first_visit_asks_the_service_alone_paints_before_any_module_and_moves_nothing(first_visit: Visit) -> None:
+    """The fixture asserts that the console has no error. Before the first paint only style sheets and one short script
+    load. What moves is measured as the cumulative layout shift, which the browser reports.
+    """
+    page = first_visit.page
+    page.add_init_script(
+        "window.shift = 0; new PerformanceObserver(list => { for (const each of list.getEntries()) "
+        "if (!each.hadRecentInput) window.shift += each.value; }).observe({type: 'layout-shift', buffered: true});"
+    )
     first_visit.open()
 
     paths = [request.url.removeprefix(first_visit.url) for request in first_visit.requests]
     assert "/plotly/plotly.min.js" in paths
     assert "/compare" in paths
     assert all(path.startswith("/") for path in paths)
-
-
-def test_the_first_paint_waits_for_no_module(first_visit: Visit) -> None:
-    """Only the style sheets and one short script load before it."""
-    first_visit.open()
-    page = first_visit.page
+    assert page.evaluate("window.shift") < 0.01
     painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     asked = page.evaluate("performance.getEntriesByType('resource').map(each => [each.name, each.startTime])")
-    asked_before = [name for name, started in asked if started < painted]
-
-    scripts = [name.rpartition("/")[2] for name in asked_before if name.endswith(".js")]
-    assert "plotly.min.js" not in scripts
+    scripts = [name.rpartition("/")[2] for name, started in asked if started < painted and name.endswith(".js")]
     assert set(scripts) <= {"before-paint.js", "theme-switch.js", "explorer.js"}
-
-
-def test_nothing_moves_while_the_page_fills(first_visit: Visit) -> None:
-    """Measured as the cumulative layout shift, which the browser reports."""
-    first_visit.page.add_init_script(
-        "window.shift = 0; new PerformanceObserver(list => { for (const each of list.getEntries()) "
-        "if (!each.hadRecentInput) window.shift += each.value; }).observe({type: 'layout-shift', buffered: true});"
-    )
-    first_visit.open()
-
-    assert first_visit.page.evaluate("window.shift") < 0.01
 
 
 def test_the_page_opens_with_the_case_study(case_study: Visit) -> None:
@@ -111,16 +95,15 @@ def test_a_change_shows_in_the_link_the_numbers_and_the_plots(visit: Visit) -> N
     expect(visit.page.get_by_role("button", name="URL case study")).to_have_attribute("aria-pressed", "false")
 
 
-@pytest.mark.parametrize(("preset", "sigma", "c_u"), [("Small app", "4.225", "1"), ("Weekly top pages", "29.60", "40")])
-def test_presets_are_one_click_and_one_step_back(visit: Visit, preset: str, sigma: str, c_u: str) -> None:
+def test_presets_are_one_click_and_one_step_back(visit: Visit) -> None:
     visit.open()
-    visit.page.get_by_role("button", name=preset).click()
-
-    expect(visit.page.locator("#sigma-answer")).to_have_text(sigma)
-    assert visit.query["c_u"] == [c_u]
-    visit.page.go_back()
-    visit.expect_answer("2228.49", "13951.10")
-    expect(visit.page.locator("#c_u")).to_have_value("51914")
+    for preset, sigma, c_u in (("Small app", "4.225", "1"), ("Weekly top pages", "29.60", "40")):
+        visit.page.get_by_role("button", name=preset).click()
+        expect(visit.page.locator("#sigma-answer")).to_have_text(sigma)
+        assert visit.query["c_u"] == [c_u]
+        visit.page.go_back()
+        visit.expect_answer("2228.49", "13951.10")
+        expect(visit.page.locator("#c_u")).to_have_value("51914")
 
 
 def test_a_link_restores_everything(visit: Visit) -> None:
@@ -347,16 +330,3 @@ def test_a_finger_on_a_plot_scrolls(visit: Visit) -> None:
 
     assert visit.page.evaluate("document.getElementById('plot-keep').layout.dragmode") is False
     visit.expect_answer("2228.49", "13951.10")
-
-
-@pytest.mark.parametrize("visit", [{}, DARK, PHONE], indirect=True, ids=["light", "dark", "phone"])
-def test_screenshots_are_taken(visit: Visit, request: pytest.FixtureRequest) -> None:
-    """For people to look at. The folder is not committed."""
-    visit.open()
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    path = SCREENSHOTS / f"explorer-{request.node.callspec.id}.png"
-    picture = visit.page.screenshot(path=path, full_page=True)
-
-    width, height = struct.unpack(">II", picture[16:24])  # as PNG has them
-    assert width == visit.page.viewport_size["width"]
-    assert height > visit.page.viewport_size["height"]

@@ -10,12 +10,12 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from gsh.errors import InvalidGroups
 from gsh.histogram.formats import read_table
-from gsh.histogram.number_texts import is_ambiguous
+from gsh.histogram.texts import is_ambiguous
 from tests.app.process import Service
 from tests.browser.test_table_readers import call, page
 from tests.browser.visits import Visit
 from tests.gsh.histogram.test_csv import AMPLE
-from tests.gsh.histogram.test_number_texts import EXAMPLES
+from tests.gsh.histogram.test_texts import EXAMPLES
 
 __all__ = ["page"]
 

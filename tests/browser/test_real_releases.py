@@ -1,16 +1,12 @@
 """Real releases as presets: one click fills in the form, and shows what is known, its sources, and what is ours."""
 
-import pytest
 from playwright.sync_api import expect
 
 import gsh
-from tests.browser.test_accessibility import LOOKS, faults
-from tests.browser.test_explorer import DARK, PHONE, SCREENSHOTS
+from tests.browser.test_accessibility import faults
 from tests.browser.visits import Visit
 
 RELEASES = {release.name: release for release in gsh.real_releases()}
-SMALL_PHONE = PHONE | {"viewport": {"width": 320, "height": 640}}
-SHOTS = {"light": {}, "dark": DARK, "phone": PHONE, "small-phone": SMALL_PHONE, "dark-phone": PHONE | DARK}
 
 
 def choose(visit: Visit, name: str) -> None:
@@ -42,13 +38,16 @@ def test_wikimedia_fills_in_the_form_and_shows_its_gap_and_its_sources(visit: Vi
     assert visit.page.evaluate("document.getElementById('more').open")
 
 
-@pytest.mark.parametrize("name", RELEASES)
-def test_each_release_has_its_own_facts_and_the_librarys_answer(visit: Visit, name: str) -> None:
-    release = RELEASES[name]
+def test_each_release_has_its_own_facts_and_the_librarys_answer(visit: Visit) -> None:
     visit.open()
-    choose(visit, name)
+    for release in RELEASES.values():
+        check_release(visit, release)
 
-    expect(visit.page.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
+
+def check_release(visit: Visit, release: gsh.RealRelease) -> None:
+    choose(visit, release.name)
+
+    expect(visit.page.get_by_role("button", name=release.name)).to_have_attribute("aria-pressed", "true")
     mechanism = release.translation.calibrate().mechanism
     for field in ("sigma", "tau_star"):
         exactly = str(getattr(mechanism, field)).removesuffix(".0")  # as JavaScript writes it
@@ -108,23 +107,9 @@ def test_without_the_releases_the_page_works(visit: Visit) -> None:
     visit.complaints.clear()
 
 
-@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
 def test_axe_finds_no_fault_in_a_real_release(visit: Visit) -> None:
     visit.open()
     choose(visit, "Wikimedia pageviews")
     visit.page.locator("#real-release summary").click()
 
     assert faults(visit) == []
-
-
-@pytest.mark.parametrize("visit", SHOTS.values(), indirect=True, ids=SHOTS)
-def test_screenshots_of_a_real_release_are_taken(visit: Visit, request: pytest.FixtureRequest) -> None:
-    """For people to look at. The folder is not committed."""
-    visit.open()
-    choose(visit, "Wikimedia pageviews")
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    path = SCREENSHOTS / f"real-release-{request.node.callspec.id}.png"
-    visit.page.locator("#real-release").scroll_into_view_if_needed()
-    visit.page.screenshot(path=path)
-
-    assert path.stat().st_size > 0

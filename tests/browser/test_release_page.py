@@ -21,7 +21,7 @@ from app.ledger.clock import now
 from app.ledger.opening import open_ledger
 from tests.app.client import Json
 from tests.app.process import PATIENCE, Service
-from tests.browser.test_accessibility import LOOKS, faults
+from tests.browser.test_accessibility import faults
 from tests.browser.test_table_readers import as_arrow, as_parquet
 from tests.browser.visits import Visit
 
@@ -360,7 +360,6 @@ def test_without_a_budget_or_a_ledger_one_sentence_says_what_to_do(
         other.close()
 
 
-@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
 def test_axe_finds_no_fault(visit: Visit, platform: Platform) -> None:
     """With a table, further numbers, a result, and errors."""
     platform.budget("seen")

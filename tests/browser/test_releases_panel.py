@@ -18,7 +18,7 @@ from app.ledger.opening import open_ledger
 from gsh.histogram.file_formats import MEDIA_TYPES
 from tests.app.client import Json
 from tests.app.process import PATIENCE, Service
-from tests.browser.test_accessibility import LOOKS, faults
+from tests.browser.test_accessibility import faults
 from tests.browser.visits import Visit
 
 DIGEST = "ab" * 32
@@ -243,7 +243,6 @@ def test_problems_are_told_at_their_release(visit: Visit, platform: Platform) ->
     visit.complaints.clear()  # the browser logs the failed requests in its console
 
 
-@pytest.mark.parametrize("visit", LOOKS.values(), indirect=True, ids=LOOKS)
 def test_axe_finds_no_fault(visit: Visit, platform: Platform) -> None:
     page = look(visit, platform)
     assert faults(visit) == []

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from app.http.problems import KINDS
+from app.http.problems.kinds import KINDS
 from tests.browser.letters import set_letters
 from tests.browser.visits import Visit
 
