@@ -8,7 +8,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 
-from app.budgets.budget_route import BudgetInPath, BudgetRoute, posted_release
+from app.accounting.posted import posted_release
+from app.budgets.budget_route import BudgetInPath, BudgetRoute
 from app.http.auth import access_of, needs
 from app.http.headers import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
 from app.http.json_route import Encoded, JsonRoute

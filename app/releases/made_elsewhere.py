@@ -14,7 +14,7 @@ from app.releases.schemas.described import Described
 from app.releases.schemas.releases import ChargeOut
 from app.schemas.costs import CostOut
 from gsh.accounting.composition import cost_of
-from gsh.accounting.mechanism import Table
+from gsh.accounting.mechanism import Joint, Release, tables_of
 from gsh.histogram.file_formats import JSON
 
 __all__ = ["ChargedRelease", "OpenedRelease"]
@@ -25,7 +25,7 @@ class _MadeElsewhere:
 
     state: ClassVar[ReleaseState]
 
-    def __init__(self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Table]]) -> None:
+    def __init__(self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Release]]) -> None:
         self._budget = budget
         self._body = body
         self._mechanism = mechanism
@@ -33,8 +33,9 @@ class _MadeElsewhere:
 
     async def ask(self) -> Asked:
         self._release = await self._mechanism()
+        assert not isinstance(self._release, Joint)  # no request has tables yet
         self._draft = drafted(self._body, self._release, None)
-        return Asked(self._budget, (self._release.without_columns,), notes_of(self._body), state=self.state)
+        return Asked(self._budget, tables_of(self._release.without_columns), notes_of(self._body), state=self.state)
 
     async def receive(self) -> bool:
         return False
@@ -72,7 +73,9 @@ class ChargedRelease(_MadeElsewhere):
 
     state = "charged"
 
-    def __init__(self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Table]], content: bytes) -> None:
+    def __init__(
+        self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Release]], content: bytes
+    ) -> None:
         super().__init__(budget, body, mechanism)
         self._content = content
         self._answer = self._encoded
