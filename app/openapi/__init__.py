@@ -97,7 +97,8 @@ def _required(contents: _Json, schemas: _Json) -> str | None:
         schema = resolved(content["schema"], schemas)
         if media_type == "multipart/form-data":
             schema = resolved(schema["properties"]["request"], schemas)
-        return str(next(each for each in schema["properties"] if each in schema["required"]))
+        required = schema.get("required", ["mechanism"])  # or tables in its place
+        return str(next(each for each in schema["properties"] if each in required))
     return None
 
 

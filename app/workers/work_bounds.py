@@ -160,7 +160,7 @@ def tables_comparison_work(tables: Sequence[TableDraftIn]) -> float:
 
 def theorem_work(splits: int, points: int, caps: Sequence[int]) -> float:
     """For a scan of all splits of some tables, each with a number of caps."""
-    return points * (5 + splits * math.fsum(1 + each / 50 for each in caps) / 10_000)
+    return points * (5 + splits * (0.8 + math.fsum(0.2 + each / 50 for each in caps)) / 10_000)
 
 
 def utility_work(sizes: int, quantiles: int) -> float:
