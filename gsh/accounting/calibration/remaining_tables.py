@@ -23,10 +23,12 @@ from gsh.accounting.calibration.shares import (
 )
 from gsh.accounting.composition import Spent, cost_of, delta_at
 from gsh.accounting.mechanism import Table, release_of
-from gsh.accounting.numerics.doubles import double_below, next_below
+from gsh.accounting.numerics.doubles import double_below
 from gsh.errors import InfeasibleTarget
 
 __all__ = ["RemainingTables", "calibrate_remaining_tables"]
+
+_ROOM = 2.0**-52
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,12 @@ def _within(
     else:
         whole_square, whole_hazard = limit.caps.mu_squared - spent.mu_squared, limit.caps.hazard - spent.hazard
     # A charge is rounded up to a double. A sum below a double is not rounded above it.
-    square, hazard = double_below(whole_square / releases), double_below(whole_hazard / releases)
-    while square > 0 and hazard > 0:
+    square, hazard, room = double_below(whole_square / releases), double_below(whole_hazard / releases), _ROOM
+    while square > 0 and hazard > 0 and room < 1:
         tables = tables_within(drafts, weights, Fraction(square), Fraction(hazard))
         if limit.admits_several(_after(spent, tables, releases)):
             return tables
-        square, hazard = next_below(square), next_below(hazard)
+        square, hazard, room = square * (1 - room), hazard * (1 - room), 16 * room
     raise InfeasibleTarget("tables", "cannot be solved: too little of the budget is left")
 
 
