@@ -33,7 +33,7 @@ class _MadeElsewhere:
 
     async def ask(self) -> Asked:
         self._release = await self._mechanism()
-        self._draft = drafted(self._body, self._release, None)
+        self._draft = drafted(self._body, {"": self._release}, None)
         return Asked(self._budget, (self._release.without_columns,), notes_of(self._body), state=self.state)
 
     async def receive(self) -> bool:
