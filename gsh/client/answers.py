@@ -22,8 +22,8 @@ import pyarrow as pa
 from gsh.accounting.mechanism import Mechanism
 from gsh.arguments import Real
 from gsh.certificate import Certificate
-from gsh.client.calls import Answer
 from gsh.client.decoding import document_in, understood
+from gsh.client.operations import Answer
 from gsh.histogram.formats import CERTIFICATE, stream_batches
 from gsh.histogram.keys.types import answer_type
 from gsh.histogram.tables import Roles, interval_columns

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from gsh.client import errors
-from gsh.client.calls import Answer, Failure
 from gsh.client.errors import OF_THE_LIBRARY, ServiceError, UnexpectedAnswer
+from gsh.client.operations import Answer, Failure
 from gsh.errors import Error, renamed_pointer
 from gsh.wire import Json
 

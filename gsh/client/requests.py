@@ -16,9 +16,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote
 
-from gsh.client.calls import MOST_BYTES, Answer, Body, Call, Failure, Method, Operation, Outcome, Pause
 from gsh.client.decoding import Renames, check_digest, error_of
-from gsh.client.operations import Bound
+from gsh.client.operations import MOST_BYTES, Answer, Body, Bound, Call, Failure, Method, Operation, Outcome, Pause
 from gsh.errors import InvalidParameter
 from gsh.histogram.file_formats import JSON
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gsh.client.calls import Body
+from gsh.client.operations import Body
 from gsh.errors import InvalidGroups
 from gsh.histogram.csv_format import CsvType, csv_batches
 from gsh.histogram.file_formats import ARROW, EXTENSIONS, Format

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gsh
 from gsh.client import Busy, Retries, ServiceError, TooManyAttempts, Unreachable
-from gsh.client.calls import Answer, Body, Call, Failure, Outcome, Pause
+from gsh.client.operations import Answer, Body, Call, Failure, Outcome, Pause
 from gsh.client.requests import patiently
 
 SAFE = Call("GET", "/version", is_safe=True)
