@@ -44,7 +44,7 @@ _ULP = 2.0**-52
 
 Doubles = NDArray[np.float64]
 Caps: TypeAlias = Mapping[int, Real] | tuple[tuple[int, Real], ...]
-"""μ₀ of the columns that one user changes in at most so many groups, by this cap."""
+"""By cap: μ₀ of the columns that one user changes in at most this many groups."""
 
 
 class Capped(NamedTuple):

@@ -1,4 +1,4 @@
-"""Releases that have arrived: the private table with its certificate.
+"""Releases as a client receives them: the private table with its certificate.
 
 A table is an Arrow IPC stream of a server that may be hostile. Arrow's own readers follow offsets and indices wherever
 they lead, and decompress as much as a header says. So every byte is checked before it is used:
@@ -101,7 +101,7 @@ class Release:
         return importlib.import_module("polars").from_arrow(self.table)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """For whatever reads Arrow tables: pandas, polars, DuckDB."""
+        """For programs that read Arrow tables: pandas, polars, DuckDB."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:

@@ -150,7 +150,7 @@ class Budgets(Collection[M]):
         capped: Caps | None = None,
         most_sigma: Real | None = None,
     ) -> Operation[Plan]:
-        """The smallest noise with which so many equal releases fit the remaining part of a budget.
+        """The smallest noise with which this many equal ``releases`` fit the remaining part of a budget.
 
         ``TooLittleLeft`` if less than half of a usual release is left, or σ is above ``most_sigma``.  [docs/budgets.md]
         """

@@ -17,8 +17,8 @@ from gsh.client.connections import (
     Unusable,
     failure_of,
     opened,
-    patience,
     request_of,
+    retries_of,
 )
 from gsh.client.operations import Awaiting, Blocking, Call, Operation, Outcome, Page, Pause
 from gsh.client.requests import Retries
@@ -48,7 +48,7 @@ class Client(Service[Blocking]):
         retries: Retries | int = Retries(),  # noqa: B008 - frozen
         **options: Unpack[HttpOptions],
     ) -> None:
-        self.retries = patience(retries)
+        self.retries = retries_of(retries)
         self._http = opened(httpx.Client, url, key, options)
 
     @property
@@ -122,7 +122,7 @@ class AsyncClient(Service[Awaiting]):
         retries: Retries | int = Retries(),  # noqa: B008 - frozen
         **options: Unpack[AsyncHttpOptions],
     ) -> None:
-        self.retries = patience(retries)
+        self.retries = retries_of(retries)
         self._http = opened(httpx.AsyncClient, url, key, options)
 
     @property

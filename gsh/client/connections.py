@@ -24,8 +24,8 @@ __all__ = [
     "Unusable",
     "failure_of",
     "opened",
-    "patience",
     "request_of",
+    "retries_of",
 ]
 
 H = TypeVar("H")
@@ -84,7 +84,7 @@ class Unusable(Exception):
 
 
 class Spool:
-    """The content of an answer while it arrives: little in memory, however long it is."""
+    """The content of an answer while it arrives: only a little of it is in memory."""
 
     def __init__(self, most_bytes: int) -> None:
         self._file: Any = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - its mapping outlives it
@@ -152,7 +152,7 @@ def _is_untrusted(error: BaseException | None) -> bool:
     return False
 
 
-def patience(given: Retries | int) -> Retries:
+def retries_of(given: Retries | int) -> Retries:
     return given if isinstance(given, Retries) else Retries(most=given)
 
 

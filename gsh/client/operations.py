@@ -66,7 +66,7 @@ Method = Literal["GET", "POST", "PUT"]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The body of a request, as a whole or in chunks. ``content`` begins it anew, unless it can be read only once."""
+    """The body of a request, as a whole or in chunks. ``content`` starts it again, unless it can be read only once."""
 
     media_type: str
     content: Callable[[], bytes | Iterator[bytes]]
@@ -75,7 +75,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. ``is_safe`` if the service does the same work, or charges once, however often it comes."""
+    """One request. ``is_safe``: it may be sent twice, because the service then does the same, or charges once."""
 
     method: Method
     path: str
@@ -100,7 +100,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response that has arrived to its end."""
+    """A response that has arrived completely."""
 
     status: int
     headers: Mapping[str, str]
@@ -195,7 +195,7 @@ class Collection(Bound[M]):
 
 
 class operation(Generic[P, T]):  # noqa: N801 - a decorator
-    """A method: a generator of calls, run by the client. Of a class it is the generator, a part for another one."""
+    """A method that the client runs. Read from the class, it is the generator itself, for use in another operation."""
 
     def __init__(self, steps: Callable[Concatenate[Any, P], Operation[T]]) -> None:
         self._steps = steps
@@ -229,7 +229,7 @@ class Overloaded(Generic[B_co, A_co]):
 
 
 class fetched(Generic[T]):  # noqa: N801 - a decorator
-    """An attribute that is asked for when it is read, each time."""
+    """An attribute that is fetched from the service each time it is read."""
 
     def __init__(self, steps: Callable[[Any], Operation[T]]) -> None:
         self._steps = steps

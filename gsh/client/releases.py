@@ -1,4 +1,4 @@
-"""``client.releases``: what budgets have paid for, with tables and certificates; and releases made elsewhere."""
+"""``client.releases``: what budgets have paid for, with tables and certificates; and releases of other engines."""
 
 import base64
 from collections.abc import AsyncIterator, Iterator, Mapping

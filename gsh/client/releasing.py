@@ -1,6 +1,6 @@
 """``client.release``: sends a table or lists of groups to the service, and returns the private ones.
 
-It has the spelling of ``gsh.release``, and then its results; and a shorter one for tables, which gives a ``Release``.
+A call as of ``gsh.release`` gives the same results. A shorter call for tables gives a ``Release``.
 """
 
 from collections.abc import Coroutine, Mapping, Sequence
