@@ -165,7 +165,7 @@ def _settings(url: str | None, key: str | None, options: Any) -> dict[str, Any]:
         if not _KEY.fullmatch(key):
             raise InvalidParameter("key", "must be an access key: letters, digits and signs, without spaces")
         if base.userinfo:
-            raise InvalidParameter("url", "must have no user and password with an access key: one header has either")
+            raise InvalidParameter("url", "must have no user and password with an access key: both need one header")
         headers["Authorization"] = f"Bearer {key}"
     if base.userinfo:
         options = {"auth": httpx.BasicAuth(base.username, base.password), **options}

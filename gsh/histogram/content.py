@@ -1,7 +1,7 @@
 """A digest of the content of groups: the same for the same set of groups, in any format and order.
 
 It covers the role and the name of every column in the order of the request, the class of every column, and all rows in
-the order of their group keys. Dictionaries and runs are what they encode. A length stands before every part, so that
+the order of their group keys. Dictionaries are what they encode. A length stands before every part, so that
 different contents never give the same bytes to hash.
 
 The digest is a plain SHA-256. A program that stores it must key it: otherwise a reader can test guesses of the table.

@@ -6,7 +6,7 @@ floating-point numbers         the shortest text that reads back as the same num
 decimals                       all digits, without trailing zeros after the point: 1.5
 dates, times                   ISO 8601: 2026-11-16, 12:30:00.000
 timestamps                     2026-11-16T12:30:00.000; with a time zone, in UTC: 2026-11-16T11:30:00.000Z
-durations, intervals           ISO 8601, with a sign for each part: PT-1.5S, P14M-3DT0.000000001S
+durations                      ISO 8601: PT-1.5S
 binary                         base64
 arrow.uuid, arrow.json         their usual text
 
