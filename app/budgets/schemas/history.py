@@ -179,7 +179,7 @@ class CommitDetails(Strict):
         title="Idempotency key", description="The name of the release.", examples=["web-2026-46"]
     )
     sha256: str = Field(title="SHA-256", description="The SHA-256 of the published output.", examples=["9f2c…"])
-    rows: int | None = Field(title="Rows", description="The number of published rows, if it was said.", examples=[12])
+    rows: int | None = Field(title="Rows", description="The number of published rows, if it was given.", examples=[12])
     by: OrAbsent[ByOut] = Field(**_BY)
 
 
