@@ -1,13 +1,15 @@
-"""The certificate of a release, version 2: what the release promises, as a value and as JSON.  [docs/certificate.md]
+"""The certificate of a release: what the release promises, as a value and as JSON.  [docs/certificate.md]
 
-Nothing in it depends on the data. The service adds the budget that paid, and what its ledger recorded. ``budget`` is
-null for a release that the library makes: nothing keeps count of it.
+A release of one table has version 2 of the format. A release of named tables has version 3: ``tables`` in place of the
+members that describe one table. Nothing in a certificate depends on the data. The service adds the budget that paid,
+and what its ledger recorded. ``budget`` is null for a release that the library makes: nothing keeps count of it.
 """
 
 import functools
 import platform
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Literal, NamedTuple, Self
@@ -17,13 +19,13 @@ import flint
 from gsh import certificate_words as words
 from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
 from gsh.accounting.composition import cost_of
-from gsh.accounting.mechanism import Mechanism, Table
+from gsh.accounting.mechanism import Joint, Mechanism, PlainGaussian, Release, Table
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm
 from gsh.arguments import Real, instance, real
 from gsh.documents import Document, check_members
 from gsh.errors import InfeasibleTarget, InvalidParameter
 from gsh.histogram.noise import Noise
-from gsh.wire import Json, capped_to_json, mechanism_to_json
+from gsh.wire import Json, capped_to_json, mechanism_to_json, release_from_json
 
 __all__ = ["Certificate", "certificate", "certificate_of"]
 
@@ -50,6 +52,9 @@ class Certificate(Document):
     privacy_unit: str
     period: str | None
     adjacency: str
+    tables: tuple[Document, ...]
+    """Version 3: each table with its name, its two costs, and its ``bounds``, ``mechanism``, ``tie_rule``, ``grid``,
+    ``mu_0`` and ``capped``, which are then absent below."""
     bounds: Document
     mechanism: Document
     tie_rule: str
@@ -78,13 +83,30 @@ class Certificate(Document):
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """``ValueError``, ``TypeError`` or another error of a lookup if it is no certificate."""
         check_members(cls, document)
-        for name in ("mechanism", "epsilon", "delta", "mu_squared", "hazard", "budget", "idempotency_key"):
+        for name in ("epsilon", "delta", "mu_squared", "hazard", "budget", "idempotency_key"):
             document[name]
         if document["budget"] is not None and not isinstance(document["budget"]["id"], str):
             raise ValueError("must be of another type")
-        if "bounds" in document and not isinstance(document["bounds"]["plan_digest"], str | None):
-            raise ValueError("must be of another type")
+        for table in document.get("tables", [document]):
+            table["mechanism"]
+            if "bounds" in table and not isinstance(table["bounds"]["plan_digest"], str | None):
+                raise ValueError("must be of another type")
         return cls(document)
+
+    @property
+    def described(self) -> Mapping[str, Document]:
+        """What describes each table, by its name. The only table of version 2 has the empty name."""
+        return {table.name: table for table in self.tables} if "tables" in self else {"": self}
+
+    @property
+    def mechanisms(self) -> Mapping[str, Table]:
+        """The mechanism of each table, by its name. The only table of version 2 has the empty name."""
+        return {name: release_from_json(table.mechanism) for name, table in self.described.items()}
+
+    @property
+    def release(self) -> Release:
+        """What was released: all that its privacy depends on."""
+        return _release_of(self.mechanisms)
 
     def charged_to(
         self,
@@ -114,7 +136,7 @@ class Certificate(Document):
 
 
 def certificate(
-    mechanism: Mechanism,
+    mechanism: Table | Mapping[str, Table],
     *,
     epsilon: Real | None = None,
     delta: Real | None = None,
@@ -125,16 +147,21 @@ def certificate(
 ) -> Json:
     """What one release by the mechanism promises that the library makes, as a JSON object.
 
-    ``epsilon`` or ``delta`` chooses the stated point of the privacy curve. ``unprotected`` says what was chosen by
-    looking at the data. ``enforced_by`` and ``plan_digest`` say what made sure that no user exceeds the bounds.
+    Several tables that are released together are given by their names. ``epsilon`` or ``delta`` chooses the stated
+    point of the privacy curve. ``unprotected`` says what was chosen by looking at the data. ``enforced_by`` and
+    ``plan_digest`` say what made sure that no user exceeds the bounds.
     """
     if not isinstance(privacy_unit, str) or not 0 < len(privacy_unit) <= _LONGEST_CHOICE:
         raise InvalidParameter("privacy_unit", f"must be a text of 1 to {_LONGEST_CHOICE} characters")
     if epsilon is not None and delta is not None:
         raise InvalidParameter("epsilon", "give at most one of epsilon and delta")
+    tables = mechanism if isinstance(mechanism, Mapping) else {"": mechanism}
+    for table in tables.values():
+        if not isinstance(table, PlainGaussian):
+            instance("mechanism", table, Mechanism)
     return certificate_of(
-        instance("mechanism", mechanism, Mechanism),
-        Noise(mechanism),
+        tables,
+        {name: Noise(table) for name, table in tables.items()},
         epsilon=None if epsilon is None else real("epsilon", epsilon) + 0.0,
         delta=None if delta is None else real("delta", delta),
         unprotected=_choices(unprotected),
@@ -146,8 +173,8 @@ def certificate(
 
 
 def certificate_of(
-    mechanism: Table,
-    noise: Noise | None,
+    tables: Mapping[str, Table],
+    noise: Mapping[str, Noise] | None,
     *,
     epsilon: float | None,
     delta: float | None,
@@ -157,13 +184,20 @@ def certificate_of(
     trust_model: str,
     privacy_unit: str = "user",
 ) -> Certificate:
-    """The certificate of a release, before a budget pays for it. Without ``noise``, another engine draws it."""
-    point, cost = _stated(mechanism.without_columns, epsilon, delta), cost_of(mechanism)
+    """The certificate of a release, before a budget pays for it. Without ``noise``, another engine draws it.
+
+    A single mechanism has the empty name.
+    """
+    release = _release_of(tables)
+    point, cost = _stated(release.without_columns, epsilon, delta), cost_of(release)
     drawn = words.NOISE_FROM_A_SEED if enforced_by == "gsh.spark" else words.NOISE_ELSEWHERE
-    grid = None if noise is None else {"count": noise.count_grid, "values": _by_name(mechanism, noise.value_grids)}
-    return Certificate(
+    enforced: Json = {"enforced_by": enforced_by, "plan_digest": plan_digest}
+    described = {
+        name: _described(table, None if noise is None else noise[name], enforced) for name, table in tables.items()
+    }
+    return _in_order(
         {
-            "schema": words.SCHEMA,
+            "schema": words.SCHEMA_OF_TABLES if _are_named(tables) else words.SCHEMA,
             "release_id": str(uuid.uuid4()),
             "idempotency_key": None,
             "released_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -173,21 +207,16 @@ def certificate_of(
             "privacy_unit": privacy_unit,
             "period": None,
             "adjacency": words.ADJACENCY,
-            "bounds": _bounds(mechanism) | {"enforced_by": enforced_by, "plan_digest": plan_digest},
-            "mechanism": mechanism_to_json(mechanism),
-            "tie_rule": words.TIE_RULE if isinstance(mechanism, Mechanism) else words.NO_THRESHOLD,
+            **({"tables": _listed(tables, described)} if _are_named(tables) else described[""]),
             "noise": drawn if noise is None else words.NOISE,
-            "grid": grid,
             "accounting": "exact",
-            "mu_0": mechanism.costs.mu_0,
-            **({"capped": capped_to_json(mechanism.costs.capped)} if mechanism.costs.capped else {}),
             "mu": point.mu,
             "mu_squared": cost.mu_squared,
             "hazard": cost.hazard,
             "delta_infinite": point.delta_infinite,
             "epsilon": point.epsilon,
             "delta": point.delta,
-            "curve": words.CURVE_WITH_CAPS if isinstance(mechanism, Mechanism) and mechanism.caps else words.CURVE,
+            "curve": _curve(release),
             "budget": None,
             "unprotected": list(unprotected),
             "trust_model": trust_model,
@@ -195,6 +224,45 @@ def certificate_of(
             "record": None,
         }
     )
+
+
+def _in_order(members: Json) -> Certificate:
+    """The certificate with its members in the order in which the class declares them."""
+    return Certificate({name: members[name] for name in Certificate.__annotations__ if name in members})
+
+
+def _are_named(tables: Mapping[str, Table]) -> bool:
+    return "" not in tables
+
+
+def _release_of(tables: Mapping[str, Table]) -> Release:
+    return Joint(list(tables.values())) if _are_named(tables) else tables[""]
+
+
+def _described(mechanism: Table, noise: Noise | None, enforced: Json) -> Json:
+    """The members that describe one table."""
+    capped = capped_to_json(mechanism.costs.capped)
+    return {
+        "bounds": _bounds(mechanism) | enforced,
+        "mechanism": mechanism_to_json(mechanism),
+        "tie_rule": words.TIE_RULE if isinstance(mechanism, Mechanism) else words.NO_THRESHOLD,
+        "grid": None
+        if noise is None
+        else {"count": noise.count_grid, "values": _by_name(mechanism, noise.value_grids)},
+        "mu_0": mechanism.costs.mu_0,
+        **({"capped": capped} if capped else {}),
+    }
+
+
+def _listed(tables: Mapping[str, Table], described: Mapping[str, Json]) -> list[Json]:
+    """The tables in their order, each with its name and its costs."""
+    return [{"name": name, **described[name], **asdict(cost_of(table))} for name, table in tables.items()]
+
+
+def _curve(release: Release) -> str:
+    if isinstance(release, Joint):
+        return words.CURVE_OF_TABLES
+    return words.CURVE_WITH_CAPS if isinstance(release, Mechanism) and release.caps else words.CURVE
 
 
 @functools.cache
@@ -212,12 +280,12 @@ class _StatedPoint(NamedTuple):
     delta_infinite: float
 
 
-def _stated(mechanism: Table, epsilon: float | None, delta: float | None) -> _StatedPoint:
+def _stated(release: Release, epsilon: float | None, delta: float | None) -> _StatedPoint:
     """δ at the asked ε, or the smallest ε at the asked δ, or neither; every number is rounded up."""
     if delta is None:
-        point = at_epsilon(EXACT, mechanism, epsilon or 0.0)
+        point = at_epsilon(EXACT, release, epsilon or 0.0)
         return _StatedPoint(epsilon, None if epsilon is None else point.delta, point.mu, point.delta_infinite)
-    point = at_delta(EXACT, mechanism, delta)
+    point = at_delta(EXACT, release, delta)
     if point.epsilon is None:
         raise InfeasibleTarget("delta", f"must be at least {point.delta_infinite}: below it no finite ε exists")
     return _StatedPoint(point.epsilon, point.delta, point.mu, point.delta_infinite)

@@ -8,6 +8,7 @@ __all__ = [
     "CAPPED_BOX",
     "COUNTS_ONLY",
     "CURVE",
+    "CURVE_OF_TABLES",
     "CURVE_WITH_CAPS",
     "MU_0",
     "NOISE",
@@ -17,6 +18,7 @@ __all__ = [
     "NO_THRESHOLD",
     "RELEASE_TYPE",
     "SCHEMA",
+    "SCHEMA_OF_TABLES",
     "TIE_RULE",
     "TRUST_ELSEWHERE",
     "TRUST_LIBRARY",
@@ -25,6 +27,7 @@ __all__ = [
 ]
 
 SCHEMA: Literal["urn:gsh:certificate:2"] = "urn:gsh:certificate:2"
+SCHEMA_OF_TABLES: Literal["urn:gsh:certificate:3"] = "urn:gsh:certificate:3"
 ADJACENCY: Literal["add or remove all records of one unit"] = "add or remove all records of one unit"
 
 TIE_RULE = "A group is kept if its noisy count, before rounding, is at least τ* (≥)."
@@ -59,6 +62,12 @@ CURVE_WITH_CAPS = (
     "a/σ² + a μ₀² + the sum of min(a, n) μ_n² over the capped columns, p = Φ((τ* − τ)/σ), f(μ, ε) = Φ(μ/2 − ε/μ) − "
     "e^ε Φ(−μ/2 − ε/μ), f(0, ε) = 0, and Φ is the standard normal distribution function."
 )
+CURVE_OF_TABLES = (
+    "δ(ε) is the largest 1 − e^(−D) (1 − f(√S, ε + D)) over x_k = 0 … C_k for each table k, for every ε ≥ 0, where D "
+    "is the sum of −x_k ln p_k over the tables with a threshold, S is the sum of S_k(C_k − x_k), S_k(a) = a/σ² + a μ₀² "
+    "+ the sum of min(a, n) μ_n² over the capped columns of table k, p_k = Φ((τ* − τ)/σ) of table k, f(μ, ε) = "
+    "Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), f(0, ε) = 0, and Φ is the standard normal distribution function."
+)
 
 # What one unit can change in one group.
 COUNTS_ONLY = "One unit adds at most 1 to the count of each of its groups; there are no further columns."
@@ -67,5 +76,5 @@ CAPPED_BOX = f"{BOX.removesuffix('.')}. It changes a column in at most as many g
 NORM = "One unit adds at most 1 to the count of each of its groups, and to its columns together at most the norm."
 VECTORS = "One unit adds at most 1 to the count of each of its groups, and to its columns one of the vectors listed."
 MU_0 = "One unit adds at most 1 to the count of each of its groups; the caller vouches for the further columns by μ₀."
-NO_THRESHOLD = "There is no threshold: the groups are public, and none is dropped."
+NO_THRESHOLD = "There is no threshold: the groups are public. All of them are published, also those without a unit."
 NOISE_ELSEWHERE = "The caller's engine draws the Gaussian noise; the service sees neither the noise nor the table."

@@ -153,7 +153,7 @@ class AnswerExamples:
             "text/plain": _METRICS,
         }
         added = PointOut.model_validate(at_epsilon(ADD_DELTAS, PRINTED, TARGET.epsilon))
-        self._told_apart = {
+        self._of_operation = {
             "accountAddDeltas": {"accounting": "add-deltas", "points": [added.model_dump(mode="json")]},
             "openRelease": {"state": "open", "answer": None},
             "commitRelease": {"state": "committed", "answer": None, "committed": self._of({"$ref": _COMMITTED})},
@@ -167,7 +167,7 @@ class AnswerExamples:
                     content["example"] = self._texts[media_type]
                 elif media_type == "application/json":
                     name = operation["operationId"]
-                    example = self._of(content["schema"]) | self._told_apart.get(name, {})
+                    example = self._of(content["schema"]) | self._of_operation.get(name, {})
                     for field in _OF_TABLES.get(name, ()):
                         del example[field]
                     content["example"] = example

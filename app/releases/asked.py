@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -170,10 +170,10 @@ def notes_of(body: Described, layout: str = "") -> Notes:
     return Notes(description=body.description, labels=tuple(body.labels), provenance=provenance, layout=layout)
 
 
-def drafted(body: AnyCertified, mechanism: Table, noise: Noise | None) -> Certificate:
+def drafted(body: AnyCertified, tables: Mapping[str, Table], noise: Mapping[str, Noise] | None) -> Certificate:
     """The certificate of a request, before a budget pays. Without ``noise``, another engine draws it."""
     return certificate_of(
-        mechanism,
+        tables,
         noise,
         epsilon=body.epsilon,
         delta=body.delta,

@@ -116,7 +116,7 @@ def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator
     """The whole release: first all checks and what a payment needs, then noise and the answer."""
     mechanism = body.mechanism.to_domain()
     noise = Noise(mechanism)
-    draft, checked = drafted(body, mechanism, noise), _checked(body, mechanism, noise, most_groups)
+    draft, checked = drafted(body, {"": mechanism}, {"": noise}), _checked(body, mechanism, noise, most_groups)
     meaning = meaning_of("release", body, body.budget, checked.digest(), **body.asked_intervals) if is_paid else b""
     decision = yield _Read(Asked(body.budget, (mechanism.without_columns,), notes_of(body), body.dry_run), meaning)
     certificate = encoded(on_terms(draft, decision.terms))

@@ -14,7 +14,7 @@ from app.releases.schemas.described import Described
 from app.releases.schemas.releases import ChargeOut
 from app.schemas.costs import CostOut
 from gsh.accounting.composition import cost_of
-from gsh.accounting.mechanism import Joint, Release, tables_of
+from gsh.accounting.mechanism import Joint, Release
 from gsh.histogram.file_formats import JSON
 
 __all__ = ["ChargedRelease", "OpenedRelease"]
@@ -34,8 +34,8 @@ class _MadeElsewhere:
     async def ask(self) -> Asked:
         self._release = await self._mechanism()
         assert not isinstance(self._release, Joint)  # no request has tables yet
-        self._draft = drafted(self._body, self._release, None)
-        return Asked(self._budget, tables_of(self._release.without_columns), notes_of(self._body), state=self.state)
+        self._draft = drafted(self._body, {"": self._release}, None)
+        return Asked(self._budget, (self._release.without_columns,), notes_of(self._body), state=self.state)
 
     async def receive(self) -> bool:
         return False

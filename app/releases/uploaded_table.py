@@ -166,7 +166,7 @@ class _Worked(NamedTuple):
     table: CheckedTable
 
     def certificate(self, terms: Terms | None) -> Certificate:
-        return on_terms(drafted(self.body, self.mechanism, self.noise), terms)
+        return on_terms(drafted(self.body, {"": self.mechanism}, {"": self.noise}), terms)
 
     def intervals(self, released: ReleasedGroups) -> dict[str, Numbers]:
         """The columns with intervals, if any are asked for."""

@@ -15,11 +15,12 @@ from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.json_answers import write_groups
 from gsh.histogram.keys.json_keys import LISTS, MIXED, JsonKeys, columns_of, keys_as_json, normalised
-from gsh.histogram.keys.order import unique_order
+from gsh.histogram.keys.order import matched, unique_order
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
+from gsh.histogram.public_keys import PublicKeys, check_public
 
-__all__ = ["CheckedGroups", "check_groups", "release_groups"]
+__all__ = ["CheckedGroups", "check_groups"]
 
 _KEYS_AT_ONCE = 4096
 
@@ -76,9 +77,15 @@ def check_groups(
     counts: pa.Array,
     values: Mapping[str, pa.Array],
     *,
+    public: PublicKeys | None = None,
     at: str = "",
+    at_public: str = "public_keys",
 ) -> CheckedGroups:
-    """The groups with every check made. ``at`` starts the pointers of errors."""
+    """The groups with every check made. ``at`` starts the pointers of errors.
+
+    If the groups are public, ``public`` lists them. All of them are in the result: those that are not posted count 0.
+    """
+    check_public(noise, public, at_public)
     if values and noise.lacks_covariance:
         raise InvalidGroups("/mechanism/aggregates", "must have a covariance: mu_0 alone is not enough to draw noise")
     if values.keys() != set(names):
@@ -90,20 +97,12 @@ def check_groups(
     true_counts = checked_counts(counts, places[0])
     checks = zip(names, noise.value_grids, places[1:], strict=True)
     true_values = {name: checked_values(values[name], grid, place) for name, grid, place in checks}
-    columns = columns_of(keys, f"{at}keys")
-    order = unique_order(columns.columns, len(keys), f"{at}keys")
-    return CheckedGroups(noise, keys, columns, true_counts, true_values, order)
-
-
-def release_groups(
-    noise: Noise,
-    names: Sequence[str],
-    keys: Sequence[Any],
-    counts: pa.Array,
-    values: Mapping[str, pa.Array],
-    entropy: Entropy,
-    *,
-    at: str = "",
-) -> ReleasedGroups:
-    """The kept groups, by position. All checks come before any noise."""
-    return check_groups(noise, names, keys, counts, values, at=at).release(entropy)
+    if public is None or isinstance(public, str):
+        columns = columns_of(keys, f"{at}keys")
+        order = unique_order(columns.columns, len(keys), f"{at}keys")
+        return CheckedGroups(noise, keys, columns, true_counts, true_values, order)
+    every = [*public, *keys]
+    columns = columns_of(every, at_public)
+    found = matched(columns.columns, len(public), len(every), (at_public, f"{at}keys"))
+    completed = {name: found.completed(column) for name, column in true_values.items()}
+    return CheckedGroups(noise, every, columns, found.completed(true_counts), completed, found.order)

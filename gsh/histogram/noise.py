@@ -17,7 +17,7 @@ from gsh.accounting.column_costs import ColumnCosts
 from gsh.accounting.covariance import Matrix, Triangle, cholesky, dot, prove_positive_definite
 from gsh.accounting.gaussian import quantile
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, Table
 from gsh.accounting.numerics import balls
 from gsh.accounting.numerics.balls import ball_of
 from gsh.accounting.numerics.doubles import next_above
@@ -43,9 +43,12 @@ class Noisy:
 
 
 class Noise:
-    """The noise of one mechanism: v ~ N(0, σ²) on counts and w ~ N(0, Σ) on the other columns."""
+    """The noise of one mechanism: v ~ N(0, σ²) on counts and w ~ N(0, Σ) on the other columns.
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    If the groups are public, there is no threshold, and every group is kept.
+    """
+
+    def __init__(self, mechanism: Table) -> None:
         self._mechanism = mechanism
         self._table = table()
         self._matrix = matrix = mechanism.aggregates.covariance if mechanism.aggregates is not None else ()
@@ -56,6 +59,11 @@ class Noise:
         # Each bit beyond those that prove the pivots positive halves the error of L.
         self._bits = prove_positive_definite(matrix, "aggregates/covariance") if matrix else 0
         self._factor, self._factor_error, self._draw_error = self._scaled_factor()
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the groups are public: all are kept, also those without a user."""
+        return not isinstance(self._mechanism, Mechanism)
 
     @property
     def lacks_covariance(self) -> bool:
@@ -84,11 +92,7 @@ class Noise:
         noise, segment = normals(words[0], self._table)
         noise *= self._in_grids
         error = self._count_error.take(segment)
-        with np.errstate(over="ignore"):  # a distance beyond all doubles is beyond all noise
-            distance = noise - (self._mechanism.tau_star - counts) / self.count_grid
-        kept = (distance >= 0) & (counts >= self._mechanism.effective_tau)
-        # τ* − C is rounded, and so is the distance.
-        opened = (1 - 8 * _HALF_ULP) * np.abs(distance) <= error + 8 * _HALF_ULP * np.abs(noise)
+        kept, opened = self._kept(counts, noise, error)
         noisy, unsettled = _round(counts.astype(np.float64), noise, error, self.count_grid)
         opened |= unsettled
         noisy_values = np.empty(values.shape)
@@ -104,6 +108,16 @@ class Noise:
         for i in np.flatnonzero(opened):
             kept[i], noisy[i], noisy_values[i] = self._settle(int(counts[i]), values[i].tolist(), words[:, i], entropy)
         return Noisy(kept, noisy, noisy_values)
+
+    def _kept(self, counts: Integers, noise: Doubles, error: Doubles) -> tuple[Flags, Flags]:
+        """Which groups are kept, and for which of them ``error`` leaves it open."""
+        if not isinstance(self._mechanism, Mechanism):
+            return np.ones(len(counts), np.bool_), np.zeros(len(counts), np.bool_)
+        with np.errstate(over="ignore"):  # a distance beyond all doubles is beyond all noise
+            distance = noise - (self._mechanism.tau_star - counts) / self.count_grid
+        kept = (distance >= 0) & (counts >= self._mechanism.effective_tau)
+        # τ* − C is rounded, and so is the distance.
+        return kept, (1 - 8 * _HALF_ULP) * np.abs(distance) <= error + 8 * _HALF_ULP * np.abs(noise)
 
     def _settle(
         self, count: int, values: list[float], words: Integers, entropy: Entropy
@@ -125,15 +139,23 @@ class Noise:
         """The group's numbers if ``known`` bits of each draw determine them, else None."""
         standard = [sign * _quantiles(draw, known) for sign, draw in zip(signs, draws, strict=True)]
         noise = self._mechanism.sigma * standard[0]
-        missing = ball_of(Fraction(self._mechanism.tau_star) - count)
-        above, below = noise >= missing, noise < missing
+        is_kept = self._is_kept(count, noise)
         numbers = [_on_grid(count, noise, self.count_grid)]
         for row, value, grid in zip(_ball_factor(self._matrix, ctx.prec), values, self.value_grids, strict=True):
             numbers.append(_on_grid(value, dot(row, standard[1 : 1 + len(row)]), grid))
-        if not (above or below) or None in numbers:
+        if is_kept is None or None in numbers:
             return None
         first, *rest = [number for number in numbers if number is not None]
-        return bool(above) and count >= self._mechanism.effective_tau, first, rest
+        return is_kept, first, rest
+
+    def _is_kept(self, count: int, noise: arb) -> bool | None:
+        """Whether a group is kept; None if the ball of its noise allows both."""
+        if not isinstance(self._mechanism, Mechanism):
+            return True
+        missing = ball_of(Fraction(self._mechanism.tau_star) - count)
+        if not (noise >= missing or noise < missing):
+            return None
+        return bool(noise >= missing) and count >= self._mechanism.effective_tau
 
     def _scaled_factor(self) -> tuple[Doubles, Doubles, Doubles]:
         """L in units of the grids, and two bounds on the error of L z: one times |z|, one times the error of z."""

@@ -16,10 +16,11 @@ from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.keys.columns import Key, batches, key_of, plain
-from gsh.histogram.keys.order import unique_order
+from gsh.histogram.keys.order import matched, unique_order
 from gsh.histogram.keys.types import answer_type
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
+from gsh.histogram.public_keys import PublicKeys, check_public, listed_columns
 
 __all__ = [
     "ENDS",
@@ -91,22 +92,52 @@ def rows_of(
     return pa.RecordBatchReader.from_batches(schema, (pa.record_batch(list(batch), schema) for batch in batched))
 
 
-def check_table(noise: Noise, table: pa.Table, roles: Roles) -> CheckedTable:
-    """The table with every check made: types, names, ranges, and that no group key is there twice."""
+def check_table(
+    noise: Noise, table: pa.Table, roles: Roles, public: PublicKeys | pa.Table | None = None
+) -> CheckedTable:
+    """The table with every check made: types, names, ranges, and that no group key is there twice.
+
+    If the groups are public, ``public`` lists them. All of them are in the result: those that are not posted count 0.
+    """
     check_schema(table.schema, roles)
-    keys, order = _keys_in_order(table, roles)
+    check_public(noise, public, "/public_keys")
     counts = checked_counts(_numbers(table, roles.count, "/count_column"), "/count_column")
     values = [
         checked_values(_numbers(table, name, pointer), noise.value_grids[j], pointer)
         for j, name in enumerate(roles.values)
         for pointer in (f"/mechanism/aggregates/names/{j}",)
     ]
-    return CheckedTable(noise, roles, keys, counts, values, order)
+    if public is None or isinstance(public, str):
+        keys = _keys(table.schema, [table[name] for name in roles.keys], roles)
+        return CheckedTable(noise, roles, keys, counts, values, unique_order(_parts(keys), len(table), "/key_columns"))
+    fields = [table.schema.field(name) for name in roles.keys]
+    listed = listed_columns(public, fields, "/public_keys")
+    columns = [_after(first, table[name]) for first, name in zip(listed, roles.keys, strict=True)]
+    keys = _keys(table.schema, columns, roles)
+    found = matched(_parts(keys), len(listed[0]), len(columns[0]), ("/public_keys", "/key_columns"))
+    return CheckedTable(
+        noise, roles, keys, found.completed(counts), [found.completed(column) for column in values], found.order
+    )
 
 
-def release_table(noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy) -> pa.RecordBatchReader:
+def _after(listed: pa.ChunkedArray, posted: pa.ChunkedArray) -> pa.ChunkedArray:
+    """One column of the listed values and then the posted ones."""
+    kind, first, then = posted.type, listed.chunks, posted.chunks
+    if isinstance(kind, pa.BaseExtensionType):
+        kind, then = kind.storage_type, [chunk.storage for chunk in then]
+    if pa.types.is_dictionary(kind):
+        kind = pa.dictionary(pa.int32(), kind.value_type)
+        encoded = [*(chunk.dictionary_encode() for chunk in first), *then]
+        first = [pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary) for chunk in encoded]
+        then = []
+    return pa.chunked_array([*first, *then], kind)
+
+
+def release_table(
+    noise: Noise, table: pa.Table, roles: Roles, entropy: Entropy, public: PublicKeys | pa.Table | None = None
+) -> pa.RecordBatchReader:
     """The kept rows, sorted by group key, with noisy counts and values. All checks come before any noise."""
-    return check_table(noise, table, roles).release(entropy)
+    return check_table(noise, table, roles, public).release(entropy)
 
 
 def check_columns(schema: pa.Schema, roles: Roles) -> None:
@@ -141,13 +172,14 @@ def check_schema(schema: pa.Schema, roles: Roles) -> None:
         _check_number(schema, name, f"/mechanism/aggregates/names/{place}")
 
 
-def _keys_in_order(table: pa.Table, roles: Roles) -> tuple[list[Key], Positions]:
-    """The key columns, and the order of the rows by key."""
-    keys = [
-        key_of(table[name], table.schema.field(name), f"/key_columns/{place}") for place, name in enumerate(roles.keys)
-    ]
-    parts = [part for key in keys for part in key.comparable()]
-    return keys, unique_order(parts, len(table), "/key_columns")
+def _keys(schema: pa.Schema, columns: Sequence[pa.ChunkedArray], roles: Roles) -> list[Key]:
+    named = enumerate(zip(columns, roles.keys, strict=True))
+    return [key_of(column, schema.field(name), f"/key_columns/{place}") for place, (column, name) in named]
+
+
+def _parts(keys: Sequence[Key]) -> list[pa.Array]:
+    """The columns by which the keys are compared."""
+    return [part for key in keys for part in key.comparable()]
 
 
 def _numbers(table: pa.Table, name: str, pointer: str) -> pa.Array:

@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, PlainGaussian, Table
 from gsh.arguments import instance, texts
 from gsh.errors import InvalidGroups, InvalidParameter, TooManyGroups
 from gsh.histogram.entropy import operating_system
-from gsh.histogram.groups import release_groups
+from gsh.histogram.groups import check_groups
 from gsh.histogram.keys.json_keys import normalised
 from gsh.histogram.noise import Noise
+from gsh.histogram.public_keys import PublicKeys
 from gsh.histogram.tables import Roles, release_table
 
 __all__ = [
@@ -49,7 +50,7 @@ _PREVIEW = 5
 
 
 class ArrowTable(Protocol):
-    """A table of pyarrow, polars, pandas or DuckDB: whatever has the Arrow stream interface."""
+    """A table of pyarrow, polars, pandas or DuckDB: anything with the Arrow stream interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -97,16 +98,24 @@ class Groups:
 
 @overload
 def release(
-    mechanism: Mechanism,
+    mechanism: Table,
     *,
     keys: Sequence[Any] | NDArray[Any],
     counts: Sequence[int] | NDArray[np.integer[Any]],
     values: Mapping[str, Sequence[float] | NDArray[Any]] | None = None,
+    public_keys: Sequence[Any] | NDArray[Any] | None = None,
 ) -> Groups: ...
 @overload
-def release(mechanism: Mechanism, table: ArrowTable, *, key_columns: Sequence[str], count_column: str) -> pa.Table: ...
 def release(
-    mechanism: Mechanism,
+    mechanism: Table,
+    table: ArrowTable,
+    *,
+    key_columns: Sequence[str],
+    count_column: str,
+    public_keys: Sequence[Any] | NDArray[Any] | ArrowTable | None = None,
+) -> pa.Table: ...
+def release(
+    mechanism: Table,
     table: ArrowTable | None = None,
     *,
     keys: Any = None,
@@ -114,6 +123,7 @@ def release(
     values: Mapping[str, Any] | None = None,
     key_columns: Sequence[str] | None = None,
     count_column: str | None = None,
+    public_keys: Any = None,
 ) -> Any:
     """The groups that the mechanism keeps, with noise, sorted by group key.  [KKWZ Algorithm 1; docs/math/noise.md]
 
@@ -121,6 +131,10 @@ def release(
 
     Give lists or arrays (``keys``, ``counts``, and ``values`` for further columns) and get ``Groups``. Or give a table
     with its ``key_columns`` and ``count_column`` and get an Arrow table. Its other columns are the aggregates.
+
+    A ``gsh.PlainGaussian`` has no thresholds: its groups are public. ``public_keys`` lists them, from public knowledge
+    and not from the data. All of them are published; a group that is not given counts 0. ``public_keys="posted"`` says
+    that the given groups are this list.
 
     Every call draws new noise and costs privacy again.
 
@@ -132,24 +146,37 @@ def release(
     >>> bool(abs(private.counts[0] - 81200) < 300)
     True
     """
-    instance("mechanism", mechanism, Mechanism)
+    if not isinstance(mechanism, PlainGaussian):
+        instance("mechanism", mechanism, Mechanism)
     if table is None:
         refuse_given(key_columns=key_columns, count_column=count_column)
         check_lists(keys, counts)
-        return _release_columns(mechanism, group_keys(keys), number_column(counts, "counts"), number_columns(values))
+        columns = number_column(counts, "counts"), number_columns(values)
+        return _release_columns(mechanism, group_keys(keys), *columns, _listed_keys(public_keys))
     refuse_given(keys=keys, counts=counts, values=values)
-    return _release_arrow(mechanism, table, key_columns, count_column)
+    is_table = hasattr(public_keys, "__arrow_c_stream__") and not hasattr(public_keys, "to_list")
+    public = arrow_of(public_keys, "public_keys") if is_table else _listed_keys(public_keys)
+    return _release_arrow(mechanism, table, key_columns, count_column, public)
+
+
+def _listed_keys(public: Any) -> PublicKeys | None:
+    return public if public is None or isinstance(public, str) else group_keys(public, "public_keys")
 
 
 def _release_columns(
-    mechanism: Mechanism, keys: Sequence[Any], counts: pa.Array, values: Mapping[str, pa.Array]
+    mechanism: Table,
+    keys: Sequence[Any],
+    counts: pa.Array,
+    values: Mapping[str, pa.Array],
+    public: PublicKeys | None,
 ) -> Groups:
     if len(keys) > _MOST_GROUPS:
         raise TooManyGroups("keys", "must have fewer than 2^31 groups")
     names = mechanism.column_names
-    released = release_groups(Noise(mechanism), names, keys, counts, values, operating_system)
+    checked = check_groups(Noise(mechanism), names, keys, counts, values, public=public)
+    released = checked.release(operating_system)
     return Groups(
-        keys=tuple(answered_key(keys[row]) for row in released.rows),
+        keys=tuple(answered_key(checked.keys[row]) for row in released.rows),
         # Copies: the core's arrays are views of memory with a place for every group, dropped ones included.
         counts=released.counts.copy(),
         values={name: column.copy() for name, column in zip(names, released.values, strict=True)},
@@ -157,23 +184,32 @@ def _release_columns(
 
 
 def _release_arrow(
-    mechanism: Mechanism, table: ArrowTable, key_columns: Sequence[str] | None, count_column: str | None
+    mechanism: Table,
+    table: ArrowTable,
+    key_columns: Sequence[str] | None,
+    count_column: str | None,
+    public: PublicKeys | pa.Table | None,
 ) -> pa.Table:
-    if not hasattr(table, "__arrow_c_stream__"):
-        raise InvalidGroups("table", f"must have the Arrow stream interface: {type(table).__name__} does not have it")
-    try:
-        arrow = pa.table(table)
-        arrow = arrow.drop_columns(unnamed_index(arrow.schema))
-    except pa.ArrowException:
-        raise InvalidGroups("table", "must have columns of types that pyarrow knows") from None
+    arrow = arrow_of(table, "table")
     if len(arrow) > _MOST_GROUPS:
         raise TooManyGroups("table", "must have fewer than 2^31 groups")
     roles = roles_of(mechanism, key_columns, count_column)
-    return release_table(Noise(mechanism), arrow, roles, operating_system).read_all()
+    return release_table(Noise(mechanism), arrow, roles, operating_system, public).read_all()
+
+
+def arrow_of(table: ArrowTable, pointer: str) -> pa.Table:
+    """Whatever has the Arrow stream interface as a table, without the row numbers of pandas."""
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise InvalidGroups(pointer, f"must have the Arrow stream interface: {type(table).__name__} does not have it")
+    try:
+        arrow = pa.table(table)
+        return arrow.drop_columns(unnamed_index(arrow.schema))
+    except pa.ArrowException:
+        raise InvalidGroups(pointer, "must have columns of types that pyarrow knows") from None
 
 
 def roles_of(
-    mechanism: Mechanism, keys: object, count: object, parameters: tuple[str, str] = ("key_columns", "count_column")
+    mechanism: Table, keys: object, count: object, parameters: tuple[str, str] = ("key_columns", "count_column")
 ) -> Roles:
     """The roles of the columns of a table. ``parameters`` are the names of the arguments ``keys`` and ``count``."""
     for_keys, for_count = parameters
@@ -210,17 +246,17 @@ def check_lists(keys: object, counts: object) -> None:
         raise InvalidGroups("keys", "must be given with counts, or else a table with key_columns and count_column")
 
 
-def group_keys(keys: Any) -> Sequence[Any]:
+def group_keys(keys: Any, pointer: str = "keys") -> Sequence[Any]:
     """Group keys as lists of Python's own strings, numbers and None."""
     if isinstance(keys, np.ndarray):
         # Numpy turns dates into plain integers, and the key would lose its meaning.
         if keys.ndim == 0 or keys.dtype.kind not in _KEY_KINDS:
-            raise InvalidGroups("keys", "must be an array of strings or numbers; an Arrow table takes other types")
+            raise InvalidGroups(pointer, "must be an array of strings or numbers; an Arrow table takes other types")
         keys = keys.tolist()
     for to_list in ("to_pylist", "to_list"):  # of Arrow, pandas and polars
         keys = getattr(keys, to_list, lambda keys=keys: keys)()
     if isinstance(keys, str | bytes | bytearray | memoryview) or not isinstance(keys, Sequence):
-        raise InvalidGroups("keys", "must be a list or an array")
+        raise InvalidGroups(pointer, "must be a list or an array")
     if set(map(type, keys)) <= {str, int, float, NoneType}:
         return keys
     return [[_scalar(part) for part in key] if isinstance(key, tuple | list) else _scalar(key) for key in keys]

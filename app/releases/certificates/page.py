@@ -13,6 +13,7 @@ from app.releases.certificates.words import (
     enforced,
     enforcer,
     few_up,
+    first_bounds,
     promised,
     promises,
     quoted_point,
@@ -20,6 +21,7 @@ from app.releases.certificates.words import (
 )
 from app.web.pages import CERTIFICATE_PAGE, html
 from gsh.certificate import Certificate
+from gsh.documents import Document
 
 __all__ = ["PAGE_HEADERS", "certificate_page"]
 
@@ -37,13 +39,17 @@ def certificate_page(certificate: Certificate) -> str:
     """The whole page. Links in it are relative to /releases/{key}/certificate."""
     sections = (
         ("What is promised", _promised(certificate)),
-        ("How it was made", _made(certificate)),
+        *((_title(name), _made(certificate, table)) for name, table in certificate.described.items()),
         ("What it costs", _costs(certificate)),
         ("Where it comes from", _origin(certificate)),
     )
     tables = "\n".join(f"<h2>{title}</h2>\n{_table(facts)}" for title, facts in sections)
     body = f"<h1>Privacy certificate</h1>\n{_lead(certificate)}\n{tables}"
     return html(CERTIFICATE_PAGE, f'<main id="{CERTIFICATE_PAGE.main}" tabindex="-1">\n{body}\n</main>')
+
+
+def _title(table: str) -> str:
+    return f"How the table {escape(table)} was made" if table else "How it was made"
 
 
 def _table(facts: _Facts) -> str:
@@ -58,7 +64,7 @@ def _lead(certificate: Certificate) -> str:
     paragraphs = [f'<p class="promise">{_promise(quoted_point(certificate), unit)}</p>']
     paragraphs.append(
         f"<p>It holds if no {unit} exceeds the bounds below. They are enforced by "
-        f"{escape(enforcer(certificate.bounds))}; the service cannot check them.</p>"
+        f"{escape(enforcer(first_bounds(certificate)))}; the service cannot check them.</p>"
     )
     if paid is None:
         paragraphs.append(
@@ -100,21 +106,30 @@ def _chance(delta: float) -> str:
 
 
 def _promised(certificate: Certificate) -> _Facts:
-    point, bounds = quoted_point(certificate), certificate.bounds
+    point = quoted_point(certificate)
     origin = "" if point.is_stated else ", a point of the curve; the request asked for none"
     yield f"Privacy loss, {_MEANING}", f"{digits(point.epsilon)}{origin}"
     yield "Allowance, <i>δ</i>", f"{digits(point.delta)}, rounded up"
     yield "Privacy unit", escape(unit_of(certificate))
     yield "Adjacent tables", escape(certificate.adjacency)
-    yield "Groups of one unit, <i>C<sub>u</sub></i>", f"at most {bounds.c_u}"
-    yield "Change in one group", escape(change_of(bounds))
-    yield "Bounds enforced by", escape(enforced(bounds))
+    if "tables" in certificate:
+        yield "Tables", escape(", ".join(certificate.described))
+    else:
+        yield from _bounds(certificate.bounds)
+    yield "Bounds enforced by", escape(enforced(first_bounds(certificate)))
     yield "Trust", escape(certificate.trust_model)
     yield "Kind of release", escape(certificate.release_type)
 
 
-def _made(certificate: Certificate) -> _Facts:
-    mechanism, grid = certificate.mechanism, certificate.grid
+def _bounds(bounds: Document) -> _Facts:
+    yield "Groups of one unit, <i>C<sub>u</sub></i>", f"at most {bounds.c_u}"
+    yield "Change in one group", escape(change_of(bounds))
+
+
+def _made(certificate: Certificate, table: Document) -> _Facts:
+    if "tables" in certificate:
+        yield from _bounds(table.bounds)
+    mechanism, grid = table.mechanism, table.grid
     columns = mechanism.get("aggregates") or {}
     if "tau_star" in mechanism:
         yield "Fewest units of a group, <i>τ</i>", str(mechanism.tau)
@@ -123,7 +138,7 @@ def _made(certificate: Certificate) -> _Facts:
     if "names" in columns:
         yield "Further columns", escape(", ".join(columns["names"]))
         yield "Covariance of their noise, <i>Σ</i>", _covariance(columns["covariance"])
-    yield "Ties", escape(certificate.tie_rule)
+    yield "Ties", escape(table.tie_rule)
     yield "Noise", escape(certificate.noise)
     if grid is not None:
         steps = [f"counts {digits(grid.count)}", *(f"{name} {digits(step)}" for name, step in grid["values"].items())]
@@ -139,10 +154,12 @@ def _covariance(rows: Sequence[Sequence[float]]) -> str:
 def _costs(certificate: Certificate) -> _Facts:
     yield "Accounting", f"{certificate.accounting}; all numbers are rounded up"
     yield "Noise, <i>μ</i>", digits(certificate.mu)
-    if certificate.mu_0 > 0:
-        yield "Share of further columns, <i>μ</i>₀", digits(certificate.mu_0)
-    for part in certificate.get("capped") or ():
-        yield f"Share of columns that change in at most {part.groups} groups, <i>μ</i>₀", digits(part.mu_0)
+    for name, table in certificate.described.items():
+        of = f" of {escape(name)}" if name else ""
+        if table.mu_0 > 0:
+            yield f"Share of further columns{of}, <i>μ</i>₀", digits(table.mu_0)
+        for part in table.get("capped") or ():
+            yield f"Share of columns{of} that change in at most {part.groups} groups, <i>μ</i>₀", digits(part.mu_0)
     yield "Noise cost, <i>μ</i>²", digits(certificate.mu_squared)
     yield "Threshold cost, −<i>C<sub>u</sub></i> ln <i>p</i>", digits(certificate.hazard)
     yield "Least <i>δ</i> at any <i>ε</i>, <i>δ</i><sub>infinite</sub>", digits(certificate.delta_infinite)

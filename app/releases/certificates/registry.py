@@ -6,7 +6,7 @@ else: not as a number, a date or a key.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from app.releases.certificates.words import (
@@ -14,6 +14,7 @@ from app.releases.certificates.words import (
     digits,
     enforced,
     few_up,
+    first_bounds,
     promised,
     promises,
     quoted_point,
@@ -101,12 +102,12 @@ def _dp_variant(certificate: Certificate) -> Value:
 
 
 def _privacy_loss(certificate: Certificate) -> Value:
-    point, bounds = quoted_point(certificate), certificate.bounds
+    point = quoted_point(certificate)
+    changes = " ".join(_per_table(certificate, lambda table: _bounded(table.bounds)))
     return {
         "privacy_unit": _unit(certificate),
         "privacy_unit_details": f"Adjacent tables: {certificate.adjacency}, which here is one {_unit(certificate)}. "
-        f"One unit is in at most C_u = {bounds.c_u} groups. {_plain(change_of(bounds))} "
-        f"These bounds are enforced by {enforced(bounds)}.",
+        f"{changes} These bounds are enforced by {enforced(first_bounds(certificate))}.",
         "privacy_parameters": {"epsilon": point.epsilon, "delta": point.delta},
         "privacy_parameters_details": f"This is one point of the certified curve. {certificate.curve} "
         f"Here μ = {certificate.mu} and δ_infinite = {certificate.delta_infinite}, both rounded up.",
@@ -127,7 +128,8 @@ def _deployment_model(certificate: Certificate) -> Value:
 
 
 def _accounting(certificate: Certificate) -> Value:
-    grid, paid = certificate.grid, certificate.budget
+    paid = certificate.budget
+    is_drawn_elsewhere = any(table.grid is None for table in certificate.described.values())
     if paid is None:
         composition = "This is the cost of one release. Nothing keeps count of other releases about the same units."
     else:
@@ -139,7 +141,7 @@ def _accounting(certificate: Certificate) -> Value:
         )
     return {
         "post_processing": _blank("what the caller's engine does after it adds the noise")
-        if grid is None
+        if is_drawn_elsewhere
         else "Released numbers are rounded to a grid that depends on the noise alone; rows are sorted by key.",
         "composition": composition,
     }
@@ -149,24 +151,36 @@ def _implementation(certificate: Certificate) -> Value:
     return {
         "preprocessing_and_hyperparameter_tuning": _blank(
             "how the bounds, the thresholds and the noise were chosen",
-            f"Bounds are enforced by {enforced(certificate.bounds)}",
+            f"Bounds are enforced by {enforced(first_bounds(certificate))}",
         ),
-        "mechanisms": f"{_steps(certificate.mechanism)} {certificate.tie_rule} {certificate.noise} Certified with "
+        "mechanisms": f"{' '.join(_per_table(certificate, _steps))} {certificate.noise} Certified with "
         f"gaussian-sparse-histogram {certificate.service_version}, Python {certificate.python} and FLINT "
         f"{certificate.flint}: all numbers are computed in ball arithmetic and rounded up.",
         "justification": _blank("why these choices were made, and who decided"),
     }
 
 
-def _steps(mechanism: Document) -> str:
+def _per_table(certificate: Certificate, sentences: Callable[[Document], str]) -> Iterator[str]:
+    """What is said about each table. Tables with a name are named."""
+    for name, table in certificate.described.items():
+        yield f"Table {_plain(name)}: {sentences(table)}" if name else sentences(table)
+
+
+def _bounded(bounds: Document) -> str:
+    return f"One unit is in at most C_u = {bounds.c_u} groups. {_plain(change_of(bounds))}"
+
+
+def _steps(table: Document) -> str:
+    mechanism = table.mechanism
     noise = f"The counts get Gaussian noise with the standard deviation σ = {digits(mechanism.sigma)}."
     if mechanism.get("aggregates") is not None:
         noise += " Further columns get Gaussian noise too."
     if "tau_star" not in mechanism:
-        return f"The Gaussian mechanism on public groups. {noise}"
+        return f"The Gaussian mechanism on public groups. {noise} {table.tie_rule}"
     return (
         f"The Gaussian sparse histogram mechanism. Groups with fewer than τ = {mechanism.tau} units are dropped. "
-        f"{noise} Groups whose noisy count is below τ* = {digits(mechanism.tau_star)} are dropped."
+        f"{noise} Groups whose noisy count is below τ* = {digits(mechanism.tau_star)} are dropped. "
+        f"{table.tie_rule}"
     )
 
 

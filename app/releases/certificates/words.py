@@ -3,10 +3,7 @@
 from decimal import ROUND_CEILING, Context
 from typing import NamedTuple
 
-from flint import arb
-
-from gsh.accounting import gaussian
-from gsh.accounting.numerics.balls import round_up
+from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.certificate import Certificate
 from gsh.documents import Document
 
@@ -17,6 +14,7 @@ __all__ = [
     "enforced",
     "enforcer",
     "few_up",
+    "first_bounds",
     "promised",
     "promises",
     "quoted_point",
@@ -40,15 +38,12 @@ class QuotedPoint(NamedTuple):
 
 
 def quoted_point(certificate: Certificate) -> QuotedPoint:
-    """The stated point; without one, δ at the budget's ε, or at ε = 1 if there is no budget.
-
-    f(μ, ε) grows with μ, and the certificate's μ is rounded up. So δ is not too small.
-    """
+    """The stated point; without one, δ at the budget's ε, or at ε = 1 if there is no budget."""
     if certificate.epsilon is not None and certificate.delta is not None:
         return QuotedPoint(certificate.epsilon, certificate.delta, is_stated=True)
     epsilon = 1.0 if certificate.budget is None else promised(certificate.budget).epsilon
-    (noise,) = round_up(lambda: [gaussian.delta(arb(certificate.mu), arb(epsilon))], ceilings=(1.0,))
-    return QuotedPoint(epsilon, max(certificate.delta_infinite, noise), is_stated=False)
+    point = at_epsilon(EXACT, certificate.release.without_columns, epsilon)
+    return QuotedPoint(epsilon, point.delta, is_stated=False)
 
 
 def unit_of(certificate: Certificate) -> str:
@@ -56,6 +51,13 @@ def unit_of(certificate: Certificate) -> str:
     return (
         certificate.privacy_unit if certificate.period is None else f"{certificate.privacy_unit}-{certificate.period}"
     )
+
+
+def first_bounds(certificate: Certificate) -> Document:
+    """The bounds of the first table. What enforced them is the same for all tables."""
+    described: Document = next(iter(certificate.described.values()))
+    bounds: Document = described.bounds
+    return bounds
 
 
 def change_of(bounds: Document) -> str:

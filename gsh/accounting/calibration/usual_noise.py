@@ -1,9 +1,9 @@
-"""Refuses to calibrate to a sliver of a budget, before anything is charged.  [docs/budgets.md]
+"""Refuses a calibration if too little of a budget is left, before anything is charged.  [docs/budgets.md]
 
-With enough noise, a release fits whatever remains. But a table with σ = 10⁸ is empty, costs the rest of the budget, and
-uses up its name. So at least half of a usual release must be left, that is, of the average cost of a release so far:
-enough for one with √2 times its noise. Half, because equal releases differ a little, and the last one gets the rest.
-And σ is at most 10⁶. ``most_sigma`` replaces both rules. They do not depend on data.
+With enough noise, a release fits any remaining budget. But a table with σ = 10⁸ is empty, costs the rest of the budget,
+and uses up its name. So at least half of a usual release must be left, that is, of the average cost of a release so
+far: enough for one with √2 times its noise. Half, because equal releases differ a little, and the last one gets the
+rest. And σ is at most 10⁶. ``most_sigma`` replaces both rules. They do not depend on data.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from gsh.accounting.calibration.shares import Shares, TableDraft
 from gsh.accounting.composition import Spent
 from gsh.errors import TooLittleLeft
 
-__all__ = ["MOST_SIGMA", "calibrate_usual", "calibrate_usual_tables"]
+__all__ = ["calibrate_usual", "calibrate_usual_tables"]
 
-MOST_SIGMA = 1e6
+_MOST_SIGMA = 1e6
 """The largest σ that is calibrated to a budget unless the caller gives another bound."""
 _LEAST_SHARE = Fraction(1, 2)
 _ADVICE = "raise the limit of the budget, or allow more noise by most_sigma"
@@ -61,7 +61,7 @@ def _expect_room(spent: Spent, limit: Limit, most_sigma: float | None) -> None:
 
 
 def _expect_little_noise(sigma: float, most_sigma: float | None) -> None:
-    bound = MOST_SIGMA if most_sigma is None else most_sigma
+    bound = _MOST_SIGMA if most_sigma is None else most_sigma
     if sigma > bound:
         detail = f"too little is left: sigma would be {sigma:.6g}, and most_sigma is {bound:g}; {_ADVICE}"
         raise TooLittleLeft("/releases", detail)

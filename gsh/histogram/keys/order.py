@@ -14,6 +14,7 @@ Null equals null: two groups whose keys are both null are duplicates.
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +24,24 @@ from numpy.typing import NDArray
 from gsh.errors import InvalidGroups
 from gsh.histogram.arrays import Flags, Positions
 
-__all__ = ["comparable", "equal_to_previous", "ranked", "unify_floats", "unique_order"]
+__all__ = ["Matched", "comparable", "matched", "ranked", "unify_floats", "unique_order"]
 
 _RUN = 1 << 17
 _BUCKETS, _PER_BUCKET = 16, 64
 _DECIMALS = {32: pa.decimal32, 64: pa.decimal64, 128: pa.decimal128, 256: pa.decimal256}
+
+
+class Matched(NamedTuple):
+    """The listed groups in the order of their keys, and for each listed group its place among the posted ones."""
+
+    order: Positions
+    posted: NDArray[np.int64]
+    """−1 if the group was not posted."""
+
+    def completed(self, column: NDArray[Any]) -> NDArray[Any]:
+        """A number for each listed group: 0 if the group was not posted."""
+        # One more item, which −1 takes: there may be no posted group at all.
+        return np.append(column, column.dtype.type(0))[self.posted]
 
 
 def unique_order(columns: Sequence[pa.Array], length: int, pointer: str) -> Positions:
@@ -36,6 +50,24 @@ def unique_order(columns: Sequence[pa.Array], length: int, pointer: str) -> Posi
     if repeats.any():
         raise InvalidGroups(pointer, "must be unique: no two groups may have the same group key")
     return order
+
+
+def matched(columns: Sequence[pa.Array], listed: int, length: int, pointers: tuple[str, str]) -> Matched:
+    """Finds the posted groups among the listed ones. The first ``listed`` rows are listed, the others posted.
+
+    ``pointers`` name the listed keys and the posted ones. An error names no group.
+    """
+    order, repeats = _arrange(columns, length)
+    is_posted, before = order >= listed, np.roll(order, 1)
+    if (repeats & ~is_posted).any():  # equal rows keep their order: the listed one comes first
+        raise InvalidGroups(pointers[0], "must be unique: no group key may be listed twice")
+    if (is_posted & ~repeats).any():
+        raise InvalidGroups(pointers[1], "must all be listed in public_keys")
+    if (is_posted & (before >= listed)).any():
+        raise InvalidGroups(pointers[1], "must be unique: no two groups may have the same group key")
+    posted = np.full(listed, -1, np.int64)
+    posted[before[is_posted]] = order[is_posted] - listed
+    return Matched(order[~is_posted], posted)
 
 
 def ranked(values: pa.Array) -> tuple[pa.Array, Positions]:
@@ -62,7 +94,7 @@ def unify_floats(bits: NDArray[np.unsignedinteger]) -> None:
     bits[magnitude > infinity] = nan
 
 
-def equal_to_previous(columns: Iterable[pa.Array]) -> Flags:
+def _equal_to_previous(columns: Iterable[pa.Array]) -> Flags:
     """For each row but the first, whether it equals the row before in every column."""
     repeats: Flags | bool = True
     for column in columns:
@@ -117,7 +149,7 @@ def _arrange_run(columns: Sequence[pa.Array], length: int) -> tuple[Positions, F
     repeats = np.zeros(length, np.bool_)
     for start in range(0, length - 1, _RUN):
         rows = order.slice(start, _RUN + 1)  # and the first row of the next run
-        repeats[start + 1 : start + len(rows)] = equal_to_previous(column.take(rows) for column in columns)
+        repeats[start + 1 : start + len(rows)] = _equal_to_previous(column.take(rows) for column in columns)
     return order.to_numpy().astype(np.int32), repeats
 
 

@@ -1,0 +1,65 @@
+"""Public group keys: the caller lists them, all of them are published, and a group that is not posted counts 0.
+
+The list must not depend on the data. Without it, the posted groups themselves would reveal which groups have users.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from gsh.errors import InvalidGroups
+from gsh.histogram.keys.types import answer_type
+from gsh.histogram.noise import Noise
+
+__all__ = ["POSTED", "PublicKeys", "check_public", "listed_columns"]
+
+POSTED: Literal["posted"] = "posted"
+"""The posted groups are the list: the caller has added the groups without users."""
+
+PublicKeys: TypeAlias = Literal["posted"] | Sequence[Any]
+
+
+def check_public(noise: Noise, public: object, pointer: str) -> None:
+    """Public keys are for a mechanism without thresholds, and such a mechanism is for public keys."""
+    if public is None:
+        if noise.is_public:
+            raise InvalidGroups(pointer, "must list the groups to publish: a mechanism without thresholds drops none")
+    elif not noise.is_public:
+        raise InvalidGroups(pointer, "must be omitted: a mechanism with thresholds is for groups that are not public")
+    elif isinstance(public, str) and public != POSTED:
+        raise InvalidGroups(pointer, f"must be a list of group keys, or the word {POSTED}")
+
+
+def listed_columns(public: Sequence[Any] | pa.Table, fields: Sequence[pa.Field], pointer: str) -> list[pa.ChunkedArray]:
+    """Listed keys as columns of the types of a table: a table with the same names, or JSON values."""
+    types = [_decoded(answer_type(field, pointer)) for field in fields]
+    if isinstance(public, pa.Table):
+        names = [field.name for field in fields]
+        if sorted(public.column_names) != sorted(names):
+            raise InvalidGroups(pointer, f"must have the columns {', '.join(names)}, and no others")
+        columns = [public[name] for name in names]
+    else:
+        columns = [pa.chunked_array([_array(part, pointer)]) for part in _parts(public, len(fields), pointer)]
+    try:
+        return [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
+    except pa.ArrowException:
+        raise InvalidGroups(pointer, "must have values of the types of the key columns") from None
+
+
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _parts(public: Sequence[Any], count: int, pointer: str) -> list[list[Any]]:
+    keys = [list(key) if isinstance(key, list | tuple) else [key] for key in public]
+    if any(len(key) != count for key in keys):
+        raise InvalidGroups(pointer, f"must have a value for each key column: {count}")
+    return [[key[place] for key in keys] for place in range(count)]
+
+
+def _array(part: Sequence[Any], pointer: str) -> pa.Array:
+    try:
+        return pa.array(part)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise InvalidGroups(pointer, "must have values of one type in each part") from None
