@@ -44,6 +44,7 @@ __all__ = [
     "release_from_json",
     "sensitivity_to_json",
     "table_drafts_from_json",
+    "table_drafts_to_json",
     "tables_from_json",
     "tables_to_json",
 ]
@@ -168,6 +169,17 @@ def table_drafts_from_json(given: object) -> tuple[dict[str, TableDraft], list[f
         return TableDraft(draft_from_json({"tau": 1} | rest), is_public="tau" not in table)
 
     return _named(given, draft), shares
+
+
+def table_drafts_to_json(drafts: Mapping[str, TableDraft], shares: Sequence[float] | None) -> list[Json]:
+    """The tables of a calibration, with their shares unless others are chosen for them."""
+    written = []
+    for k, (name, each) in enumerate(drafts.items()):
+        fields = draft_to_json(each.draft)
+        if each.is_public:
+            del fields["tau"]
+        written.append({"name": name} | fields | ({} if shares is None else {"share": shares[k]}))
+    return written
 
 
 def _named(given: object, read: Callable[[Mapping[str, Any]], T]) -> dict[str, T]:
