@@ -11,8 +11,7 @@ from starlette.types import Scope
 
 from app.errors import Busy, InvalidRequest
 from app.http.json_route import content_type
-from app.http.problems.errors import InvalidMultipart
-from app.http.validation_errors import is_plain
+from app.http.problems.errors import InvalidMultipart, is_plain
 from app.releases.spool import SharedFile, in_file_thread, spool, write_all
 from gsh.errors import TooManyGroups
 from gsh.histogram.file_formats import EXTENSIONS
