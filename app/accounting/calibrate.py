@@ -18,7 +18,7 @@ from app.accounting.schemas.calibrate import (
     RemainingAnswer,
     RemainingTablesAnswer,
     Solution,
-    TablesAnswer,
+    TablesSolution,
 )
 from app.errors import LimitExceeded
 from app.http.auth import READS_BUDGETS, needs
@@ -55,7 +55,7 @@ __all__ = ["router"]
 router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS | SHARE_PROBLEMS, route_class=JsonRoute)
 
 _Answer = Annotated[
-    CalibrateAnswer | FrontierAnswer | RemainingAnswer | TablesAnswer | RemainingTablesAnswer,
+    CalibrateAnswer | FrontierAnswer | RemainingAnswer | TablesSolution | RemainingTablesAnswer,
     Field(discriminator="kind"),
 ]
 
@@ -126,10 +126,10 @@ def _check_tables(services: Services, work: float) -> None:
     check_work(services.settings.max_work, "/tables", work, FEWER_TABLES)
 
 
-def _solve_tables(body: CalibrateRequest, tables: list[TableDraftIn], target: Target) -> TablesAnswer:
+def _solve_tables(body: CalibrateRequest, tables: list[TableDraftIn], target: Target) -> TablesSolution:
     drafts, shares = read_table_drafts(tables)
     found = calibrate_tables(list(drafts.values()), body.shares or shares, target)
-    return TablesAnswer(
+    return TablesSolution(
         kind="tables",
         accounting="exact",
         tables=tables_out(drafts, found.tables),

@@ -51,6 +51,7 @@ __all__ = [
     "TableDraftIn",
     "TableDrafts",
     "TableIn",
+    "TableName",
     "Tables",
     "read_release",
     "read_table_drafts",

@@ -33,7 +33,7 @@ __all__ = [
     "RemainingAnswer",
     "RemainingTablesAnswer",
     "Solution",
-    "TablesAnswer",
+    "TablesSolution",
 ]
 
 Parameter = TypeAliasType(
@@ -231,7 +231,7 @@ _SHARES: dict[str, Any] = {
 }
 
 
-class TablesAnswer(TargetPoint):
+class TablesSolution(TargetPoint):
     """Several tables that together meet the target, and the certified point that they reach."""
 
     kind: Literal["tables"] = Field(title="Kind", description="Tables that share the target.", examples=["tables"])

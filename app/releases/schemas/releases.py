@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.budgets.schemas.history import ByOut
 from app.budgets.schemas.preview import PLANNED_EXAMPLES as CHARGE_EXAMPLES
-from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate
+from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, TABLES_CERTIFICATE_EXAMPLE, AnyCertificate
 from app.releases.schemas.certified import ProvenanceIn
 from app.releases.schemas.described import Described
 from app.schemas.costs import COST_EXAMPLE, CostOut
@@ -125,7 +125,7 @@ class OpenOut(ReleaseOut):
     provenance: ProvenanceIn = Field(
         title="Provenance", description="As it was said when the release was opened.", examples=[{}]
     )
-    certificate: Certificate = Field(
+    certificate: AnyCertificate = Field(
         title="Certificate", description="The certificate of the release.", examples=[CERTIFICATE_EXAMPLE]
     )
 
@@ -237,6 +237,7 @@ COMMIT_EXAMPLES: dict[str, Any] = {
 VERIFY_EXAMPLES: dict[str, Any] = {
     "embedded": {"summary": "From inside an answer", "value": CERTIFICATE_EXAMPLE},
     "recorded": {"summary": "From GET /releases/{key}/certificate", "value": CERTIFICATE_EXAMPLE | {"record": _RECORD}},
+    "tables": {"summary": "Of several tables in one release", "value": TABLES_CERTIFICATE_EXAMPLE},
     "unbudgeted": {
         "summary": "Of a release that no budget paid for: no ledger knows it",
         "value": CERTIFICATE_EXAMPLE | {"budget": None, "idempotency_key": None},

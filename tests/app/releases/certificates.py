@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from app.releases import asked as requests
 from app.releases.schemas.certified import AnyCertified
-from gsh.accounting.mechanism import Mechanism
 from gsh.certificate import Certificate
 from gsh.histogram.noise import Noise
 from tests.app.client import CASE_STUDY, Json
@@ -48,7 +47,7 @@ def drafted(mechanism: Json, *, is_elsewhere: bool = False, **asked: object) -> 
     """A certificate without a budget, of a release that the service makes if it can."""
     request = AnyCertified.model_validate_json(json.dumps({"mechanism": mechanism, **asked}))
     domain = request.mechanism.to_domain()
-    noise = {"": Noise(domain)} if isinstance(domain, Mechanism) and not is_elsewhere else None
+    noise = None if is_elsewhere else {"": Noise(domain)}
     return requests.drafted(request, {"": domain}, noise)
 
 

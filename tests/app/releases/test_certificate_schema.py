@@ -7,7 +7,8 @@ import jsonschema_rs
 import pytest
 from pydantic import ValidationError
 
-from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, SCHEMA, Certificate, json_schema
+from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, SCHEMA, AnyCertificate, json_schema
+from gsh.certificate_words import SCHEMA_OF_TABLES
 from tests.app.client import Json
 from tests.app.process import ROOT
 from tests.app.releases.certificates import SHAPES, complete, every_certificate
@@ -26,7 +27,9 @@ def test_it_is_a_valid_schema_with_a_name() -> None:
     schema = json_schema()
 
     jsonschema_rs.meta.validate(schema)
-    assert schema["$id"] == SCHEMA == schema["properties"]["schema"]["const"]
+    assert schema["$id"] == "urn:gsh:certificate"
+    versions = (schema["$defs"][name]["properties"]["schema"]["const"] for name in ("Certificate", "TablesCertificate"))
+    assert tuple(versions) == (SCHEMA, SCHEMA_OF_TABLES)
 
 
 def test_every_certificate_is_valid() -> None:
@@ -63,4 +66,4 @@ def test_what_the_service_refuses_the_schema_refuses(damage: dict[str, Any]) -> 
 
     assert not VALIDATOR.is_valid(damaged)
     with pytest.raises(ValidationError):
-        Certificate.model_validate_json(json.dumps(damaged))
+        AnyCertificate.model_validate_json(json.dumps(damaged))
