@@ -61,13 +61,13 @@ PLANNED_EXAMPLES: dict[str, Any] = {
     "one": {"summary": "One release", "value": {"mechanism": CASE_STUDY}},
     "columns": {"summary": "With further columns", "value": {"mechanism": _COLUMNS}},
     "gaussian": {"summary": "Plain Gaussian noise, without thresholds", "value": {"mechanism": _GAUSSIAN}},
+    "tables": {
+        "summary": "Several tables in one release",
+        "value": {"tables": [{"name": "by_url"} | _COLUMNS, {"name": "by_country"} | _GAUSSIAN]},
+    },
     "small": {"summary": "A small app", "value": {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 99, "sigma": 15}}},
 }
 PREVIEW_EXAMPLES: dict[str, Any] = {
     **PLANNED_EXAMPLES,
     "batch": {"summary": "A batch, in order", "value": {"mechanism": [CASE_STUDY, _COLUMNS, _GAUSSIAN]}},
-    "tables": {
-        "summary": "Several tables in one release",
-        "value": {"tables": [{"name": "by_url"} | _COLUMNS, {"name": "by_country"} | _GAUSSIAN]},
-    },
 }

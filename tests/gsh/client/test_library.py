@@ -267,3 +267,13 @@ def test_a_budget_previews_and_plans_several_tables(service: gsh.Client, budget:
     assert service.budgets.preview(budget, plan.tables).more == 3
     divided = service.budgets.put(budget, epsilon=1, delta=1e-6, mechanism=plan.tables, reason="divided")
     assert divided.limit.mu_squared is not None
+
+
+def test_tables_are_charged_once_and_opened_with_one_certificate(service: gsh.Client, budget: str) -> None:
+    found = service.calibrate_tables(LEVELS, epsilon=1, delta=1e-6)
+
+    charges = [service.budgets.charge(budget, found, once=f"{budget}-a") for _ in range(2)]
+    assert [charge.is_replayed for charge in charges] == [False, True]
+    opened = service.releases.open(found.tables, budget=budget, once=f"{budget}-b", delta=1e-6)
+    assert [table["name"] for table in opened.certificate["tables"]] == list(LEVELS)
+    assert opened.seed == service.releases.open(found.tables, budget=budget, once=f"{budget}-b", delta=1e-6).seed
