@@ -97,7 +97,7 @@ def _check_depth(value: object, left: int) -> None:
 Renames: TypeAlias = Sequence[tuple[str, str]]
 """Starts of pointers of the HTTP contract, and what the call of the client has in their place."""
 
-_ABOUT_GROUPS = ("/groups", "/table", "/key_columns", "/count_column")
+_ABOUT_GROUPS = ("/groups", "/table", "/key_columns", "/count_column", "/public_keys")
 _PARAMETERS = {"Idempotency-Key": "once"}
 
 

@@ -7,11 +7,12 @@ from typing import Any, TypeAlias, TypedDict
 from gsh.accounting.accountings import AccountingName, Point
 from gsh.accounting.calibration import comparison
 from gsh.accounting.calibration.comparison import ComparedName
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.arguments import Real, instance, real
 from gsh.client.records import Provenance
 from gsh.documents import Document, parsed
 from gsh.library.privacy import Privacy, privacy_of
+from gsh.library.tables import TablesCalibration
 from gsh.library.targets import Calibration, Comparison, Price
 from gsh.wire import PLACES, Json, mechanism_from_json, mechanism_to_json
 
@@ -19,18 +20,22 @@ __all__ = [
     "AS_NAMED",
     "IN_A_MECHANISM",
     "AnyMechanism",
+    "AnyTable",
     "PaidOptions",
     "ReleaseOptions",
     "calibration_of",
     "comparison_of",
     "mechanism_json",
     "one_mechanism",
+    "one_table",
     "points_of",
     "stated",
 ]
 
-AnyMechanism: TypeAlias = Mechanism | Calibration | Mapping[str, Any]
-"""A mechanism, a calibration that has one, or the JSON object of the contract: for plain Gaussian noise, say."""
+AnyTable: TypeAlias = Mechanism | PlainGaussian | Calibration
+"""The mechanism of a table. That of public groups is a ``PlainGaussian``."""
+AnyMechanism: TypeAlias = AnyTable | Mapping[str, Any]
+"""A mechanism, a calibration that has one, or the JSON object of the contract."""
 
 AS_NAMED = (("", ""),)
 """Fields of a request are parameters of the same name."""
@@ -43,10 +48,15 @@ def one_mechanism(given: Mechanism | Calibration) -> Mechanism:
     return instance("mechanism", given.mechanism if isinstance(given, Calibration) else given, Mechanism)
 
 
+def one_table(given: AnyTable) -> Mechanism | PlainGaussian:
+    """The same, also for public groups."""
+    return given if isinstance(given, PlainGaussian) else one_mechanism(given)
+
+
 def mechanism_json(given: AnyMechanism) -> Json:
     if isinstance(given, Mapping):
         return dict(given)
-    return mechanism_to_json(one_mechanism(given))
+    return mechanism_to_json(one_table(given))
 
 
 def calibration_of(answer: Mapping[str, Any]) -> Calibration:
@@ -108,11 +118,11 @@ class PaidOptions(ReleaseOptions, total=False):
     once: str | None
 
 
-def stated(mechanism: AnyMechanism, options: ReleaseOptions) -> Json:
+def stated(mechanism: AnyMechanism | TablesCalibration, options: ReleaseOptions) -> Json:
     """The options as fields of a request. A calibration states the ε of its target, if no other point is given."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     fields: Json = {name: real(name, given[name]) for name in ("epsilon", "delta") if name in given}
-    if not fields and isinstance(mechanism, Calibration):
+    if not fields and isinstance(mechanism, Calibration | TablesCalibration):
         fields["epsilon"] = mechanism.privacy.epsilon
     fields |= {name: given[name] for name in ("description", "budget") if name in given}
     fields |= {name: list(given[name]) for name in ("labels", "unprotected") if name in given}
