@@ -97,7 +97,7 @@ def _check_depth(value: object, left: int) -> None:
 Renames: TypeAlias = Sequence[tuple[str, str]]
 """Starts of pointers of the HTTP contract, and what the call of the client has in their place."""
 
-_ABOUT_GROUPS = re.compile(r"(/tables/\d+)?/(groups|table|key_columns|count_column)(/|\Z)")
+_ABOUT_GROUPS = re.compile(r"(/tables/\d+)?/(groups|table|key_columns|count_column|public_keys)(/|\Z)")
 _PARAMETERS = {"Idempotency-Key": "once"}
 
 

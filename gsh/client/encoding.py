@@ -22,6 +22,7 @@ __all__ = [
     "IN_A_MECHANISM",
     "AnyMechanism",
     "AnyRelease",
+    "AnyTable",
     "PaidOptions",
     "ReleaseOptions",
     "calibration_of",
@@ -29,6 +30,7 @@ __all__ = [
     "in_tables",
     "mechanism_json",
     "one_mechanism",
+    "one_table",
     "points_of",
     "release_json",
     "stated",
@@ -37,7 +39,9 @@ __all__ = [
     "tables_plan_of",
 ]
 
-AnyMechanism: TypeAlias = Mechanism | PlainGaussian | Calibration | Mapping[str, Any]
+AnyTable: TypeAlias = Mechanism | PlainGaussian | Calibration
+"""The mechanism of a table. That of public groups is a ``PlainGaussian``."""
+AnyMechanism: TypeAlias = AnyTable | Mapping[str, Any]
 """A mechanism, a calibration that has one, or the JSON object of the contract."""
 AnyRelease: TypeAlias = AnyMechanism | TablesCalibration | Released
 """The same, or several tables in one release: by their names, or a calibration of them."""
@@ -53,10 +57,15 @@ def one_mechanism(given: Mechanism | Calibration) -> Mechanism:
     return instance("mechanism", given.mechanism if isinstance(given, Calibration) else given, Mechanism)
 
 
+def one_table(given: AnyTable) -> Mechanism | PlainGaussian:
+    """The same, also for public groups."""
+    return given if isinstance(given, PlainGaussian) else one_mechanism(given)
+
+
 def mechanism_json(given: AnyMechanism) -> Json:
     if isinstance(given, Mapping):
         return dict(given)
-    return mechanism_to_json(given if isinstance(given, PlainGaussian) else one_mechanism(given))
+    return mechanism_to_json(one_table(given))
 
 
 def release_json(given: AnyRelease) -> Json:

@@ -4,8 +4,8 @@
     certificate.json     the certificate of all tables together
 
 Files are stored, not compressed: the formats of tables compress their columns themselves. So to read an archive is to
-find places in it, and no archive becomes larger when it is read. Given the files, its bytes do not depend on anything
-else: all have the same time.
+find places in it, and no archive becomes larger when it is read. Each file begins at a multiple of 64 bytes, as Arrow
+likes it. Given the files, its bytes do not depend on anything else: all have the same time.
 """
 
 import struct
@@ -30,6 +30,7 @@ Member: TypeAlias = tuple[Format, pa.Buffer]
 _TIME = (1980, 1, 1, 0, 0, 0)
 _FORMATS = {ending: kind for kind, ending in _ENDINGS.items()}
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
+_PADDING, _PADDING_ID, _ALIGNMENT = struct.Struct("<HH"), 0xD935, 64
 _LARGE = struct.Struct("<HHQQ")
 _FILE, _DIRECTORY = b"PK\x03\x04", b"PK\x01\x02"
 _MOST_NAME = 128
@@ -59,6 +60,9 @@ def write_archive(sink: IO[bytes], tables: Tables, certificate: str) -> None:
 def _member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
     info = zipfile.ZipInfo(name, _TIME)
     info.create_system, info.external_attr = 3, 0o600 << 16  # not the system that writes it
+    assert archive.fp is not None
+    padding = -(archive.fp.tell() + _LOCAL.size + len(name) + _PADDING.size + _LARGE.size) % _ALIGNMENT
+    info.extra = _PADDING.pack(_PADDING_ID, padding) + bytes(padding)
     return archive.open(info, "w", force_zip64=True)
 
 
@@ -90,11 +94,12 @@ def _members(source: pa.Buffer) -> Iterator[tuple[str, pa.Buffer]]:
     while (start := _part(source, place, 4).to_pybytes()) == _FILE:
         fields = _LOCAL.unpack(_part(source, place, _LOCAL.size))
         flags, method, check, name_size, further = fields[2], fields[3], fields[6], fields[9], fields[10]
-        if flags & ~0x800 or method != zipfile.ZIP_STORED or name_size > _MOST_NAME or further != _LARGE.size:
+        is_plain = not flags & ~0x800 and method == zipfile.ZIP_STORED
+        if not is_plain or name_size > _MOST_NAME or not _LARGE.size <= further <= _MOST_NAME:
             raise ValueError("must have files that are stored as they are")
         place += _LOCAL.size
         name = _part(source, place, name_size).to_pybytes().decode()
-        _, _, size, packed = _LARGE.unpack(_part(source, place + name_size, further))
+        _, _, size, packed = _LARGE.unpack(_part(source, place + name_size + further - _LARGE.size, _LARGE.size))
         content = _part(source, place + name_size + further, size)
         if size != packed or zlib.crc32(content) != check:
             raise ValueError("must have files with the stated checksum")

@@ -79,7 +79,7 @@ def intervals(
 
     Near τ* only counts that noise has raised are published, so y ± 1.96 σ is wrong there. These intervals cover the
     true count of a published group with the stated probability, wherever it is. Other columns have y ± z s. So have the
-    counts of public groups (``gsh.PlainGaussian``), cut at 0: to add up many of them, take the published counts.
+    counts of public groups (``gsh.PlainGaussian``), cut at 0: to add up many of them, take ``gsh.total``.
 
     Give the published numbers and the mechanism that made them. It costs no privacy.
 
@@ -105,7 +105,11 @@ def intervals(
 
 
 def total(
-    mechanism: Mechanism, *, counts: Reals, values: Mapping[str, Reals] | None = None, level: Real = 0.95
+    mechanism: Mechanism | PlainGaussian,
+    *,
+    counts: Reals,
+    values: Mapping[str, Reals] | None = None,
+    level: Real = 0.95,
 ) -> Totals:
     """The sum of the true numbers of some published groups, such as all of one country.  [docs/accuracy.md, section 6]
 
@@ -121,7 +125,8 @@ def total(
     (810.5, 949.4)
     """
     chosen = level_of(level)
-    instance("mechanism", mechanism, Mechanism)
+    if not isinstance(mechanism, PlainGaussian):
+        instance("mechanism", mechanism, Mechanism)
     noisy, others = published_numbers(mechanism, counts, values)
     return Totals(
         chosen,

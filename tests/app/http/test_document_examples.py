@@ -88,6 +88,7 @@ def provocations(label: str) -> Iterator[tuple[str, str, Json]]:
             yield "422", "invalid-request", {"params": {"verbose": "true"}}
         return
     schema = resolved(json_content(operation)["schema"])
+    schema = resolved(schema["oneOf"][0]) if "oneOf" in schema else schema
     required = schema.get("required", ["mechanism"])  # or tables in its place
     first = next(name for name in schema["properties"] if name in required)
     yield "422", "invalid-request", {"json": {name: body[name] for name in body if name != first}, "headers": key}
