@@ -22,7 +22,7 @@ ANSWERED = {
     for label, operation in OPERATIONS.items()
     for status, response in operation["responses"].items()
     for media_type, content in response.get("content", {}).items()
-    if status < "400" and not media_type.startswith("application/vnd.")
+    if status < "400" and not media_type.startswith(("application/vnd.", "application/zip"))
 }
 
 
