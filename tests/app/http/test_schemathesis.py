@@ -1,6 +1,7 @@
 """Schemathesis over the whole document: no server error, no answer or status that the document does not have."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import schemathesis
@@ -50,7 +51,8 @@ def promises_of(name: str, examples: int) -> Callable[[], None]:
     """The test of one operation.
 
     It makes up its requests when it runs. With ``parametrize`` of schemathesis every process would make up the requests
-    of all operations when it collects the tests, which takes seconds.
+    of all operations when it collects the tests, which takes seconds. Those of the examples and of the coverage are
+    complete, so a loop sends them: Hypothesis would spend longer on each than the service.
     """
 
     @settings(max_examples=examples, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -63,13 +65,19 @@ def promises_of(name: str, examples: int) -> Callable[[], None]:
     def run() -> None:
         own = schema.include(operation_id=name)
         (found,) = own.get_all_operations()
-        build_operation_test(
+        fuzzed: Any = build_operation_test(
             config=own.config,
             operation=found.ok(),
             test_func=keeps_its_promises_whatever_is_sent,
             given_kwargs={},
             feedback=FeedbackSources(constants_value_source=make_constants_value_source(own)),
-        )()
+        )
+        complete = [example.kwargs["case"] for example in fuzzed.hypothesis_explicit_examples]
+        assert len(complete) > 8
+        fuzzed.hypothesis_explicit_examples.clear()
+        for case in complete:
+            keeps_its_promises_whatever_is_sent(case)
+        fuzzed()
 
     return run
 
