@@ -19,7 +19,7 @@ from typing import Self
 import httpx
 
 from tests.app.client import Json
-from tests.app.warm import WarmProcess
+from tests.app.warm import WarmProcess, run_warm
 from tests.surroundings import PATIENCE
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "fork_server_of",
     "held_by",
     "proportional_memory",
+    "run_command",
     "stopped",
     "wait_for_end",
     "worker_of",
@@ -46,6 +47,11 @@ def environment(**settings: str) -> dict[str, str]:
     """The environment of this process, with these settings of the service and no others."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GSH_", "PROMETHEUS_"))}
     return inherited | {f"GSH_{name.upper()}": value for name, value in settings.items()}
+
+
+def run_command(module: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """``python -m`` a module of the service to its end, with these settings: a process, but no new interpreter."""
+    return run_warm(module, *arguments, patience=PATIENCE, environment=environment(**settings))
 
 
 @contextmanager
@@ -195,6 +201,10 @@ class Service:
         self._process.stdout.close()
         self._process.stderr.close()
         return code
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
     @property
     def pid(self) -> int:

@@ -18,7 +18,7 @@ from app.ledger.opening import open_ledger
 from gsh.accounting.budget_limits import Limit
 from tests.app.ledger.examples import AT, charge, paid
 from tests.app.ledger.test_division import OLD_LEDGER, OLD_SECRET
-from tests.app.process import PATIENCE, ROOT, environment
+from tests.app.process import PATIENCE, ROOT, environment, run_command
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.slow
@@ -27,11 +27,7 @@ SECRET = "thirty-two characters at least, or more"
 
 
 def verify(place: Path | str, **others: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "app.verify"]
-    settings = environment(ledger=str(place), **others)
-    return subprocess.run(
-        command, cwd=ROOT, env=settings, timeout=PATIENCE, capture_output=True, text=True, check=False
-    )
+    return run_command("app.verify", ledger=str(place), **others)
 
 
 def test_every_budget_is_checked_and_a_fault_is_an_exit_code(tmp_path: Path) -> None:
@@ -45,7 +41,11 @@ def test_every_budget_is_checked_and_a_fault_is_an_exit_code(tmp_path: Path) -> 
     heads = {budget.id: budget.head for budget in ledger.budgets()}
     ledger.close()
 
-    clean = verify(place)
+    settings = environment(ledger=str(place))
+    command = [sys.executable, "-m", "app.verify"]
+    clean = subprocess.run(
+        command, cwd=ROOT, env=settings, timeout=PATIENCE, capture_output=True, text=True, check=False
+    )
     with sqlite3.connect(place) as connection:
         connection.execute("UPDATE entries SET at = '2020-01-01T00:00:00Z' WHERE budget = 'web' AND number = 2")
     connection.close()

@@ -1,36 +1,54 @@
-"""Services that start at once: each is forked from a process that has imported everything.
+"""Services and commands that start at once: each is forked from a process that has imported everything.
 
-A new interpreter spends more than a second on its imports, and the tests start a hundred services. What differs from
+A new interpreter spends more than a second on its imports, and the tests start two hundred. What differs from
 ``python -m app`` is only what comes before ``main``. Tests of that start a new interpreter.
 
-``python -m tests.app.warm DESCRIPTOR`` is the process that forks. It takes an environment and two descriptors for each
-service through a socket, answers with the number of the process, and later with its exit code. It ends with the socket.
+``python -m tests.app.warm DESCRIPTOR`` is the process that forks. It takes a program, an environment and two outputs
+for each process through a socket, answers with its number, and later with its exit code. It ends with the socket.
 """
 
 import atexit
 import json
 import os
+import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-__all__ = ["WarmProcess"]
+__all__ = ["WarmProcess", "run_warm"]
 
 _MESSAGE_BYTES = 1 << 20
 
 
-class WarmProcess:
-    """A service, with the part of ``subprocess.Popen`` that tests use."""
+def run_warm(*program: str, patience: float, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m`` a module with arguments to its end."""
+    process = WarmProcess(environment, *program)
+    errors: list[str] = []
+    reader = threading.Thread(target=lambda: errors.append(process.stderr.read()), daemon=True)
+    reader.start()
+    try:
+        with process.stdout, process.stderr:
+            output = process.stdout.read()
+            reader.join(patience)
+        code = process.wait(patience)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(program, code, output, "".join(errors))
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+
+class WarmProcess:
+    """A service, or another module with arguments, with the part of ``subprocess.Popen`` that tests use."""
+
+    def __init__(self, environment: Mapping[str, str], *program: str) -> None:
         outputs, inputs = zip(os.pipe(), os.pipe(), strict=True)
         self._parent = _parent()
-        self.pid = self._parent.fork(environment, inputs)
+        self.pid = self._parent.fork(program or ("app",), environment, inputs)
         self.stdout, self.stderr = (os.fdopen(each, encoding="utf-8") for each in outputs)
 
     def poll(self) -> int | None:
@@ -64,9 +82,9 @@ class _Parent:
             self._process = subprocess.Popen(command, env=own, pass_fds=[theirs.fileno()])
         atexit.register(self._end)
 
-    def fork(self, environment: Mapping[str, str], outputs: tuple[int, ...]) -> int:
+    def fork(self, program: tuple[str, ...], environment: Mapping[str, str], outputs: tuple[int, ...]) -> int:
         with self._lock:
-            socket.send_fds(self._socket, [json.dumps(dict(environment)).encode()], outputs)
+            socket.send_fds(self._socket, [json.dumps([program, dict(environment)]).encode()], outputs)
             for each in outputs:
                 os.close(each)
             while True:
@@ -119,14 +137,14 @@ def _serve(control: socket.socket) -> NoReturn:
                 os._exit(0)
             pid = os.fork()
             if pid == 0:
-                _become_service([control.fileno(), *children], outputs, json.loads(request))
+                _become([control.fileno(), *children], outputs, *json.loads(request))
             children[os.pidfd_open(pid)] = pid
             control.send(json.dumps([pid, None]).encode())
             for each in outputs:
                 os.close(each)
 
 
-def _become_service(others: list[int], outputs: list[int], environment: dict[str, str]) -> NoReturn:
+def _become(others: list[int], outputs: list[int], program: list[str], environment: dict[str, str]) -> NoReturn:
     code: Any = 1
     try:
         for each in others:
@@ -134,13 +152,23 @@ def _become_service(others: list[int], outputs: list[int], environment: dict[str
         for number, descriptor in zip((1, 2), outputs, strict=True):
             os.dup2(descriptor, number)
             os.close(descriptor)
+        # The streams of the parent remember whether its outputs could seek.
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
         os.environ.clear()
         os.environ.update(environment)
-        from app.__main__ import main  # noqa: PLC0415 - imported before
+        module, *sys.argv[1:] = program
+        if module == "app":
+            from app.__main__ import main  # noqa: PLC0415 - imported before
 
-        code = main()
+            code = main()
+        else:
+            del sys.modules[module]  # a new interpreter has it only as __main__
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as exit_:
         code = exit_.code
+    except BaseException:
+        traceback.print_exc()
     finally:
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
@@ -154,6 +182,6 @@ if __name__ == "__main__":
 
     from app.main import WORKER_MODULES
 
-    for module in WORKER_MODULES:
+    for module in (*WORKER_MODULES, "app.keys", "app.verify"):
         importlib.import_module(module)
     _serve(socket.socket(fileno=int(sys.argv[1])))

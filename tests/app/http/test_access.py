@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -22,7 +21,7 @@ from app.places import Places
 from app.settings import Settings
 from tests.app.budgets.test_budgets import LIMIT, SECRET, Bank
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors
-from tests.app.process import PATIENCE, ROOT, Service, environment
+from tests.app.process import Service, run_command
 
 T = TypeVar("T")
 AT = "2026-11-16T12:00:00Z"
@@ -515,11 +514,7 @@ def test_accounting_touches_no_database(tmp_path: Path) -> None:
 
 
 def keys_command(place: Path, *arguments: str, **others: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "app.keys", *arguments]
-    settings = environment(ledger=str(place), **others)
-    return subprocess.run(
-        command, cwd=ROOT, env=settings, timeout=PATIENCE, capture_output=True, text=True, check=False
-    )
+    return run_command("app.keys", *arguments, ledger=str(place), **others)
 
 
 @pytest.mark.slow
@@ -624,11 +619,7 @@ def test_the_keys_command_prints_why_the_ledger_cannot_be_opened(tmp_path: Path)
 def test_with_an_unavailable_ledger_the_service_does_not_listen_on_other_addresses(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
     assert keys_command(place, "create", "--scope", "release").returncode == 0
-    settings = environment(host="0.0.0.0", port="0", ledger=str(place), ledger_secret=SECRET)
-    command = [sys.executable, "-m", "app"]
-    refused = subprocess.run(
-        command, cwd=ROOT, env=settings, timeout=PATIENCE, capture_output=True, text=True, check=False
-    )
+    refused = run_command("app", host="0.0.0.0", port="0", ledger=str(place), ledger_secret=SECRET)
 
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("GSH_LEDGER: ")
@@ -656,11 +647,7 @@ def test_the_reason_for_an_unavailable_ledger_is_logged_and_not_in_answers(tmp_p
 @pytest.mark.slow
 def test_other_addresses_are_refused_at_start_until_a_key_exists(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite3"
-    settings = environment(host="0.0.0.0", port="0", ledger=str(place))
-    command = [sys.executable, "-m", "app"]
-    refused = subprocess.run(
-        command, cwd=ROOT, env=settings, timeout=PATIENCE, capture_output=True, text=True, check=False
-    )
+    refused = run_command("app", host="0.0.0.0", port="0", ledger=str(place))
 
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("GSH_HOST: ")

@@ -62,7 +62,10 @@ def cut_connections(place: str) -> Any:
 
 
 def raw_bytes(place: str) -> bytes:
-    """Every byte of a database's files and logs. PostgreSQL writes its pages first."""
+    """Every byte of a database's files, and of the logs that were written since it was made.
+
+    PostgreSQL writes its pages first. Its older logs are those of other databases.
+    """
     if not is_postgres(place):
         path = Path(place)
         return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*") if file.suffix != ".secret")
@@ -73,8 +76,11 @@ def raw_bytes(place: str) -> bytes:
         ).fetchone()
     assert row is not None
     data = Path(row[0])
+    own = data / "base" / row[1]
+    made = (own / "PG_VERSION").stat().st_mtime_ns
     content = []
-    for file in (*(data / "base" / row[1]).iterdir(), *(data / "pg_wal").glob("0*"), data.parent / "log"):
+    for file in (*own.iterdir(), *(data / "pg_wal").glob("0*"), data.parent / "log"):
         with suppress(FileNotFoundError):  # the server may remove it meanwhile
-            content.append(file.read_bytes().replace(_UNUSED, b""))
+            if file.stat().st_mtime_ns >= made:
+                content.append(file.read_bytes().replace(_UNUSED, b""))
     return b"".join(content)

@@ -6,8 +6,6 @@ An invalid path is one line at start and 503 at run time, never a 500. The paths
 import os
 import sqlite3
 import stat
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -23,7 +21,7 @@ from app.ledger.opening import open_existing, open_ledger
 from gsh.accounting.budget_limits import Limit
 from tests.app.client import CASE_STUDY, Client, problem_errors
 from tests.app.ledger.examples import AT, charge, paid, store
-from tests.app.process import PATIENCE, ROOT, Service, environment
+from tests.app.process import Service, run_command
 
 pytestmark = pytest.mark.slow
 
@@ -98,18 +96,11 @@ def test_requests_are_answered_503_and_accounting_goes_on(place: str) -> None:
     client.app.state.services.ledger_pool.close()
 
 
-def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", *arguments]
-    return subprocess.run(
-        command, cwd=ROOT, env=environment(**settings), timeout=PATIENCE, capture_output=True, text=True, check=False
-    )
-
-
 @pytest.mark.parametrize(
     "program", [("app.keys", "list"), ("app.keys", "create", "--scope", "admin"), ("app.verify",), ("app",)], ids=str
 )
 def test_a_program_reports_an_invalid_ledger_path_in_one_line(some_place: str, program: tuple[str, ...]) -> None:
-    finished = run(*program, ledger=some_place, host="0.0.0.0", port="0")
+    finished = run_command(*program, ledger=some_place, host="0.0.0.0", port="0")
 
     assert (finished.returncode, finished.stdout) == (2, "")
     (line,) = finished.stderr.splitlines()

@@ -1,8 +1,6 @@
 """The first access key as a setting, and secrets in files."""
 
 import re
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from app.ledger.access_keys import given_key, hash_of
 from app.ledger.opening import open_ledger
 from app.ledger.scopes import SCOPES
 from app.settings import Settings, settings_or_exit
-from tests.app.process import PATIENCE, ROOT, Service, environment
+from tests.app.process import ROOT, Service, run_command
 
 SECRET, KEY, OTHER = "s" * 32, "first-key-" + "k" * 32, "other-key-" + "k" * 32
 AT, LATER = "2026-11-17T12:00:00Z", "2026-11-18T12:00:00Z"
@@ -187,11 +185,7 @@ def test_the_service_starts_on_all_addresses_with_a_key_in_a_file(tmp_path: Path
 
 @pytest.mark.slow
 def test_a_key_that_cannot_be_added_is_one_line(tmp_path: Path) -> None:
-    variables = environment(port="0", ledger=str(tmp_path / "missing" / "ledger.sqlite3"), admin_key=KEY)
-    command = [sys.executable, "-m", "app"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=variables, timeout=PATIENCE, capture_output=True, text=True, check=False
-    )
+    done = run_command("app", port="0", ledger=str(tmp_path / "missing" / "ledger.sqlite3"), admin_key=KEY)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("GSH_LEDGER: cannot be opened to add GSH_ADMIN_KEY: ")
