@@ -19,17 +19,23 @@ _LONGEST = (
     "tests/gsh/cli/test_documentation.py",
     "tests/app/http/test_access.py",
     "tests/gsh/histogram/test_judged_columns.py",
-    "tests/clients/test_openapi_python_client.py",
+    "types",
     "tests/app/server/test_instances.py",
     "tests/gsh/accounting/test_comparison.py",
     "tests/app/releases/test_guesses.py",
     "tests/gsh/histogram/test_answer_bytes.py",
-    "tests/gsh/client/test_types.py",
     "tests/test_environment.py",
     "tests/test_run_folder.py",
     "tests/test_wheel.py",
     "tests/test_examples.py",
 )
+# What mypy finds out about other libraries serves all of them (tests/type_checks.py).
+_TYPES = {
+    "tests/clients/test_datamodel_code_generator.py",
+    "tests/clients/test_openapi_python_client.py",
+    "tests/gsh/client/test_types.py",
+    "tests/gsh/library/test_front_door.py",
+}
 _RANKS = {unit: rank for rank, unit in enumerate(_LONGEST)}
 
 
@@ -49,7 +55,9 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def _unit(nodeid: str) -> str:
-    """The file of a test. Only two processes start browsers, which take memory and seconds."""
+    """The file of a test. Only two processes start browsers, which take memory and seconds; one runs mypy."""
     file = nodeid.partition("::")[0]
+    if file in _TYPES:
+        return "types"
     folder, _, name = file.rpartition("/")
     return f"{folder} {1 + (name < 'test_f')}" if folder == "tests/browser" else file

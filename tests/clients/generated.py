@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.type_checks import CACHE
+from tests.type_checks import run_mypy
 
 __all__ = ["DOCUMENT", "HERE", "check_types", "run"]
 
@@ -33,7 +33,5 @@ def run(*command: str | Path, **environment: str) -> str:
 
 def check_types(folder: Path, *programs: Path) -> None:
     """mypy --strict over generated code in a folder, and over programs that import it."""
-    settings = folder / "mypy.ini"
-    settings.write_text("[mypy]\nstrict = true\n[mypy-pyarrow.*]\nignore_missing_imports = true\n")
-    options = (f"--config-file={settings}", f"--cache-dir={CACHE / 'generated'}")
-    run(sys.executable, "-m", "mypy", *options, *programs, MYPYPATH=str(folder))
+    done = run_mypy(folder, folder, *programs)
+    assert done.returncode == 0, done.stdout + done.stderr
