@@ -18,6 +18,7 @@ ABOUT_ARROW = tuple(
         "json_answers",
         "keys.",
         "numbers",
+        "public_keys",
         "tables",
         "texts",
     )
