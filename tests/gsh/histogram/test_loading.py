@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[3]
 ABOUT_ARROW = tuple(
     f"gsh.histogram.{name}"
     for name in (
+        "archives",
         "content",
         "conversion",
         "csv_format",
