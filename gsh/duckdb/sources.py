@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from gsh.duckdb.files import scan_of
 from gsh.duckdb.workspace import INTERRUPTED, Workspace, fraction_in, literal, literal_path, reading
 from gsh.errors import EventsError, InvalidParameter
-from gsh.events.bounding import default_kinds
 from gsh.events.dialects import DIALECTS
 from gsh.events.kinds import Kind
 from gsh.events.plan import Plan
@@ -95,7 +94,7 @@ def _from_files(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan:
     scan = scan_of(space, paths, plan)
     if scan.is_typed:
         return _source(scan.sql, plan, _schema(space, scan.sql), scan.rows)
-    declared = default_kinds(plan)
+    declared = plan.default_kinds()
     names = scan.names or [name for name, _ in space.described(scan.sql)]
     plan.kinds_in({name: declared.get(name) for name in names}, may_list=False)
     return _source(scan.sql, plan, declared, scan.rows, declared)

@@ -204,10 +204,8 @@ def _listed(columns: Sequence[str]) -> Lines:
 
 
 def default_kinds(plan: Plan) -> dict[str, Kind]:
-    """The declared types; else users and keys are texts, and sums integers, or doubles if they have a unit."""
-    kinds: dict[str, Kind] = dict.fromkeys((plan.user, *plan.by), "string")
-    kinds |= {column.name: "integer" if column.unit is None else "double" for column in plan.sums}
-    return kinds | dict(plan.types)
+    """The kinds of columns if no schema says them."""
+    return plan.default_kinds()
 
 
 def commented_query(plan: Plan, dialect: str, source: str) -> str:
