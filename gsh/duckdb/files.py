@@ -17,7 +17,7 @@ import pyarrow as pa
 from gsh.duckdb.workspace import Workspace, literal, literal_path
 from gsh.errors import InvalidParameter
 from gsh.events.folders import folder_columns
-from gsh.events.plan import Plan
+from gsh.events.tables import AnyPlan
 
 __all__ = ["Scan", "scan_of"]
 
@@ -49,7 +49,7 @@ class Scan(NamedTuple):
     """The columns, if the scan itself does not tell which there are."""
 
 
-def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Plan) -> Scan:
+def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: AnyPlan) -> Scan:
     """All files of some paths, patterns and folders, which have one format."""
     patterns = [_pattern(os.fspath(path)) for path in paths]
     readers = {_reader(pattern) for pattern in patterns}
@@ -94,7 +94,7 @@ def _hive(from_folders: Sequence[str]) -> str:
     return f"hive_partitioning = {bool(from_folders)}, hive_types_autocast = 0"
 
 
-def _parquet(space: Workspace, files: Sequence[str], listed: str, plan: Plan) -> Scan:
+def _parquet(space: Workspace, files: Sequence[str], listed: str, plan: AnyPlan) -> Scan:
     def columns(files: Sequence[str]) -> list[str]:
         paths = ", ".join(literal(literal_path(file)) for file in files)
         every = f"read_parquet([{paths}], hive_partitioning = false, union_by_name = true)"
@@ -105,7 +105,7 @@ def _parquet(space: Workspace, files: Sequence[str], listed: str, plan: Plan) ->
     return Scan(f"read_parquet({listed}, {options})", rows, is_typed=True)
 
 
-def _csv(files: Sequence[str], listed: str, plan: Plan, rows: int, delimiter: str) -> Scan:
+def _csv(files: Sequence[str], listed: str, plan: AnyPlan, rows: int, delimiter: str) -> Scan:
     headers = {_header(file, delimiter) for file in files}
     if len(headers) != 1:
         raise InvalidParameter("events", "must be files that exist, with the same header line")
@@ -131,7 +131,7 @@ def _header(file: str, delimiter: str) -> tuple[str, ...]:
     return tuple(next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), ()))
 
 
-def _json(space: Workspace, files: Sequence[str], listed: str, plan: Plan, rows: int) -> Scan:
+def _json(space: Workspace, files: Sequence[str], listed: str, plan: AnyPlan, rows: int) -> Scan:
     """Records are objects. A member that a record does not have is missing; one that no record has is a mistake."""
     lines = f"read_ndjson_objects({listed}, hive_partitioning = false)"
 

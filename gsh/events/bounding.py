@@ -21,6 +21,7 @@ user in a group, and ``lots.order_sql`` for the order.
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from gsh.events.dialects import DIALECTS, Dialect, check_characters, dialect_named
@@ -29,6 +30,7 @@ from gsh.events.lots import order_sql
 from gsh.events.plan import COUNT, Plan, Sum
 
 __all__ = [
+    "Base",
     "bounding_query",
     "clipped",
     "commented_query",
@@ -52,14 +54,61 @@ _RESERVED = re.compile(
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Events that are added up once for several tables: a row per user and combination of all key columns.
+
+    Integers in units are added, so what comes from here is what comes from the events. The bounds of the tables come
+    later, each for itself. A column that is summed in two units is added up in both.
+    """
+
+    user: str
+    keys: tuple[str, ...]
+    sums: tuple[Sum, ...]
+    kinds: Mapping[str, Kind]
+
+    @staticmethod
+    def of(plans: Sequence[Plan], kinds: Mapping[str, Kind]) -> "Base":
+        keys = dict.fromkeys(name for plan in plans for name in plan.by)
+        sums = {(column.name, column.scale): column for plan in plans for column in plan.sums}
+        return Base(plans[0].user, tuple(keys), tuple(sums.values()), kinds)
+
+    def units(self, column: Sum) -> str:
+        """The column of the base that has the units of this sum."""
+        scales = [(each.name, each.scale) for each in self.sums]
+        longest = max(map(len, (self.user, *self.keys)))  # so no column of the events has this name
+        return f"_base{'_' * longest}{scales.index((column.name, column.scale))}"
+
+    def query(self, dialect: str, source: str) -> str:
+        """The events added up. Users and keys keep their names."""
+        sql = dialect_named(dialect)
+        names = [sql.identifier(name) for name in (self.user, *self.keys)]
+        events = [f"_events.{name}" for name in names]
+        chosen = [f"{event} AS {name}" for event, name in zip(events, names, strict=True)]
+        for column in self.sums:
+            units = record_units(sql, column, self.kinds[column.name], f"_events.{sql.identifier(column.name)}")
+            chosen.append(f"SUM({sql.added.format(units)}) AS {self.units(column)}")
+        clauses = f"WHERE {events[0]} IS NOT NULL", f"GROUP BY {', '.join(events)}"
+        return "\n".join(_select(chosen, f"{source} AS _events", *clauses))
+
+
 def bounding_query(
-    plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str, *, is_partial: bool = False
+    plan: Plan,
+    kinds: Mapping[str, Kind],
+    dialect: str,
+    source: str,
+    *,
+    is_partial: bool = False,
+    base: Base | None = None,
 ) -> str:
-    """The aggregates of the plan. ``source`` is a table, or a subquery in parentheses, in the dialect."""
+    """The aggregates of the plan. ``source`` is a table, or a subquery in parentheses, in the dialect.
+
+    With ``base``, the source is the result of its query, or some rows of it.
+    """
     sql = dialect_named(dialect)
     keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
-    steps = _ranked(plan, kinds, sql, source)
+    steps = _ranked(plan, kinds, sql, source, base)
     steps["_kept"] = _select(["_user", *keys, *sums], "_ranked", f"WHERE _place <= {plan.c_u}")
     if any(column.groups is not None for column in plan.sums):
         steps |= _capped(plan, sql, parts, sums)
@@ -85,26 +134,32 @@ def _inner(plan: Plan) -> tuple[list[str], list[str]]:
     return [f"_key{j}" for j in range(1, len(plan.by) + 1)], [f"_sum{j}" for j in range(1, len(plan.sums) + 1)]
 
 
-def _ranked(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> dict[str, Lines]:
+def _ranked(
+    plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str, base: Base | None = None
+) -> dict[str, Lines]:
     for pointer, name in plan.pointed:
         sql.check_name(pointer, name)
     keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
     place = f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {order_sql(sql, plan.salt, parts)}) AS _place"
     return {
-        "_per_user": _per_user(plan, kinds, sql, source),
+        "_per_user": _per_user(plan, kinds, sql, source, base),
         "_ranked": _select(["_user", *keys, *sums, place], "_per_user"),
     }
 
 
-def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> Lines:
+def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str, base: Base | None) -> Lines:
     """One record per user and group: ``_user``, ``_key1`` …, and the clipped sums ``_sum1`` … in units."""
     user = f"_events.{sql.identifier(plan.user)}"
     keys = [f"_events.{sql.identifier(name)}" for name in plan.by]
     chosen = [f"{user} AS _user", *(f"{key} AS _key{j}" for j, key in enumerate(keys, 1))]
     for j, column in enumerate(plan.sums, 1):
-        units = record_units(sql, column, kinds[column.name], f"_events.{sql.identifier(column.name)}")
-        chosen.append(f"{clipped(sql, column, f'SUM({sql.added.format(units)})')} AS _sum{j}")
+        if base is None:
+            units = record_units(sql, column, kinds[column.name], f"_events.{sql.identifier(column.name)}")
+            units = sql.added.format(units)
+        else:
+            units = f"_events.{base.units(column)}"
+        chosen.append(f"{clipped(sql, column, f'SUM({units})')} AS _sum{j}")
     clauses = f"WHERE {user} IS NOT NULL", f"GROUP BY {', '.join([user, *keys])}"
     return _select(chosen, f"{source} AS _events", *clauses)
 

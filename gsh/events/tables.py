@@ -26,7 +26,7 @@ from gsh.events.public_keys import ListedKeys, public_keys_of
 from gsh.library.tables import Table
 from gsh.wire import TABLE_NAME
 
-__all__ = ["AnyPlan", "Plans", "plan_from_json", "planned"]
+__all__ = ["AnyPlan", "Plans", "in_table", "place_of", "plan_from_json", "planned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Plans:
     def pointed(self) -> tuple[tuple[str, str], ...]:
         """The same columns, each with the arguments that name it."""
         further = (
-            (f"{_place(name)}/{pointer}", column)
+            (f"{place_of(name)}/{pointer}", column)
             for name, plan in self.named
             for pointer, column in plan.pointed
             if pointer != "user"
@@ -64,7 +64,7 @@ class Plans:
         """The kind of each column, as ``Plan.kinds_in``."""
         kinds: dict[str, Kind] = {}
         for name, plan in self.named:
-            with _in_table(name):
+            with in_table(name):
                 kinds |= plan.kinds_in(schema, may_list=may_list)
         return kinds
 
@@ -147,7 +147,7 @@ def planned(
     keys: dict[str, ListedKeys] = {}
     for name, given in tables.items():
         _check_name(name)
-        with renamed(("", _place(name))):
+        with renamed(("", place_of(name))):
             table = instance("", given, Table)
             if table.aggregates is not None:
                 raise InvalidParameter("aggregates", "must be omitted: publish clips each column of sums")
@@ -176,7 +176,7 @@ def _plans(tables: Mapping[str, Mapping[str, Any]], *, user: str, salt: str, typ
         _check_name(name)
         if name.lower() in {other.lower() for other, _ in named}:
             raise InvalidParameter("tables", "must have names that differ in more than upper and lower case")
-        with _in_table(name):
+        with in_table(name):
             plain = make_plan(user=user, salt=salt, **fields)
             own = {column: kind for column, kind in (types or {}).items() if column in plain.columns}
             named.append((name, make_plan(user=user, salt=salt_of_table(salt, name), types=own, **fields)))
@@ -193,10 +193,11 @@ def _check_name(name: object) -> None:
         raise InvalidParameter("tables", detail)
 
 
-def _place(name: str) -> str:
+def place_of(name: str) -> str:
+    """Where the arguments of a table are."""
     return f"tables/{pointer_part(name)}"
 
 
-def _in_table(name: str) -> Any:
+def in_table(name: str) -> Any:
     """Errors about a table name it. Those about what all tables share do not."""
-    return renamed(("user", "user"), ("salt", "salt"), ("types", "types"), ("", _place(name)))
+    return renamed(("user", "user"), ("salt", "salt"), ("types", "types"), ("", place_of(name)))
