@@ -308,7 +308,7 @@ def _costs_from_json(given: Mapping[str, Any]) -> tuple[Any, tuple[tuple[Any, An
     """μ₀ of columns, and of those with caps by their caps."""
     fields = _object("aggregates", given, {"mu_0"}, {"capped"})
     listed = fields.get("capped")
-    if listed is not None and not isinstance(listed, list):
+    if listed is not None and not isinstance(listed, list | tuple):
         raise InvalidParameter("aggregates/capped", "must be a list")
     parts = [_object("aggregates/capped", part, {"groups", "mu_0"}) for part in listed or ()]
     return fields["mu_0"], tuple((part["groups"], part["mu_0"]) for part in parts)

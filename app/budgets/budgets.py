@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, Query, Request
+from pydantic import TypeAdapter
 
 from app.accounting.account import without_columns
 from app.budgets.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute, posted_release
 from app.budgets.schemas.budgets import PUT_EXAMPLES, BudgetIn, BudgetOut, BudgetsOut, BudgetSummary
-from app.budgets.schemas.history import HistoryOut, VerificationOut
+from app.budgets.schemas.history import EntryOut, FaultOut, HistoryOut, VerificationOut
 from app.budgets.schemas.preview import PREVIEW_EXAMPLES, PreviewIn, PreviewOut
 from app.errors import LimitExceeded
 from app.http.auth import access_of, needs
@@ -17,6 +18,7 @@ from app.http.problems import ACCESS_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS
 from app.http.services import AT_ONCE, services_of
 from app.http.workload import in_pool, in_slices
 from app.ledger.clock import now
+from app.ledger.errors import LedgerUnavailable
 from app.ledger.figures import (
     cost_figures,
     limit_figures,
@@ -24,7 +26,7 @@ from app.ledger.figures import (
     shortage_figures,
     spent_figures,
 )
-from app.ledger.state import Budget
+from app.ledger.state import UNREADABLE, Budget, Entry
 from app.ledger.store import Ledger
 from app.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, ShortageOut, SpentOut
 from app.schemas.mechanism import PostedMechanism
@@ -38,6 +40,7 @@ __all__ = ["router"]
 T = TypeVar("T")
 
 _MOST_PLANNED = 1000
+_ENTRY: TypeAdapter[EntryOut] = TypeAdapter(EntryOut)
 
 router = APIRouter(
     prefix="/budgets", tags=["budgets"], responses=READ_PROBLEMS | ACCESS_PROBLEMS, route_class=DeclaredRoute
@@ -65,7 +68,6 @@ async def put_budget(
     services = services_of(request)
     typical = None if body.mechanism is None else cost_of(await posted_release(request, services, body.mechanism))
     limit = Limit(body.epsilon, body.delta, typical)
-
     by = access_of(request.scope).by
 
     def put(ledger: Ledger) -> Budget:
@@ -140,7 +142,8 @@ async def history(
 ) -> HistoryOut:
     """All charges and changes of the limit, the latest first, in pages. A charge names its release."""
     entries = await services_of(request).ledger_pool.read(lambda ledger: ledger.history(id, before, limit))
-    return HistoryOut.of(entries)
+    last = entries[-1].number if entries else 1
+    return HistoryOut(entries=[_shown(entry) for entry in entries], before=last if last > 1 else None)
 
 
 @router.get(
@@ -156,7 +159,8 @@ async def verify(
 ) -> VerificationOut:
     """Checks the chain of hashes from its beginning, adds up every charge again, and hashes the stored answers."""
     budget, fault = await services_of(request).ledger_pool.audit(lambda ledger: ledger.verify(id))
-    return VerificationOut.of(budget, fault)
+    shown = None if fault is None else FaultOut.model_validate(fault, from_attributes=True)
+    return VerificationOut(intact=fault is None, entries=budget.entries, head=budget.head, fault=shown)
 
 
 router.routes.extend(_bodies.routes)
@@ -217,6 +221,16 @@ def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
         remaining=RemainingOut(**remaining_figures(after, limit)) if all_fit else None,
         shortage=None if shortage is None else ShortageOut(**shortage),
     )
+
+
+def _shown(entry: Entry) -> EntryOut:
+    try:
+        fields = {"number": entry.number, "kind": entry.kind, "at": entry.at, "hash": entry.hash}
+        return _ENTRY.validate_python(fields | {"details": entry.shown})
+    except UNREADABLE:
+        pass
+    # Outside of the handler: the error of a reader holds what it could not read.
+    raise LedgerUnavailable(f"entry {entry.number} of the budget {entry.budget} cannot be read")
 
 
 def _whole(budget: Budget, parts: list[Part]) -> BudgetOut:

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI says of the routes, made complete for readers and for client generators."""
+"""The OpenAPI document: what FastAPI generates from the routes, completed for readers and client generators."""
 
 from typing import Any
 

@@ -147,7 +147,7 @@ class AnswerExamples:
             "text/plain": _METRICS,
         }
         added = PointOut.model_validate(at_epsilon(ADD_DELTAS, PRINTED, TARGET.epsilon))
-        self._told_apart = {
+        self._of_operation = {
             "accountAddDeltas": {"accounting": "add-deltas", "points": [added.model_dump(mode="json")]},
             "openRelease": {"state": "open", "answer": None},
             "commitRelease": {"state": "committed", "answer": None, "committed": self._of({"$ref": _COMMITTED})},
@@ -160,7 +160,7 @@ class AnswerExamples:
                 if media_type in self._texts:
                     content["example"] = self._texts[media_type]
                 elif media_type == "application/json":
-                    content["example"] = self._of(content["schema"]) | self._told_apart.get(
+                    content["example"] = self._of(content["schema"]) | self._of_operation.get(
                         operation["operationId"], {}
                     )
 

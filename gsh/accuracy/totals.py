@@ -35,12 +35,14 @@ from gsh.errors import InvalidParameter
 __all__ = [
     "LEAST_S",
     "MANY",
+    "SHARE_OF_SINGLES",
     "Method",
     "Total",
     "count_total",
     "normal_parts",
     "normal_totals",
     "share_near",
+    "shared",
     "value_total",
 ]
 
@@ -50,7 +52,8 @@ MANY = 30
 """From so many groups on, the sum of b is nearly normal, and shorter intervals are possible than the exact one."""
 LEAST_S = -2.5
 """Groups of a smaller s are hardly ever near τ*. For them E[b] is too large here by less than 0.0024 width."""
-_SHARE_OF_SINGLES = 0.1
+SHARE_OF_SINGLES = 0.1
+"""The share of α with which the intervals of the single groups may fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +98,18 @@ def _exact(mechanism: Mechanism, counts: Doubles, level: float, normal: Total) -
         low, estimate, high = (float(column[0]) for column in (alone.low, alone.estimate, alone.high))
         return Total(estimate, normal.standard_error, low, high, "exact")
     alpha = 1 - level
-    singles = count_intervals(mechanism, counts, 1 - _SHARE_OF_SINGLES * alpha / len(counts))
+    singles = count_intervals(mechanism, counts, 1 - SHARE_OF_SINGLES * alpha / len(counts))
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = float(singles.low.sum()), float(singles.high.sum())
-    conditional_low, conditional_high = _conditional(mechanism, counts, 1 - (1 - _SHARE_OF_SINGLES) * alpha)
-    if conditional_low <= high and low <= conditional_high:
-        low, high = max(low, conditional_low), min(high, conditional_high)
+    low, high = shared((low, high), _conditional(mechanism, counts, 1 - (1 - SHARE_OF_SINGLES) * alpha))
     return Total(min(max(normal.estimate, low), high), normal.standard_error, low, high, "exact")
+
+
+def shared(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+    """What two intervals share; the first one if they share nothing."""
+    if second[0] <= first[1] and first[0] <= second[1]:
+        return max(first[0], second[0]), min(first[1], second[1])
+    return first
 
 
 def _conditional(mechanism: Mechanism, counts: Doubles, level: float) -> tuple[float, float]:

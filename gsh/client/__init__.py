@@ -4,9 +4,9 @@
     found = service.calibrate(c_u=16, epsilon=1, delta=1e-6)
     released = service.release(df, found, users="users", keys=["url"], budget="web", once="2026-W46")
 
-calls, operations   an operation is a generator of calls, which knows no network (sans I/O)
-clients             the two drivers, over httpx
-service, budgets, releases, releasing    the operations
+operations   an operation is a generator of calls, which knows no network (sans I/O)
+clients      the two drivers, over httpx
+service, budgets, releases, releasing    what a client can do
 """
 
 from gsh.certificate import Certificate

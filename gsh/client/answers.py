@@ -1,4 +1,4 @@
-"""Releases that have arrived: the private table with its certificate.
+"""Releases as a client receives them: the private table with its certificate.
 
 A table is an Arrow IPC stream of a server that may be hostile. Arrow's own readers follow offsets and indices wherever
 they lead, and decompress as much as a header says. So every byte is checked before it is used:
@@ -22,8 +22,8 @@ import pyarrow as pa
 from gsh.accounting.mechanism import Mechanism
 from gsh.arguments import Real
 from gsh.certificate import Certificate
-from gsh.client.calls import Answer
 from gsh.client.decoding import document_in, understood
+from gsh.client.operations import Answer
 from gsh.histogram.formats import CERTIFICATE, stream_batches
 from gsh.histogram.keys.types import answer_type
 from gsh.histogram.tables import Roles, interval_columns
@@ -101,7 +101,7 @@ class Release:
         return importlib.import_module("polars").from_arrow(self.table)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """For whatever reads Arrow tables: pandas, polars, DuckDB."""
+        """For programs that read Arrow tables: pandas, polars, DuckDB."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:

@@ -7,7 +7,6 @@ from typing import Any, TypeVar, Unpack
 from gsh.accounting.column_costs import Caps
 from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
 from gsh.arguments import Integer, Real, integer, real
-from gsh.client.calls import Operation
 from gsh.client.decoding import decoded
 from gsh.client.encoding import (
     AS_NAMED,
@@ -17,7 +16,7 @@ from gsh.client.encoding import (
     mechanism_json,
     stated,
 )
-from gsh.client.operations import Awaiting, Blocking, Collection, Mode, Page, listing, operation
+from gsh.client.operations import Awaiting, Blocking, Collection, Mode, Operation, Page, listing, operation
 from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, Verification
 from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed
@@ -151,7 +150,7 @@ class Budgets(Collection[M]):
         capped: Caps | None = None,
         most_sigma: Real | None = None,
     ) -> Operation[Plan]:
-        """The smallest noise with which so many equal releases fit the remaining part of a budget.
+        """The smallest noise with which this many equal ``releases`` fit the remaining part of a budget.
 
         ``TooLittleLeft`` if less than half of a usual release is left, or σ is above ``most_sigma``.  [docs/budgets.md]
         """

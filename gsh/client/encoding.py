@@ -27,7 +27,6 @@ __all__ = [
     "one_mechanism",
     "points_of",
     "stated",
-    "stated_epsilon",
 ]
 
 AnyMechanism: TypeAlias = Mechanism | Calibration | Mapping[str, Any]
@@ -42,11 +41,6 @@ IN_A_MECHANISM = (*((f"/mechanism/{place}", name) for name, place in PLACES), ("
 def one_mechanism(given: Mechanism | Calibration) -> Mechanism:
     """The mechanism itself, or that of a calibration."""
     return instance("mechanism", given.mechanism if isinstance(given, Calibration) else given, Mechanism)
-
-
-def stated_epsilon(given: object) -> float | None:
-    """The ε that a release of a calibration states, unless another point is asked for: that of the target."""
-    return given.privacy.epsilon if isinstance(given, Calibration) else None
 
 
 def mechanism_json(given: AnyMechanism) -> Json:
@@ -118,8 +112,8 @@ def stated(mechanism: AnyMechanism, options: ReleaseOptions) -> Json:
     """The options as fields of a request. A calibration states the ε of its target, if no other point is given."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     fields: Json = {name: real(name, given[name]) for name in ("epsilon", "delta") if name in given}
-    if not fields and (epsilon := stated_epsilon(mechanism)) is not None:
-        fields["epsilon"] = epsilon
+    if not fields and isinstance(mechanism, Calibration):
+        fields["epsilon"] = mechanism.privacy.epsilon
     fields |= {name: given[name] for name in ("description", "budget") if name in given}
     fields |= {name: list(given[name]) for name in ("labels", "unprotected") if name in given}
     if "provenance" in given:

@@ -128,7 +128,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A mechanism, so many releases of which fit the remaining part of a budget."""
+    """A mechanism, and the number of its releases that fit the remaining part of a budget."""
 
     mechanism: Mechanism
     solved: tuple[str, ...]

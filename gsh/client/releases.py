@@ -1,4 +1,4 @@
-"""``client.releases``: what budgets have paid for, with tables and certificates; and releases made elsewhere."""
+"""``client.releases``: what budgets have paid for, with tables and certificates; and releases of other engines."""
 
 import base64
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -9,10 +9,23 @@ import pyarrow as pa
 
 from gsh.certificate import Certificate
 from gsh.client.answers import Release, release_of
-from gsh.client.calls import MOST_TABLE_BYTES, Answer, Operation
 from gsh.client.decoding import check_sha256, decoded, understood
 from gsh.client.encoding import AS_NAMED, AnyMechanism, ReleaseOptions, mechanism_json, stated
-from gsh.client.operations import Awaiting, Blocking, Bound, Collection, Driver, Mode, Page, fetched, listing, operation
+from gsh.client.operations import (
+    MOST_TABLE_BYTES,
+    Answer,
+    Awaiting,
+    Blocking,
+    Bound,
+    Collection,
+    Driver,
+    Mode,
+    Operation,
+    Page,
+    fetched,
+    listing,
+    operation,
+)
 from gsh.client.records import AccessKey, Committed, Opened, StoredAnswer, Verified
 from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed

@@ -1,6 +1,6 @@
 """``client.release``: sends a table or lists of groups to the service, and returns the private ones.
 
-It has the spelling of ``gsh.release``, and then its results; and a shorter one for tables, which gives a ``Release``.
+A call as of ``gsh.release`` gives the same results. A shorter call for tables gives a ``Release``.
 """
 
 from collections.abc import Coroutine, Mapping, Sequence
@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from gsh.accounting.mechanism import Mechanism
 from gsh.client.answers import Release, ReleasedGroups, groups_of, release_of
-from gsh.client.calls import MOST_BYTES, MOST_TABLE_BYTES, Answer, Call, Operation
 from gsh.client.decoding import Renames, decoded
 from gsh.client.encoding import PaidOptions, mechanism_json, one_mechanism, stated
-from gsh.client.operations import Bound
+from gsh.client.operations import MOST_BYTES, MOST_TABLE_BYTES, Answer, Bound, Call, Operation
 from gsh.client.records import DryRun
 from gsh.client.requests import ask, json_call, once_headers
 from gsh.client.uploads import TableSource, form

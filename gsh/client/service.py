@@ -10,10 +10,9 @@ from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
 from gsh.arguments import Integer, Real, Reals, integer, real, reals
 from gsh.client import releasing
 from gsh.client.budgets import Budgets
-from gsh.client.calls import Answer, Operation
 from gsh.client.decoding import decoded
 from gsh.client.encoding import IN_A_MECHANISM, calibration_of, comparison_of, one_mechanism, points_of
-from gsh.client.operations import Bound, Driver, Mode, Overloaded, operation
+from gsh.client.operations import Answer, Bound, Driver, Mode, Operation, Overloaded, operation
 from gsh.client.records import Version
 from gsh.client.releases import Releases
 from gsh.client.requests import ask, json_call

@@ -1,4 +1,4 @@
-"""Tables on their way to the service: batch by batch, as an Arrow IPC stream in a form, and never as a whole.
+"""Sends tables to the service batch by batch, as an Arrow IPC stream in a form; never the whole table at once.
 
 A table is anything with the Arrow stream interface, or the path of a Parquet, Arrow or CSV file. Only its names are
 checked here, before anything is sent. The service checks the rest.
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gsh.client.calls import Body
+from gsh.client.operations import Body
 from gsh.errors import InvalidGroups
 from gsh.histogram.csv_format import CsvType, csv_batches
 from gsh.histogram.file_formats import ARROW, EXTENSIONS, Format
@@ -31,7 +31,7 @@ _Batches: TypeAlias = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 _ROWS = 1 << 16
 """Rows of a batch: little memory, and the headers of batches do not count."""
 _WHOLE = 1 << 20
-"""A body of at most so many bytes is sent with its length, a longer one in chunks."""
+"""A body of at most this many bytes is sent with its length, a longer one in chunks."""
 _TABLES = ("pandas.", "polars.")
 _ARROW_FILE = b"ARROW1"
 _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}

@@ -1,4 +1,4 @@
-"""Stored answers in another format: the same rows, by a function of the stored bytes alone.
+"""Converts stored answers to another format: the same rows, computed from the stored bytes alone.
 
 JSON is described in json_answers.py, and the text of cells in CSV in texts.py. A type that Parquet has no place for
 becomes the type of the values that it encodes, or else text.

@@ -21,9 +21,9 @@ from app.http.problems.errors import (
     NotAdmitted,
     RequestFault,
     UnsupportedEncoding,
+    parameter_faults,
 )
 from app.http.problems.kinds import Kind
-from app.http.validation_errors import parameter_faults
 from app.ledger.errors import (
     AlreadyCommitted,
     AnswerErased,
@@ -158,7 +158,7 @@ def _faults(error: Exception) -> Sequence[Fault]:
         case MissingIdempotencyKey() | ReasonMissing() | TooLarge():
             return [_FIXED[type(error)]]
         case RequestValidationError():
-            return [Fault(*fault) for fault in parameter_faults(error.errors())]
+            return list(parameter_faults(error.errors()))
         case AccountingError() | ReleaseError() | InvalidRequest() | LimitExceeded() | DivisionSettled():
             return [Fault("pointer", *_pointed(error))]
     return []

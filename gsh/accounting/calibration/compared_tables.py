@@ -20,6 +20,7 @@ from flint import arb
 
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import EXACT, ZCDP, at_epsilon
+from gsh.accounting.calibration.comparison import or_none
 from gsh.accounting.calibration.draft import Target
 from gsh.accounting.calibration.shares import (
     Shares,
@@ -96,17 +97,10 @@ def compare_tables(drafts: Sequence[TableDraft], shares: Shares, target: Target)
     found = calibrate_tables(drafts, shares, target)
     return {
         "shares": TablesPrice(found.tables, found.point.delta, found.tables),
-        "composition": _or_none(lambda: _divided(_COMPOSITION, drafts, found, target)),
-        "zcdp": _or_none(lambda: _divided(_ZCDP, drafts, found, target)),
-        "separate": _or_none(lambda: _separate(drafts, found, target)),
+        "composition": or_none(lambda: _divided(_COMPOSITION, drafts, found, target)),
+        "zcdp": or_none(lambda: _divided(_ZCDP, drafts, found, target)),
+        "separate": or_none(lambda: _separate(drafts, found, target)),
     }
-
-
-def _or_none(price: Callable[[], TablesPrice]) -> TablesPrice | None:
-    try:
-        return price()
-    except InfeasibleTarget:
-        return None
 
 
 def _divided(way: _Way, drafts: Sequence[TableDraft], found: TablesCalibration, target: Target) -> TablesPrice:

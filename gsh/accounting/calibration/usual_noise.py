@@ -1,9 +1,9 @@
-"""Refuses to calibrate to a sliver of a budget, before anything is charged.  [docs/budgets.md]
+"""Refuses a calibration if too little of a budget is left, before anything is charged.  [docs/budgets.md]
 
-With enough noise, a release fits whatever remains. But a table with σ = 10⁸ is empty, costs the rest of the budget, and
-uses up its name. So at least half of a usual release must be left, that is, of the average cost of a release so far:
-enough for one with √2 times its noise. Half, because equal releases differ a little, and the last one gets the rest.
-And σ is at most 10⁶. ``most_sigma`` replaces both rules. They do not depend on data.
+With enough noise, a release fits any remaining budget. But a table with σ = 10⁸ is empty, costs the rest of the budget,
+and uses up its name. So at least half of a usual release must be left, that is, of the average cost of a release so
+far: enough for one with √2 times its noise. Half, because equal releases differ a little, and the last one gets the
+rest. And σ is at most 10⁶. ``most_sigma`` replaces both rules. They do not depend on data.
 """
 
 from fractions import Fraction
@@ -14,9 +14,9 @@ from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate
 from gsh.accounting.composition import Spent
 from gsh.errors import TooLittleLeft
 
-__all__ = ["MOST_SIGMA", "calibrate_usual"]
+__all__ = ["calibrate_usual"]
 
-MOST_SIGMA = 1e6
+_MOST_SIGMA = 1e6
 """The largest σ that is calibrated to a budget unless the caller gives another bound."""
 _LEAST_SHARE = Fraction(1, 2)
 _ADVICE = "raise the limit of the budget, or allow more noise by most_sigma"
@@ -32,7 +32,7 @@ def calibrate_usual(
         if limit.used(spent) == 1:
             raise TooLittleLeft("/releases", "nothing is left: raise the limit of the budget")
     found = calibrate_remaining(spent, draft, releases, limit)
-    bound, sigma = MOST_SIGMA if most_sigma is None else most_sigma, found.mechanism.sigma
+    bound, sigma = _MOST_SIGMA if most_sigma is None else most_sigma, found.mechanism.sigma
     if "sigma" in found.solved and sigma > bound:
         detail = f"too little is left: sigma would be {sigma:.6g}, and most_sigma is {bound:g}; {_ADVICE}"
         raise TooLittleLeft("/releases", detail)

@@ -48,8 +48,8 @@ def drafted(mechanism: Json, *, is_elsewhere: bool = False, **asked: object) -> 
     """A certificate without a budget, of a release that the service makes if it can."""
     request = AnyCertified.model_validate_json(json.dumps({"mechanism": mechanism, **asked}))
     domain = request.mechanism.to_domain()
-    noise = Noise(domain) if isinstance(domain, Mechanism) and not is_elsewhere else None
-    return requests.drafted(request, domain, noise)
+    noise = {"": Noise(domain)} if isinstance(domain, Mechanism) and not is_elsewhere else None
+    return requests.drafted(request, {"": domain}, noise)
 
 
 def complete(mechanism: Json, **asked: object) -> Certificate:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gsh
 from app.releases.certificates.page import PAGE_HEADERS, certificate_page
-from app.releases.certificates.words import few_up
+from app.releases.certificates.words import few_up, quoted_point
 from gsh.certificate import Certificate
 from tests.app.client import CASE_STUDY, Client
 from tests.app.releases.certificates import SHAPES, complete, drafted, every_certificate
@@ -167,3 +168,16 @@ def test_the_headers_forbid_all_but_this_service() -> None:
 
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
+
+
+def test_the_quoted_delta_is_that_of_the_worst_split() -> None:
+    """With caps it may be above the larger one of its two parts. Nobody asked for a point here."""
+    capped = {"c_u": 16, "tau": 1, "tau_star": 60, "sigma": 17}
+    capped |= {"aggregates": {"mu_0": 0, "capped": [{"groups": 4, "mu_0": 0.2}]}}
+    certificate = drafted(capped, is_elsewhere=True)
+
+    point = quoted_point(certificate)
+
+    assert point.delta == gsh.exact(certificate.release, epsilon=1).delta
+    parts = gsh.exact(certificate.release, epsilon=1)
+    assert point.delta > 1.1 * max(parts.delta_infinite, parts.delta_gaussian or 0)

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import gsh
 from gsh.client import Release
-from gsh.client.calls import MOST_TABLE_BYTES, Spool
+from gsh.client.connections import Spool
+from gsh.client.operations import MOST_TABLE_BYTES
 from gsh.client.uploads import form
 from gsh.histogram.tables import Roles
 from tests.app.process import Service
@@ -193,7 +194,7 @@ def test_a_long_answer_is_mapped_and_a_short_one_is_not() -> None:
         spool = Spool(MOST_TABLE_BYTES)
         for start in range(0, size, 70_000):
             spool.write(bytes([start % 251]) * min(70_000, size - start))
-        content = spool.answer(200, {}).content
+        content = spool.answer(httpx.Response(200)).content
         spool.close()
         assert content.size == size
         if size:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsh
-from gsh.certificate import certificate
+from gsh.certificate import Certificate, certificate
+from gsh.certificate_words import NO_THRESHOLD, TIE_RULE
 from gsh.wire import mechanism_from_json, mechanism_to_json
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "openapi" / "certificate.schema.json").read_text())
@@ -94,3 +95,35 @@ def test_a_point_that_does_not_exist_is_refused() -> None:
         certificate(mechanism, epsilon=1, delta=1e-5)
     with pytest.raises(gsh.InvalidParameter, match="unprotected"):
         certificate(mechanism, unprotected=[""])
+
+
+TABLES = {
+    "by_url": gsh.Mechanism(c_u=16, tau=1, tau_star=161.5, sigma=29.27),
+    "by_country": gsh.PlainGaussian(c_u=1, sigma=7.3),
+}
+
+
+def test_the_certificate_of_several_tables_describes_each_of_them() -> None:
+    ours = Certificate.from_json(certificate(TABLES, epsilon=1))
+
+    assert ours.schema == "urn:gsh:certificate:3"
+    assert ours.delta == gsh.exact(TABLES, epsilon=1).delta
+    assert ours.mechanisms == TABLES
+    assert [table.tie_rule for table in ours.tables] == [TIE_RULE, NO_THRESHOLD]
+    assert [table.bounds.c_u for table in ours.tables] == [16, 1]
+    assert not {"mechanism", "bounds", "grid", "tie_rule", "mu_0"} & set(ours)
+
+
+def test_the_costs_of_the_tables_add_up_to_those_of_the_release() -> None:
+    ours = Certificate.from_json(certificate(TABLES))
+
+    for cost in ("mu_squared", "hazard"):
+        assert sum(table[cost] for table in ours.tables) == pytest.approx(ours[cost], rel=1e-12)
+
+
+def test_one_mechanism_keeps_its_format() -> None:
+    ours = Certificate.from_json(certificate(TABLES["by_url"], epsilon=1))
+
+    assert ours.schema == "urn:gsh:certificate:2"
+    assert ours.mechanisms == {"": TABLES["by_url"]}
+    assert "tables" not in ours
