@@ -11,6 +11,7 @@ from gsh.errors import InvalidParameter
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import COUNT, Plan
 from gsh.events.public_keys import ListedKeys, listed_kinds
+from gsh.events.tables import in_table
 
 __all__ = ["KeysTable", "keys_table", "keys_tables"]
 
@@ -74,6 +75,8 @@ def keys_tables(
     space: Workspace, source: Source, plans: Mapping[str, Plan], keys: Mapping[str, ListedKeys]
 ) -> dict[str, KeysTable]:
     """The tables of all lists."""
-    return {
-        name: keys_table(space, source, plans[name], listed, place) for place, (name, listed) in enumerate(keys.items())
-    }
+    made = {}
+    for place, (name, listed) in enumerate(keys.items()):
+        with in_table(name):
+            made[name] = keys_table(space, source, plans[name], listed, place)
+    return made
