@@ -20,7 +20,7 @@ user in a group, and ``lots.order_sql`` for the order.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -43,6 +43,7 @@ __all__ = [
 Lines: TypeAlias = list[str]
 
 _LIMIT = 2**52
+_HEAVY = "(SELECT _user FROM _heavy)"
 _LINE = 100
 _RESERVED = re.compile(
     "all|and|any|as|asc|between|by|case|cast|check|column|create|cross|default|desc|distinct|else|end|except|exists|"
@@ -72,6 +73,10 @@ class Base:
         keys = dict.fromkeys(name for plan in plans for name in plan.by)
         sums = {(column.name, column.scale): column for plan in plans for column in plan.sums}
         return Base(plans[0].user, tuple(keys), tuple(sums.values()), kinds)
+
+    def has_rows_of(self, plan: Plan) -> bool:
+        """Whether its rows are those of the plan already: one per user and group."""
+        return set(self.keys) == set(plan.by)
 
     def units(self, column: Sum) -> str:
         """The column of the base that has the units of this sum."""
@@ -110,6 +115,9 @@ def bounding_query(
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
     steps = _ranked(plan, kinds, sql, source, base)
     steps["_kept"] = _select(["_user", *keys, *sums], "_ranked", f"WHERE _place <= {plan.c_u}")
+    if base is not None:
+        light = _select(["_user", *keys, *sums], "_per_user", f"WHERE _user NOT IN {_HEAVY}", "UNION ALL")
+        steps["_kept"] = [*light, *steps["_kept"]]
     if any(column.groups is not None for column in plan.sums):
         steps |= _capped(plan, sql, parts, sums)
     named = [f"{key} AS {sql.identifier(name)}" for key, name in zip(keys, plan.by, strict=True)]
@@ -120,7 +128,8 @@ def bounding_query(
     ]
     having = [] if is_partial or plan.tau <= 1 else [f"HAVING COUNT(*) >= {plan.tau}"]
     result = _select(named, list(steps)[-1], f"GROUP BY {', '.join(keys)}", *having)
-    return _with(sql, steps, result)
+    stored = {"_heavy"} if base is None or base.has_rows_of(plan) else {"_heavy", "_per_user"}
+    return _with(sql, steps, result, stored)
 
 
 def ranked_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
@@ -142,10 +151,12 @@ def _ranked(
     keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
     place = f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {order_sql(sql, plan.salt, parts)}) AS _place"
-    return {
-        "_per_user": _per_user(plan, kinds, sql, source, base),
-        "_ranked": _select(["_user", *keys, *sums, place], "_per_user"),
-    }
+    steps = {"_per_user": _per_user(plan, kinds, sql, source, base)}
+    if base is None:
+        return steps | {"_ranked": _select(["_user", *keys, *sums, place], "_per_user")}
+    # Who has at most C_u groups keeps them all: no lots are needed. It takes a second look at the rows of all users.
+    steps["_heavy"] = _select(["_user"], "_per_user", "GROUP BY _user", f"HAVING COUNT(*) > {plan.c_u}")
+    return steps | {"_ranked": _select(["_user", *keys, *sums, place], "_per_user", f"WHERE _user IN {_HEAVY}")}
 
 
 def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str, base: Base | None) -> Lines:
@@ -153,15 +164,16 @@ def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str, 
     user = f"_events.{sql.identifier(plan.user)}"
     keys = [f"_events.{sql.identifier(name)}" for name in plan.by]
     chosen = [f"{user} AS _user", *(f"{key} AS _key{j}" for j, key in enumerate(keys, 1))]
+    is_added = base is not None and base.has_rows_of(plan)
     for j, column in enumerate(plan.sums, 1):
         if base is None:
             units = record_units(sql, column, kinds[column.name], f"_events.{sql.identifier(column.name)}")
             units = sql.added.format(units)
         else:
             units = f"_events.{base.units(column)}"
-        chosen.append(f"{clipped(sql, column, f'SUM({units})')} AS _sum{j}")
-    clauses = f"WHERE {user} IS NOT NULL", f"GROUP BY {', '.join([user, *keys])}"
-    return _select(chosen, f"{source} AS _events", *clauses)
+        chosen.append(f"{clipped(sql, column, units if is_added else f'SUM({units})')} AS _sum{j}")
+    clauses = [f"WHERE {user} IS NOT NULL", f"GROUP BY {', '.join([user, *keys])}"]
+    return _select(chosen, f"{source} AS _events", *([] if is_added else clauses))
 
 
 def record_units(sql: Dialect, column: Sum, kind: Kind, value: str) -> str:
@@ -236,10 +248,14 @@ def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[
     }
 
 
-def _with(sql: Dialect, steps: Mapping[str, Lines], result: Lines) -> str:
+def _with(sql: Dialect, steps: Mapping[str, Lines], result: Lines, stored: Collection[str] = frozenset()) -> str:
+    """Steps that are ``stored`` are read several times: the engine computes them once."""
     lines, before = [], "WITH "
     for name, query in steps.items():
-        lines += [f"{before}{name} AS {sql.inlined}(", *(f"    {line}" for line in query)]
+        lines += [
+            f"{before}{name} AS {'MATERIALIZED ' if name in stored else sql.inlined}(",
+            *(f"    {line}" for line in query),
+        ]
         before = "), "
     return "\n".join([*lines, ")", *result])
 
