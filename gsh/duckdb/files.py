@@ -19,7 +19,7 @@ from gsh.errors import InvalidParameter
 from gsh.events.folders import folder_columns
 from gsh.events.tables import AnyPlan
 
-__all__ = ["Scan", "scan_of"]
+__all__ = ["Scan", "names_in", "scan_of"]
 
 _PACKED = {".gz", ".zst"}
 _READERS = {
@@ -66,6 +66,26 @@ def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Any
     if reader == "json":
         return _json(space, files, listed, plan, rows)
     return _csv(files, listed, plan, rows, "\t" if reader == "tsv" else ",")
+
+
+def names_in(space: Workspace, path: str) -> tuple[str | None, list[str]]:
+    """A scan that has the types of the columns; or else, of texts, their names alone."""
+    pattern = _pattern(path)
+    reader = _reader(pattern)
+    if reader == "parquet":
+        return f"read_parquet({literal(pattern)}, {_hive([])})", []
+    files = [str(name) for (name,) in space.connection.execute("FROM glob($1)", [pattern]).fetchall()]
+    if not files:
+        raise InvalidParameter("events", "must be files that exist")
+    if reader == "json":
+        lines = f"(FROM read_ndjson_objects({literal(literal_path(files[0]))}, hive_partitioning = false) LIMIT 1000)"
+        return None, sorted(_members(space, lines))
+    return None, list(_header(files[0], "\t" if reader == "tsv" else ","))
+
+
+def _members(space: Workspace, part: str) -> frozenset[str]:
+    keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM {part} WHERE json_type(json) = 'OBJECT'"
+    return frozenset(str(name) for (name,) in space.connection.execute(keys).fetchall())
 
 
 def _pattern(path: str) -> str:
@@ -135,16 +155,12 @@ def _json(space: Workspace, files: Sequence[str], listed: str, plan: AnyPlan, ro
     """Records are objects. A member that a record does not have is missing; one that no record has is a mistake."""
     lines = f"read_ndjson_objects({listed}, hive_partitioning = false)"
 
-    def members(part: str) -> frozenset[str]:
-        keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM {part} WHERE json_type(json) = 'OBJECT'"
-        return frozenset(str(name) for (name,) in space.connection.execute(keys).fetchall())
-
-    from_folders = folder_columns(files, plan, lambda _files: members(lines))
+    from_folders = folder_columns(files, plan, lambda _files: _members(space, lines))
     names = frozenset(from_folders)
     for part in (f"(FROM {lines} LIMIT {_FIRST_LINES})", lines):
         if set(plan.columns) <= names:
             break
-        names |= members(part)
+        names |= _members(space, part)
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in plan.columns if name not in from_folders)
     options = f"format = 'newline_delimited', records = 'true', columns = {{{columns}}}, {_hive(from_folders)}"
     return Scan(f"read_json({listed}, {options})", rows, is_typed=False, names=names)

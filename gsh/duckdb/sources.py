@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gsh.duckdb.files import scan_of
+from gsh.duckdb.files import names_in, scan_of
 from gsh.duckdb.workspace import INTERRUPTED, Workspace, fraction_in, literal, literal_path, reading
 from gsh.errors import EventsError, InvalidParameter
 from gsh.events.dialects import DIALECTS
@@ -23,7 +23,7 @@ from gsh.events.published import OnProgress, Progress
 from gsh.events.tables import AnyPlan
 from gsh.library.groups import ArrowTable
 
-__all__ = ["Events", "Source", "casted", "open_source", "restored", "stored"]
+__all__ = ["Events", "Source", "casted", "columns_of", "open_source", "restored", "stored"]
 
 T = TypeVar("T")
 Events: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ArrowTable
@@ -88,6 +88,13 @@ def open_source(
         detail = "must be paths, a relation of DuckDB or a frame with the Arrow stream interface"
         raise InvalidParameter("events", f"{detail}, not {type(events).__name__}")
     return _from_arrow(space, events, plan, report)
+
+
+@reading
+def columns_of(space: Workspace, path: str) -> dict[str, Kind | None]:
+    """The columns of files, and their kinds; None for a column without a type, or of a type that no plan can use."""
+    scan, names = names_in(space, path)
+    return dict.fromkeys(names) if scan is None else _schema(space, scan)
 
 
 def _from_files(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: AnyPlan) -> Source:

@@ -3,6 +3,7 @@
 plan.py         what to count, and the bounds on one user
 tables.py       the plan of several tables that are published together
 public_keys.py  lists of public group keys, and their digests
+plan_file.py    the file of a publication of several tables: TOML or JSON; and one to start from
 kinds.py        the types of columns that every engine has
 dialects.py     how each SQL dialect spells what the lots and the bounds need
 lots.py         the order in which a user's groups are kept
