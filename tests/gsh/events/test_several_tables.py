@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import gsh
 from gsh.duckdb.aggregates import aggregated, aggregated_tables
-from gsh.duckdb.public_keys import keys_table, keys_tables
+from gsh.duckdb.public_keys import KeysTable, keys_table, keys_tables
 from gsh.duckdb.sources import open_source
 from gsh.duckdb.workspace import workspace
 from gsh.events.plan import make_plan
@@ -201,6 +201,14 @@ def test_records_of_other_groups_use_nobodys_bound_up(
         assert found == expected
     else:
         assert sum(found.values()) == 5
+
+
+def test_keys_that_are_filtered_after_bounding_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug keeps the bounds, so no audit sees it. The reference does: users lose listed groups."""
+    monkeypatch.setattr(KeysTable, "listed", lambda _self, scan: scan)
+    tables = {"t": gsh.Table(by="k", keys=["a", "x", None], c_u=2)}
+
+    assert counted(KEYED, tables) != judged(KEYED, tables)
 
 
 @pytest.mark.parametrize(("keys", "pointer"), [(["x"], "keys"), (["1.5"], "keys"), ([True], "keys/0")])
