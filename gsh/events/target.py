@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Table as Noisy
 from gsh.accounting.sensitivity import Box
 from gsh.arguments import Integer, Real, instance, real, text
 from gsh.errors import InvalidParameter, renamed
@@ -104,7 +105,7 @@ def check_plan(digest: str | None, plan: AnyPlan) -> None:
 class Target:
     """The mechanism, and the point of its privacy curve that the certificate states."""
 
-    mechanism: Mechanism | PlainGaussian
+    mechanism: Noisy
     stated: Mapping[str, float]
     """``epsilon`` or ``delta``, or nothing."""
 
@@ -119,7 +120,7 @@ class Target:
 class Targets:
     """The mechanism of each of several tables, and the stated point of the curve of all of them together."""
 
-    mechanisms: Mapping[str, Mechanism | PlainGaussian]
+    mechanisms: Mapping[str, Noisy]
     stated: Mapping[str, float]
 
 
@@ -128,7 +129,7 @@ def mechanism_for(
     *,
     epsilon: Real | None = None,
     delta: Real | None = None,
-    mechanism: Mechanism | PlainGaussian | None = None,
+    mechanism: Noisy | None = None,
     weights: Mapping[str, Real] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
@@ -179,7 +180,7 @@ def mechanisms_for(
     *,
     epsilon: Real | None = None,
     delta: Real | None = None,
-    mechanism: Mapping[str, Mechanism | PlainGaussian] | None = None,
+    mechanism: Mapping[str, Noisy] | None = None,
     shares: Literal["balanced"] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
@@ -250,11 +251,11 @@ def _table(plan: Plan, weights: Mapping[str, Real] | None, **more: Any) -> Table
     return Table(c_u=plan.c_u, tau=tau, sums=plan.ranges, caps=plan.caps, weights=weights, **more)
 
 
-def _check(plan: Plan, mechanism: Mechanism | PlainGaussian) -> None:
+def _check(plan: Plan, mechanism: Noisy) -> None:
     """The bounds that the mechanism promises are at least as wide as those that the plan enforces."""
     bounds = [("c_u", plan.c_u)]
     if plan.public_keys is not None:
-        if not isinstance(mechanism, PlainGaussian):
+        if not isinstance(mechanism, Noisy) or isinstance(mechanism, Mechanism):
             raise InvalidParameter("mechanism", "must be a gsh.PlainGaussian: public keys have no thresholds")
     else:
         instance("mechanism", mechanism, Mechanism)
