@@ -1,6 +1,7 @@
 """gsh demo, plan and publish: made-up events to start with, and private tables with a certificate from raw events."""
 
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -189,7 +190,7 @@ def _in_file(
 
 
 @commands.command(epilog="Example:  gsh plan events.parquet > plan.toml")
-def plan(events: options.EventsPath) -> None:
+def plan(events: options.EventsPath, as_json: AsJson = False) -> None:
     """Print a plan of several tables to start from, for gsh publish --tables. It reads the names of columns alone."""
     from gsh.duckdb.sources import columns_of  # noqa: PLC0415 - loads DuckDB
     from gsh.duckdb.workspace import workspace  # noqa: PLC0415
@@ -197,7 +198,11 @@ def plan(events: options.EventsPath) -> None:
 
     with workspace() as space:
         columns = columns_of(space, events)
-    sys.stdout.write(started_plan(events, columns))
+    text = started_plan(events, columns)
+    if as_json:
+        show(tomllib.loads(text), as_json=True)
+    else:
+        sys.stdout.write(text)
 
 
 def _report(published: "Published", output: str, *, as_json: bool) -> None:

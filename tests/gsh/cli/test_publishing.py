@@ -255,6 +255,7 @@ def test_a_plan_to_start_from_can_be_published(events: Path, tmp_path: Path) -> 
     (tmp_path / "plan.toml").write_text(ran.text)
 
     assert ran.code == 0, ran.errors
+    assert run("plan", events, "--json").document == tomllib.loads(ran.text)
     published = run(f"publish {events} --tables {tmp_path / 'plan.toml'} -o {tmp_path / 'private'}")
     assert published.code == 0, published.errors
     complete = re.sub(r"^# (sums|units|rest|tau|share)", r"\1", ran.text, flags=re.MULTILINE)
