@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, Table
 from gsh.accuracy.bounds import log_tails
 from gsh.accuracy.intervals import count_intervals, deviation_of, half_steps, z_of
 from gsh.accuracy.truncation import Doubles, distances
@@ -68,8 +68,10 @@ class Total:
     method: Method
 
 
-def count_total(mechanism: Mechanism, counts: Doubles, level: float, pointer: str) -> Total:
+def count_total(mechanism: Table, counts: Doubles, level: float, pointer: str) -> Total:
     """The total of the true counts of published groups. ``check_counts`` has checked their noisy ones."""
+    if not isinstance(mechanism, Mechanism):
+        return _plain_total(counts, mechanism.sigma, count_grid(mechanism), level, pointer)
     if not len(counts):
         return Total(0.0, 0.0, 0.0, 0.0, "exact")
     total = _normal(mechanism, counts, level)
@@ -80,12 +82,17 @@ def count_total(mechanism: Mechanism, counts: Doubles, level: float, pointer: st
     return total
 
 
-def value_total(mechanism: Mechanism, place: int, values: Doubles, level: float, pointer: str) -> Total:
+def value_total(mechanism: Table, place: int, values: Doubles, level: float, pointer: str) -> Total:
     """The total of one of the other columns: their noise is independent of which groups were published."""
-    error = deviation_of(mechanism, place) * math.sqrt(len(values))
+    return _plain_total(values, deviation_of(mechanism, place), value_grids(mechanism)[place], level, pointer)
+
+
+def _plain_total(values: Doubles, deviation: float, grid: float, level: float, pointer: str) -> Total:
+    """The total of numbers with normal noise and without a threshold."""
+    error = deviation * math.sqrt(len(values))
     with np.errstate(over="ignore", invalid="ignore"):
         estimate = float(values.sum()) + 0.0
-        reach = z_of(level) * error + float(half_steps(value_grids(mechanism)[place], values).sum())
+        reach = z_of(level) * error + float(half_steps(grid, values).sum())
     if not math.isfinite(abs(estimate) + reach):
         raise InvalidParameter(pointer, "must have a total in the range of doubles")
     return Total(estimate, error, estimate - reach, estimate + reach, "exact")

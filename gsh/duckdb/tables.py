@@ -68,7 +68,7 @@ def publish_tables(
         }
         return _result(job, private, local, plans, rests, output)
     made: Any = job.payer.service.release(
-        tables,  # type: ignore[call-overload]
+        tables,
         dict(target.mechanisms),
         users=COUNT,
         keys={name: list(plan.by) for name, plan in plans.tables.items()},

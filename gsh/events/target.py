@@ -72,6 +72,27 @@ class Payer:
         )
         return found.mechanism, {"epsilon": found.epsilon}
 
+    def share_tables(
+        self,
+        plan: AnyPlan,
+        tables: Mapping[str, Table],
+        releases: Integer,
+        shares: Literal["balanced"] | None,
+        most_sigma: Real | None,
+    ) -> tuple[Mapping[str, Noisy], Mapping[str, float]]:
+        """The same for several tables in one release."""
+        earlier = self.earlier()
+        if earlier is None:
+            budgets = self.service.budgets
+            found = budgets.calibrate_tables(
+                self.budget, tables, releases=releases, shares=shares, most_sigma=most_sigma
+            )
+            return found.tables, {"epsilon": found.epsilon}
+        said = earlier.certificate
+        digests = {each.bounds.plan_digest for each in said.described.values()}
+        check_plan(digests.pop() if len(digests) == 1 else None, plan)
+        return said.mechanisms, {} if said.epsilon is None else {"epsilon": said.epsilon}
+
 
 def payer_of(
     service: "Client | None", budget: str | None, once: str | None, description: str, privacy_unit: str | None
@@ -143,8 +164,13 @@ def mechanism_for(
     _check_aim(epsilon, delta, mechanism, releases, most_sigma, payer)
     if releases is not None:
         assert payer is not None
-        _refuse_public(plan)
-        found, stated = payer.share(plan, releases, weights, most_sigma)
+        found: Noisy
+        if plan.public_keys is None:
+            found, stated = payer.share(plan, releases, weights, most_sigma)
+        else:
+            with renamed((place_of(_ONLY), "")):
+                several, stated = payer.share_tables(plan, {_ONLY: _table(plan, weights)}, releases, None, most_sigma)
+            (found,) = several.values()
         _check(plan, found)
         return Target(found, stated)
     if mechanism is not None:
@@ -186,17 +212,18 @@ def mechanisms_for(
     most_sigma: Real | None = None,
     payer: Payer | None = None,
 ) -> Targets:
-    """The noise of several tables for the target (ε, δ) by their shares; or a complete mechanism for each of them."""
+    """The noise of several tables by their shares of the target (ε, δ) or of a budget; or a mechanism for each."""
     _check_aim(epsilon, delta, mechanism, releases, most_sigma, payer)
+    drafts = {name: _table(plan, tables[name].weights, share=tables[name].share) for name, plan in plans.tables.items()}
     if releases is not None:
-        detail = "must be omitted with tables: give epsilon and delta, and the budget checks that the release fits"
-        raise InvalidParameter("releases", detail)
+        assert payer is not None
+        shared, stated = payer.share_tables(plans, drafts, releases, shares, most_sigma)
+        for name, plan in plans.tables.items():
+            _check(plan, shared[name])
+        return Targets({name: shared[name] for name in plans.tables}, stated)
     if mechanism is None:
         assert epsilon is not None
         assert delta is not None
-        drafts = {
-            name: _table(plan, tables[name].weights, share=tables[name].share) for name, plan in plans.tables.items()
-        }
         solved = calibrate_tables(drafts, epsilon=epsilon, delta=delta, shares=shares)
         return Targets(solved.tables, {"epsilon": real("epsilon", epsilon)})
     if shares is not None:
@@ -232,12 +259,6 @@ def _check_aim(
             if value is None:
                 detail = "must be given, with the other of epsilon and delta, or a complete mechanism"
                 raise InvalidParameter(name, detail)
-
-
-def _refuse_public(plan: Plan) -> None:
-    if plan.public_keys is not None:
-        detail = "must be omitted with public keys: give epsilon and delta, and the budget checks that the release fits"
-        raise InvalidParameter("releases", detail)
 
 
 def _stated(epsilon: Real | None, delta: Real | None) -> dict[str, float]:

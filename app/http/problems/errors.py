@@ -186,9 +186,10 @@ def _body_faults(errors: Sequence[Any], *, has_groups: bool) -> Iterator[tuple[s
             continue
         if kind in {"union_tag_invalid", "union_tag_not_found"} and context["discriminator"] == "'kind'":
             location.append("kind")
-        if location[:1] == ["groups"] and len(location) > 2:
+        table = len(_table(location))
+        if location[table : table + 1] == ["groups"] and len(location) > table + 2:
             # Which group is at fault, and how, depends on the data: the answer is the same wherever the fault is.
-            yield _pointer(location[:2]), _GROUPS[str(location[1])]
+            yield _pointer(location[: table + 2]), _GROUPS[str(location[table + 1])]
         else:
             yield _pointer(location), _detail(kind, context)
 
@@ -212,10 +213,16 @@ def _detail(kind: str, context: Mapping[str, Any]) -> str:
 
 def _member(location: list[str | int], has_groups: bool, named: str, unnamed: str) -> tuple[str, str]:
     """The member by its name. A name in the groups, or in their place, is not repeated: it may be a group key."""
-    may_be_group_key = has_groups if len(location) == 1 else location[0] == "groups"
+    inside = location[len(_table(location)) :]
+    may_be_group_key = has_groups if len(inside) == 1 else inside[0] == "groups"
     if not may_be_group_key and is_plain(str(location[-1])):
         return _pointer(location), named
     return _pointer(location[:-1]), unnamed
+
+
+def _table(location: list[str | int]) -> list[str | int]:
+    """The beginning of a location that says in which of several tables it is."""
+    return location[:2] if location[:1] == ["tables"] and len(location) > 2 else []
 
 
 def _pointer(location: Sequence[str | int]) -> str:
