@@ -54,6 +54,7 @@ _OPTIONS = {
     "source": "--from",
     "sums": "--sum",
     "table": "TABLE",
+    "tables": "--tables",
     "to": "--output",
     "types": "--type",
     "units": "--sum-unit",
@@ -61,8 +62,8 @@ _OPTIONS = {
     "weights": "--weight",
 }
 _NAMED_ALIKE = (
-    "budget by c_u counts delta description dialect epsilon keys level mechanism most_sigma mu_0 once reason releases "
-    "retries salt seed sigma tau tau_star unprotected user users"
+    "budget by c_u counts delta description dialect epsilon keys level mechanism most_sigma mu_0 once public_keys "
+    "reason releases retries salt seed sigma tau tau_star unprotected user users"
 )
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""

@@ -1,5 +1,7 @@
-"""gsh demo and gsh publish: made-up events to start with, and a private table with its certificate from raw events."""
+"""gsh demo, plan and publish: made-up events to start with, and private tables with a certificate from raw events."""
 
+import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import read_json
 from gsh.cli.output import AsJson, Sheet, line, progress_bar, show, working
+from gsh.errors import renamed
 from gsh.histogram.file_formats import EXTENSIONS
 from gsh.library.whole_files import ended_by_signals
 
@@ -53,12 +56,38 @@ def demo(
 )
 def publish(
     events: options.EventsPath,
-    user: options.User,
-    by: options.By,
-    c_u: options.GivenC_U,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The private table: Parquet, Arrow or CSV.")
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The private table: Parquet, Arrow or CSV. With --tables: a folder for all tables.",
+        ),
     ],
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            "--tables",
+            metavar="FILE",
+            help="Several tables in one release: a plan in TOML or JSON, in place of the options that describe one. "
+            "gsh plan prints one to start from.",
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="COLUMN", help="The column with the user.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="COLUMNS", help="The columns of the group key, with commas between them."),
+    ] = None,
+    c_u: options.C_U = None,
+    public_keys: Annotated[
+        str | None,
+        typer.Option(
+            "--public-keys",
+            metavar="FILE",
+            help="A CSV or Parquet file with the key columns of public groups: all of them are published, no others.",
+        ),
+    ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="X", help="ε of the target.")] = None,
     delta: Annotated[float | None, typer.Option("--delta", metavar="X", help="δ of the target.")] = None,
     releases: Annotated[
@@ -99,14 +128,32 @@ def publish(
 ) -> None:
     """Publish raw events: bound each user, count the groups, add noise, drop small groups, and certify.
 
-    In this process with DuckDB. With --budget and --once a service adds the noise and charges it exactly once.
+    One table with --user, --by and --c-u, or several in one release with --tables. In this process with DuckDB. With
+    --budget and --once a service adds the noise and charges it exactly once.
     """
-    arguments = options.planned(user, by, sums, units, caps, types) | {"c_u": c_u, "tau": 1 if tau is None else tau}
-    arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"]}
-    arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
-    if mechanism is not None:
-        arguments["mechanism"] = options.mechanism_in(read_json(mechanism, "--mechanism"))
-    arguments |= {"privacy_unit": unit, "unprotected": unprotected or (), "to": output, "overwrite": force}
+    if tables is not None:
+        one: dict[str, Any] = {
+            "--user": user,
+            "--by": by,
+            "--c-u": c_u,
+            "--public-keys": public_keys,
+            "--epsilon": epsilon,
+        }
+        one |= {"--delta": delta, "--releases": releases, "--most-sigma": most_sigma, "--sum": sums, "--tau": tau}
+        one |= {"--sum-unit": units, "--cap": caps, "--weight": weights, "--type": types, "--mechanism": mechanism}
+        one |= {"--unit": unit, "--unprotected": unprotected}
+        arguments, budget, once = _in_file(tables, one, budget, once)
+    else:
+        if user is None or by is None or c_u is None:
+            missing = "--user" if user is None else "--by" if by is None else "--c-u"
+            raise Refusal(Code.INVALID, f"{missing}: is missing", "give --user, --by and --c-u, or --tables FILE")
+        arguments = options.planned(user, by, sums, units, caps, types) | {"c_u": c_u, "tau": 1 if tau is None else tau}
+        arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"], "keys": public_keys}
+        arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
+        if mechanism is not None:
+            arguments["mechanism"] = options.mechanism_in(read_json(mechanism, "--mechanism"))
+        arguments |= {"privacy_unit": unit, "unprotected": unprotected or ()}
+    arguments |= {"to": output, "overwrite": force}
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
         if budget is not None or service is not None:
@@ -119,14 +166,52 @@ def publish(
         elif once is not None:
             raise Refusal(Code.INVALID, "--once: needs a service", "add --budget ID and --service URL")
         arguments["progress"] = stack.enter_context(_bar())
+        stack.enter_context(renamed() if tables is not None else renamed(("keys", "public_keys")))
         published = gsh.publish(events, memory_limit=memory, **arguments)
     _report(published, output, as_json=as_json)
+
+
+def _in_file(
+    path: str, options_of_one: dict[str, Any], budget: str | None, once: str | None
+) -> tuple[dict[str, Any], str | None, str | None]:
+    """The arguments that a plan of tables has, and who pays: the file or the options may say it, not both."""
+    from gsh.events.plan_file import publication_in  # noqa: PLC0415 - loads pyarrow
+
+    for option, value in options_of_one.items():
+        if value is not None:
+            raise Refusal(Code.INVALID, f"{option}: must be omitted with --tables", "write it in the file")
+    found = publication_in(path)
+    if "user" not in found:
+        raise Refusal(Code.INVALID, "--tables user: must be in the file", 'such as user = "user_id"')
+    for name, value in (("budget", budget), ("once", once)):
+        if value is not None and name in found:
+            raise Refusal(Code.INVALID, f"--{name}: must be omitted: the file of --tables has it", "remove one of them")
+    return found, found.pop("budget", budget), found.pop("once", once)
+
+
+@commands.command(epilog="Example:  gsh plan events.parquet > plan.toml")
+def plan(events: options.EventsPath, as_json: AsJson = False) -> None:
+    """Print a plan of several tables to start from, for gsh publish --tables. It reads the names of columns alone."""
+    from gsh.duckdb.sources import columns_of  # noqa: PLC0415 - loads DuckDB
+    from gsh.duckdb.workspace import workspace  # noqa: PLC0415
+    from gsh.events.plan_file import started_plan  # noqa: PLC0415
+
+    with workspace() as space:
+        columns = columns_of(space, events)
+    text = started_plan(events, columns)
+    if as_json:
+        show(tomllib.loads(text), as_json=True)
+    else:
+        sys.stdout.write(text)
 
 
 def _report(published: "Published", output: str, *, as_json: bool) -> None:
     """The document for programs, or the last line for people."""
     if as_json:
-        document = {"output": output, "groups": published.groups, "certificate": published.certificate}
+        document: dict[str, Any] = {"output": output, "groups": published.groups}
+        if published.tables:
+            document["tables"] = {name: len(table) for name, table in published.tables.items()}
+        document["certificate"] = published.certificate
         replay = {"is_replayed": published.is_replayed, "released_at": published.released_at}
         show({**document, **replay, "plan": published.plan.to_json()}, as_json=True)
     else:

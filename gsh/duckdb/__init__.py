@@ -1,6 +1,9 @@
 """Publishing with DuckDB, inside this process.  [docs/publish.md]
 
 publishing.py   publish: from events to a private table with its certificate
+job.py          what publications of one table and of several share
+tables.py       the same for several tables of one release
+public_keys.py  public keys as a table: other records are left out, groups without records are completed
 sources.py      files, tables, relations and frames as events, with the kinds of their columns
 files.py        Parquet, CSV and JSON lines as scans: nothing is guessed from records
 aggregates.py   queries at once, or bucket by bucket within the memory limit; the bounding query, its sums as numbers

@@ -1,32 +1,40 @@
-"""Queries over events on DuckDB, within the memory limit: the aggregates of a plan, with its sums as numbers.
+"""Queries over events on DuckDB, within the memory limit: the aggregates of plans, with their sums as numbers.
 
 A window over all users does not fit the memory for long. So many events are first spooled to the private folder, in
 buckets by a hash of the user. Each bucket has all events of its users, so it can be answered by itself, and the partial
 answers add up to the answer. Few events are answered at once. Both ways give the same.
+
+Several tables share one pass: the events, or those of a bucket, are added up once (``Base`` of gsh/events/bounding.py),
+and each table is answered from there.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gsh.duckdb.public_keys import KeysTable
 from gsh.duckdb.sources import Source, restored, stored
 from gsh.duckdb.workspace import Workspace, literal, literal_path, reading
 from gsh.errors import sum_too_large
-from gsh.events.bounding import bounding_query
+from gsh.events.bounding import Base, bounding_query
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import COUNT, Plan
 from gsh.events.published import OnProgress, Progress
+from gsh.events.tables import in_table
 
-__all__ = ["PARTIAL", "Query", "aggregated", "answered"]
+__all__ = ["Query", "aggregated", "aggregated_tables", "answered"]
 
-PARTIAL = "_gsh_partial"
-"""The table with the answers of all buckets."""
+_PARTIAL = "_gsh_partial"
+"""The tables with the answers of all buckets."""
+_BASE = "_gsh_base"
+"""The table with the events of a bucket, or with all, added up for all queries."""
 
 _AT_ONCE = 1_000_000
 """Events that are answered at once, for each GiB of the memory limit."""
@@ -43,22 +51,44 @@ class Query:
     """Over all events; the argument is the scan that reads them."""
     partial: Callable[[str], str]
     """Over the events of some users."""
-    total: str
-    """It makes the answer of the rows in ``PARTIAL``."""
+    total: Callable[[str], str]
+    """It makes the answer of all partial rows; the argument is the table that has them."""
 
 
 @reading
 def answered(
-    space: Workspace, source: Source, plan: Plan, query: Query, progress: OnProgress, buckets: int | None = None
-) -> pa.Table:
-    """The answer, at once or in buckets. ``buckets`` is for tests."""
+    space: Workspace,
+    source: Source,
+    user: str,
+    queries: Sequence[Query],
+    progress: OnProgress,
+    buckets: int | None = None,
+    base: Callable[[str], str] | None = None,
+) -> list[pa.Table]:
+    """The answers, at once or in buckets, from one pass over the events. ``buckets`` is for tests.
+
+    ``base`` is a query over events: if it is given, all queries read its result in place of the events.
+    """
     if buckets is None and _is_small(space, source):
         try:
-            with _told(space, progress, "bounding"):
-                return space.connection.sql(query.whole(source.sql)).to_arrow_table()
+            with _told(space, progress, "bounding"), _based(space, source.sql, base) as scan:
+                return [space.connection.sql(query.whole(scan)).to_arrow_table() for query in queries]
         except duckdb.OutOfMemoryException:
             pass  # it may fit in buckets
-    return _in_buckets(space, source, plan, query, progress, buckets or _buckets(space, source))
+    return _in_buckets(space, source, user, queries, progress, buckets or _buckets(space, source), base)
+
+
+@contextmanager
+def _based(space: Workspace, scan: str, base: Callable[[str], str] | None) -> Iterator[str]:
+    """The scan that the queries read: the events themselves, or a table that they are added up in first."""
+    if base is None:
+        yield scan
+        return
+    try:
+        space.connection.execute(f"CREATE TEMP TABLE {_BASE} AS {base(scan)}")
+        yield _BASE
+    finally:
+        space.connection.execute(f"DROP TABLE IF EXISTS {_BASE}")
 
 
 def _is_small(space: Workspace, source: Source) -> bool:
@@ -70,12 +100,18 @@ def _buckets(space: Workspace, source: Source) -> int:
 
 
 def _in_buckets(
-    space: Workspace, source: Source, plan: Plan, query: Query, progress: OnProgress, buckets: int
-) -> pa.Table:
+    space: Workspace,
+    source: Source,
+    user: str,
+    queries: Sequence[Query],
+    progress: OnProgress,
+    buckets: int,
+    base: Callable[[str], str] | None,
+) -> list[pa.Table]:
     folder = space.folder / "events"
     types = dict(space.described(source.sql))
     with _told(space, progress, "spooling"):
-        _spool(space, source, plan, types, folder, buckets)
+        _spool(space, source, user, types, folder, buckets)
     run = space.connection.execute
     is_made = False
     for bucket in range(buckets):
@@ -84,14 +120,18 @@ def _in_buckets(
         if not files.is_dir():
             continue
         read = f"read_parquet({literal(f'{literal_path(files)}/*.parquet')}, hive_partitioning = false)"
-        partial = query.partial(f"(SELECT {restored(types)} FROM {read})")
-        run(f"{f'INSERT INTO {PARTIAL}' if is_made else f'CREATE TABLE {PARTIAL} AS'} {partial}")
+        with _based(space, f"(SELECT {restored(types)} FROM {read})", base) as scan:
+            for place, query in enumerate(queries):
+                name = f"{_PARTIAL}{place}"
+                run(f"{f'INSERT INTO {name}' if is_made else f'CREATE TABLE {name} AS'} {query.partial(scan)}")
         is_made = True
         shutil.rmtree(files)
     if not is_made:  # no event has a user
-        return space.connection.sql(query.whole(f"(SELECT * FROM {source.sql} LIMIT 0)")).to_arrow_table()
+        with _based(space, f"(SELECT * FROM {source.sql} LIMIT 0)", base) as scan:
+            return [space.connection.sql(query.whole(scan)).to_arrow_table() for query in queries]
     with _told(space, progress, "adding up"):
-        return space.connection.sql(query.total).to_arrow_table()
+        totals = (query.total(f"{_PARTIAL}{place}") for place, query in enumerate(queries))
+        return [space.connection.sql(total).to_arrow_table() for total in totals]
 
 
 @contextmanager
@@ -102,8 +142,8 @@ def _told(space: Workspace, progress: OnProgress, stage: str) -> Iterator[None]:
         yield
 
 
-def _spool(space: Workspace, source: Source, plan: Plan, types: Mapping[str, str], folder: Path, buckets: int) -> None:
-    user = DIALECTS["duckdb"].identifier(plan.user)
+def _spool(space: Workspace, source: Source, by: str, types: Mapping[str, str], folder: Path, buckets: int) -> None:
+    user = _IDENTIFIER(by)
     query = f"SELECT {stored(types)}, hash({user}) % {buckets} AS _bucket FROM {source.sql} WHERE {user} IS NOT NULL"
     options = "FORMAT parquet, COMPRESSION lz4, PARTITION_BY (_bucket), ROW_GROUP_SIZE 122880"
     folder.mkdir(mode=0o700)
@@ -115,23 +155,59 @@ _IDENTIFIER = DIALECTS["duckdb"].identifier
 
 
 def aggregated(
-    space: Workspace, source: Source, plan: Plan, progress: OnProgress, buckets: int | None = None
+    space: Workspace,
+    source: Source,
+    plan: Plan,
+    progress: OnProgress,
+    buckets: int | None = None,
+    keys: KeysTable | None = None,
 ) -> pa.Table:
     """The true aggregates: the key columns, the counts, and the sums as numbers. ``buckets`` is for tests."""
-    query = Query(
-        whole=lambda scan: bounding_query(plan, source.kinds, "duckdb", scan),
-        partial=lambda scan: bounding_query(plan, source.kinds, "duckdb", scan, is_partial=True),
-        total=_total(plan),
+    (table,) = answered(space, source, plan.user, [_query(plan, source, keys)], progress, buckets)
+    return _numbers(table, plan)
+
+
+def aggregated_tables(
+    space: Workspace,
+    source: Source,
+    plans: Mapping[str, Plan],
+    progress: OnProgress,
+    buckets: int | None = None,
+    keys: Mapping[str, KeysTable] = MappingProxyType({}),
+) -> dict[str, pa.Table]:
+    """The true aggregates of several tables, from one pass over the events."""
+    base = Base.of(list(plans.values()), source.kinds)
+    queries = [_query(plan, source, keys.get(name), base) for name, plan in plans.items()]
+    user = next(iter(plans.values())).user
+    tables = answered(space, source, user, queries, progress, buckets, lambda scan: base.query("duckdb", scan))
+    found = {}
+    for (name, plan), table in zip(plans.items(), tables, strict=True):
+        with in_table(name):
+            found[name] = _numbers(table, plan)
+    return found
+
+
+def _query(plan: Plan, source: Source, keys: KeysTable | None, base: Base | None = None) -> Query:
+    def bounding(scan: str, *, is_partial: bool = False) -> str:
+        listed = scan if keys is None else keys.listed(scan)
+        return bounding_query(plan, source.kinds, "duckdb", listed, is_partial=is_partial, base=base)
+
+    def completed(query: str) -> str:
+        return query if keys is None else keys.completed(query, plan)
+
+    return Query(
+        whole=lambda scan: completed(bounding(scan)),
+        partial=lambda scan: bounding(scan, is_partial=True),
+        total=lambda partial: completed(_total(plan, partial)),
     )
-    return _numbers(answered(space, source, plan, query, progress, buckets), plan)
 
 
-def _total(plan: Plan) -> str:
+def _total(plan: Plan, partial: str) -> str:
     keys = list(map(_IDENTIFIER, plan.by))
     numbers = [_IDENTIFIER(name) for name in (COUNT, *(column.name for column in plan.sums))]
     added = [f"SUM({number}) AS {number}" for number in numbers]
     having = f" HAVING SUM({_IDENTIFIER(COUNT)}) >= {plan.tau}" if plan.tau > 1 else ""
-    return f"SELECT {', '.join([*keys, *added])} FROM {PARTIAL} GROUP BY {', '.join(keys)}{having}"
+    return f"SELECT {', '.join([*keys, *added])} FROM {partial} GROUP BY {', '.join(keys)}{having}"
 
 
 def _numbers(table: pa.Table, plan: Plan) -> pa.Table:

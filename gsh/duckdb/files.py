@@ -17,9 +17,9 @@ import pyarrow as pa
 from gsh.duckdb.workspace import Workspace, literal, literal_path
 from gsh.errors import InvalidParameter
 from gsh.events.folders import folder_columns
-from gsh.events.plan import Plan
+from gsh.events.tables import AnyPlan
 
-__all__ = ["Scan", "scan_of"]
+__all__ = ["Scan", "names_in", "scan_of"]
 
 _PACKED = {".gz", ".zst"}
 _READERS = {
@@ -49,7 +49,7 @@ class Scan(NamedTuple):
     """The columns, if the scan itself does not tell which there are."""
 
 
-def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Plan) -> Scan:
+def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: AnyPlan) -> Scan:
     """All files of some paths, patterns and folders, which have one format."""
     patterns = [_pattern(os.fspath(path)) for path in paths]
     readers = {_reader(pattern) for pattern in patterns}
@@ -66,6 +66,26 @@ def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Pla
     if reader == "json":
         return _json(space, files, listed, plan, rows)
     return _csv(files, listed, plan, rows, "\t" if reader == "tsv" else ",")
+
+
+def names_in(space: Workspace, path: str) -> tuple[str | None, list[str]]:
+    """A scan that has the types of the columns; or else, of texts, their names alone."""
+    pattern = _pattern(path)
+    reader = _reader(pattern)
+    if reader == "parquet":
+        return f"read_parquet({literal(pattern)}, {_hive([])})", []
+    files = [str(name) for (name,) in space.connection.execute("FROM glob($1)", [pattern]).fetchall()]
+    if not files:
+        raise InvalidParameter("events", "must be files that exist")
+    if reader == "json":
+        lines = f"(FROM read_ndjson_objects({literal(literal_path(files[0]))}, hive_partitioning = false) LIMIT 1000)"
+        return None, sorted(_members(space, lines))
+    return None, list(_header(files[0], "\t" if reader == "tsv" else ","))
+
+
+def _members(space: Workspace, part: str) -> frozenset[str]:
+    keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM {part} WHERE json_type(json) = 'OBJECT'"
+    return frozenset(str(name) for (name,) in space.connection.execute(keys).fetchall())
 
 
 def _pattern(path: str) -> str:
@@ -94,7 +114,7 @@ def _hive(from_folders: Sequence[str]) -> str:
     return f"hive_partitioning = {bool(from_folders)}, hive_types_autocast = 0"
 
 
-def _parquet(space: Workspace, files: Sequence[str], listed: str, plan: Plan) -> Scan:
+def _parquet(space: Workspace, files: Sequence[str], listed: str, plan: AnyPlan) -> Scan:
     def columns(files: Sequence[str]) -> list[str]:
         paths = ", ".join(literal(literal_path(file)) for file in files)
         every = f"read_parquet([{paths}], hive_partitioning = false, union_by_name = true)"
@@ -105,7 +125,7 @@ def _parquet(space: Workspace, files: Sequence[str], listed: str, plan: Plan) ->
     return Scan(f"read_parquet({listed}, {options})", rows, is_typed=True)
 
 
-def _csv(files: Sequence[str], listed: str, plan: Plan, rows: int, delimiter: str) -> Scan:
+def _csv(files: Sequence[str], listed: str, plan: AnyPlan, rows: int, delimiter: str) -> Scan:
     headers = {_header(file, delimiter) for file in files}
     if len(headers) != 1:
         raise InvalidParameter("events", "must be files that exist, with the same header line")
@@ -131,20 +151,16 @@ def _header(file: str, delimiter: str) -> tuple[str, ...]:
     return tuple(next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), ()))
 
 
-def _json(space: Workspace, files: Sequence[str], listed: str, plan: Plan, rows: int) -> Scan:
+def _json(space: Workspace, files: Sequence[str], listed: str, plan: AnyPlan, rows: int) -> Scan:
     """Records are objects. A member that a record does not have is missing; one that no record has is a mistake."""
     lines = f"read_ndjson_objects({listed}, hive_partitioning = false)"
 
-    def members(part: str) -> frozenset[str]:
-        keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM {part} WHERE json_type(json) = 'OBJECT'"
-        return frozenset(str(name) for (name,) in space.connection.execute(keys).fetchall())
-
-    from_folders = folder_columns(files, plan, lambda _files: members(lines))
+    from_folders = folder_columns(files, plan, lambda _files: _members(space, lines))
     names = frozenset(from_folders)
     for part in (f"(FROM {lines} LIMIT {_FIRST_LINES})", lines):
         if set(plan.columns) <= names:
             break
-        names |= members(part)
+        names |= _members(space, part)
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in plan.columns if name not in from_folders)
     options = f"format = 'newline_delimited', records = 'true', columns = {{{columns}}}, {_hive(from_folders)}"
     return Scan(f"read_json({listed}, {options})", rows, is_typed=False, names=names)

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from gsh.arguments import Integer, Real, integer, is_several
-from gsh.duckdb.aggregates import PARTIAL, Query, answered
+from gsh.duckdb.aggregates import Query, answered
 from gsh.duckdb.sources import Events, Source, open_source
 from gsh.duckdb.workspace import workspace
 from gsh.errors import InvalidParameter
@@ -66,10 +66,11 @@ def preview(
         raise InvalidParameter("c_u", "must be at least one number")
     common = {"user": user, "by": by, "sums": sums, "units": units, "tau": tau, "types": types, "salt": new_salt()}
     plans = [make_plan(**common, c_u=each, caps=_within(caps, each)) for each in choices]  # type: ignore[arg-type]
-    targets = [mechanism_for(plan, epsilon=epsilon, delta=delta).mechanism for plan in plans]
+    targets = [mechanism_for(plan, epsilon=epsilon, delta=delta).secret for plan in plans]
     with workspace(memory_limit, None, temporary) as space:
         source = open_source(space, events, plans[0], connection)
-        table = answered(space, source, plans[0], _counts(plans[0], source, choices), lambda _progress: None, _buckets)
+        query = _counts(plans[0], source, choices)
+        (table,) = answered(space, source, user, [query], lambda _progress: None, _buckets)
     every = max(int(table["c0"].to_numpy().sum()), 1)
     kept = []
     for plan, mechanism in zip(plans, targets, strict=True):
@@ -97,7 +98,9 @@ def _counts(plan: Plan, source: Source, choices: Sequence[int]) -> Query:
     def numbers(query: str) -> str:
         return f"SELECT {', '.join(f'c{each}' for each in (0, *choices))} FROM ({query}) AS _groups"
 
-    total = f"SELECT {added} FROM {PARTIAL} GROUP BY {keys}"
+    def total(partial: str) -> str:
+        return f"SELECT {added} FROM {partial} GROUP BY {keys}"
+
     return Query(whole=lambda scan: numbers(counts(scan)), partial=counts, total=total)
 
 

@@ -1,51 +1,57 @@
-"""publish: raw events in, a private table with its certificate out.  [docs/publish.md]"""
+"""publish: raw events in, a private table or several with one certificate out.  [docs/publish.md]"""
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
 import pyarrow as pa
 
-from gsh.accounting.mechanism import Mechanism
-from gsh.arguments import Integer, Real, flag, path, text, texts
-from gsh.certificate import certificate as certificate_of
+from gsh.accounting.mechanism import Table as Noisy
+from gsh.arguments import Integer, Real, flag, path, texts
 from gsh.duckdb.aggregates import aggregated
-from gsh.duckdb.sources import Events, open_source
-from gsh.duckdb.workspace import workspace
+from gsh.duckdb.job import Job
+from gsh.duckdb.public_keys import keys_table
+from gsh.duckdb.sources import Events, Source
+from gsh.duckdb.tables import publish_tables
+from gsh.duckdb.workspace import Workspace
 from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.output import Output, rows_with
-from gsh.events.plan import COUNT, Plan, make_plan
+from gsh.events.plan import COUNT, Plan, checked_keys, make_plan
+from gsh.events.public_keys import Keys, ListedKeys, public_keys_of
 from gsh.events.published import OnProgress, Progress, Published
-from gsh.events.target import Payer, Target, check_plan, mechanism_for, payer_of
+from gsh.events.tables import planned
+from gsh.events.target import Target, check_plan, mechanism_for, mechanisms_for, payer_of
 from gsh.library.groups import release
-from gsh.wire import mechanism_from_json
+from gsh.library.tables import Table
+from gsh.wire import release_from_json
 
 if TYPE_CHECKING:
     from gsh.client import Client
 
 __all__ = ["publish"]
 
-_ENGINE: Final = "gsh.duckdb"
-
 
 def publish(
     events: Events,
     *,
     user: str,
-    by: Sequence[str],
+    by: str | Sequence[str] | None = None,
+    keys: Keys | None = None,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     units: Mapping[str, Real] | None = None,
-    c_u: Integer,
+    c_u: Integer | None = None,
     caps: Mapping[str, Integer] | None = None,
     weights: Mapping[str, Real] | None = None,
     tau: Integer = 1,
+    tables: Mapping[str, Table] | None = None,
+    shares: Literal["balanced"] | None = None,
     epsilon: Real | None = None,
     delta: Real | None = None,
-    mechanism: Mechanism | None = None,
+    mechanism: Noisy | Mapping[str, Noisy] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
     service: "Client | None" = None,
@@ -55,6 +61,8 @@ def publish(
     privacy_unit: str | None = None,
     unprotected: Sequence[str] = (),
     to: str | os.PathLike[str] | None = None,
+    format: str = "parquet",  # noqa: A002 - the word for it
+    rest: bool | Mapping[str, str] = False,
     overwrite: bool = False,
     types: Mapping[str, Kind] | None = None,
     connection: duckdb.DuckDBPyConnection | None = None,
@@ -70,7 +78,8 @@ def publish(
     ``events`` are files (Parquet, CSV, JSON lines; globs and folders), a relation of DuckDB, the name of a table if
     ``connection`` is given, or any frame with the Arrow stream interface. Each user counts in at most ``c_u`` groups of
     ``by``. ``sums`` maps columns to what one user adds to one group at most, ``units`` to the power of two in which
-    they are counted, ``caps`` to the number of groups that one user changes.
+    they are counted, ``caps`` to the number of groups that one user changes. ``keys`` lists public groups (a list, a
+    column, a table or a file): all of them are published, and other records are left out first.
 
     The noise meets (``epsilon``, ``delta``), or is that of a complete ``mechanism``. With ``service``, ``budget`` and
     ``once`` it is charged exactly once; without, nothing keeps count of it. With ``releases`` it is the smallest with
@@ -79,40 +88,52 @@ def publish(
 
         gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
                     epsilon=1, delta=1e-6, to="private.parquet")
-    """
-    report = _reporter(progress)
-    unprotected = texts("unprotected", unprotected)
-    payer = payer_of(service, budget, once, description, privacy_unit)
-    salt = _salt or (new_salt() if payer is None else salt_of_release(payer.budget, payer.once))
-    plan = make_plan(user=user, by=by, sums=sums, units=units, c_u=c_u, caps=caps, tau=tau, salt=salt, types=types)
-    aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
-    target = mechanism_for(plan, **aim, most_sigma=most_sigma, weights=weights, payer=payer)
-    output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
-    local: dict[str, Any] = {}
-    if payer is None:
-        unit = text("privacy_unit", privacy_unit or "user")
-        local = _local_certificate(target, plan, unit, unprotected)
-    else:
-        earlier = _released(payer, plan, target, unprotected, output)
-        if earlier is not None:
-            return earlier
-    if output is not None:
-        output.check(plan)
 
-    report(Progress("opening"))
-    with workspace(memory_limit, threads, temporary) as space:
-        source = open_source(space, events, plan, connection, report)
-        table = aggregated(space, source, plan, report, _buckets)
-    report(Progress("noise"))
-    if payer is None:
-        private = release(target.mechanism, table, key_columns=plan.by, count_column=COUNT)
-        return _result(rows_with(private, local), local, plan, output, report)
-    provenance = {"enforced_by": _ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()}
-    options: dict[str, Any] = {**target.stated, "budget": payer.budget, "once": payer.once, "provenance": provenance}
-    options |= {"unprotected": list(unprotected)}
-    made = payer.service.release(table, target.mechanism, users=COUNT, keys=plan.by, description=description, **options)
-    published = _result(made.table, made.certificate.to_dict(), plan, output, report)
-    return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
+    ``tables`` are several tables of one release, in place of ``by`` and its bounds. Together they have exactly the
+    privacy curve of one table. ``to`` is then a folder with a file per table in this ``format``, and ``rest`` adds
+    ``<table>_rest``: what each group has beyond its published children.
+
+        gsh.publish("events.parquet", user="user_id", epsilon=1, delta=1e-6, to="private", tables={
+            "by_country": gsh.Table(by=["country"], keys=["DE", "FR"], c_u=1),
+            "detail": gsh.Table(by=["url", "country"], c_u=16)})
+    """
+    job = Job(
+        events=events,
+        unprotected=texts("unprotected", unprotected),
+        payer=payer_of(service, budget, once, description, privacy_unit),
+        description=description,
+        privacy_unit=privacy_unit,
+        connection=connection,
+        memory_limit=memory_limit,
+        threads=threads,
+        temporary=temporary,
+        report=_reporter(progress),
+        buckets=_buckets,
+    )
+    salt = _salt or (new_salt() if job.payer is None else salt_of_release(job.payer.budget, job.payer.once))
+    aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
+    aim |= {"most_sigma": most_sigma, "payer": job.payer}
+    one = {"by": by, "keys": keys, "sums": sums, "units": units, "c_u": c_u, "caps": caps, "weights": weights}
+    if tables is not None:
+        _refuse("omitted with tables: each of them has its own", **one, tau=None if tau == 1 else tau)
+        plans, lists = planned(tables, user=user, salt=salt, types=types)
+        targets = mechanisms_for(plans, tables, **aim, shares=shares)
+        folder = {"format": format, "overwrite": flag("overwrite", overwrite)}
+        place = None if to is None else {"path": path("to", to), **folder}
+        return publish_tables(job, plans, lists, targets, rest=rest, place=place)
+    _refuse(
+        "omitted without tables",
+        shares=shares,
+        rest=None if rest is False else rest,
+        format=None if format == "parquet" else format,
+    )
+    listed = None if keys is None else public_keys_of(keys, checked_keys(by))
+    bounds: dict[str, Any] = {"by": by, "sums": sums, "units": units, "c_u": c_u, "caps": caps, "tau": tau}
+    digest = None if listed is None else listed.digest
+    plan = make_plan(user=user, **bounds, salt=salt, types=types, public_keys=digest)
+    target = mechanism_for(plan, **aim, weights=weights)
+    output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
+    return _publish_table(job, plan, listed, target, output)
 
 
 def _reporter(progress: OnProgress | None) -> OnProgress:
@@ -121,50 +142,76 @@ def _reporter(progress: OnProgress | None) -> OnProgress:
     return progress or (lambda _progress: None)
 
 
-def _local_certificate(target: Target, plan: Plan, privacy_unit: str, unprotected: Sequence[str]) -> dict[str, Any]:
-    """Made before anything is read, so that mistakes in it come first. It does not depend on the data."""
-    return certificate_of(
-        target.mechanism,
-        **target.stated,
-        unprotected=unprotected,
-        privacy_unit=privacy_unit,
-        enforced_by=_ENGINE,
-        plan_digest=plan.digest,
+def _refuse(detail: str, **arguments: object) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise InvalidParameter(name, f"must be {detail}")
+
+
+def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, target: Target, output: Output | None) -> Published:
+    local: dict[str, Any] = {}
+    if job.payer is None:
+        local = job.local_certificate(target.mechanism, target.stated, plan)
+    else:
+        earlier = _released(job, plan, target, output)
+        if earlier is not None:
+            return earlier
+    if output is not None:
+        output.check(plan)
+
+    def count(space: Workspace, source: Source) -> pa.Table:
+        listed = None if keys is None else keys_table(space, source, plan, keys)
+        return aggregated(space, source, plan, job.report, job.buckets, listed)
+
+    table = job.aggregates(plan, count)
+    public = None if keys is None else "posted"
+    if job.payer is None:
+        private = release(target.mechanism, table, key_columns=plan.by, count_column=COUNT, public_keys=public)
+        return _result(job, rows_with(private, local), local, plan, output)
+    listed: dict[str, Any] = {} if public is None else {"public_keys": public}
+    mechanism: Any = target.mechanism
+    made = job.payer.service.release(
+        table, mechanism, users=COUNT, keys=plan.by, **listed, **job.paid(plan, target.stated)
     )
+    published = _result(job, made.table, made.certificate.to_dict(), plan, output)
+    return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
 
 
-def _released(
-    payer: Payer, plan: Plan, target: Target, unprotected: Sequence[str], output: Output | None
-) -> Published | None:
+def _released(job: Job, plan: Plan, target: Target, output: Output | None) -> Published | None:
     """The release of this name, if it was made before. No event is read for it."""
-    record = payer.earlier()
+    assert job.payer is not None
+    record = job.payer.earlier()
     if record is None:
         return None
     certificate = record.certificate
-    check_plan(certificate.bounds.plan_digest if record.state == "made" else None, plan)
+    is_one = "mechanism" in certificate and record.state == "made"
+    check_plan(certificate.bounds.plan_digest if is_one else None, plan)
     said = certificate.to_dict()
-    for name, is_same in (
-        ("mechanism", mechanism_from_json(said["mechanism"]) == target.mechanism),
-        ("unprotected", said["unprotected"] == list(unprotected)),
-    ):
-        if not is_same:
-            raise InvalidParameter("once", f"must be a new name: the release that has it was made with another {name}")
+    is_same = release_from_json(said["mechanism"]) == target.mechanism
+    job.check_same(mechanism=is_same, unprotected=said["unprotected"])
     if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again
         return None
-    is_there, table = (False, None) if output is None else output.written_before(payer.once, plan)
+    is_there, table = (False, None) if output is None else output.written_before(job.payer.once, plan)
     if is_there:
         published = _published(record.load().table if table is None else table, said, plan, output)
     else:
         made = record.load()
-        published = _result(made.table, made.certificate.to_dict(), plan, output, lambda _progress: None)
+        published = _result(job, made.table, made.certificate.to_dict(), plan, output, is_silent=True)
     return replace(published, is_replayed=True, released_at=record.at)
 
 
 def _result(
-    table: pa.Table, certificate: Mapping[str, Any], plan: Plan, output: Output | None, report: OnProgress
+    job: Job,
+    table: pa.Table,
+    certificate: Mapping[str, Any],
+    plan: Plan,
+    output: Output | None,
+    *,
+    is_silent: bool = False,
 ) -> Published:
     if output is not None:
-        report(Progress("writing"))
+        if not is_silent:
+            job.report(Progress("writing"))
         output.write(table, plan, certificate)
     return _published(table, certificate, plan, output)
 

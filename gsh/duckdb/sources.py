@@ -14,17 +14,16 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gsh.duckdb.files import scan_of
+from gsh.duckdb.files import names_in, scan_of
 from gsh.duckdb.workspace import INTERRUPTED, Workspace, fraction_in, literal, literal_path, reading
 from gsh.errors import EventsError, InvalidParameter
-from gsh.events.bounding import default_kinds
 from gsh.events.dialects import DIALECTS
 from gsh.events.kinds import Kind
-from gsh.events.plan import Plan
 from gsh.events.published import OnProgress, Progress
+from gsh.events.tables import AnyPlan
 from gsh.library.groups import ArrowTable
 
-__all__ = ["Events", "Source", "open_source", "restored", "stored"]
+__all__ = ["Events", "Source", "casted", "columns_of", "open_source", "restored", "stored"]
 
 T = TypeVar("T")
 Events: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ArrowTable
@@ -70,7 +69,7 @@ class Source:
 def open_source(
     space: Workspace,
     events: Events,
-    plan: Plan,
+    plan: AnyPlan,
     connection: duckdb.DuckDBPyConnection | None = None,
     report: OnProgress = lambda _progress: None,
 ) -> Source:
@@ -91,11 +90,18 @@ def open_source(
     return _from_arrow(space, events, plan, report)
 
 
-def _from_files(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Plan) -> Source:
+@reading
+def columns_of(space: Workspace, path: str) -> dict[str, Kind | None]:
+    """The columns of files, and their kinds; None for a column without a type, or of a type that no plan can use."""
+    scan, names = names_in(space, path)
+    return dict.fromkeys(names) if scan is None else _schema(space, scan)
+
+
+def _from_files(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: AnyPlan) -> Source:
     scan = scan_of(space, paths, plan)
     if scan.is_typed:
         return _source(scan.sql, plan, _schema(space, scan.sql), scan.rows)
-    declared = default_kinds(plan)
+    declared = plan.default_kinds()
     names = scan.names or [name for name, _ in space.described(scan.sql)]
     plan.kinds_in({name: declared.get(name) for name in names}, may_list=False)
     return _source(scan.sql, plan, declared, scan.rows, declared)
@@ -108,7 +114,7 @@ def _table(connection: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyR
         raise InvalidParameter("events", "must be the name of a table or view of the connection") from None
 
 
-def _from_relation(space: Workspace, relation: duckdb.DuckDBPyRelation, plan: Plan, report: OnProgress) -> Source:
+def _from_relation(space: Workspace, relation: duckdb.DuckDBPyRelation, plan: AnyPlan, report: OnProgress) -> Source:
     types = {str(name): str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
     plan.kinds_in({name: _kind(kind) for name, kind in types.items()})
     needed = {name: types[name] for name in plan.columns}
@@ -116,7 +122,7 @@ def _from_relation(space: Workspace, relation: duckdb.DuckDBPyRelation, plan: Pl
 
 
 def _from_stream(
-    space: Workspace, stream: ArrowTable, plan: Plan, report: OnProgress, types: Mapping[str, str] | None = None
+    space: Workspace, stream: ArrowTable, plan: AnyPlan, report: OnProgress, types: Mapping[str, str] | None = None
 ) -> Source:
     """A stream goes to the private folder first, batch by batch: a query over another engine would not hear Ctrl-C."""
     path = space.folder / "stream.parquet"
@@ -170,7 +176,7 @@ def restored(types: Mapping[str, str]) -> str:
     )
 
 
-def _from_arrow(space: Workspace, frame: ArrowTable, plan: Plan, report: OnProgress) -> Source:
+def _from_arrow(space: Workspace, frame: ArrowTable, plan: AnyPlan, report: OnProgress) -> Source:
     if not hasattr(frame, "__len__"):
         return _from_stream(space, frame, plan, report)
     table = _converted(lambda: pa.table(frame))
@@ -193,7 +199,7 @@ def _kind(kind: str) -> Kind | None:
 
 def _source(
     scan: str,
-    plan: Plan,
+    plan: AnyPlan,
     schema: Mapping[str, Kind | None],
     rows: int,
     declared: Mapping[str, Kind] | None = None,
@@ -201,16 +207,19 @@ def _source(
     kinds = plan.kinds_in(schema)
     casts = dict(plan.types) if declared is None else declared
     columns = [
-        f"{_cast(name, casts[name])} AS {_IDENTIFIER(name)}" if name in casts else _IDENTIFIER(name)
+        f"{casted(name, casts[name])} AS {_IDENTIFIER(name)}" if name in casts else _IDENTIFIER(name)
         for name in plan.columns
     ]
     return Source(f"(SELECT {', '.join(columns)} FROM {scan})", kinds, rows)
 
 
-def _cast(name: str, kind: Kind) -> str:
-    """The column as a kind. A number with a fraction is no integer: DuckDB would round it, and not as a plan does."""
+def casted(name: str, kind: Kind, into: str | None = None) -> str:
+    """The column as a kind. A number with a fraction is no integer: DuckDB would round it, and not as a plan does.
+
+    ``into`` is a type of DuckDB for the kind.
+    """
     value = _IDENTIFIER(name)
-    cast = f"CAST({value} AS {_TYPES.get(kind, kind)})"
+    cast = f"CAST({value} AS {into or _TYPES.get(kind, kind)})"
     if kind != "integer":
         return cast
     is_whole = f"regexp_full_match(trim(CAST({value} AS VARCHAR)), '[+-]?[0-9]+([.]0*)?')"

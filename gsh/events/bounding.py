@@ -20,7 +20,8 @@ user in a group, and ``lots.order_sql`` for the order.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from gsh.events.dialects import DIALECTS, Dialect, check_characters, dialect_named
@@ -29,6 +30,7 @@ from gsh.events.lots import order_sql
 from gsh.events.plan import COUNT, Plan, Sum
 
 __all__ = [
+    "Base",
     "bounding_query",
     "clipped",
     "commented_query",
@@ -41,6 +43,7 @@ __all__ = [
 Lines: TypeAlias = list[str]
 
 _LIMIT = 2**52
+_HEAVY = "(SELECT _user FROM _heavy)"
 _LINE = 100
 _RESERVED = re.compile(
     "all|and|any|as|asc|between|by|case|cast|check|column|create|cross|default|desc|distinct|else|end|except|exists|"
@@ -52,15 +55,69 @@ _RESERVED = re.compile(
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Events that are added up once for several tables: a row per user and combination of all key columns.
+
+    Integers in units are added, so what comes from here is what comes from the events. The bounds of the tables come
+    later, each for itself. A column that is summed in two units is added up in both.
+    """
+
+    user: str
+    keys: tuple[str, ...]
+    sums: tuple[Sum, ...]
+    kinds: Mapping[str, Kind]
+
+    @staticmethod
+    def of(plans: Sequence[Plan], kinds: Mapping[str, Kind]) -> "Base":
+        keys = dict.fromkeys(name for plan in plans for name in plan.by)
+        sums = {(column.name, column.scale): column for plan in plans for column in plan.sums}
+        return Base(plans[0].user, tuple(keys), tuple(sums.values()), kinds)
+
+    def has_rows_of(self, plan: Plan) -> bool:
+        """Whether its rows are those of the plan already: one per user and group."""
+        return set(self.keys) == set(plan.by)
+
+    def units(self, column: Sum) -> str:
+        """The column of the base that has the units of this sum."""
+        scales = [(each.name, each.scale) for each in self.sums]
+        longest = max(map(len, (self.user, *self.keys)))  # so no column of the events has this name
+        return f"_base{'_' * longest}{scales.index((column.name, column.scale))}"
+
+    def query(self, dialect: str, source: str) -> str:
+        """The events added up. Users and keys keep their names."""
+        sql = dialect_named(dialect)
+        names = [sql.identifier(name) for name in (self.user, *self.keys)]
+        events = [f"_events.{name}" for name in names]
+        chosen = [f"{event} AS {name}" for event, name in zip(events, names, strict=True)]
+        for column in self.sums:
+            units = record_units(sql, column, self.kinds[column.name], f"_events.{sql.identifier(column.name)}")
+            chosen.append(f"SUM({sql.added.format(units)}) AS {self.units(column)}")
+        clauses = f"WHERE {events[0]} IS NOT NULL", f"GROUP BY {', '.join(events)}"
+        return "\n".join(_select(chosen, f"{source} AS _events", *clauses))
+
+
 def bounding_query(
-    plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str, *, is_partial: bool = False
+    plan: Plan,
+    kinds: Mapping[str, Kind],
+    dialect: str,
+    source: str,
+    *,
+    is_partial: bool = False,
+    base: Base | None = None,
 ) -> str:
-    """The aggregates of the plan. ``source`` is a table, or a subquery in parentheses, in the dialect."""
+    """The aggregates of the plan. ``source`` is a table, or a subquery in parentheses, in the dialect.
+
+    With ``base``, the source is the result of its query, or some rows of it.
+    """
     sql = dialect_named(dialect)
     keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
-    steps = _ranked(plan, kinds, sql, source)
+    steps = _ranked(plan, kinds, sql, source, base)
     steps["_kept"] = _select(["_user", *keys, *sums], "_ranked", f"WHERE _place <= {plan.c_u}")
+    if base is not None:
+        light = _select(["_user", *keys, *sums], "_per_user", f"WHERE _user NOT IN {_HEAVY}", "UNION ALL")
+        steps["_kept"] = [*light, *steps["_kept"]]
     if any(column.groups is not None for column in plan.sums):
         steps |= _capped(plan, sql, parts, sums)
     named = [f"{key} AS {sql.identifier(name)}" for key, name in zip(keys, plan.by, strict=True)]
@@ -71,7 +128,8 @@ def bounding_query(
     ]
     having = [] if is_partial or plan.tau <= 1 else [f"HAVING COUNT(*) >= {plan.tau}"]
     result = _select(named, list(steps)[-1], f"GROUP BY {', '.join(keys)}", *having)
-    return _with(sql, steps, result)
+    stored = {"_heavy"} if base is None or base.has_rows_of(plan) else {"_heavy", "_per_user"}
+    return _with(sql, steps, result, stored)
 
 
 def ranked_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
@@ -85,28 +143,37 @@ def _inner(plan: Plan) -> tuple[list[str], list[str]]:
     return [f"_key{j}" for j in range(1, len(plan.by) + 1)], [f"_sum{j}" for j in range(1, len(plan.sums) + 1)]
 
 
-def _ranked(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> dict[str, Lines]:
+def _ranked(
+    plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str, base: Base | None = None
+) -> dict[str, Lines]:
     for pointer, name in plan.pointed:
         sql.check_name(pointer, name)
     keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
     place = f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {order_sql(sql, plan.salt, parts)}) AS _place"
-    return {
-        "_per_user": _per_user(plan, kinds, sql, source),
-        "_ranked": _select(["_user", *keys, *sums, place], "_per_user"),
-    }
+    steps = {"_per_user": _per_user(plan, kinds, sql, source, base)}
+    if base is None:
+        return steps | {"_ranked": _select(["_user", *keys, *sums, place], "_per_user")}
+    # Who has at most C_u groups keeps them all: no lots are needed. It takes a second look at the rows of all users.
+    steps["_heavy"] = _select(["_user"], "_per_user", "GROUP BY _user", f"HAVING COUNT(*) > {plan.c_u}")
+    return steps | {"_ranked": _select(["_user", *keys, *sums, place], "_per_user", f"WHERE _user IN {_HEAVY}")}
 
 
-def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> Lines:
+def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str, base: Base | None) -> Lines:
     """One record per user and group: ``_user``, ``_key1`` …, and the clipped sums ``_sum1`` … in units."""
     user = f"_events.{sql.identifier(plan.user)}"
     keys = [f"_events.{sql.identifier(name)}" for name in plan.by]
     chosen = [f"{user} AS _user", *(f"{key} AS _key{j}" for j, key in enumerate(keys, 1))]
+    is_added = base is not None and base.has_rows_of(plan)
     for j, column in enumerate(plan.sums, 1):
-        units = record_units(sql, column, kinds[column.name], f"_events.{sql.identifier(column.name)}")
-        chosen.append(f"{clipped(sql, column, f'SUM({sql.added.format(units)})')} AS _sum{j}")
-    clauses = f"WHERE {user} IS NOT NULL", f"GROUP BY {', '.join([user, *keys])}"
-    return _select(chosen, f"{source} AS _events", *clauses)
+        if base is None:
+            units = record_units(sql, column, kinds[column.name], f"_events.{sql.identifier(column.name)}")
+            units = sql.added.format(units)
+        else:
+            units = f"_events.{base.units(column)}"
+        chosen.append(f"{clipped(sql, column, units if is_added else f'SUM({units})')} AS _sum{j}")
+    clauses = [f"WHERE {user} IS NOT NULL", f"GROUP BY {', '.join([user, *keys])}"]
+    return _select(chosen, f"{source} AS _events", *([] if is_added else clauses))
 
 
 def record_units(sql: Dialect, column: Sum, kind: Kind, value: str) -> str:
@@ -181,10 +248,14 @@ def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[
     }
 
 
-def _with(sql: Dialect, steps: Mapping[str, Lines], result: Lines) -> str:
+def _with(sql: Dialect, steps: Mapping[str, Lines], result: Lines, stored: Collection[str] = frozenset()) -> str:
+    """Steps that are ``stored`` are read several times: the engine computes them once."""
     lines, before = [], "WITH "
     for name, query in steps.items():
-        lines += [f"{before}{name} AS {sql.inlined}(", *(f"    {line}" for line in query)]
+        lines += [
+            f"{before}{name} AS {'MATERIALIZED ' if name in stored else sql.inlined}(",
+            *(f"    {line}" for line in query),
+        ]
         before = "), "
     return "\n".join([*lines, ")", *result])
 
@@ -204,10 +275,8 @@ def _listed(columns: Sequence[str]) -> Lines:
 
 
 def default_kinds(plan: Plan) -> dict[str, Kind]:
-    """The declared types; else users and keys are texts, and sums integers, or doubles if they have a unit."""
-    kinds: dict[str, Kind] = dict.fromkeys((plan.user, *plan.by), "string")
-    kinds |= {column.name: "integer" if column.unit is None else "double" for column in plan.sums}
-    return kinds | dict(plan.types)
+    """The kinds of columns if no schema says them."""
+    return plan.default_kinds()
 
 
 def commented_query(plan: Plan, dialect: str, source: str) -> str:

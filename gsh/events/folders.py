@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import unquote
 
 from gsh.errors import InvalidParameter
-from gsh.events.plan import Plan
+from gsh.events.tables import AnyPlan
 
 __all__ = ["checked_folders", "folder_columns"]
 
 
-def folder_columns(files: Sequence[str], plan: Plan, columns_of: Callable[[Sequence[str]], Iterable[str]]) -> list[str]:
+def folder_columns(
+    files: Sequence[str], plan: AnyPlan, columns_of: Callable[[Sequence[str]], Iterable[str]]
+) -> list[str]:
     """The columns of the plan that the folders give. ``columns_of`` files is asked only if a folder has such a name."""
     wanted = checked_folders(files, plan, columns_of)
     if not wanted:
@@ -29,7 +31,7 @@ def folder_columns(files: Sequence[str], plan: Plan, columns_of: Callable[[Seque
 
 
 def checked_folders(
-    files: Sequence[str], plan: Plan, columns_of: Callable[[Sequence[str]], Iterable[str]]
+    files: Sequence[str], plan: AnyPlan, columns_of: Callable[[Sequence[str]], Iterable[str]]
 ) -> list[str]:
     """The columns of the plan that are names of folders: of no user, and of no column that files in them have."""
     wanted = []

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from gsh.events.dialects import Dialect
 from gsh.events.kinds import Kind
 
-__all__ = ["lot_sql", "new_salt", "order_sql", "salt_of_release"]
+__all__ = ["lot_sql", "new_salt", "order_sql", "salt_of_release", "salt_of_table"]
 
 _BYTES = 16
 
@@ -38,6 +38,12 @@ def salt_of_release(budget: str | None, once: str) -> str:
     The name is public and chosen before anyone looks at the data, so the salt is as good as a random one.
     """
     named = json.dumps(["gsh salt", budget, once], ensure_ascii=True).encode("ascii")
+    return hashlib.sha256(named).hexdigest()[: 2 * _BYTES]
+
+
+def salt_of_table(salt: str, name: str) -> str:
+    """The salt of one of several tables: it depends on no other table."""
+    named = json.dumps(["gsh salt of a table", salt, name], ensure_ascii=True).encode("ascii")
     return hashlib.sha256(named).hexdigest()[: 2 * _BYTES]
 
 

@@ -2,7 +2,7 @@
 
 An engine must do this with the events, and nothing else (tests/reference/bounding.py is the judge):
 
-1. Drop records without a user.
+1. Drop records without a user. If the groups are public, drop records with a key that is not listed.
 2. Make one record per user and group. A missing part of a group key is a value of its own. Each sum column is an
    integer number of units: each record's value x counts ⌊x/unit + 1/2⌋ (missing and NaN count 0; a decimal is taken
    as the nearest double; |x/unit| is limited to 2⁵²), these integers are added, and the sum is clipped to [lower,
@@ -11,6 +11,7 @@ An engine must do this with the events, and nothing else (tests/reference/boundi
    stay in at most n of the kept groups: those with the smallest lots of this column, among those where the value is
    not 0. In the other kept groups the value becomes 0; the user still counts there.
 4. Per group: COUNT of users, and the sums. Groups with fewer than τ users go. A sum beyond 2⁵³ units is an error.
+   If the groups are public, none goes, and a listed group that no record has counts 0 in every column.
 
 What a user keeps depends on the records of that user and on the salt, never on other users.
 """
@@ -28,7 +29,7 @@ from gsh.errors import InvalidParameter
 from gsh.events.dialects import check_characters
 from gsh.events.kinds import KEY_KINDS, SUM_KINDS, Kind, checked_kind, family
 
-__all__ = ["COUNT", "Plan", "Sum", "make_plan"]
+__all__ = ["COUNT", "Plan", "Sum", "checked_keys", "checked_object", "make_plan", "sums_of_json", "sums_to_json"]
 
 COUNT = "count"
 """The column of the result with the numbers of users."""
@@ -39,6 +40,7 @@ _MOST_NAME = 255
 _MOST_LISTED = 30
 _MOST_PARTITIONS = 10**6
 _SALT = re.compile(r"[0-9a-f]{32}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _ENDINGS = ("low", "estimate", "high")
 
 
@@ -85,6 +87,8 @@ class Plan:
     """The kinds of columns that the caller declares, by name; of the others the schema of the events says it."""
     partitions: int | None = None
     """The number of partitions by group key, for an engine whose noise depends on it."""
+    public_keys: str | None = None
+    """The digest of the list of public keys (public_keys.py). Then there is no τ: it is 0."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -110,41 +114,34 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""
         return {
-            "version": 1,
+            "version": 1 if self.public_keys is None else 2,
             "user": self.user,
             "by": list(self.by),
-            "sums": [asdict(column) for column in self.sums],
+            "sums": sums_to_json(self.sums),
             "c_u": self.c_u,
             "tau": self.tau,
             "salt": self.salt,
             "types": dict(self.types),
             "partitions": self.partitions,
+            **({} if self.public_keys is None else {"public_keys": self.public_keys}),
         }
 
     @staticmethod
     def from_json(given: object) -> "Plan":
         """The plan of a JSON object, with every check made again."""
         fields = {"version", "user", "by", "sums", "c_u", "tau", "salt", "types", "partitions"}
-        found = _object("plan", given, fields)
-        if found["version"] != 1:
-            raise InvalidParameter("plan/version", "must be 1")
-        if not isinstance(found["sums"], Sequence) or isinstance(found["sums"], str):
-            raise InvalidParameter("plan/sums", "must be a list")
-        sums = [_object("plan/sums", item, {"name", "lower", "upper", "unit", "groups"}) for item in found["sums"]]
-        names = texts("plan/sums", [item["name"] for item in sums])
-        if len(set(names)) != len(names):
-            raise InvalidParameter("plan/sums", "must have unique names")
+        is_public = isinstance(given, Mapping) and "public_keys" in given
+        found = checked_object("plan", given, fields | ({"public_keys"} if is_public else set()))
+        version = 2 if is_public else 1
+        if found["version"] != version:
+            raise InvalidParameter("plan/version", f"must be {version}")
+        if is_public and found["public_keys"] is None:
+            raise InvalidParameter("plan/public_keys", "must be a digest")
+        shared = {name: found[name] for name in fields - {"version", "sums"}}
         return make_plan(
-            user=found["user"],
-            by=found["by"],
-            sums={item["name"]: (item["lower"], item["upper"]) for item in sums} or None,
-            units={item["name"]: item["unit"] for item in sums if item["unit"] is not None} or None,
-            caps={item["name"]: item["groups"] for item in sums if item["groups"] is not None} or None,
-            c_u=found["c_u"],
-            tau=found["tau"],
-            salt=found["salt"],
-            types=found["types"],
-            partitions=found["partitions"],
+            **shared,
+            **sums_of_json("plan/sums", found["sums"]),
+            public_keys=found["public_keys"] if is_public else None,
         )
 
     @property
@@ -152,6 +149,12 @@ class Plan:
         """The SHA-256 of the canonical JSON: sorted names, no spaces, ASCII only, every bound as a double."""
         written = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(written.encode("ascii")).hexdigest()
+
+    def default_kinds(self) -> dict[str, Kind]:
+        """The declared types; else users and keys are texts, and sums integers, or doubles if they have a unit."""
+        kinds: dict[str, Kind] = dict.fromkeys((self.user, *self.by), "string")
+        kinds |= {column.name: "integer" if column.unit is None else "double" for column in self.sums}
+        return kinds | dict(self.types)
 
     def kinds_in(self, schema: Mapping[str, Kind | None], *, may_list: bool = True) -> dict[str, Kind]:
         """The kind of each column of the plan. An engine gives the schema of the events; None: no kind of ours.
@@ -195,15 +198,17 @@ def make_plan(
     units: Mapping[str, Real] | None = None,
     c_u: Integer,
     caps: Mapping[str, Integer] | None = None,
-    tau: Integer = 1,
+    tau: Integer | None = 1,
     salt: str,
     types: Mapping[str, Kind] | None = None,
     partitions: Integer | None = None,
+    public_keys: str | None = None,
 ) -> Plan:
-    """The plan of the arguments of ``publish``. Every mistake is an error that names the argument."""
-    keys = texts("by", [by] if isinstance(by, str) else by)
-    if not keys:
-        raise InvalidParameter("by", "must name at least one column")
+    """The plan of the arguments of ``publish``. Every mistake is an error that names the argument.
+
+    ``public_keys`` is the digest of a list of public keys (``ListedKeys.digest``). Then τ must not be chosen.
+    """
+    keys = checked_keys(by)
     _check_name("user", user)
     ranges = _mapping("sums", sums)
     for pointer, name in [*((f"by/{j}", key) for j, key in enumerate(keys)), *((f"sums/{key}", key) for key in ranges)]:
@@ -215,9 +220,7 @@ def make_plan(
     most_groups = integer("c_u", c_u)
     if not 1 <= most_groups <= 10**18:
         raise InvalidParameter("c_u", "must be from 1 to 10^18")
-    least_users = integer("tau", tau)
-    if not 0 <= least_users <= 2**53:
-        raise InvalidParameter("tau", "must be from 0 to 2^53")
+    least_users = _least_users(tau, public_keys)
     if not (isinstance(salt, str) and _SALT.fullmatch(salt)):
         raise InvalidParameter("salt", "must be 32 hexadecimal digits")
     if partitions is not None and not 1 <= integer("partitions", partitions) <= _MOST_PARTITIONS:
@@ -234,7 +237,32 @@ def make_plan(
         salt=salt,
         types=_types(types, {user, *keys, *ranges}),
         partitions=None if partitions is None else integer("partitions", partitions),
+        public_keys=public_keys,
     )
+
+
+def _least_users(tau: object, public_keys: object) -> int:
+    """τ; 0 if the groups are public: all of them are published."""
+    if public_keys is not None:
+        if not (isinstance(public_keys, str) and _DIGEST.fullmatch(public_keys)):
+            raise InvalidParameter("public_keys", "must be 64 hexadecimal digits")
+        if tau is not None and integer("tau", tau) not in (0, 1):
+            raise InvalidParameter("tau", "must be omitted with public keys: all of them are published")
+        return 0
+    if tau is None:
+        raise InvalidParameter("keys", "must list the groups if tau is None: they are public")
+    least_users = integer("tau", tau)
+    if not 0 <= least_users <= 2**53:
+        raise InvalidParameter("tau", "must be from 0 to 2^53")
+    return least_users
+
+
+def checked_keys(by: object) -> tuple[str, ...]:
+    """The key columns: a name, or a list of names."""
+    keys = texts("by", [by] if isinstance(by, str) else by)
+    if not keys:
+        raise InvalidParameter("by", "must name at least one column")
+    return keys
 
 
 def _sum(name: str, bounds: object, unit: object, cap: object, c_u: int) -> Sum:
@@ -301,7 +329,26 @@ def _mapping(pointer: str, given: object) -> Mapping[str, Any]:
     return given
 
 
-def _object(pointer: str, given: object, fields: set[str]) -> Mapping[str, Any]:
+def sums_to_json(sums: Sequence[Sum]) -> list[dict[str, Any]]:
+    return [asdict(column) for column in sums]
+
+
+def sums_of_json(pointer: str, given: object) -> dict[str, Any]:
+    """The arguments ``sums``, ``units`` and ``caps`` of ``make_plan``."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise InvalidParameter(pointer, "must be a list")
+    sums = [checked_object(pointer, item, {"name", "lower", "upper", "unit", "groups"}) for item in given]
+    names = texts(pointer, [item["name"] for item in sums])
+    if len(set(names)) != len(names):
+        raise InvalidParameter(pointer, "must have unique names")
+    return {
+        "sums": {item["name"]: (item["lower"], item["upper"]) for item in sums} or None,
+        "units": {item["name"]: item["unit"] for item in sums if item["unit"] is not None} or None,
+        "caps": {item["name"]: item["groups"] for item in sums if item["groups"] is not None} or None,
+    }
+
+
+def checked_object(pointer: str, given: object, fields: set[str]) -> Mapping[str, Any]:
     if not isinstance(given, Mapping) or set(given) != fields:
         raise InvalidParameter(pointer, f"must be a JSON object with the fields {', '.join(sorted(fields))}")
     return given

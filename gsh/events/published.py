@@ -1,13 +1,18 @@
 """The result of publishing: the private table or its place, the certificate and the plan; and reports of progress."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from gsh.events.plan import Plan
+from gsh.accounting.mechanism import Table as Noisy
+from gsh.arguments import Real
+from gsh.errors import InvalidParameter
+from gsh.events.rest import child_of, rest_table
+from gsh.events.tables import AnyPlan, Plans
+from gsh.wire import release_from_json
 
 __all__ = ["OnProgress", "Progress", "Published"]
 
@@ -26,27 +31,45 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Published:
-    """A private table, its certificate and the plan that bounded it."""
+    """A private table, or several of one release, with the certificate and the plan that bounded them."""
 
     table: pa.Table | None
-    """The rows, sorted by group key; None if an engine has written them itself."""
+    """The rows, sorted by group key; None if an engine has written them itself, or if there are several tables."""
     path: Path | str | None
     """Where they were written."""
     certificate: Mapping[str, Any]
-    plan: Plan
+    plan: AnyPlan
     groups: int
-    """How many groups were published."""
+    """How many groups were published, in all tables."""
     certificate_at: str
     """Where the certificate is, in words."""
     is_replayed: bool = False
     """Whether this release was made before under the same ``once``."""
     released_at: str | None = None
     """When a replayed release was made. None if it is new."""
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    """The rows of each of several tables, by its name."""
+
+    @property
+    def mechanisms(self) -> Mapping[str, Noisy]:
+        """The mechanism of each of several tables, by its name."""
+        return {each["name"]: release_from_json(each["mechanism"]) for each in self.certificate.get("tables", ())}
+
+    def rest(self, parent: str, child: str | None = None, *, level: Real = 0.95) -> pa.Table:
+        """What each published group of a table has beyond its published children, with intervals.  [docs/levels.md]
+
+        The key columns of the child contain those of the parent. It may be omitted if only one table is such a child.
+        """
+        if not isinstance(self.plan, Plans) or not self.tables:
+            raise InvalidParameter("parent", "must be one of several tables, whose rows are here")
+        plans, mechanisms, finer = self.plan.tables, self.mechanisms, child_of(self.plan, parent, child)
+        of_parent, of_child = ((plans[name], mechanisms[name], self.tables[name]) for name in (parent, finer))
+        return rest_table(of_parent, of_child, level)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """For whatever reads Arrow tables: pandas, polars, DuckDB."""
         if self.table is None:
-            raise TypeError("the rows are in the files at path")
+            raise TypeError("the rows are in tables" if self.tables else "the rows are in the files at path")
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
@@ -63,6 +86,8 @@ class Published:
         payer = "nothing keeps count of it" if paid is None else f"paid by the budget {paid['id']}"
         place = "" if self.path is None else f" in {self.path}"
         groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
+        if isinstance(self.plan, Plans):
+            groups += f" of {len(self.plan.named)} tables"
         made = f"{groups} published{place}{point}; {payer}; certificate {self.certificate_at}"
         if not self.is_replayed:
             return made

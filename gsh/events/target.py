@@ -5,13 +5,16 @@ The mechanism is calibrated to a target or to a share of a budget, or it is give
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Table as Noisy
 from gsh.accounting.sensitivity import Box
 from gsh.arguments import Integer, Real, instance, real, text
-from gsh.errors import InvalidParameter
+from gsh.errors import InvalidParameter, renamed
 from gsh.events.plan import Plan
+from gsh.events.tables import AnyPlan, Plans, place_of
+from gsh.library.tables import Table, calibrate_tables
 from gsh.library.targets import calibrate
 from gsh.wire import mechanism_from_json
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from gsh.client.operations import Blocking
     from gsh.client.releases import RecordedRelease
 
-__all__ = ["Payer", "Target", "check_plan", "mechanism_for", "payer_of"]
+__all__ = ["Payer", "Target", "Targets", "check_plan", "mechanism_for", "mechanisms_for", "payer_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,27 @@ class Payer:
         )
         return found.mechanism, {"epsilon": found.epsilon}
 
+    def share_tables(
+        self,
+        plan: AnyPlan,
+        tables: Mapping[str, Table],
+        releases: Integer,
+        shares: Literal["balanced"] | None,
+        most_sigma: Real | None,
+    ) -> tuple[Mapping[str, Noisy], Mapping[str, float]]:
+        """The same for several tables in one release."""
+        earlier = self.earlier()
+        if earlier is None:
+            budgets = self.service.budgets
+            found = budgets.calibrate_tables(
+                self.budget, tables, releases=releases, shares=shares, most_sigma=most_sigma
+            )
+            return found.tables, {"epsilon": found.epsilon}
+        said = earlier.certificate
+        digests = {each.bounds.plan_digest for each in said.described.values()}
+        check_plan(digests.pop() if len(digests) == 1 else None, plan)
+        return said.mechanisms, {} if said.epsilon is None else {"epsilon": said.epsilon}
+
 
 def payer_of(
     service: "Client | None", budget: str | None, once: str | None, description: str, privacy_unit: str | None
@@ -92,7 +116,7 @@ def payer_of(
     return Payer(service, checked_name("budget", budget), checked_name("once", once))
 
 
-def check_plan(digest: str | None, plan: Plan) -> None:
+def check_plan(digest: str | None, plan: AnyPlan) -> None:
     """Refuse the name of a release by another plan."""
     if digest != plan.digest:
         raise InvalidParameter("once", "must be a new name: a release by another plan has it already")
@@ -102,9 +126,23 @@ def check_plan(digest: str | None, plan: Plan) -> None:
 class Target:
     """The mechanism, and the point of its privacy curve that the certificate states."""
 
-    mechanism: Mechanism
+    mechanism: Noisy
     stated: Mapping[str, float]
     """``epsilon`` or ``delta``, or nothing."""
+
+    @property
+    def secret(self) -> Mechanism:
+        """The mechanism of a plan without public keys: it has a threshold."""
+        assert isinstance(self.mechanism, Mechanism)
+        return self.mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The mechanism of each of several tables, and the stated point of the curve of all of them together."""
+
+    mechanisms: Mapping[str, Noisy]
+    stated: Mapping[str, float]
 
 
 def mechanism_for(
@@ -112,7 +150,7 @@ def mechanism_for(
     *,
     epsilon: Real | None = None,
     delta: Real | None = None,
-    mechanism: Mechanism | None = None,
+    mechanism: Noisy | None = None,
     weights: Mapping[str, Real] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
@@ -120,33 +158,34 @@ def mechanism_for(
 ) -> Target:
     """The smallest noise for the target (ε, δ), or for one of ``releases`` from what a budget has; or a mechanism.
 
-    With a complete mechanism, ``epsilon`` or ``delta`` is only the point that the certificate states.
+    With a complete mechanism, ``epsilon`` or ``delta`` is only the point that the certificate states. Public groups get
+    noise without a threshold.
     """
-    if most_sigma is not None and releases is None:
-        raise InvalidParameter("most_sigma", "must be omitted without releases: it bounds the noise of a share")
+    _check_aim(epsilon, delta, mechanism, releases, most_sigma, payer)
     if releases is not None:
-        for name, other in (("epsilon", epsilon), ("delta", delta), ("mechanism", mechanism)):
-            if other is not None:
-                raise InvalidParameter(name, "must be omitted with releases: what remains of the budget is the target")
-        if payer is None:
-            raise InvalidParameter("releases", "must be omitted without a service: only a budget can be shared")
-        found, stated = payer.share(plan, releases, weights, most_sigma)
+        assert payer is not None
+        found: Noisy
+        if plan.public_keys is None:
+            found, stated = payer.share(plan, releases, weights, most_sigma)
+        else:
+            with renamed((place_of(_ONLY), "")):
+                several, stated = payer.share_tables(plan, {_ONLY: _table(plan, weights)}, releases, None, most_sigma)
+            (found,) = several.values()
         _check(plan, found)
         return Target(found, stated)
     if mechanism is not None:
-        if epsilon is not None and delta is not None:
-            raise InvalidParameter("epsilon", "must not be given with both delta and a complete mechanism")
         if weights is not None:
             raise InvalidParameter("weights", "must be omitted with a complete mechanism")
         _check(plan, mechanism)
-        given = {"epsilon": epsilon, "delta": delta}
-        return Target(mechanism, {name: real(name, value) for name, value in given.items() if value is not None})
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if value is None:
-            raise InvalidParameter(name, "must be given, with the other of epsilon and delta, or a complete mechanism")
+        return Target(mechanism, _stated(epsilon, delta))
     assert epsilon is not None
     assert delta is not None
-    solved = calibrate(
+    stated = {"epsilon": real("epsilon", epsilon)}
+    if plan.public_keys is not None:
+        with renamed((place_of(_ONLY), "")):
+            solved = calibrate_tables({_ONLY: _table(plan, weights)}, epsilon=epsilon, delta=delta)
+        return Target(solved.tables[_ONLY], stated)
+    found_one = calibrate(
         epsilon=epsilon,
         delta=delta,
         c_u=plan.c_u,
@@ -155,14 +194,95 @@ def mechanism_for(
         caps=plan.caps,
         weights=weights,
     )
-    return Target(solved.mechanism, {"epsilon": real("epsilon", epsilon)})
+    return Target(found_one.mechanism, stated)
 
 
-def _check(plan: Plan, mechanism: Mechanism) -> None:
+_ONLY = "table"
+
+
+def mechanisms_for(
+    plans: Plans,
+    tables: Mapping[str, Table],
+    *,
+    epsilon: Real | None = None,
+    delta: Real | None = None,
+    mechanism: Mapping[str, Noisy] | None = None,
+    shares: Literal["balanced"] | None = None,
+    releases: Integer | None = None,
+    most_sigma: Real | None = None,
+    payer: Payer | None = None,
+) -> Targets:
+    """The noise of several tables by their shares of the target (ε, δ) or of a budget; or a mechanism for each."""
+    _check_aim(epsilon, delta, mechanism, releases, most_sigma, payer)
+    drafts = {name: _table(plan, tables[name].weights, share=tables[name].share) for name, plan in plans.tables.items()}
+    if releases is not None:
+        assert payer is not None
+        shared, stated = payer.share_tables(plans, drafts, releases, shares, most_sigma)
+        for name, plan in plans.tables.items():
+            _check(plan, shared[name])
+        return Targets({name: shared[name] for name in plans.tables}, stated)
+    if mechanism is None:
+        assert epsilon is not None
+        assert delta is not None
+        solved = calibrate_tables(drafts, epsilon=epsilon, delta=delta, shares=shares)
+        return Targets(solved.tables, {"epsilon": real("epsilon", epsilon)})
+    if shares is not None:
+        raise InvalidParameter("shares", "must be omitted with complete mechanisms")
+    if not isinstance(mechanism, Mapping) or set(mechanism) != set(plans.tables):
+        raise InvalidParameter("mechanism", "must be a mapping from the name of each table to its mechanism")
+    for name, plan in plans.tables.items():
+        place = place_of(name)
+        with renamed(("mechanism", f"mechanism/{place.removeprefix('tables/')}"), ("", place)):
+            if tables[name].weights is not None:
+                raise InvalidParameter("weights", "must be omitted with a complete mechanism")
+            _check(plan, mechanism[name])
+    return Targets({name: mechanism[name] for name in plans.tables}, _stated(epsilon, delta))
+
+
+def _check_aim(
+    epsilon: object, delta: object, mechanism: object, releases: object, most_sigma: object, payer: Payer | None
+) -> None:
+    """Exactly one target: (ε, δ), a share of a budget, or complete noise."""
+    if most_sigma is not None and releases is None:
+        raise InvalidParameter("most_sigma", "must be omitted without releases: it bounds the noise of a share")
+    if releases is not None:
+        for name, other in (("epsilon", epsilon), ("delta", delta), ("mechanism", mechanism)):
+            if other is not None:
+                raise InvalidParameter(name, "must be omitted with releases: what remains of the budget is the target")
+        if payer is None:
+            raise InvalidParameter("releases", "must be omitted without a service: only a budget can be shared")
+    elif mechanism is not None:
+        if epsilon is not None and delta is not None:
+            raise InvalidParameter("epsilon", "must not be given with both delta and a complete mechanism")
+    else:
+        for name, value in (("epsilon", epsilon), ("delta", delta)):
+            if value is None:
+                detail = "must be given, with the other of epsilon and delta, or a complete mechanism"
+                raise InvalidParameter(name, detail)
+
+
+def _stated(epsilon: Real | None, delta: Real | None) -> dict[str, float]:
+    given = {"epsilon": epsilon, "delta": delta}
+    return {name: real(name, value) for name, value in given.items() if value is not None}
+
+
+def _table(plan: Plan, weights: Mapping[str, Real] | None, **more: Any) -> Table:
+    """What a calibration must know of the plan: its bounds in whole units."""
+    tau = None if plan.public_keys is not None else plan.tau
+    return Table(c_u=plan.c_u, tau=tau, sums=plan.ranges, caps=plan.caps, weights=weights, **more)
+
+
+def _check(plan: Plan, mechanism: Noisy) -> None:
     """The bounds that the mechanism promises are at least as wide as those that the plan enforces."""
-    instance("mechanism", mechanism, Mechanism)
-    for name, promised, enforced in (("c_u", mechanism.c_u, plan.c_u), ("tau", mechanism.tau, plan.tau)):
-        if promised != enforced:
+    bounds = [("c_u", plan.c_u)]
+    if plan.public_keys is not None:
+        if not isinstance(mechanism, Noisy) or isinstance(mechanism, Mechanism):
+            raise InvalidParameter("mechanism", "must be a gsh.PlainGaussian: public keys have no thresholds")
+    else:
+        instance("mechanism", mechanism, Mechanism)
+        bounds.append(("tau", plan.tau))
+    for name, enforced in bounds:
+        if getattr(mechanism, name) != enforced:
             raise InvalidParameter(f"mechanism/{name}", f"must be the {name} of the call")
     names = tuple(column.name for column in plan.sums)
     columns = mechanism.aggregates

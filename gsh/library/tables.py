@@ -1,8 +1,8 @@
 """Several tables in one release: described, and calibrated by shares of one privacy target."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gsh.accounting.aggregates import Aggregates, RelativeAggregates
 from gsh.accounting.calibration import compared_tables
@@ -30,22 +30,32 @@ __all__ = [
 class Table:
     """One group-by of a release, without its noise and its threshold.
 
-    ``tau=None`` says that the groups are public: all of them are published, and there is no threshold. ``share`` is
-    relative to the shares of the other tables. The other fields are those of ``gsh.calibrate``.
+    ``tau=None`` or ``keys`` say that the groups are public: all of them are published, and there is no threshold.
+    ``share`` is relative to the shares of the other tables. ``by``, ``keys`` and ``units`` are for ``gsh.publish``: the
+    key columns, the list of public groups (a list, a column, a table or a file), and the units of the sums. The other
+    fields are those of ``gsh.calibrate``.
     """
 
+    by: str | Sequence[str] = ()
     c_u: Integer
     tau: Integer | None = 1
+    keys: Any = None
     aggregates: Aggregates | RelativeAggregates | None = None
     sums: Mapping[str, tuple[Real, Real]] | None = None
+    units: Mapping[str, Real] | None = None
     caps: Mapping[str, Integer] | None = None
     weights: Mapping[str, Real] | None = None
     share: Real = 1
 
+    @property
+    def is_public(self) -> bool:
+        """Whether the groups are listed: then there is no threshold."""
+        return self.tau is None or self.keys is not None
+
     def draft(self) -> by_shares.TableDraft:
         columns = Columns(aggregates=self.aggregates, sums=self.sums, caps=self.caps, weights=self.weights)
         draft: Draft = draft_of(columns, c_u=self.c_u, tau=1 if self.tau is None else self.tau)
-        return by_shares.TableDraft(draft, is_public=self.tau is None)
+        return by_shares.TableDraft(draft, is_public=self.is_public)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class ByService:
 
     def open(self, plan: Plan, target: Target) -> Opening:
         opened = self._service.releases.open(
-            target.mechanism,
+            target.secret,
             budget=self._budget,
             once=self._once,
             description=self._description,

@@ -157,7 +157,7 @@ def _made(events: DataFrame, place: Place, keeper: Keeper, opening: Opening, tar
     """The committed attempt, with its certificate. None: another driver was faster, and the release is in its place."""
     plan = opening.plan
     if opening.seed is not None:
-        attempt = _staged(place, noised(events, plan, target.mechanism, opening.seed), plan)
+        attempt = _staged(place, noised(events, plan, target.secret, opening.seed), plan)
         made = _finished(place, attempt)
         keeper.commit(made)
     elif place.certificate(place.folder) is not None:

@@ -6,6 +6,7 @@ Events are dictionaries, values are Python's own: str, int, bool, float, Decimal
 import datetime
 import decimal
 import hashlib
+import json
 import math
 import uuid
 from collections import defaultdict
@@ -17,8 +18,27 @@ Aggregates = dict[tuple[Any, ...], tuple[int, ...]]
 _LIMIT = 2**52
 
 
-def bounded(events: list[dict[str, Any]], plan: dict[str, Any]) -> Aggregates:
-    """The number of users and the sums in units of each group with at least τ users. ``plan`` is a plan as JSON."""
+def bounded_tables(
+    events: list[dict[str, Any]], plan: dict[str, Any], keys: dict[str, list[tuple[Any, ...]]]
+) -> dict[str, Aggregates]:
+    """Each table by itself, with a salt of its own. ``plan`` is a plan of several tables as JSON."""
+    found = {}
+    for table in plan["tables"]:
+        salt = json.dumps(["gsh salt of a table", plan["salt"], table["name"]])
+        own = table | {"user": plan["user"], "salt": hashlib.sha256(salt.encode()).hexdigest()[:32]}
+        found[table["name"]] = bounded(events, own, keys.get(table["name"]))
+    return found
+
+
+def bounded(
+    events: list[dict[str, Any]], plan: dict[str, Any], keys: list[tuple[Any, ...]] | None = None
+) -> Aggregates:
+    """The number of users and the sums in units of each group with at least τ users. ``plan`` is a plan as JSON.
+
+    ``keys`` lists public groups: records of other groups do not exist, and every listed group is in the result.
+    """
+    if keys is not None:
+        events = [event for event in events if tuple(event[name] for name in plan["by"]) in set(keys)]
     added: dict[Any, dict[tuple[Any, ...], list[int]]] = defaultdict(dict)
     for event in events:
         user = event[plan["user"]]
@@ -29,7 +49,7 @@ def bounded(events: list[dict[str, Any]], plan: dict[str, Any]) -> Aggregates:
         for j, column in enumerate(plan["sums"]):
             totals[j] += _units(event[column["name"]], column["unit"] or 1.0)
 
-    groups: dict[tuple[Any, ...], list[int]] = {}
+    groups = {key: [0] * (1 + len(plan["sums"])) for key in keys or ()}
     for user, totals_of in added.items():
         kept = sorted(totals_of, key=lambda key: _lot(plan["salt"], user, key, ""))[: plan["c_u"]]
         values = {key: [_clipped(total, column) for total, column in zip(totals_of[key], plan["sums"], strict=True)]
@@ -46,7 +66,7 @@ def bounded(events: list[dict[str, Any]], plan: dict[str, Any]) -> Aggregates:
             row = groups.setdefault(key, [0] * (1 + len(plan["sums"])))
             for place, number in enumerate([1, *values[key]]):
                 row[place] += number
-    return {key: tuple(row) for key, row in groups.items() if row[0] >= plan["tau"]}
+    return {key: tuple(row) for key, row in groups.items() if row[0] >= plan["tau"] or keys is not None}
 
 
 def _units(value: Any, unit: float) -> int:

@@ -1,9 +1,10 @@
-"""gsh demo, publish, preview and bound."""
+"""gsh demo, plan, publish, preview and bound."""
 
 import json
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 
 import duckdb
@@ -160,3 +161,108 @@ def test_without_duckdb_one_line_says_what_to_install(tmp_path: Path) -> None:
 
         assert ran.code == 1
         assert ran.errors == "gsh: gsh.publish needs DuckDB: pip install 'gaussian-sparse-histogram[duckdb]'\n"
+
+
+TOML = """
+user = "user_id"
+epsilon = 1
+delta = 1e-6
+rest = true
+[tables.by_country]
+by = "country"
+c_u = 4
+keys = "countries.csv"
+[tables.detail]
+by = ["url", "country"]
+c_u = 8
+share = 2
+sums = { likes = [0, 1], seconds = [0, 600] }
+units = { seconds = "2^-10" }
+caps = { likes = 4 }
+"""
+
+
+@pytest.mark.parametrize("ending", ["toml", "json"])
+def test_several_tables_are_published_by_a_plan(ending: str, events: Path, tmp_path: Path) -> None:
+    """A file of keys is found from the folder of the plan."""
+    (tmp_path / "plans").mkdir()
+    plan, place = tmp_path / "plans" / f"plan.{ending}", tmp_path / "private"
+    plan.write_text(TOML if ending == "toml" else json.dumps(tomllib.loads(TOML)))
+    (tmp_path / "plans" / "countries.csv").write_text("country\nDE\nAtlantis\n")
+    ran = run(f"publish {events} --tables {plan} -o {place} --json")
+
+    assert ran.code == 0, ran.errors
+    names = {"by_country.parquet", "by_country_rest.parquet", "detail.parquet", "certificate.json", "plan.json"}
+    assert {path.name for path in place.iterdir()} == names
+    assert sorted(pq.read_table(place / "by_country.parquet")["country"].to_pylist()) == ["Atlantis", "DE"]
+    said = json.loads((place / "certificate.json").read_bytes())
+    assert ran.document["certificate"] == said
+    assert ran.document["tables"]["by_country"] == 2
+    assert ran.document["plan"] == json.loads((place / "plan.json").read_bytes())
+    again = run(f"publish {events} --tables {plan} -o {place}")
+    assert (again.code, "--output" in again.errors) == (2, True)
+    assert "tables published" in run(f"publish {events} --tables {plan} -o {place} --force").text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        ("", "more = 1\n", "more: is no field here"),
+        ("c_u = 8", "cu = 8", "--tables detail/cu: is no field here; there are by, c_u"),
+        ("c_u = 8", "", "--tables detail/c_u: must be given"),
+        ('user = "user_id"', "", "--tables user: must be in the file"),
+        ("likes = [0, 1]", "likes = [1, 0]", "--tables detail/sums/likes: must have a lower bound"),
+        ("countries.csv", "missing.csv", "--tables by_country/keys: must be a file that exists"),
+        ("share = 2", "share = 0", "--tables detail/share"),
+        ("epsilon = 1", "epsilon = ", "--tables: must be TOML: see line"),
+        ('by = "country"', 'by = "land"', "--tables by_country/"),
+    ],
+)
+def test_a_mistake_in_a_plan_has_its_place(before: str, after: str, place: str, events: Path, tmp_path: Path) -> None:
+    changed = after + TOML if not before else TOML.replace(before, after, 1)
+    (tmp_path / "plan.toml").write_text(changed)
+    (tmp_path / "countries.csv").write_text("country\nDE\n")
+    ran = run(f"publish {events} --tables {tmp_path / 'plan.toml'} -o {tmp_path / 'private'}")
+
+    assert ran.code == 2
+    assert place in ran.errors
+    assert not (tmp_path / "private").exists()
+
+
+def test_options_of_one_table_and_a_plan_exclude_each_other(events: Path, tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(f'budget = "web"\n{TOML}')
+    common = f"publish {events} --tables {tmp_path / 'plan.toml'} -o {tmp_path / 'private'}"
+
+    for extra in ("--by url", "--epsilon 1", "--sum likes=0:1", "--budget app"):
+        ran = run(f"{common} {extra}")
+        assert (ran.code, extra.split()[0] in ran.errors) == (2, True)
+    for missing in ("--user u --by url", "--user u --c-u 1", "--by url --c-u 1"):
+        assert "is missing" in run(f"publish {events} {missing} -o x.csv").errors
+
+
+def test_public_keys_of_one_table_come_from_a_file(events: Path, tmp_path: Path) -> None:
+    (tmp_path / "keys.csv").write_text("country\nDE\nAtlantis\n")
+    common = f"publish {events} --user user_id --c-u 2 --epsilon 1 --delta 1e-6 -o {tmp_path / 'x.parquet'}"
+    ran = run(f"{common} --by country --public-keys {tmp_path / 'keys.csv'}")
+
+    assert ran.code == 0, ran.errors
+    assert sorted(pq.read_table(tmp_path / "x.parquet")["country"].to_pylist()) == ["Atlantis", "DE"]
+    assert "--public-keys" in run(f"{common} --by url --public-keys {tmp_path / 'keys.csv'} --force").errors
+
+
+def test_a_plan_to_start_from_can_be_published(events: Path, tmp_path: Path) -> None:
+    ran = run("plan", events)
+    (tmp_path / "plan.toml").write_text(ran.text)
+
+    assert ran.code == 0, ran.errors
+    assert run("plan", events, "--json").document == tomllib.loads(ran.text)
+    published = run(f"publish {events} --tables {tmp_path / 'plan.toml'} -o {tmp_path / 'private'}")
+    assert published.code == 0, published.errors
+    complete = re.sub(r"^# (sums|units|rest|tau|share)", r"\1", ran.text, flags=re.MULTILINE)
+    (tmp_path / "plan.toml").write_text(complete)
+    published = run(f"publish {events} --tables {tmp_path / 'plan.toml'} -o {tmp_path / 'more'}")
+    assert published.code == 0, published.errors
+    (tmp_path / "events.csv").write_text('"a ""b""",user\nx,y\n')
+    (tmp_path / "lines.jsonl").write_text('{"user": "a", "page": "x"}\n')
+    for name in ("events.csv", "lines.jsonl"):
+        assert tomllib.loads(run("plan", tmp_path / name).text)["user"] == "user"

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 
 import gsh
 from gsh.duckdb import previewing
-from gsh.duckdb.aggregates import PARTIAL, Query, aggregated, answered
+from gsh.duckdb.aggregates import Query, aggregated, answered
 from gsh.duckdb.sources import open_source
 from gsh.duckdb.workspace import workspace
 from gsh.errors import EventsError
@@ -323,11 +323,11 @@ def test_events_that_do_not_fit_the_memory_at_once_go_to_buckets() -> None:
             f"SELECT len(list(md5(range::VARCHAR))) FROM range(10000000), (SELECT 1 FROM {scan} LIMIT 1)"
         ),
         partial=lambda scan: f"SELECT COUNT(*) AS n FROM {scan}",
-        total=f"SELECT SUM(n) AS n FROM {PARTIAL}",
+        total=lambda partial: f"SELECT SUM(n) AS n FROM {partial}",
     )
     with workspace("50MB", 1) as space:
         source = open_source(space, EVENTS, PLAN)
-        table = answered(space, source, PLAN, query, lambda progress: stages.append(progress.stage))
+        (table,) = answered(space, source, PLAN.user, [query], lambda progress: stages.append(progress.stage))
 
     assert "spooling" in stages
     assert table["n"].to_pylist() == [len(EVENTS) - EVENTS["user_id"].null_count]

@@ -1,0 +1,77 @@
+"""What publications of one table and of several share: the events, who pays, and how DuckDB is run."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import duckdb
+
+from gsh.accounting.mechanism import Table as Noisy
+from gsh.arguments import text
+from gsh.certificate import certificate as certificate_of
+from gsh.duckdb.sources import Events, Source, open_source
+from gsh.duckdb.workspace import Workspace, workspace
+from gsh.errors import InvalidParameter
+from gsh.events.published import OnProgress, Progress
+from gsh.events.tables import AnyPlan
+from gsh.events.target import Payer
+
+__all__ = ["Job"]
+
+_ENGINE: Final = "gsh.duckdb"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A publication with DuckDB, apart from its tables."""
+
+    events: Events
+    payer: Payer | None
+    description: str
+    privacy_unit: str | None
+    unprotected: Sequence[str]
+    connection: duckdb.DuckDBPyConnection | None
+    memory_limit: str | None
+    threads: int | None
+    temporary: str | os.PathLike[str] | None
+    report: OnProgress
+    buckets: int | None
+    """For tests."""
+
+    def local_certificate(
+        self, mechanism: Noisy | Mapping[str, Noisy], stated: Mapping[str, float], plan: AnyPlan
+    ) -> dict[str, Any]:
+        """Made before anything is read, so that mistakes in it come first. It does not depend on the data."""
+        return certificate_of(
+            mechanism,
+            **stated,
+            unprotected=self.unprotected,
+            privacy_unit=text("privacy_unit", self.privacy_unit or "user"),
+            enforced_by=_ENGINE,
+            plan_digest=plan.digest,
+        )
+
+    def aggregates(self, plan: AnyPlan, count: Callable[[Workspace, Source], T]) -> T:
+        """What is counted of the events, in a workspace that is removed then."""
+        self.report(Progress("opening"))
+        with workspace(self.memory_limit, self.threads, self.temporary) as space:
+            found = count(space, open_source(space, self.events, plan, self.connection, self.report))
+        self.report(Progress("noise"))
+        return found
+
+    def paid(self, plan: AnyPlan, stated: Mapping[str, float]) -> dict[str, Any]:
+        """The arguments of a release that the budget pays for."""
+        assert self.payer is not None
+        provenance = {"enforced_by": _ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()}
+        paid = {"budget": self.payer.budget, "once": self.payer.once, "provenance": provenance}
+        return {**stated, **paid, "unprotected": list(self.unprotected), "description": self.description}
+
+    def check_same(self, *, mechanism: bool, unprotected: Sequence[str]) -> None:
+        """Refuse the name of an earlier release that was made with something else."""
+        for name, is_same in (("mechanism", mechanism), ("unprotected", list(unprotected) == list(self.unprotected))):
+            if not is_same:
+                detail = f"must be a new name: the release that has it was made with another {name}"
+                raise InvalidParameter("once", detail)

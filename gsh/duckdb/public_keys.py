@@ -1,0 +1,82 @@
+"""Public keys as a table of DuckDB: records of other groups are left out, and groups without records are completed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import duckdb
+
+from gsh.duckdb.sources import Source, casted
+from gsh.duckdb.workspace import Workspace
+from gsh.errors import InvalidParameter
+from gsh.events.dialects import DIALECTS
+from gsh.events.plan import COUNT, Plan
+from gsh.events.public_keys import ListedKeys, listed_kinds
+from gsh.events.tables import in_table
+
+__all__ = ["KeysTable", "keys_table", "keys_tables"]
+
+_IDENTIFIER = DIALECTS["duckdb"].identifier
+
+
+@dataclass(frozen=True, slots=True)
+class KeysTable:
+    """A table with the columns c0, c1 … of a list of keys, each key once, in the types of the events."""
+
+    name: str
+    by: tuple[str, ...]
+    is_text: tuple[bool, ...]
+    """Which columns of the events are compared as texts: an enumeration may lack a listed value."""
+
+    def listed(self, scan: str) -> str:
+        """The events of listed groups. A missing part is a value of its own."""
+        return (
+            f"(SELECT _records.* FROM {scan} AS _records SEMI JOIN {self.name} AS _listed ON {self._same('_records')})"
+        )
+
+    def completed(self, query: str, plan: Plan) -> str:
+        """All listed groups: those that the query over events does not have count 0."""
+        keys = [f"_listed.c{place} AS {_IDENTIFIER(name)}" for place, name in enumerate(self.by)]
+        names = (COUNT, *(column.name for column in plan.sums))
+        numbers = [f"COALESCE(_found.{_IDENTIFIER(name)}, 0) AS {_IDENTIFIER(name)}" for name in names]
+        found = f"({query}) AS _found ON {self._same('_found')}"
+        return f"SELECT {', '.join([*keys, *numbers])} FROM {self.name} AS _listed LEFT JOIN {found}"
+
+    def _same(self, table: str) -> str:
+        columns = [f"{table}.{_IDENTIFIER(name)}" for name in self.by]
+        values = [f"CAST({each} AS VARCHAR)" if self.is_text[place] else each for place, each in enumerate(columns)]
+        return " AND ".join(f"{value} IS NOT DISTINCT FROM _listed.c{place}" for place, value in enumerate(values))
+
+
+def keys_table(space: Workspace, source: Source, plan: Plan, keys: ListedKeys, number: int = 0) -> KeysTable:
+    """The table of the list, cast to the types of the key columns. Values that cannot be cast are refused."""
+    listed_kinds(keys, [source.kinds[name] for name in plan.by])
+    types = dict(space.described(source.sql))
+    is_text = tuple(types[name].startswith("ENUM") for name in plan.by)
+    arrow, name = f"_gsh_listed{number}", f"_gsh_keys{number}"
+    space.connection.register(arrow, keys.table.rename_columns([f"c{place}" for place in range(len(plan.by))]))
+    columns = [
+        f"{casted(f'c{place}', source.kinds[column], 'VARCHAR' if is_text[place] else types[column])} AS c{place}"
+        for place, column in enumerate(plan.by)
+    ]
+    try:
+        space.connection.execute(f"CREATE TABLE {name} AS SELECT DISTINCT {', '.join(columns)} FROM {arrow}")
+    except duckdb.Error:
+        is_made = False
+    else:
+        is_made = True
+    finally:
+        space.connection.unregister(arrow)
+    if not is_made:  # the errors of DuckDB quote values
+        raise InvalidParameter("keys", "must have values of the types of the key columns")
+    return KeysTable(name, plan.by, is_text)
+
+
+def keys_tables(
+    space: Workspace, source: Source, plans: Mapping[str, Plan], keys: Mapping[str, ListedKeys]
+) -> dict[str, KeysTable]:
+    """The tables of all lists."""
+    made = {}
+    for place, (name, listed) in enumerate(keys.items()):
+        with in_table(name):
+            made[name] = keys_table(space, source, plans[name], listed, place)
+    return made

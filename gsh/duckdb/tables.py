@@ -1,0 +1,123 @@
+"""publish for several tables: one plan, one pass over the events, one charge, one certificate, all tables or none."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from gsh.duckdb.aggregates import aggregated_tables
+from gsh.duckdb.job import Job
+from gsh.duckdb.public_keys import keys_tables
+from gsh.duckdb.sources import Source
+from gsh.duckdb.workspace import Workspace
+from gsh.events.folder_output import FolderOutput
+from gsh.events.output import rows_with
+from gsh.events.plan import COUNT
+from gsh.events.public_keys import ListedKeys
+from gsh.events.published import Progress, Published
+from gsh.events.rest import rests_asked
+from gsh.events.tables import Plans
+from gsh.events.target import Targets, check_plan
+from gsh.library.groups import release
+
+__all__ = ["publish_tables"]
+
+
+def publish_tables(
+    job: Job,
+    plans: Plans,
+    keys: Mapping[str, ListedKeys],
+    target: Targets,
+    *,
+    rest: bool | Mapping[str, str],
+    place: Mapping[str, Any] | None,
+) -> Published:
+    """Publish the tables of a plan. ``place`` has the arguments of the folder to write, if there is one."""
+    rests = rests_asked(plans, rest)
+    output = None if place is None else FolderOutput(plans=plans, rests=rests, **place)
+    local: dict[str, Any] = {}
+    if job.payer is None:
+        local = job.local_certificate(target.mechanisms, target.stated, plans)
+    else:
+        earlier = _released(job, plans, target, rests, output)
+        if earlier is not None:
+            return earlier
+    if output is not None:
+        output.check()
+
+    def count(space: Workspace, source: Source) -> dict[str, pa.Table]:
+        listed = keys_tables(space, source, plans.tables, keys)
+        return aggregated_tables(space, source, plans.tables, job.report, job.buckets, listed)
+
+    tables = job.aggregates(plans, count)
+    public = dict.fromkeys(keys, "posted")
+    if job.payer is None:
+        private = {
+            name: rows_with(
+                release(
+                    target.mechanisms[name],
+                    table,
+                    key_columns=plans.tables[name].by,
+                    count_column=COUNT,
+                    public_keys=public.get(name),
+                ),
+                local,
+            )
+            for name, table in tables.items()
+        }
+        return _result(job, private, local, plans, rests, output)
+    made: Any = job.payer.service.release(
+        tables,
+        dict(target.mechanisms),
+        users=COUNT,
+        keys={name: list(plan.by) for name, plan in plans.tables.items()},
+        public_keys=public or None,
+        **job.paid(plans, target.stated),
+    )
+    published = _result(job, made.tables, made.certificate.to_dict(), plans, rests, output)
+    return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
+
+
+def _released(
+    job: Job, plans: Plans, target: Targets, rests: Mapping[str, str], output: FolderOutput | None
+) -> Published | None:
+    """The release of this name, if it was made before. No event is read for it."""
+    assert job.payer is not None
+    record = job.payer.earlier()
+    if record is None:
+        return None
+    certificate = record.certificate
+    digests = {each.bounds.plan_digest for each in certificate.described.values()}
+    check_plan(digests.pop() if record.state == "made" and len(digests) == 1 else None, plans)
+    said = certificate.to_dict()
+    job.check_same(
+        mechanism=dict(certificate.mechanisms) == dict(target.mechanisms), unprotected=list(said["unprotected"])
+    )
+    if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again
+        return None
+    made: Any = record.load()
+    is_there = output is not None and output.written_before(job.payer.once)
+    published = _result(job, made.tables, made.certificate.to_dict(), plans, rests, output, is_there=is_there)
+    return replace(published, is_replayed=True, released_at=record.at)
+
+
+def _result(
+    job: Job,
+    tables: Mapping[str, pa.Table],
+    certificate: Mapping[str, Any],
+    plans: Plans,
+    rests: Mapping[str, str],
+    output: FolderOutput | None,
+    *,
+    is_there: bool = False,
+) -> Published:
+    tables = {name: tables[name] for name in plans.tables}
+    place = "in the result" if output is None else f"in {output.certificate_path}"
+    groups = sum(map(len, tables.values()))
+    path = None if output is None else output.path
+    published = Published(None, path, certificate, plans, groups, place, tables=tables)
+    if output is not None and not is_there:
+        job.report(Progress("writing"))
+        output.write(tables, {parent: published.rest(parent, child) for parent, child in rests.items()}, certificate)
+    return published

@@ -1,0 +1,194 @@
+"""Public group keys of a table: listed by the caller, from public knowledge, before anything is read.
+
+Records with another key are left out before bounding, so that they use nobody's C_u up. All listed groups are
+published, also those that no record has. The plan has a digest of the list:
+
+    SHA-256("gsh public keys;" parts ";" texts)
+
+``parts`` is the number of key columns. ``texts`` are the keys, each once, as lots write them (lots.py), sorted and
+joined. So order and duplicates do not matter. The texts are those of the listed values, before an engine casts them to
+the types of the events: the plan is fixed before the events are opened.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from gsh.errors import InvalidParameter
+from gsh.events.kinds import Kind, family
+
+__all__ = ["Keys", "ListedKeys", "listed_kinds", "public_keys_of"]
+
+
+class _Arrow(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+Keys: TypeAlias = Sequence[Any] | NDArray[Any] | _Arrow | str | os.PathLike[str]
+"""A list of keys (of tuples for several columns), a column, a table with the key columns, or a file of one."""
+
+_MOST = 2**31 - 1
+_PACKED = (".gz", ".zst")
+_FORMS = "must be a list of group keys, a column, a table with the key columns, or a CSV or Parquet file"
+_TYPES = "must be strings, whole numbers, decimals, Booleans, dates, timestamps or UUIDs"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListedKeys:
+    """A checked list: the key columns under their names, each key once; and the digest that the plan has."""
+
+    table: pa.Table
+    digest: str
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+def public_keys_of(given: object, by: Sequence[str], pointer: str = "keys") -> ListedKeys:
+    """The list of public keys of a table with the key columns ``by``."""
+    columns = [_checked(column, pointer) for column in _columns(given, tuple(by), pointer)]
+    if not len(columns[0]):
+        raise InvalidParameter(pointer, "must list at least one group")
+    if len(columns[0]) > _MOST:
+        raise InvalidParameter(pointer, "must list fewer than 2^31 groups")
+    texts = ["".join(parts) for parts in zip(*map(_texts, columns), strict=True)]
+    places = dict(zip(reversed(texts), range(len(texts) - 1, -1, -1), strict=True))
+    table = pa.table(dict(zip(by, columns, strict=True))).take(pa.array(sorted(places.values()), pa.int64()))
+    written = f"gsh public keys;{len(by)};{''.join(sorted(places))}"
+    return ListedKeys(table.combine_chunks(), hashlib.sha256(written.encode()).hexdigest())
+
+
+def listed_kinds(keys: ListedKeys, kinds: Sequence[Kind], pointer: str = "keys") -> None:
+    """Refuse values that cannot mean those of the columns of the events, whose kinds are given.
+
+    Texts may mean anything: the engine casts them, and refuses what it cannot read. Whole numbers may mean texts.
+    """
+    for place, (field, kind) in enumerate(zip(keys.table.schema, kinds, strict=True)):
+        listed, wanted = _family(field.type), family(kind)
+        also = {"string", "null", wanted} | {"decimal": {"integer"}, "string": {"integer"}}.get(wanted, set())
+        also |= {"timestamp", "timestamp_ns"} if wanted.startswith("timestamp_ns") else set()
+        if listed not in also:
+            raise InvalidParameter(f"{pointer}/{place}", f"must be of the type of the key column: {kind}, not {listed}")
+
+
+def _columns(given: object, by: tuple[str, ...], pointer: str) -> list[pa.ChunkedArray]:
+    try:
+        if isinstance(given, str | os.PathLike):
+            return _selected(_file(Path(given), by, pointer), by, pointer)
+        if isinstance(given, pa.Array | pa.ChunkedArray | np.ndarray) or hasattr(given, "to_list"):
+            column = pa.chunked_array(given) if hasattr(given, "__arrow_c_stream__") else pa.array(given)
+            return _one_column(column, by, pointer)
+        if hasattr(given, "__arrow_c_stream__"):
+            return _selected(pa.table(given), by, pointer)
+        if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray | memoryview):
+            return [pa.chunked_array([pa.array(part)]) for part in _parts(given, len(by), pointer)]
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        detail = "must have values of one type in each column"
+    except OSError:
+        detail = "must be a file that can be read"
+    else:
+        detail = f"{_FORMS}, not {type(given).__name__}"
+    raise InvalidParameter(pointer, detail)
+
+
+def _one_column(column: pa.Array | pa.ChunkedArray, by: tuple[str, ...], pointer: str) -> list[pa.ChunkedArray]:
+    if len(by) != 1:
+        raise InvalidParameter(pointer, f"must have the {len(by)} key columns: give a table with their names")
+    return [column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])]
+
+
+def _parts(keys: Sequence[Any], count: int, pointer: str) -> list[list[Any]]:
+    rows = [list(key) if isinstance(key, list | tuple) else [key] for key in keys]
+    if any(len(row) != count for row in rows):
+        raise InvalidParameter(pointer, f"must have a value for each key column: {count}")
+    return [[row[place] for row in rows] for place in range(count)]
+
+
+def _selected(table: pa.Table, by: tuple[str, ...], pointer: str) -> list[pa.ChunkedArray]:
+    for name in by:
+        if table.column_names.count(name) != 1:
+            raise InvalidParameter(pointer, f"must have the key columns, each once: there is no column {name}")
+    return [table[name] for name in by]
+
+
+def _file(path: Path, by: tuple[str, ...], pointer: str) -> pa.Table:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    kind = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _PACKED else suffixes[-1] if suffixes else ""
+    if kind not in (".parquet", ".pq", ".csv", ".tsv"):
+        raise InvalidParameter(pointer, "must be a file whose name ends with .parquet, .csv or .tsv")
+    if not path.is_file():
+        raise InvalidParameter(pointer, f"must be a file that exists: there is no {path}")
+    if kind in (".parquet", ".pq"):
+        present = pq.read_schema(path).names
+        return pq.read_table(path, columns=[name for name in by if name in present], partitioning=None)
+    # As in events: all cells are texts, and an empty one is missing.
+    return pyarrow.csv.read_csv(
+        path,
+        parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if kind == ".tsv" else ",", newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(by, pa.string()), null_values=[""], strings_can_be_null=True
+        ),
+    )
+
+
+def _checked(column: pa.ChunkedArray, pointer: str) -> pa.ChunkedArray:
+    """The column as a plain type that group keys have."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if _is_text(column.type):
+        column = column.cast(pa.string())
+    if _family(column.type) == "":
+        raise InvalidParameter(pointer, f"{_TYPES}, not {column.type}")
+    return column
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _family(kind: pa.DataType) -> str:
+    """The family of the kind of an Arrow type; nothing for a type that group keys do not have."""
+    is_whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
+    if pa.types.is_timestamp(kind):
+        return "timestamptz" if kind.tz is not None else "timestamp_ns" if kind.unit == "ns" else "timestamp"
+    for name, is_it in (
+        ("null", pa.types.is_null(kind)),
+        ("string", _is_text(kind)),
+        ("integer", is_whole),
+        ("decimal", pa.types.is_decimal(kind)),
+        ("boolean", pa.types.is_boolean(kind)),
+        ("date", pa.types.is_date(kind)),
+        ("uuid", isinstance(kind, pa.UuidType)),
+    ):
+        if is_it:
+            return name
+    return ""
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    """The text of each value as lots write it, with its length before it; a hyphen for a missing one."""
+    kind = column.type
+    if pa.types.is_date(kind):
+        column = column.cast(pa.date32()).cast(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        is_fine = kind.unit == "ns" and kind.tz is None
+        column = column.cast(pa.timestamp("ns" if is_fine else "us", kind.tz), safe=False).cast(pa.int64())
+    elif pa.types.is_null(kind):
+        return ["-"] * len(column)
+    return ["-" if value is None else f"{len(text)}:{text}" for value in column.to_pylist() for text in [_text(value)]]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = format(value, "f") if hasattr(value, "as_tuple") else str(value)
+    return text.rstrip("0").rstrip(".") if hasattr(value, "as_tuple") and "." in text else text

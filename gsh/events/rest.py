@@ -1,0 +1,95 @@
+"""The rests of all groups of a parent table: what each has beyond its published children.  [docs/levels.md]
+
+The child's key columns contain those of the parent: (country, city) and (country). Nothing but published numbers is
+used, so it costs no privacy. Columns of the result: the parent's keys, and ``<name>_low``, ``<name>_estimate`` and
+``<name>_high`` for the count and each sum that both tables have.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from gsh.accounting.mechanism import Table as Noisy
+from gsh.arguments import Real
+from gsh.errors import InvalidParameter, renamed
+from gsh.events.plan import COUNT, Plan
+from gsh.events.tables import Plans
+from gsh.library.accuracy import rest
+
+__all__ = ["child_of", "numbers_of", "rest_table", "rests_asked"]
+
+_ENDS = ("low", "estimate", "high")
+
+
+def child_of(plans: Plans, parent: str, child: str | None = None) -> str:
+    """The table of the children: the one that is named, or the only one whose key columns contain the parent's."""
+    tables = plans.tables
+    if parent not in tables:
+        raise InvalidParameter("parent", f"must be one of the tables: {', '.join(tables)}")
+    finer = [name for name, plan in tables.items() if set(plan.by) > set(tables[parent].by)]
+    if child is None:
+        if len(finer) != 1:
+            found = ", ".join(finer) or "none"
+            raise InvalidParameter(
+                "child", f"must be given: the tables with more key columns than {parent} are {found}"
+            )
+        return finer[0]
+    if child not in finer:
+        raise InvalidParameter("child", f"must be a table whose key columns contain those of {parent}, and others")
+    return child
+
+
+def rests_asked(plans: Plans, asked: bool | Mapping[str, str]) -> dict[str, str]:
+    """The child of each parent whose rest is to be written. True: of every table that has exactly one."""
+    if isinstance(asked, Mapping):
+        with renamed(("parent", "rest"), ("child", "rest")):
+            pairs = {parent: child_of(plans, parent, child) for parent, child in asked.items()}
+    elif not isinstance(asked, bool):
+        raise InvalidParameter("rest", "must be True, False, or a mapping from parents to their children")
+    else:
+        tables = plans.tables if asked else {}
+        finer = {
+            name: [each for each, plan in tables.items() if set(plan.by) > set(tables[name].by)] for name in tables
+        }
+        pairs = {name: children[0] for name, children in finer.items() if len(children) == 1}
+        if asked and not pairs:
+            raise InvalidParameter("rest", "must map parents to children: no table has exactly one finer table")
+    for parent in pairs:
+        if f"{parent}_rest".lower() in {name.lower() for name in plans.tables}:
+            raise InvalidParameter("rest", f"needs the name {parent}_rest, and a table has it")
+    return pairs
+
+
+def numbers_of(parent: Plan, child: Plan) -> tuple[str, ...]:
+    """The count, and the sums that both tables have."""
+    theirs = {column.name for column in child.sums}
+    return COUNT, *(column.name for column in parent.sums if column.name in theirs)
+
+
+def rest_table(
+    parent: tuple[Plan, Noisy, pa.Table],
+    child: tuple[Plan, Noisy, pa.Table],
+    level: Real = 0.95,
+) -> pa.Table:
+    """The rest of each published group of the parent, in their order."""
+    (plan, mechanism, groups), (finer, theirs, children) = parent, child
+    numbers = numbers_of(plan, finer)
+    below: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for place, key in enumerate(_keys(children, plan.by)):
+        below[key].append(place)
+    columns = {name: children[name].to_numpy() for name in numbers}
+    rows = []
+    for key, *own in zip(_keys(groups, plan.by), *(groups[name].to_pylist() for name in numbers), strict=True):
+        places = below[key]
+        values = {name: (value, columns[name][places]) for name, value in zip(numbers[1:], own[1:], strict=True)}
+        found = rest(mechanism, theirs, count=own[0], counts=columns[COUNT][places], values=values, level=level)
+        rows.append([getattr(each, end) for each in (found.counts, *found.values.values()) for end in _ENDS])
+    names = [f"{name}_{end}" for name in numbers for end in _ENDS]
+    made = {name: pa.array([row[place] for row in rows], pa.float64()) for place, name in enumerate(names)}
+    return pa.table({name: groups[name] for name in plan.by} | made)
+
+
+def _keys(table: pa.Table, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    return list(zip(*(table[name].to_pylist() for name in by), strict=True))

@@ -1,0 +1,203 @@
+"""The plan of several tables that are published together: one user column, and a plan for each table.
+
+    plans, keys = planned(tables, user="user_id", salt=salt)       tables: names to gsh.Table
+
+    plans.tables[name]      the ``Plan`` of one table, with a salt of its own (lots.salt_of_table)
+    plans.digest            of all tables, and of each list of public keys
+    keys[name]              the list of a table with public keys (public_keys.py)
+
+Each table is bounded by itself, exactly as if it were published alone under its salt. So an engine that can do one plan
+can do several, and what a table keeps does not depend on the other tables.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from gsh.accounting.mechanism import MOST_TABLES
+from gsh.arguments import Integer, instance
+from gsh.errors import InvalidParameter, pointer_part, renamed
+from gsh.events.kinds import Kind, checked_kind
+from gsh.events.lots import salt_of_table
+from gsh.events.plan import Plan, checked_keys, checked_object, make_plan, sums_of_json, sums_to_json
+from gsh.events.public_keys import ListedKeys, public_keys_of
+from gsh.library.tables import Table
+from gsh.wire import TABLE_NAME
+
+__all__ = ["AnyPlan", "Plans", "in_table", "place_of", "plan_from_json", "planned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """A checked plan of several tables. ``planned`` and ``Plans.from_json`` make it."""
+
+    user: str
+    salt: str
+    """The salt of the release. Each table has one that is derived from it and from the name of the table."""
+    types: tuple[tuple[str, Kind], ...]
+    named: tuple[tuple[str, Plan], ...]
+
+    @property
+    def tables(self) -> dict[str, Plan]:
+        """The plan of each table, in their order."""
+        return dict(self.named)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the events that the tables need, each once."""
+        return tuple(dict.fromkeys(name for _, name in self.pointed))
+
+    @property
+    def pointed(self) -> tuple[tuple[str, str], ...]:
+        """The same columns, each with the arguments that name it."""
+        further = (
+            (f"{place_of(name)}/{pointer}", column)
+            for name, plan in self.named
+            for pointer, column in plan.pointed
+            if pointer != "user"
+        )
+        return ("user", self.user), *further
+
+    def kinds_in(self, schema: Mapping[str, Kind | None], *, may_list: bool = True) -> dict[str, Kind]:
+        """The kind of each column, as ``Plan.kinds_in``."""
+        kinds: dict[str, Kind] = {}
+        for name, plan in self.named:
+            with in_table(name):
+                kinds |= plan.kinds_in(schema, may_list=may_list)
+        return kinds
+
+    def default_kinds(self) -> dict[str, Kind]:
+        """The kinds of columns of files without types. Tables that would read a column differently must declare it."""
+        kinds: dict[str, Kind] = {}
+        for _, plan in self.named:
+            for column, kind in plan.default_kinds().items():
+                if kinds.setdefault(column, kind) != kind:
+                    detail = f"must be declared: one table would read {column} as {kinds[column]}, another as {kind}"
+                    raise InvalidParameter(f"types/{column}", detail)
+        return kinds
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON object."""
+        return {
+            "version": 2,
+            "user": self.user,
+            "salt": self.salt,
+            "types": dict(self.types),
+            "tables": [
+                {
+                    "name": name,
+                    "by": list(plan.by),
+                    "sums": sums_to_json(plan.sums),
+                    "c_u": plan.c_u,
+                    "tau": plan.tau,
+                    "public_keys": plan.public_keys,
+                    "partitions": plan.partitions,
+                }
+                for name, plan in self.named
+            ],
+        }
+
+    @staticmethod
+    def from_json(given: object) -> "Plans":
+        """The plan of a JSON object, with every check made again."""
+        found = checked_object("plan", given, {"version", "user", "salt", "types", "tables"})
+        if found["version"] != 2:
+            raise InvalidParameter("plan/version", "must be 2")
+        if not isinstance(found["tables"], Sequence) or isinstance(found["tables"], str):
+            raise InvalidParameter("plan/tables", "must be a list")
+        fields = {"name", "by", "sums", "c_u", "tau", "public_keys", "partitions"}
+        tables: dict[str, dict[str, Any]] = {}
+        for place, each in enumerate(found["tables"]):
+            table = dict(checked_object(f"plan/tables/{place}", each, fields))
+            name = table.pop("name")
+            if name in tables:
+                raise InvalidParameter(f"plan/tables/{place}/name", "must be unique among the tables")
+            tables[name] = table | sums_of_json(f"plan/tables/{place}/sums", table["sums"])
+        return _plans(tables, user=found["user"], salt=found["salt"], types=found["types"])
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the canonical JSON, as of a ``Plan``."""
+        written = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return hashlib.sha256(written.encode("ascii")).hexdigest()
+
+
+AnyPlan: TypeAlias = Plan | Plans
+
+
+def plan_from_json(given: object) -> AnyPlan:
+    """A plan of one table or of several."""
+    return Plans.from_json(given) if isinstance(given, Mapping) and "tables" in given else Plan.from_json(given)
+
+
+def planned(
+    tables: Mapping[str, Table],
+    *,
+    user: str,
+    salt: str,
+    types: Mapping[str, Kind] | None = None,
+    partitions: Integer | None = None,
+) -> tuple[Plans, dict[str, ListedKeys]]:
+    """The plan of the tables of ``publish``, and the public keys of the tables that have them."""
+    if not isinstance(tables, Mapping) or not tables:
+        raise InvalidParameter("tables", "must be a mapping from names to gsh.Table")
+    described: dict[str, dict[str, Any]] = {}
+    keys: dict[str, ListedKeys] = {}
+    for name, given in tables.items():
+        _check_name(name)
+        with renamed(("", place_of(name))):
+            table = instance("", given, Table)
+            if table.aggregates is not None:
+                raise InvalidParameter("aggregates", "must be omitted: publish clips each column of sums")
+            if table.keys is not None:
+                keys[name] = public_keys_of(table.keys, checked_keys(table.by))
+        described[name] = {
+            "by": table.by,
+            "sums": table.sums,
+            "units": table.units,
+            "caps": table.caps,
+            "c_u": table.c_u,
+            "tau": table.tau,
+            "public_keys": keys[name].digest if name in keys else None,
+            "partitions": partitions,
+        }
+    return _plans(described, user=user, salt=salt, types=types), keys
+
+
+def _plans(tables: Mapping[str, Mapping[str, Any]], *, user: str, salt: str, types: object) -> Plans:
+    if not 1 <= len(tables) <= MOST_TABLES:
+        raise InvalidParameter("tables", f"must be 1 to {MOST_TABLES} tables")
+    if types is not None and not isinstance(types, Mapping):
+        raise InvalidParameter("types", "must be a mapping from names of columns")
+    named: list[tuple[str, Plan]] = []
+    for name, fields in tables.items():
+        _check_name(name)
+        if name.lower() in {other.lower() for other, _ in named}:
+            raise InvalidParameter("tables", "must have names that differ in more than upper and lower case")
+        with in_table(name):
+            plain = make_plan(user=user, salt=salt, **fields)
+            own = {column: kind for column, kind in (types or {}).items() if column in plain.columns}
+            named.append((name, make_plan(user=user, salt=salt_of_table(salt, name), types=own, **fields)))
+    columns = {column for _, plan in named for column in plan.columns}
+    if not columns.issuperset(types or {}):
+        raise InvalidParameter("types", "must name only columns of user, by and sums")
+    declared = {column: checked_kind(f"types/{column}", kind) for column, kind in (types or {}).items()}
+    return Plans(user, salt, tuple(sorted(declared.items())), tuple(named))
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
+        detail = "must have names of 1 to 64 letters, digits, dots, hyphens and underscores"
+        raise InvalidParameter("tables", detail)
+
+
+def place_of(name: str) -> str:
+    """Where the arguments of a table are."""
+    return f"tables/{pointer_part(name)}"
+
+
+def in_table(name: str) -> Any:
+    """Errors about a table name it. Those about what all tables share do not."""
+    return renamed(("user", "user"), ("salt", "salt"), ("types", "types"), ("", place_of(name)))

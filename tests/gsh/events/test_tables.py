@@ -1,0 +1,254 @@
+"""Plans of several tables, and lists of public keys: JSON and back, digests, and errors that name the place."""
+
+import datetime
+import decimal
+import json
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import gsh
+from gsh.events.lots import salt_of_table
+from gsh.events.plan import Plan, make_plan
+from gsh.events.public_keys import listed_kinds, public_keys_of
+from gsh.events.tables import Plans, plan_from_json, planned
+
+SALT = "0123456789abcdef0123456789abcdef"
+SECONDS = {"sums": {"likes": (0, 1), "seconds": (0, 600)}, "units": {"seconds": 2**-10}, "caps": {"likes": 4}}
+TABLES = {
+    "by_country": gsh.Table(by="country", keys=["DE", "FR", None], c_u=1),
+    "detail": gsh.Table(by=["url", "country"], c_u=16, tau=2, share=2, **SECONDS),
+}
+
+
+def plans(tables: Any = TABLES, **more: Any) -> Plans:
+    return planned(tables, **{"user": "user_id", "salt": SALT, **more})[0]
+
+
+def test_a_plan_of_tables_survives_json() -> None:
+    plan = plans(types={"country": "string", "url": "string"})
+    written = json.loads(json.dumps(plan.to_json()))
+
+    assert plan_from_json(written) == Plans.from_json(written) == plan
+    assert Plans.from_json(written).digest == plan.digest
+    assert plan.columns == ("user_id", "country", "url", "likes", "seconds")
+
+
+def test_each_table_is_a_plan_of_its_own_that_depends_on_no_other_table() -> None:
+    alone = plans({"detail": TABLES["detail"]}).tables["detail"]
+    expected = make_plan(
+        user="user_id", by=["url", "country"], c_u=16, tau=2, salt=salt_of_table(SALT, "detail"), **SECONDS
+    )
+
+    assert plans().tables["detail"] == alone == expected
+    assert plans({"other": TABLES["detail"]}).tables["other"].salt != alone.salt
+
+
+def test_one_table_with_public_keys_survives_json() -> None:
+    listed = public_keys_of(["DE", "FR"], ["country"])
+    plan = make_plan(user="u", by="country", c_u=1, salt=SALT, public_keys=listed.digest)
+    written = json.loads(json.dumps(plan.to_json()))
+
+    assert (plan.tau, written["version"]) == (0, 2)
+    assert plan_from_json(written) == plan
+    assert plan.digest != make_plan(user="u", by="country", c_u=1, tau=0, salt=SALT).digest
+    for change in ({"version": 1}, {"public_keys": None}, {"public_keys": "x"}, {"tau": 2}):
+        with pytest.raises(gsh.InvalidParameter):
+            Plan.from_json(written | change)
+
+
+def test_the_digest_is_of_every_table_and_every_list() -> None:
+    first, second = TABLES["by_country"], TABLES["detail"]
+    changed = [
+        TABLES,
+        {"by_country": first},
+        {"detail": second, "by_country": first},
+        {"by_land": first, "detail": second},
+        {"by_country": gsh.Table(by="country", keys=["DE", "FR"], c_u=1), "detail": second},
+        {"by_country": gsh.Table(by="country", c_u=1), "detail": second},
+        {"by_country": gsh.Table(by="country", c_u=1, tau=0), "detail": second},
+        {"by_country": first, "detail": gsh.Table(by=["url", "country"], c_u=15, tau=2, **SECONDS)},
+    ]
+
+    assert len({plans(tables).digest for tables in changed}) == len(changed)
+    assert plans(salt=SALT[::-1]).digest != plans().digest
+    # Shares are of the noise, and not of the plan.
+    again = TABLES | {"detail": gsh.Table(by=["url", "country"], c_u=16, tau=2, **SECONDS)}
+    assert plans(again).digest == plans().digest
+
+
+@pytest.mark.parametrize(
+    ("tables", "more", "pointer"),
+    [
+        ({}, {}, "tables"),
+        ([], {}, "tables"),
+        ({"a/b": TABLES["detail"]}, {}, "tables"),
+        ({3: TABLES["detail"]}, {}, "tables"),
+        ({"a": TABLES["detail"], "A": TABLES["detail"]}, {}, "tables"),
+        ({f"t{k}": gsh.Table(by="k", c_u=1) for k in range(65)}, {}, "tables"),
+        ({"a": 3}, {}, "tables/a"),
+        ({"a": gsh.Table(c_u=1)}, {}, "tables/a/by"),
+        ({"a": gsh.Table(c_u=1, keys=["x"])}, {}, "tables/a/by"),
+        ({"a": gsh.Table(by="k", c_u=0)}, {}, "tables/a/c_u"),
+        ({"a": gsh.Table(by="k", c_u=1, tau=None)}, {}, "tables/a/keys"),
+        ({"a": gsh.Table(by="k", c_u=1, keys=[])}, {}, "tables/a/keys"),
+        ({"a": gsh.Table(by="k", c_u=1, keys=["x"], tau=5)}, {}, "tables/a/tau"),
+        ({"a": gsh.Table(by="k", c_u=1, sums={"s": (1, 0)})}, {}, "tables/a/sums/s"),
+        ({"a": gsh.Table(by="user_id", c_u=1)}, {}, "tables/a/by"),
+        (TABLES, {"user": ""}, "user"),
+        (TABLES, {"salt": "x"}, "salt"),
+        (TABLES, {"types": {"other": "string"}}, "types"),
+        (TABLES, {"types": {"url": "text"}}, "types/url"),
+        (TABLES, {"types": ["url"]}, "types"),
+    ],
+)
+def test_every_mistake_names_its_place(tables: Any, more: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(gsh.InvalidParameter) as error:
+        plans(tables, **more)
+
+    assert error.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    "change", [{"version": 1}, {"tables": 3}, {"tables": []}, {"tables": [{}]}, {"more": 1}, {"types": {"x": "string"}}]
+)
+def test_a_json_that_is_no_plan_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(gsh.InvalidParameter):
+        Plans.from_json(plans().to_json() | change)
+    twice = plans().to_json()
+    twice["tables"] *= 2
+    with pytest.raises(gsh.InvalidParameter):
+        Plans.from_json(twice)
+
+
+def test_columns_of_files_without_types_must_mean_the_same_in_all_tables() -> None:
+    tables = {"a": gsh.Table(by="k", c_u=1), "b": gsh.Table(by="url", c_u=1, sums={"k": (0, 1)})}
+    with pytest.raises(gsh.InvalidParameter, match=r"^types/k: must be declared"):
+        plans(tables).default_kinds()
+
+    assert plans(tables, types={"k": "integer"}).default_kinds()["k"] == "integer"
+    with pytest.raises(gsh.InvalidParameter) as error:
+        plans().kinds_in({"user_id": "string", "country": "string", "likes": "integer", "seconds": "double"})
+    assert error.value.pointer == "tables/detail/by/0"
+
+
+DAYS = [datetime.date(2026, 11, 16), None, datetime.date(1969, 12, 31)]
+FORMS: dict[str, Callable[[Path], Any]] = {
+    "a list": lambda _: DAYS,
+    "with duplicates and in another order": lambda _: [*DAYS[::-1], *DAYS],
+    "a list of lists": lambda _: [[day] for day in DAYS],
+    "an array": lambda _: pa.array(DAYS),
+    "a column": lambda _: pa.table({"day": DAYS})["day"],
+    "a dictionary": lambda _: pa.array(DAYS).dictionary_encode(),
+    "a column of polars": lambda _: polars.Series("x", DAYS),
+    "a column of pandas": lambda _: pandas.Series(DAYS, dtype=pandas.ArrowDtype(pa.date32())),
+    "a table with another column": lambda _: pa.table({"more": [1, 2, 3], "day": DAYS}),
+    "a frame of polars": lambda _: polars.DataFrame({"day": DAYS}),
+    "a frame of pandas": lambda _: pa.table({"day": DAYS}).to_pandas(types_mapper=pandas.ArrowDtype),
+    "a file": lambda folder: _written(
+        folder / "days.parquet", lambda path: pq.write_table(pa.table({"day": DAYS}), path)
+    ),
+}
+
+
+def _written(path: Path, write: Callable[[Path], Any]) -> Path:
+    write(path)
+    return path
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_list_is_the_same_list(form: str, tmp_path: Path) -> None:
+    listed = public_keys_of(FORMS[form](tmp_path), ["day"])
+
+    assert set(listed.table["day"].to_pylist()) == set(DAYS)
+    assert len(listed) == 3
+    assert listed.digest == public_keys_of(DAYS, ["day"]).digest
+    assert listed.digest != public_keys_of(DAYS[:2], ["day"]).digest
+
+
+def test_texts_of_files_are_texts(tmp_path: Path) -> None:
+    """007 is not 7, and an empty cell is a missing part, as in events."""
+    (tmp_path / "keys.csv").write_text('url,more,country\n007,1,DE\n"a,b",2,\n')
+    (tmp_path / "keys.tsv").write_text("url\tcountry\n007\tDE\na,b\t\n")
+
+    for name in ("keys.csv", "keys.tsv"):
+        listed = public_keys_of(tmp_path / name, ["url", "country"])
+        assert listed.table.to_pylist() == [{"url": "007", "country": "DE"}, {"url": "a,b", "country": None}]
+        assert listed.digest == public_keys_of([("a,b", None), ("007", "DE")], ["url", "country"]).digest
+
+
+def test_no_two_lists_have_the_same_text() -> None:
+    lists = [
+        [("ab", "c")],
+        [("a", "bc")],
+        [("a", None)],
+        [("a", "-")],
+        [("a", "")],
+        [("1:a", "")],
+        [("ab", "c"), ("a", "")],
+    ]
+
+    assert len({public_keys_of(each, ["x", "y"]).digest for each in lists}) == len(lists)
+    assert public_keys_of(["ab"], ["x"]).digest != public_keys_of([("a", "b")], ["x", "y"]).digest
+
+
+@pytest.mark.parametrize(
+    ("keys", "by"),
+    [
+        (3, ["k"]),
+        (b"ab", ["k"]),
+        ([], ["k"]),
+        ([1.5], ["k"]),
+        ([["a", "b"]], ["k"]),
+        (["a"], ["k", "l"]),
+        (["a", 1], ["k"]),
+        ([{"a": 1}], ["k"]),
+        (pa.array(["a"]), ["k", "l"]),
+        (pa.table({"other": ["a"]}), ["k"]),
+        ("missing.csv", ["k"]),
+        ("keys.xlsx", ["k"]),
+        (Path(__file__).parent, ["k"]),
+    ],
+)
+def test_what_is_no_list_of_keys_is_refused(keys: Any, by: list[str]) -> None:
+    with pytest.raises(gsh.InvalidParameter) as error:
+        public_keys_of(keys, by)
+
+    assert error.value.pointer == "keys"
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind", "is_fine"),
+    [
+        (["a"], "string", True),
+        (["a"], "integer", True),
+        ([1], "string", True),
+        ([1], "integer", True),
+        ([1], "decimal(10,2)", True),
+        ([None], "date", True),
+        ([True], "boolean", True),
+        ([decimal.Decimal("1.5")], "decimal(10,2)", True),
+        ([datetime.datetime(2026, 11, 16)], "timestamp", True),
+        ([1], "date", False),
+        ([True], "string", False),
+        ([decimal.Decimal("1.5")], "integer", False),
+        ([datetime.datetime(2026, 11, 16)], "date", False),
+        ([datetime.datetime(2026, 11, 16)], "timestamptz", False),
+        ([str(uuid.uuid4())], "uuid", True),
+    ],
+)
+def test_listed_values_must_be_able_to_mean_those_of_the_column(keys: Any, kind: str, is_fine: bool) -> None:
+    listed = public_keys_of(keys, ["k"])
+    if is_fine:
+        listed_kinds(listed, [kind])
+    else:
+        with pytest.raises(gsh.InvalidParameter, match=r"^keys/0: must be of the type of the key column"):
+            listed_kinds(listed, [kind])

@@ -1,0 +1,143 @@
+"""Several tables, and public keys, with a service: one release under one name, charged once, also after a restart."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gsh
+from gsh.events import folder_output
+from gsh.events.target import Payer
+from tests.gsh.events.test_duckdb import EVENTS
+from tests.gsh.events.test_several_tables import DAYS, TABLES, TARGET
+
+pytestmark = pytest.mark.slow
+
+SHARED = {name: value for name, value in TARGET.items() if name not in ("epsilon", "delta")}
+
+
+def test_tables_are_charged_once_and_come_back_before_an_event_is_read(
+    service: gsh.Client, budget: str, tmp_path: Path
+) -> None:
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1", "unprotected": ["c_u by a preview"]}
+    first = gsh.publish(EVENTS, **TARGET, **paid, to=tmp_path / "private", rest={"by_url": "detail"})
+    places: list[dict[str, Any]] = [{}, {"to": tmp_path / "private"}, {"to": tmp_path / "csv", "format": "csv"}]
+    replayed = [gsh.publish("missing.parquet", **TARGET, **paid, **place) for place in places]
+
+    assert service.budgets[budget].spent.releases == 1
+    assert (first.is_replayed, first.released_at) == (False, None)
+    for each in replayed:
+        assert (each.is_replayed, each.released_at) == (True, service.releases[f"{budget}-1"].at)
+        assert each.plan == first.plan
+        for name, table in first.tables.items():
+            assert each.tables[name].to_pylist() == table.to_pylist()
+    assert set(first.tables["by_day"]["day"].to_pylist()) == set(DAYS)
+    said = first.certificate
+    assert (said["budget"]["id"], said["unprotected"]) == (budget, ["c_u by a preview"])
+    assert {each["bounds"]["plan_digest"] for each in said["tables"]} == {first.plan.digest}
+    assert {each["bounds"]["enforced_by"] for each in said["tables"]} == {"gsh.duckdb"}
+    assert f"paid by the budget {budget}" in first.summary()
+    assert {path.suffix for path in (tmp_path / "csv").iterdir()} == {".csv", ".json"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 2},
+        {"unprotected": ["c_u"]},
+        {"tables": {"detail": TABLES["detail"]}},
+        {"tables": {**TABLES, "by_day": gsh.Table(by="day", keys=DAYS[:2], c_u=2, sums={"likes": (0, 3)})}},
+        {"tables": None, "by": ["url"], "c_u": 3},
+    ],
+)
+def test_another_plan_or_target_under_the_same_name_stops_before_it_reads(
+    change: dict[str, Any], service: gsh.Client, budget: str
+) -> None:
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
+    gsh.publish(EVENTS, **TARGET, **paid)
+
+    with pytest.raises(gsh.InvalidParameter, match=r"^once: "):
+        gsh.publish("missing.parquet", **{**TARGET, **change}, **paid)
+    assert service.budgets[budget].spent.releases == 1
+
+
+def test_a_name_of_one_table_is_not_taken_for_several(service: gsh.Client, budget: str) -> None:
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
+    gsh.publish(EVENTS, user="user_id", by="url", c_u=3, epsilon=1, delta=1e-6, **paid)
+
+    with pytest.raises(gsh.InvalidParameter, match=r"^once: "):
+        gsh.publish("missing.parquet", **TARGET, **paid)
+
+
+def test_a_run_that_fails_while_it_writes_is_repeated_without_a_charge(
+    service: gsh.Client, budget: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1", "to": tmp_path / "private"}
+    with monkeypatch.context() as patch:
+        patch.setattr(folder_output, "write_rows", lambda *_: (_ for _ in ()).throw(OSError(28, "no space")))
+        with pytest.raises(OSError, match="no space"):
+            gsh.publish(EVENTS, **TARGET, **paid)
+    assert list(tmp_path.iterdir()) == []
+
+    again = gsh.publish("missing.parquet", **TARGET, **paid)
+
+    assert again.is_replayed
+    assert service.budgets[budget].spent.releases == 1
+    assert (tmp_path / "private" / "detail.parquet").is_file()
+
+
+def test_an_answer_that_nobody_has_read_is_asked_for_again(
+    service: gsh.Client, budget: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
+    first = gsh.publish(EVENTS, **TARGET, **paid)
+    unread = replace(service.releases[f"{budget}-1"], stored=None)
+    monkeypatch.setattr(Payer, "earlier", lambda _self: unread)
+
+    again = gsh.publish(EVENTS, **TARGET, **paid)
+
+    assert again.is_replayed
+    assert again.tables["detail"].to_pylist() == first.tables["detail"].to_pylist()
+    assert service.budgets[budget].spent.releases == 1
+
+
+def test_a_share_of_a_budget_is_the_target_also_for_a_restarted_job(service: gsh.Client, budget: str) -> None:
+    sigmas = []
+    for week in (2, 1):
+        paid = {"service": service, "budget": budget, "once": f"{budget}-{week}", "releases": week}
+        made = gsh.publish(EVENTS, **SHARED, **paid)
+        again = gsh.publish("missing.parquet", **SHARED, **paid)
+        assert again.is_replayed
+        assert again.mechanisms == made.mechanisms
+        sigmas.append(made.mechanisms["detail"].sigma)
+    paying = service.budgets[budget]
+
+    assert paying.spent.releases == 2
+    assert paying.used > 0.99
+    assert sigmas == pytest.approx([sigmas[0]] * 2, rel=1e-2)
+
+
+@pytest.mark.parametrize("target", [{"epsilon": 1, "delta": 1e-6}, {"releases": 3}])
+def test_one_table_with_public_keys_is_charged_once(
+    target: dict[str, Any], service: gsh.Client, budget: str, tmp_path: Path
+) -> None:
+    asked = {"user": "user_id", "by": "day", "keys": DAYS, "c_u": 2, **target}
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1", "to": tmp_path / "private.parquet"}
+    first = gsh.publish(EVENTS, **asked, **paid)
+    again = gsh.publish("missing.parquet", **asked, **paid)
+
+    assert again.is_replayed
+    assert service.budgets[budget].spent.releases == 1
+    assert set(first.table["day"].to_pylist()) == set(DAYS)
+    assert again.table.to_pylist() == first.table.to_pylist()
+    with pytest.raises(gsh.InvalidParameter, match=r"^once: "):
+        gsh.publish("missing.parquet", **{**asked, "keys": DAYS[:2]}, **paid)
+
+
+def test_a_budget_that_cannot_pay_writes_nothing(service: gsh.Client, budget: str, tmp_path: Path) -> None:
+    service.budgets.put(budget, epsilon=0.01, delta=1e-9, reason="test")
+
+    with pytest.raises(gsh.client.errors.BudgetExceeded):
+        gsh.publish(EVENTS, **TARGET, service=service, budget=budget, once=f"{budget}-1", to=tmp_path / "private")
+    assert list(tmp_path.iterdir()) == []
