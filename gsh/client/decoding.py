@@ -97,7 +97,7 @@ def _check_depth(value: object, left: int) -> None:
 Renames: TypeAlias = Sequence[tuple[str, str]]
 """Starts of pointers of the HTTP contract, and what the call of the client has in their place."""
 
-_ABOUT_GROUPS = ("/groups", "/table", "/key_columns", "/count_column", "/public_keys")
+_ABOUT_GROUPS = re.compile(r"(/tables/\d+)?/(groups|table|key_columns|count_column|public_keys)(/|\Z)")
 _PARAMETERS = {"Idempotency-Key": "once"}
 
 
@@ -137,7 +137,7 @@ def _error(outcome: Answer, problem: Json, renames: Renames, retry_after: float 
     if not all(isinstance(text, str) for text in (detail, problem.get("request_id") or "", *texts)):
         raise TypeError
     pointer = next((place.name for place in places if place.kind == "pointer"), "")
-    if kind is errors.InvalidRequest and pointer.startswith(_ABOUT_GROUPS):
+    if kind is errors.InvalidRequest and _ABOUT_GROUPS.match(pointer):
         kind = errors.InvalidTable
     # The errors of the library state the bound of one parameter.
     if issubclass(kind, OF_THE_LIBRARY) and places:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from gsh.certificate import Certificate
 from gsh.client.answers import Release, ReleasedTables, is_archive, release_of, tables_of
 from gsh.client.decoding import check_sha256, decoded, understood
-from gsh.client.encoding import AS_NAMED, AnyMechanism, ReleaseOptions, mechanism_json, stated
+from gsh.client.encoding import AS_NAMED, AnyRelease, ReleaseOptions, in_tables, release_json, stated
 from gsh.client.operations import (
     MOST_TABLE_BYTES,
     Answer,
@@ -157,14 +157,15 @@ class Releases(Collection[M]):
 
     @operation
     def open(
-        self, mechanism: AnyMechanism, *, budget: str, once: str, **options: Unpack[ReleaseOptions]
+        self, mechanism: AnyRelease, *, budget: str, once: str, **options: Unpack[ReleaseOptions]
     ) -> Operation[Opened]:
         """Open a release that another engine makes: it is charged once, and every call gets the same seed.
 
         Who has the seed can remove the noise. Keep it as secret as the raw data, and never log it.
         """
-        body = {"mechanism": mechanism_json(mechanism), "budget": budget} | stated(mechanism, options)
-        answer = yield from ask(self, json_call("POST", "/releases", body, once=once), AS_NAMED)
+        body = release_json(mechanism) | {"budget": budget} | stated(mechanism, options)
+        places = in_tables(body) if "tables" in body else AS_NAMED
+        answer = yield from ask(self, json_call("POST", "/releases", body, once=once), places)
         return decoded(answer, lambda document: _opened(document, answer))
 
     @operation

@@ -90,10 +90,18 @@ class ChargedMechanism(ChargedGaussian):
     )
 
 
+class ChargedTables(Strict):
+    """Several tables in one release, as they were charged together."""
+
+    tables: list[ChargedMechanism | ChargedGaussian] = Field(
+        title="Tables", description="All that the privacy of each table depends on.", examples=[[_RELEASE]]
+    )
+
+
 class ChargeDetails(Strict):
     """The release that an entry charges, its cost, and its stored answer."""
 
-    release: ChargedMechanism | ChargedGaussian = Field(
+    release: ChargedMechanism | ChargedGaussian | ChargedTables = Field(
         title="Release", description="The parameters that the cost depends on.", examples=[_RELEASE]
     )
     mu_squared: float = Field(

@@ -18,14 +18,13 @@ from app.releases.schemas.certificate import (
 from app.releases.schemas.described import DescribedRelease
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
-from app.schemas.mechanism import AnyMechanismIn
+from app.schemas.mechanism import AnyMechanismIn, TableName
 from app.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
 from app.schemas.strict import OrAbsent, Strict
 from gsh.accounting.mechanism import MOST_TABLES
 from gsh.histogram.apply import MOST_COUNT
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.public_keys import POSTED
-from gsh.wire import TABLE_NAME
 
 __all__ = [
     "ColumnsTableIn",
@@ -57,18 +56,6 @@ _PART = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}
 _GROUP_KEY = {"anyOf": [*_PART["anyOf"], {"type": "array", "items": _PART, "minItems": 1, "maxItems": 100}]}
 _GROUP_KEYS = WithJsonSchema({"type": "array", "items": _GROUP_KEY})
 _EXAMPLE_KEYS = [["a.org", "US"], ["b.org", "FR"]]
-
-
-TableName = TypeAliasType(
-    "TableName",
-    Annotated[
-        str,
-        Field(
-            pattern=f"^{TABLE_NAME.pattern}$",
-            description="The name of a table: at most 64 letters, digits, dots, hyphens and underscores.",
-        ),
-    ],
-)
 
 
 def _listed(public: Any) -> Any:

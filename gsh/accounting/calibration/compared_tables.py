@@ -37,7 +37,7 @@ from gsh.accounting.numerics.doubles import LEAST_DOUBLE, double_above, double_b
 from gsh.accounting.numerics.search import golden_section, largest_double
 from gsh.errors import InfeasibleTarget
 
-__all__ = ["TablesPrice", "WayName", "compare_tables"]
+__all__ = ["TablesPrice", "WayName", "best_composition", "compare_tables"]
 
 WayName = Literal["shares", "composition", "zcdp", "separate"]
 
@@ -103,6 +103,17 @@ def compare_tables(drafts: Sequence[TableDraft], shares: Shares, target: Target)
     }
 
 
+def best_composition(
+    drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target, releases: int, least_hazard: Fraction
+) -> tuple[Fraction, Fraction]:
+    """About the S and D of some equal releases of these tables together with which the highest τ* is lowest.
+
+    Composition meets the target with them. D is at least ``least_hazard``.
+    """
+    hazard = max(_best_hazard(_COMPOSITION, drafts, weights, target, releases), least_hazard)
+    return _largest_square(_COMPOSITION, hazard, target), hazard
+
+
 def _divided(way: _Way, drafts: Sequence[TableDraft], found: TablesCalibration, target: Target) -> TablesPrice:
     """The tables at about the best division of δ between noise and thresholds."""
     hazard = _best_hazard(way, drafts, found.shares, target)
@@ -115,8 +126,13 @@ def _divided(way: _Way, drafts: Sequence[TableDraft], found: TablesCalibration, 
     return TablesPrice(tables, round_up(claimed, ceilings=(1.0,))[0], found.tables)
 
 
-def _best_hazard(way: _Way, drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target) -> Fraction:
-    """About the D with which the highest τ* is lowest, by golden section in ln(θ/(1 − θ)), θ = δ_infinite/δ."""
+def _best_hazard(
+    way: _Way, drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target, releases: int = 1
+) -> Fraction:
+    """About the D with which the highest τ* is lowest, by golden section in ln(θ/(1 − θ)), θ = δ_infinite/δ.
+
+    Several equal releases share it.
+    """
     if all(each.is_public for each in drafts):
         return Fraction(0)
 
@@ -127,7 +143,7 @@ def _best_hazard(way: _Way, drafts: Sequence[TableDraft], weights: Sequence[Frac
 
         def tau_star() -> arb:
             mu = way.mu_at(ball_of(hazard), arb(target.epsilon), arb(target.delta))
-            return highest_tau_star(drafts, weights, mu * mu, ball_of(hazard))
+            return highest_tau_star(drafts, weights, mu * mu / releases, ball_of(hazard) / releases)
 
         found = float(approximate(tau_star))
         return found if math.isfinite(found) else math.inf
