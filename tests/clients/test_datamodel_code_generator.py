@@ -1,7 +1,9 @@
 """datamodel-code-generator: the models pass mypy --strict, have good names, and accept every example."""
 
+import functools
 import importlib.util
 import json
+import operator
 import re
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from tests.clients.generated import DOCUMENT, check_types, run
 
@@ -66,7 +69,10 @@ def test_the_models_read_every_example_and_refuse_an_unknown_field(models: Path)
 
     assert len(bodies()) > 30
     for name, value in bodies():
-        model = getattr(module, name)
-        model.model_validate(value)
+        # A schema that is one of several has no model of its own.
+        schemas = DESCRIBED["components"]["schemas"][name].get("oneOf", [{"$ref": name}])
+        kinds = [getattr(module, schema["$ref"].rpartition("/")[2]) for schema in schemas]
+        model: TypeAdapter[Any] = TypeAdapter(functools.reduce(operator.or_, kinds))
+        model.validate_python(value)
         with pytest.raises(ValueError, match="unkn0wn"):
-            model.model_validate(value | {"unkn0wn": 1})
+            model.validate_python(value | {"unkn0wn": 1})

@@ -88,8 +88,6 @@ _TABLES: dict[str, Any] = {
     "default": None,
     "exclude_if": lambda value: value is None,
     "title": "Tables",
-    "min_length": 1,
-    "max_length": MOST_TABLES,
 }
 _GROUPS: dict[str, Any] = {
     "title": "Groups",
@@ -198,6 +196,11 @@ class ColumnsTableIn(Strict):
     public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
 
 
+_SEVERAL: dict[str, Any] = {"min_length": 1, "max_length": MOST_TABLES, "description": "The tables of one release."}
+GroupsTables = TypeAliasType("GroupsTables", Annotated[list[GroupsTableIn], Field(**_SEVERAL)])
+ColumnsTables = TypeAliasType("ColumnsTables", Annotated[list[ColumnsTableIn], Field(**_SEVERAL)])
+
+
 class _OneOrSeveral(Payable):
     """One table whose fields are in the request itself, or several in ``tables``."""
 
@@ -244,7 +247,7 @@ class ReleaseRequest(_OneOrSeveral):
     mechanism: AnyMechanismIn | None = Field(**_ONE, **_MECHANISM)
     groups: GroupsIn | None = Field(**_ONE, **_GROUPS)
     public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
-    tables: list[GroupsTableIn] | None = Field(
+    tables: GroupsTables | None = Field(
         **_TABLES,
         description="Several tables in one release, in place of mechanism and groups: fixed together before any noise "
         "is drawn, charged once, with one certificate.",
@@ -273,7 +276,7 @@ class TableRequest(_OneOrSeveral):
     key_columns: KeyColumns | None = Field(**_ONE, **_KEY_COLUMNS)
     csv_types: CsvTypes | None = Field(**_CSV_TYPES)
     public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
-    tables: list[ColumnsTableIn] | None = Field(
+    tables: ColumnsTables | None = Field(
         **_TABLES,
         description="Several tables in one release, in place of the fields of one. For each there is one part table in "
         "the form; its file name is the name of the table, with or without an ending such as .parquet.",

@@ -36,10 +36,22 @@ def form(**request: Any) -> dict[str, Any]:
     return {"files": {"request": (None, json.dumps(COLUMNS | request)), "table": ("t", TABLE)}}
 
 
+def forms(**request: Any) -> dict[str, Any]:
+    columns = {"mechanism": CASE_STUDY, "count_column": "users", "key_columns": ["url"]}
+    posted = {"budget": "web", "tables": [{"name": "one", **columns}, {"name": "two", **columns}]} | request
+    return {"files": [("request", (None, json.dumps(posted))), ("table", ("two", TABLE)), ("table", ("one", TABLE))]}
+
+
+TABLES = {
+    "budget": "web",
+    "tables": [{"name": name, **MECHANISM, "groups": GROUPS["groups"]} for name in ("one", "two")],
+}
 Posted = tuple[str, str, str, dict[str, Any]]
 REQUESTS: dict[str, Posted] = {
     "release": ("release", "groups", "/release", {"json": GROUPS}),
     "table": ("table", "uploaded_table", "/release/table", form()),
+    "tables in JSON": ("release", "groups", "/release", {"json": TABLES}),
+    "tables": ("table", "uploaded_table", "/release/table", forms()),
     "open": ("engines", "made_elsewhere", "/releases", {"json": MECHANISM | {"budget": "web"}}),
     "charge": ("engines", "made_elsewhere", "/budgets/web/charges", {"json": MECHANISM}),
 }
@@ -47,6 +59,8 @@ REQUESTS: dict[str, Posted] = {
 DRY_RUNS: dict[str, Posted] = {
     "release": ("release", "groups", "/release", {"json": GROUPS | DRY}),
     "table": ("table", "uploaded_table", "/release/table", form(**DRY)),
+    "tables in JSON": ("release", "groups", "/release", {"json": TABLES | DRY}),
+    "tables": ("table", "uploaded_table", "/release/table", forms(**DRY)),
 }
 STEPS = ("ask", "receive", "sent", "meaning", "certificate", "draw")
 

@@ -41,8 +41,14 @@ def _rows(client: Any) -> Any:
     return client.release(table(), MECHANISM, users="users", keys=KEYS, budget=RELEASE, once=RELEASE)
 
 
+def _two_tables(client: Any) -> Any:
+    tables, keys = {"one": table(), "two": table().slice(3)}, {"one": KEYS, "two": KEYS}
+    return client.release(tables, dict.fromkeys(tables, MECHANISM), users="users", keys=keys)
+
+
 CALLS: Mapping[str, Callable[[Any], Any]] = {
     "release": _rows,
+    "tables": _two_tables,
     "load": lambda client: client.releases.load(RELEASE),
     "parquet": lambda client: client.releases.answer(RELEASE, "parquet"),
     "csv": lambda client: client.releases.answer(RELEASE, "csv"),
