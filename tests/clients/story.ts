@@ -8,6 +8,7 @@ export async function calibrated(): Promise<MechanismIn> {
   const { data } = await calibrate({ body: target, throwOnError: true });
   // The answer is a union with a tag: its other forms have no one mechanism.
   if (data.kind === "frontier") throw new Error(`${data.frontier.length} points`);
+  if (data.kind === "tables" || data.kind === "remaining-tables") throw new Error(`${data.tables.length} tables`);
   if (data.kind === "remaining") return data.mechanism;
   const largest: Sigma | null = data.largest_sigma;
   return largest === null ? data.mechanism : { ...data.mechanism, sigma: largest };
