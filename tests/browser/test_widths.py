@@ -44,9 +44,11 @@ def open_everything(visit: Visit) -> None:
 
 
 def explorer(visit: Visit) -> None:
-    """All panels in use, a long name among the columns and among the groups."""
+    """All panels in use, a long name among the columns, the tables and the groups."""
     columns = f"column={'W' * 60}~0~1~~1&column=likes~0~1000000~~"
-    visit.open(f"/?epsilon=1&delta=1e-6&c_u=3&tau=2&sigma=50&{columns}&code=sql")
+    tables = f"table={'W' * 64}~1~public~1&table=by_url~1000000000000~1~2&shares=balanced"
+    visit.open(f"/?epsilon=1&delta=1e-6&c_u=3&tau=2&sigma=50&{columns}&code=sql&{tables}")
+    expect(visit.page.locator("#levels-answer tr")).to_have_count(2)
     page = visit.page
     page.get_by_role("button", name="Use an example").click()
     page.locator("#groups").fill(f"{'W' * 80}, 1000000000000, 5000000000, 6\nb, 20000, 7, 8")
