@@ -14,7 +14,7 @@ from types import FrameType
 
 
 def main() -> int:
-    """Only then load all the rest, which takes a second."""
+    """Set the signal handlers first. Then load the rest, which takes a second."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     _write_no_cores()
@@ -38,7 +38,7 @@ def _write_no_cores() -> None:
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:
-    """A normal end. Until a loop runs, nothing is under way, and within an import an exception could get lost.
+    """End normally. Before the event loop runs there is no work to finish, and an import could swallow an exception.
 
     While the loop runs, uvicorn has a handler of its own. It raises the signal again after it has shut down.
     """

@@ -1,4 +1,4 @@
-"""A bound on how many of something there are at once."""
+"""A semaphore that raises Busy instead of waiting."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ __all__ = ["Places"]
 
 
 class Places:
-    """A semaphore that does not wait: it raises Busy if all places are taken."""
+    """At most ``most`` places are taken at once."""
 
     def __init__(self, most: int) -> None:
         self._free = most

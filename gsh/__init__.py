@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gsh.library.groups import Groups, release
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
     from gsh.library.real_releases import RealRelease, real_releases
-    from gsh.library.tables import Table, TablesCalibration, calibrate_tables
+    from gsh.library.tables import Table, TablesCalibration, TablesPrice, calibrate_tables, compare_tables
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
 
     __version__: str
@@ -68,6 +68,7 @@ __all__ = [
     "Sensitivity",
     "Table",
     "TablesCalibration",
+    "TablesPrice",
     "TooManyGroups",
     "Total",
     "Totals",
@@ -78,6 +79,7 @@ __all__ = [
     "calibrate",
     "calibrate_tables",
     "compare",
+    "compare_tables",
     "duckdb",
     "exact",
     "intervals",
@@ -115,7 +117,7 @@ _NAMES = {
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
     "gsh.library.real_releases": ("RealRelease", "real_releases"),
-    "gsh.library.tables": ("Table", "TablesCalibration", "calibrate_tables"),
+    "gsh.library.tables": ("Table", "TablesCalibration", "TablesPrice", "calibrate_tables", "compare_tables"),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
 }
 _ENGINES = ("duckdb", "spark")

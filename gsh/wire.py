@@ -12,6 +12,7 @@ from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.calibration.shares import TableDraft
 from gsh.accounting.column_costs import Capped, capped_of
+from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import (
     MOST_TABLES,
     Aggregates,
@@ -35,12 +36,15 @@ __all__ = [
     "charged_to_json",
     "draft_from_json",
     "draft_to_json",
+    "in_tables",
     "mechanism_from_json",
     "mechanism_to_json",
     "places_in_request",
+    "priced_tables_to_json",
     "release_from_json",
     "sensitivity_to_json",
     "table_drafts_from_json",
+    "table_drafts_to_json",
     "tables_from_json",
     "tables_to_json",
 ]
@@ -57,9 +61,16 @@ PLACES = (("mu_0", "aggregates/mu_0"), ("capped", "aggregates/capped"))
 
 
 def places_in_request(root: str = "") -> tuple[tuple[str, str], ...]:
-    """Where parameters of a call are in a request: ε and δ, and next to them the object ``mechanism``."""
-    beside = tuple((name, f"{root}/{name}") for name in ("epsilon", "delta"))
+    """Where parameters of a call are in a request: ε and δ, and next to them ``mechanism`` or ``tables``."""
+    beside = tuple((name, f"{root}/{name}") for name in ("epsilon", "delta", "tables", "shares"))
     return *beside, *((name, f"{root}/mechanism/{place}") for name, place in PLACES), ("", f"{root}/mechanism")
+
+
+@contextmanager
+def in_tables() -> Iterator[None]:
+    """Errors about several tables together name the list ``tables`` of a request."""
+    with renamed(("sigma", "tables"), ("c_u", "tables"), ("mechanism", "tables")):
+        yield
 
 
 # A tuple, not a union: to make and to search a union takes longer than to read a mechanism.
@@ -68,6 +79,7 @@ _KIND = "aggregates/sensitivity/kind"
 _THRESHOLDS = {"tau", "tau_star"}
 _NEEDED = {"c_u", "sigma", *_THRESHOLDS}
 _NAMED = {"names", "sensitivity"}
+_COSTS = {"mu_squared", "hazard"}
 
 _SENSITIVITIES: dict[str, tuple[set[str], Callable[[Mapping[str, Any]], Sensitivity]]] = {
     "box": (
@@ -125,14 +137,26 @@ def tables_to_json(tables: Mapping[str, Table]) -> list[Json]:
     return [{"name": name} | mechanism_to_json(table) for name, table in tables.items()]
 
 
+def priced_tables_to_json(tables: Mapping[str, Table]) -> list[Json]:
+    """The tables of a release as answers have them: each with its noise cost and its threshold cost."""
+    written = tables_to_json(tables)
+    for k, table in enumerate(tables.values()):
+        with renamed(("", f"tables/{k}")):
+            cost = cost_of(table)
+        written[k] |= {"mu_squared": cost.mu_squared, "hazard": cost.hazard}
+    return written
+
+
 def tables_from_json(given: object) -> dict[str, Table]:
     """The tables of a release, by their names. One without ``tau`` and ``tau_star`` has public groups.
+
+    The costs that answers have are left out: they follow from the other fields.
 
     >>> from gsh.wire import tables_from_json
     >>> tables_from_json([{"name": "by_country", "c_u": 1, "sigma": 7.3}])
     {'by_country': PlainGaussian(c_u=1, sigma=7.3)}
     """
-    return _named(given, release_from_json)
+    return _named(given, lambda table: release_from_json({name: table[name] for name in table if name not in _COSTS}))
 
 
 def table_drafts_from_json(given: object) -> tuple[dict[str, TableDraft], list[float]]:
@@ -145,6 +169,17 @@ def table_drafts_from_json(given: object) -> tuple[dict[str, TableDraft], list[f
         return TableDraft(draft_from_json({"tau": 1} | rest), is_public="tau" not in table)
 
     return _named(given, draft), shares
+
+
+def table_drafts_to_json(drafts: Mapping[str, TableDraft], shares: Sequence[float] | None) -> list[Json]:
+    """The tables of a calibration, with their shares unless others are chosen for them."""
+    written = []
+    for k, (name, each) in enumerate(drafts.items()):
+        fields = draft_to_json(each.draft)
+        if each.is_public:
+            del fields["tau"]
+        written.append({"name": name} | fields | ({} if shares is None else {"share": shares[k]}))
+    return written
 
 
 def _named(given: object, read: Callable[[Mapping[str, Any]], T]) -> dict[str, T]:

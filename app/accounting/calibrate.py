@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Request
 from pydantic import Field
 
-from app.accounting.schemas.account import FEWER_COLUMNS
+from app.accounting.schemas.account import FEWER_COLUMNS, FEWER_TABLES
 from app.accounting.schemas.calibrate import (
     CALIBRATE_EXAMPLES,
     CalibrateAnswer,
@@ -16,7 +16,9 @@ from app.accounting.schemas.calibrate import (
     FrontierAnswer,
     FrontierPoint,
     RemainingAnswer,
+    RemainingTablesAnswer,
     Solution,
+    TablesSolution,
 )
 from app.errors import LimitExceeded
 from app.http.auth import READS_BUDGETS, needs
@@ -24,7 +26,7 @@ from app.http.json_route import JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS, SHARE_PROBLEMS
 from app.http.services import AT_ONCE, Services, services_of
 from app.http.workload import in_pool
-from app.schemas.mechanism import MechanismIn
+from app.schemas.mechanism import MechanismIn, TableDraftIn, read_table_drafts, tables_out
 from app.workers.work_bounds import (
     calibration_work,
     caps_of,
@@ -33,14 +35,18 @@ from app.workers.work_bounds import (
     is_relative,
     remaining_work,
     solves_sigma,
+    tables_calibration_work,
+    tables_comparison_work,
     work_of,
 )
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate_remaining
+from gsh.accounting.calibration.remaining_tables import RemainingTables, calibrate_remaining_tables
+from gsh.accounting.calibration.shares import calibrate_tables
 from gsh.accounting.calibration.target import Calibration, calibrate
-from gsh.accounting.calibration.usual_noise import calibrate_usual
+from gsh.accounting.calibration.usual_noise import calibrate_usual, calibrate_usual_tables
 from gsh.accounting.composition import NOTHING, Spent
 from gsh.errors import InfeasibleTarget, InvalidParameter
 
@@ -48,7 +54,10 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["calibrate"], responses=PROBLEMS | ACCESS_PROBLEMS | SHARE_PROBLEMS, route_class=JsonRoute)
 
-_Answer = Annotated[CalibrateAnswer | FrontierAnswer | RemainingAnswer, Field(discriminator="kind")]
+_Answer = Annotated[
+    CalibrateAnswer | FrontierAnswer | RemainingAnswer | TablesSolution | RemainingTablesAnswer,
+    Field(discriminator="kind"),
+]
 
 
 @router.post(
@@ -70,17 +79,24 @@ async def calibrate_mechanism(
     epsilon, delta and several releases, all of them together fit a new budget with this limit. In both cases σ and
     τ\\* share it: if both are omitted, the answer has the smallest τ\\*. If less than half of a usual release is left
     of the budget, that is 409.
+
+    Several tables in one release share the target, or the remaining budget: each has its share of the noise cost and
+    the same share of the threshold cost. Within a target (ε, δ) they have exactly the privacy of one table. Fix all of
+    them before anything is published: a table that is chosen after seeing another one is a release of its own.
     """
     services, schema = services_of(request), body.mechanism
     if body.budget is not None:
         await services.authorizer.admit(request.scope, READS_BUDGETS, body.budget)
         name = body.budget
         budget = await services.ledger_pool.read(lambda ledger: ledger.standing(name))
-        solve = partial(calibrate_usual, most_sigma=body.most_sigma)
-        return await _remaining(request, services, body, solve, budget.spent, budget.limit)
+        return await _remaining(request, services, body, budget.spent, budget.limit)
     if body.releases > 1:
-        limit = Limit(body.target.epsilon, body.target.delta)
-        return await _remaining(request, services, body, calibrate_remaining, NOTHING, limit)
+        return await _remaining(request, services, body, NOTHING, Limit(body.target.epsilon, body.target.delta))
+    if body.tables is not None:
+        work = tables_calibration_work(body.tables)
+        _check_tables(services, work)
+        return await services.made(request, work, _solve_tables, body, body.tables, body.target)
+    assert schema is not None
     if isinstance(schema.sigma, list):
         return await _frontier(request, services, body, schema.sigma)  # type: ignore[return-value]
     _check(services, calibration_work(schema))
@@ -106,19 +122,38 @@ def _solve(body: CalibrateRequest, draft: Draft, target: Target) -> CalibrateAns
     )
 
 
+def _check_tables(services: Services, work: float) -> None:
+    check_work(services.settings.max_work, "/tables", work, FEWER_TABLES)
+
+
+def _solve_tables(body: CalibrateRequest, tables: list[TableDraftIn], target: Target) -> TablesSolution:
+    drafts, shares = read_table_drafts(tables)
+    found = calibrate_tables(list(drafts.values()), body.shares or shares, target)
+    return TablesSolution(
+        kind="tables",
+        accounting="exact",
+        tables=tables_out(drafts, found.tables),
+        shares=[float(share) for share in found.shares],
+        **found.point._asdict(),
+    )
+
+
 async def _remaining(
-    request: Request,
-    services: Services,
-    body: CalibrateRequest,
-    solve: Callable[[Spent, Draft, int, Limit], RemainingCalibration],
-    spent: Spent,
-    limit: Limit,
-) -> RemainingAnswer:
+    request: Request, services: Services, body: CalibrateRequest, spent: Spent, limit: Limit
+) -> RemainingAnswer | RemainingTablesAnswer:
+    """What fits a budget, by the rules for the rest of one; or several releases that fit a new one."""
+    if body.tables is not None:
+        _check_tables(services, tables_comparison_work(body.tables))
+        return await in_pool(request, services.accounting, _remaining_tables, body, body.tables, spent, limit)
     schema = body.mechanism
+    assert schema is not None
     if isinstance(schema.sigma, list):
         raise InvalidParameter("sigma", "may not be a list if a budget or several releases are given")
     _check(services, remaining_work(schema))
     draft = await services.to_domain(request, schema, work_of(schema), services.accounting)
+    solve: Callable[[Spent, Draft, int, Limit], RemainingCalibration] = calibrate_remaining
+    if body.budget is not None:
+        solve = partial(calibrate_usual, most_sigma=body.most_sigma)
     found = await in_pool(request, services.accounting, solve, spent, draft, body.releases, limit)
     return RemainingAnswer(
         kind="remaining",
@@ -132,9 +167,32 @@ async def _remaining(
     )
 
 
+def _remaining_tables(
+    body: CalibrateRequest, tables: list[TableDraftIn], spent: Spent, limit: Limit
+) -> RemainingTablesAnswer:
+    drafts, given = read_table_drafts(tables)
+    wanted = (spent, list(drafts.values()), body.shares or given, body.releases, limit)
+    found: RemainingTables = (
+        calibrate_remaining_tables(*wanted)
+        if body.budget is None
+        else calibrate_usual_tables(*wanted, most_sigma=body.most_sigma)
+    )
+    return RemainingTablesAnswer(
+        kind="remaining-tables",
+        accounting="composition",
+        budget=body.budget,
+        releases=body.releases,
+        tables=tables_out(drafts, found.tables),
+        shares=[float(share) for share in found.shares],
+        epsilon=limit.epsilon,
+        delta=found.delta,
+    )
+
+
 async def _frontier(request: Request, services: Services, body: CalibrateRequest, sigmas: list[float]) -> bytes:
     """A FrontierAnswer, encoded already."""
     schema, most = body.mechanism, services.settings.max_curve_points
+    assert schema is not None
     if schema.c_u is None or schema.tau_star is not None:
         raise InvalidParameter("sigma", "may be a list only if tau_star, and nothing else, is omitted")
     if len(sigmas) > most:
@@ -146,6 +204,7 @@ async def _frontier(request: Request, services: Services, body: CalibrateRequest
 
 
 def _encoded_frontier(body: CalibrateRequest, sigmas: list[float], target: Target) -> bytes:
+    assert body.mechanism is not None
     draft = body.mechanism.to_domain()
     frontier = [_frontier_point(body, sigma, draft, target) for sigma in sigmas]
     answer = FrontierAnswer(kind="frontier", accounting=body.accounting, solved=["tau_star"], frontier=frontier)

@@ -5,15 +5,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 
-from app.accounting.schemas.account import FEWER_COLUMNS
+from app.accounting.schemas.account import FEWER_COLUMNS, FEWER_TABLES
 from app.accounting.schemas.compare import (
     COMPARE_EXAMPLES,
     EXPLANATIONS,
+    WAY_EXPLANATIONS,
     ColumnNoise,
     CompareAnswer,
     ComparedOut,
     CompareRequest,
     PriceOut,
+    TablesPriceOut,
+    WayOut,
     WithoutCaps,
 )
 from app.http.auth import needs
@@ -21,8 +24,9 @@ from app.http.json_route import JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.http.workload import in_pool
-from app.schemas.mechanism import MechanismIn
-from app.workers.work_bounds import check_work, comparison_work
+from app.schemas.mechanism import MechanismIn, TableDraftIn, read_table_drafts, tables_out
+from app.workers.work_bounds import check_work, comparison_work, tables_comparison_work
+from gsh.accounting.calibration.compared_tables import TablesPrice, compare_tables
 from gsh.accounting.calibration.comparison import Price, compare, price_without_caps
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.mechanism import Mechanism
@@ -46,13 +50,41 @@ async def compare_accountings(
     Exact accounting and the half-and-half split have a smallest σ and τ\\*. The others share δ between noise and
     threshold; their answer is the pair with the smallest τ\\* at any σ. If columns have caps
     of their own, so is the answer of exact accounting. Then the answer also says how much noise the caps save.
+
+    For several tables the answer compares one release by shares with composition, with zCDP and with a certificate for
+    each table, all with the same shares.
     """
-    services = services_of(request)
-    check_work(services.settings.max_work, "/mechanism/aggregates", comparison_work(body.mechanism), FEWER_COLUMNS)
-    return await in_pool(request, services.accounting, _compared, body, Target(body.epsilon, body.delta))
+    services, target = services_of(request), Target(body.epsilon, body.delta)
+    most = services.settings.max_work
+    if body.tables is not None:
+        check_work(most, "/tables", tables_comparison_work(body.tables), FEWER_TABLES)
+        return await in_pool(request, services.accounting, _compared_tables, body, body.tables, target)
+    assert body.mechanism is not None
+    check_work(most, "/mechanism/aggregates", comparison_work(body.mechanism), FEWER_COLUMNS)
+    return await in_pool(request, services.accounting, _compared, body, target)
+
+
+def _compared_tables(body: CompareRequest, tables: list[TableDraftIn], target: Target) -> CompareAnswer:
+    drafts, shares = read_table_drafts(tables)
+    prices = compare_tables(list(drafts.values()), body.shares or shares, target)
+
+    def shown(price: TablesPrice) -> TablesPriceOut:
+        return TablesPriceOut(
+            tables=tables_out(drafts, price.tables),
+            delta=price.delta,
+            sigma_ratios=list(price.sigma_ratios),
+            tau_star_ratios=list(price.tau_star_ratios),
+        )
+
+    ways = [
+        WayOut(way=way, explanation=WAY_EXPLANATIONS[way], price=None if price is None else shown(price))
+        for way, price in prices.items()
+    ]
+    return CompareAnswer(epsilon=body.epsilon, delta=body.delta, accountings=None, ways=ways)
 
 
 def _compared(body: CompareRequest, target: Target) -> CompareAnswer:
+    assert body.mechanism is not None
     draft = body.mechanism.to_domain()
     prices = compare(draft, target)
     priced = [
@@ -62,7 +94,7 @@ def _compared(body: CompareRequest, target: Target) -> CompareAnswer:
     exact = prices["exact"]
     assert exact is not None  # compare raises if exact accounting cannot meet the target
     without = _without_caps(draft, target, exact.mechanism) if exact.mechanism.costs.capped else None
-    return CompareAnswer(epsilon=body.epsilon, delta=body.delta, accountings=priced, without_caps=without)
+    return CompareAnswer(epsilon=body.epsilon, delta=body.delta, accountings=priced, ways=None, without_caps=without)
 
 
 def _without_caps(draft: Draft, target: Target, capped: Mechanism) -> WithoutCaps:

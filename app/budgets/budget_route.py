@@ -2,20 +2,15 @@
 
 from typing import Annotated, Any
 
-from fastapi import Path, Request
+from fastapi import Path
 from pydantic import TypeAdapter
 
-from app.accounting.schemas.account import FEWER_COLUMNS
 from app.http.auth import needs
 from app.http.json_route import PathRoute
 from app.http.problems import BUDGET_PROBLEMS, PROBLEMS
-from app.http.services import Services
-from app.schemas.mechanism import PostedMechanism
 from app.schemas.scalars import BudgetName
-from app.workers.work_bounds import check_work, work_of
-from gsh.accounting.mechanism import Table
 
-__all__ = ["BUDGET_NOT_FOUND", "READS", "READ_PROBLEMS", "BudgetInPath", "BudgetRoute", "posted_release"]
+__all__ = ["BUDGET_NOT_FOUND", "READS", "READ_PROBLEMS", "BudgetInPath", "BudgetRoute"]
 
 BUDGET_NOT_FOUND: dict[int | str, dict[str, Any]] = {404: BUDGET_PROBLEMS[404]}
 READ_PROBLEMS: dict[int | str, dict[str, Any]] = {status: PROBLEMS[status] for status in (422, 500, 503)}
@@ -36,11 +31,3 @@ class BudgetRoute(PathRoute):
 
     parameter = "id"
     parameter_type = TypeAdapter(BudgetName)
-
-
-async def posted_release(request: Request, services: Services, schema: PostedMechanism) -> Table:
-    """The release of a posted mechanism, after a check of its work."""
-    work = work_of(schema)
-    check_work(services.settings.max_work, "/mechanism/aggregates", work, FEWER_COLUMNS)
-    release: Table = await services.to_domain(request, schema, work, services.accounting)
-    return release

@@ -4,19 +4,22 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, Query, Request
+from pydantic import TypeAdapter
 
-from app.accounting.account import without_columns
-from app.budgets.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute, posted_release
+from app.accounting.posted import check_columns, naming, posted_release, tables_without_columns, without_columns
+from app.accounting.schemas.account import FEWER_TABLES
+from app.budgets.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute
 from app.budgets.schemas.budgets import PUT_EXAMPLES, BudgetIn, BudgetOut, BudgetsOut, BudgetSummary
-from app.budgets.schemas.history import HistoryOut, VerificationOut
+from app.budgets.schemas.history import EntryOut, FaultOut, HistoryOut, VerificationOut
 from app.budgets.schemas.preview import PREVIEW_EXAMPLES, PreviewIn, PreviewOut
 from app.errors import LimitExceeded
 from app.http.auth import access_of, needs
 from app.http.json_route import DeclaredRoute, slimmed
 from app.http.problems import ACCESS_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS
-from app.http.services import AT_ONCE, services_of
-from app.http.workload import in_pool, in_slices
+from app.http.services import services_of
+from app.http.workload import in_slices
 from app.ledger.clock import now
+from app.ledger.errors import LedgerUnavailable
 from app.ledger.figures import (
     cost_figures,
     limit_figures,
@@ -24,10 +27,10 @@ from app.ledger.figures import (
     shortage_figures,
     spent_figures,
 )
-from app.ledger.state import Budget
+from app.ledger.state import UNREADABLE, Budget, Entry
 from app.ledger.store import Ledger
 from app.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, ShortageOut, SpentOut
-from app.schemas.mechanism import PostedMechanism
+from app.schemas.mechanism import PostedMechanism, read_release
 from app.workers.work_bounds import check_work, work_of
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING, Cost, Part, Release, cost_of
@@ -38,6 +41,8 @@ __all__ = ["router"]
 T = TypeVar("T")
 
 _MOST_PLANNED = 1000
+_PER_TABLE = 0.1
+_ENTRY: TypeAdapter[EntryOut] = TypeAdapter(EntryOut)
 
 router = APIRouter(
     prefix="/budgets", tags=["budgets"], responses=READ_PROBLEMS | ACCESS_PROBLEMS, route_class=DeclaredRoute
@@ -63,9 +68,10 @@ async def put_budget(
     in another way is 409, and so is another privacy unit or period.
     """
     services = services_of(request)
-    typical = None if body.mechanism is None else cost_of(await posted_release(request, services, body.mechanism))
+    with naming(body.tables):
+        is_given = body.mechanism is not None or body.tables is not None
+        typical = cost_of(await posted_release(request, services, body.mechanism, body.tables)) if is_given else None
     limit = Limit(body.epsilon, body.delta, typical)
-
     by = access_of(request.scope).by
 
     def put(ledger: Ledger) -> Budget:
@@ -111,13 +117,14 @@ async def preview(
     id: BudgetInPath,  # noqa: A002
     body: Annotated[PreviewIn, Body(openapi_examples=PREVIEW_EXAMPLES)],
 ) -> PreviewOut:
-    """A mechanism, or a list of mechanisms to run in order. Nothing is charged and nothing is recorded."""
+    """A mechanism, a list of mechanisms to run in order, or several tables in one release.
+
+    Nothing is charged and nothing is recorded.
+    """
     services = services_of(request)
-    planned = _planned(body, services.settings.max_work)
-    if len(planned) == 1 and work_of(planned[0]) <= AT_ONCE:
-        plan = _plan(body)
-    else:
-        plan = await in_pool(request, services.accounting, _plan, body)
+    work = _check_plan(body, services.settings.max_work)
+    with naming(body.tables):
+        plan = await services.made(request, work, _plan, body)
     return await services.ledger_pool.read(lambda ledger: _preview(ledger.standing(id), plan))
 
 
@@ -140,7 +147,8 @@ async def history(
 ) -> HistoryOut:
     """All charges and changes of the limit, the latest first, in pages. A charge names its release."""
     entries = await services_of(request).ledger_pool.read(lambda ledger: ledger.history(id, before, limit))
-    return HistoryOut.of(entries)
+    last = entries[-1].number if entries else 1
+    return HistoryOut(entries=[_shown(entry) for entry in entries], before=last if last > 1 else None)
 
 
 @router.get(
@@ -156,7 +164,8 @@ async def verify(
 ) -> VerificationOut:
     """Checks the chain of hashes from its beginning, adds up every charge again, and hashes the stored answers."""
     budget, fault = await services_of(request).ledger_pool.audit(lambda ledger: ledger.verify(id))
-    return VerificationOut.of(budget, fault)
+    shown = None if fault is None else FaultOut.model_validate(fault, from_attributes=True)
+    return VerificationOut(intact=fault is None, entries=budget.entries, head=budget.head, fault=shown)
 
 
 router.routes.extend(_bodies.routes)
@@ -164,24 +173,32 @@ router.routes.extend(_bodies.routes)
 
 @slimmed.register
 def _(body: PreviewIn, most_work: int) -> PreviewIn:
-    _planned(body, most_work)
+    _check_plan(body, most_work)
+    if body.tables is not None:
+        return body.model_copy(update={"tables": tables_without_columns(body.tables)})
     slim = _each(body, without_columns)
     return body.model_copy(update={"mechanism": slim if isinstance(body.mechanism, list) else slim[0]})
 
 
-def _planned(body: PreviewIn, most_work: int) -> list[PostedMechanism]:
-    """The mechanisms in order, after a check of their number and their work."""
-    planned = body.mechanism if isinstance(body.mechanism, list) else [body.mechanism]
-    if len(planned) > _MOST_PLANNED:
+def _check_plan(body: PreviewIn, most_work: int) -> float:
+    """The work of a plan, after a check of its length. One release without columns takes no time."""
+    if body.tables is not None:
+        work = sum(_PER_TABLE + work_of(table) for table in body.tables)
+        check_work(most_work, "/tables", work, FEWER_TABLES)
+        return work
+    if not isinstance(body.mechanism, list):
+        return check_columns(most_work, body.mechanism, None)
+    if len(body.mechanism) > _MOST_PLANNED:
         raise LimitExceeded("/mechanism", f"must have at most {_MOST_PLANNED} items")
-    work = [1 + work_of(each) for each in planned]
+    work = sum(1 + work_of(each) for each in body.mechanism)
     check_work(most_work, "/mechanism", work, "give fewer mechanisms, or fewer columns, or mu_0")
-    return planned
+    return work
 
 
 def _each(body: PreviewIn, function: Callable[[PostedMechanism], T]) -> list[T]:
     """The function of each planned mechanism. An error names the place in the list."""
     if not isinstance(body.mechanism, list):
+        assert body.mechanism is not None
         return [function(body.mechanism)]
     found = []
     for place, planned in enumerate(body.mechanism):
@@ -191,11 +208,13 @@ def _each(body: PreviewIn, function: Callable[[PostedMechanism], T]) -> list[T]:
 
 
 def _plan(body: PreviewIn) -> list[tuple[Release, Cost]]:
-    return _each(body, _costed)
+    if body.tables is not None:
+        return [_costed(read_release(None, body.tables))]
+    return _each(body, lambda planned: _costed(planned.to_domain()))
 
 
-def _costed(planned: PostedMechanism) -> tuple[Release, Cost]:
-    release: Release = planned.to_domain().without_columns
+def _costed(planned: Release) -> tuple[Release, Cost]:
+    release = planned.without_columns
     return release, cost_of(release)
 
 
@@ -217,6 +236,16 @@ def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
         remaining=RemainingOut(**remaining_figures(after, limit)) if all_fit else None,
         shortage=None if shortage is None else ShortageOut(**shortage),
     )
+
+
+def _shown(entry: Entry) -> EntryOut:
+    try:
+        fields = {"number": entry.number, "kind": entry.kind, "at": entry.at, "hash": entry.hash}
+        return _ENTRY.validate_python(fields | {"details": entry.shown})
+    except UNREADABLE:
+        pass
+    # Outside of the handler: the error of a reader holds what it could not read.
+    raise LedgerUnavailable(f"entry {entry.number} of the budget {entry.budget} cannot be read")
 
 
 def _whole(budget: Budget, parts: list[Part]) -> BudgetOut:

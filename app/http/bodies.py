@@ -134,7 +134,7 @@ class CompressedBody(Body):
         if self._received:
             await asyncio.sleep(0)
         while True:
-            if decoder.is_hungry:
+            if decoder.needs_input:
                 if self.complete:
                     decoder.end()
                     self._decoder = None

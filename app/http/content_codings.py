@@ -76,19 +76,19 @@ class Decoder:
         self._received = self._members = 0
 
     def feed(self, received: bytes) -> None:
-        """Take what has arrived. It must be hungry."""
+        """Take what has arrived, if it needs input."""
         self._input, self._place = received, 0
         self._received += len(received)
 
     @property
-    def is_hungry(self) -> bool:
+    def needs_input(self) -> bool:
         """Whether there is nothing to decompress before more has arrived."""
         return self._place == len(self._input) and (self._member is None or self._member.needs_input)
 
     def slice(self) -> bytes:
-        """The next bytes of the content, at most 256 KiB. Empty if it is hungry, or after many empty members."""
+        """The next bytes of the content, at most 256 KiB. Empty if it needs input, or after many empty members."""
         for _ in range(_MEMBERS_AT_ONCE):
-            if self.is_hungry:
+            if self.needs_input:
                 break
             content = self._step()
             if content:

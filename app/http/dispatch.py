@@ -10,10 +10,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.auth import Authorizer
 from app.http.bodies import Body, BodyLimit, BodyQuotas
-from app.http.problems.errors import InvalidQuery
-from app.http.validation_errors import is_plain
+from app.http.problems.errors import InvalidQuery, is_plain
 
-__all__ = ["Application", "Dispatcher", "check_query"]
+__all__ = ["Application", "Dispatcher"]
 
 _NO_LIMIT_DECLARED = BodyLimit()
 
@@ -36,7 +35,7 @@ class Dispatcher:
         assert isinstance(receive, Body)  # from GuardMiddleware; in the scope it would be a cycle of references
         route = self._route(scope)
         await self._authorizer.enter(scope, getattr(route, "needs", None))
-        check_query(scope, route)
+        _check_query(scope, route)
         receive.bind(getattr(route, "body_limit", _NO_LIMIT_DECLARED), self._quotas)
         return await route.handle(scope, receive, send)
 
@@ -68,7 +67,7 @@ class Dispatcher:
         raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
 
 
-def check_query(scope: Scope, route: BaseRoute) -> None:
+def _check_query(scope: Scope, route: BaseRoute) -> None:
     """Refuse parameters that an operation does not have. Pages are not checked: they keep their state in the query."""
     if not scope["query_string"] or not isinstance(route, APIRoute) or not route.include_in_schema:
         return

@@ -104,7 +104,7 @@ KEY_HEADER = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "1 to 255 letters, digits and the characters . _ ~ : and -, bare or in double quotes. It is "
+    "description": "1 to 255 letters, digits and the characters . _ ~ : and -, with or without double quotes. It is "
     "required with a budget: the same request with the same idempotency key gets the same stored answer and is charged "
     "once; another request with it is 422. A dry run with it says which of the two it would be.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 257, "pattern": rf'^({_KEY}|"{_KEY}")$'},
@@ -125,7 +125,7 @@ REPLAYED_HEADERS = {
 
 
 def idempotency_key(request: Request) -> str | None:
-    """The idempotency key of a request, bare or as a quoted string, if it has one."""
+    """The idempotency key of a request, with or without quotes, if it has one."""
     given = request.headers.getlist("idempotency-key")
     if not given:
         return None

@@ -19,7 +19,7 @@ from app.version import VERSION
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.case_study import PRINTED
 
-__all__ = ["Health", "Readiness", "Version", "router"]
+__all__ = ["router"]
 
 
 class Health(Strict):

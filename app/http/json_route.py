@@ -21,9 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.http.auth import Requirement
 from app.http.bodies import BodyLimit
 from app.http.json_text import repeated_member
-from app.http.problems.errors import InvalidBody
+from app.http.problems.errors import REPEATED, InvalidBody
 from app.http.services import services_of
-from app.http.validation_errors import REPEATED
 from app.http.workload import in_pool
 from app.schemas.strict import Strict
 from app.workers.pool import WorkerPool
@@ -37,7 +36,6 @@ __all__ = [
     "content_type",
     "encoded",
     "parsed",
-    "parsed_body",
     "received",
     "slimmed",
 ]
@@ -91,7 +89,7 @@ class JsonRoute(DeclaredRoute):
     async def answer(self, request: Request, content: bytes) -> bytes | Encoded:
         return encoded(
             await self.endpoint(
-                request, await parsed_body(request, self._model, content, services_of(request).accounting)
+                request, await _parsed_body(request, self._model, content, services_of(request).accounting)
             )
         )
 
@@ -101,7 +99,7 @@ def encoded(answer: BaseModel | bytes | Encoded) -> bytes | Encoded:
     return answer if isinstance(answer, bytes | Encoded) else answer.model_dump_json().encode()
 
 
-async def parsed_body(request: Request, model: type[M], content: bytes, pool: WorkerPool) -> M:
+async def _parsed_body(request: Request, model: type[M], content: bytes, pool: WorkerPool) -> M:
     """The body. A worker reads a long one: a hundred thousand errors would stall all other requests."""
     if len(content) <= SHORT_BYTES:
         return parsed(model, content)
@@ -178,5 +176,5 @@ class PathRoute(JsonRoute):
             found = error.errors(include_url=False, include_input=False)
             raise RequestValidationError([each | {"loc": ("path", self.parameter)} for each in found]) from None
         request.state.content = content  # a charge that is sent again is recognised by its bytes
-        body = await parsed_body(request, self._model, content, services_of(request).accounting)
+        body = await _parsed_body(request, self._model, content, services_of(request).accounting)
         return encoded(await self.endpoint(request, name, body))

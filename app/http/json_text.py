@@ -103,7 +103,7 @@ def _may_repeat(content: bytes) -> bool:
                 names.pop()
             else:
                 name = _name_before(content, place)
-                if b"\\" in name or name in names[-1]:  # an escaped name may be another one in disguise
+                if b"\\" in name or name in names[-1]:  # an escaped name may equal another one
                     return True
                 names[-1].add(name)
     return False

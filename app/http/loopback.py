@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 
 from app.http.problems.errors import NotAdmitted
 
-__all__ = ["check_local", "is_loopback", "names_loopback"]
+__all__ = ["check_local", "is_loopback"]
 
 _HOST = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9.-]+))(?::[0-9]+)?", re.IGNORECASE)
 
@@ -21,7 +21,7 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def names_loopback(header: str) -> bool:
+def _names_loopback(header: str) -> bool:
     """Whether a Host header, with or without a port, names this machine, by a name that no DNS can change."""
     found = _HOST.fullmatch(header)
     if found is None:
@@ -38,13 +38,13 @@ def check_local(method: str, address: str, headers: Headers) -> None:
     """Refuse requests of other machines, of a proxy's clients, and of pages of other sites.
 
     A page can let its own host name resolve to 127.0.0.1, but its browser then sends that name as Host. A page can also
-    load an address of this machine, as an image for example, and then no Origin is sent. Browsers say so in
-    Sec-Fetch-Site. Only a person may follow a link from there. Programs that are no browsers do not send it.
+    load an address of this machine, as an image for example, and then no Origin is sent. Then Sec-Fetch-Site names
+    another site, and only a link that a person follows is allowed. Programs that are not browsers do not send it.
     """
     if not is_loopback(address) or _is_forwarded(headers):
         raise NotAdmitted(403, "no-keys")
     hosts, origins = headers.getlist("host"), headers.getlist("origin")
-    if len(hosts) != 1 or not names_loopback(hosts[0]):
+    if len(hosts) != 1 or not _names_loopback(hosts[0]):
         raise NotAdmitted(403, "host")
     if any(origin.partition("://")[2].lower() != hosts[0].lower() for origin in origins):
         raise NotAdmitted(403, "origin")

@@ -33,7 +33,7 @@ _FREE_FRAMING = 64 * 1024
 _MOST_DRAINED_BYTES = 256 * 1024**2
 _DRAIN_SECONDS = 10.0
 _STALLED_SECONDS = 60.0
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _BODY_BYTES_PER_SECOND = 16 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -138,7 +138,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.is_draining:
-            return self._forget(len(data))
+            return self._drop(len(data))
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
@@ -194,7 +194,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._set_timer(None)
         elif self._timer is None:
             self._waited = 0.0
-            self._set_timer(_LOOK_SECONDS, self._look)
+            self._set_timer(_POLL_SECONDS, self._check_speed)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -285,7 +285,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         self._raw.write_eof()
 
-    def _forget(self, size: int) -> None:
+    def _drop(self, size: int) -> None:
         self._drained += size
         if self._drained > _MOST_DRAINED_BYTES:
             self._raw.abort()
@@ -299,18 +299,18 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._timer is None:
             self._set_timer(self._bounds.head_seconds, self._refuse, 408)
 
-    def _look(self) -> None:
+    def _check_speed(self) -> None:
         """A body must keep arriving, at some speed. Time in which the service does not read it does not count."""
         self._timer = None
         if self._raw.is_closing() or self.cycle is None or not self.cycle.more_body:
             return
         if not self.flow.read_paused:
-            self._waited += _LOOK_SECONDS
+            self._waited += _POLL_SECONDS
         allowed = self._bounds.body_seconds + self._body_bytes / _BODY_BYTES_PER_SECOND
         if self._waited > allowed:
             self._refuse(408)
         else:
-            self._set_timer(_LOOK_SECONDS, self._look)
+            self._set_timer(_POLL_SECONDS, self._check_speed)
 
     def _set_timer(self, seconds: float | None, call: Any = None, *arguments: Any) -> None:
         if self._timer is not None:

@@ -1,7 +1,8 @@
 """What endpoints of all rooms share: settings, cache, worker pools, metrics, the ledger and the authorizer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from fastapi import Request
 
@@ -16,6 +17,8 @@ from gsh.accounting.curve_cache import CurveCache
 
 __all__ = ["AT_ONCE", "Services", "services_of"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 AT_ONCE = 1.0
@@ -48,6 +51,12 @@ class Services:
     async def to_domain(self, request: Request, schema: _Described[T_co], work: float, pool: WorkerPool) -> T_co:
         """The value that a schema describes. A worker makes it if its ``work`` takes long."""
         return await in_pool(request, pool, schema.to_domain) if work > AT_ONCE else schema.to_domain()
+
+    async def made(self, request: Request, work: float, make: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What a function makes. A worker of the pool for accounting makes it if its ``work`` takes long."""
+        return (
+            await in_pool(request, self.accounting, make, *args, **kwargs) if work > AT_ONCE else make(*args, **kwargs)
+        )
 
     def close_pools(self) -> None:
         self.accounting.close()

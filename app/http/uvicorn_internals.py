@@ -1,4 +1,4 @@
-"""All that the service leans on inside uvicorn, beyond its documented interface.
+"""The names inside uvicorn that the service depends on, beyond the documented interface.
 
 ``BoundedProtocol`` extends uvicorn's protocol, and web workers are forked (app/server/serving.py). Any version of
 uvicorn may change these names, so service/requirements.txt caps the version. tests/app/http/test_uvicorn_internals.py

@@ -176,7 +176,7 @@ class KeyTable:
             return bool(found)
 
     def rotate(self, name: str, at: str, until: str, expires_at: str | None = None) -> tuple[str, AccessKey] | None:
-        """A new access key in place of another, which expires at ``until``, or before if that was said already.
+        """A new access key in place of another, which expires at ``until``, or before if it has an earlier expiry.
 
         If no expiry is given, the new one lives as long as the old one was made for. The result is None if the old
         one is not accepted now, or was replaced before.

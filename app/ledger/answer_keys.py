@@ -13,10 +13,10 @@ the mark with the key. Only then is the answer sent. A transaction that fails le
 database. So the first one has nothing that can be read, and the second one writes the key of an answer that is charged.
 
 If the mark is still there when the request comes again, nobody has read the answer: it is drawn again, with another
-key, and not charged again. Only the ledger's secret can make the mark. So who can only write to the database cannot
-ask for a second draw by removing a key.
+key, and not charged again. Only the ledger's secret can make the mark. So a writer to the database
+without the secret cannot ask for a second draw by removing a key.
 
-The hash of an answer would tell guesses about it apart. So the charge records a keyed hash of it,
+With the hash of an answer, a guess could be checked. So the charge records a keyed hash of it,
 
     answer_seal = HMAC(salt, SHA-256 of the answer ‖ size),    salt = HMAC(key, "answer seal")
 
@@ -71,14 +71,14 @@ class Facts(NamedTuple):
     @property
     def seal(self) -> str:
         """What the charge records. Without the salt it says nothing about the answer."""
-        return _hmac(self.salt, self._said).hex()
+        return _hmac(self.salt, self._hash_and_size).hex()
 
     @property
     def stored(self) -> bytes:
-        return self.salt + self._said
+        return self.salt + self._hash_and_size
 
     @property
-    def _said(self) -> bytes:
+    def _hash_and_size(self) -> bytes:
         return bytes.fromhex(self.sha256) + self.size.to_bytes(_SIZE_BYTES, "big")
 
 

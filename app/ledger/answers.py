@@ -223,7 +223,7 @@ def _parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def erase_answers(execute: Execute, sql: Statements, secret: Secret, before: str, at: str) -> int:
-    """Erase some answers of releases before a time, and say how many; 0 if there are none.
+    """Erase some answers of releases before a time, and return how many; 0 if there are none.
 
     With its key, an answer is lost at once. The parts of a large one are listed for removal.
     """

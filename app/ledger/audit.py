@@ -94,8 +94,8 @@ class Audit:
         self, entry: Entry, columns: dict[str, Any], redraws: dict[Any, dict[str, Any]], content: Content
     ) -> str | None:
         if entry.kind != "charge":
-            is_bare = set(columns.values()) == {None}
-            return None if is_bare else "has the cost or the answer of a charge, but is no charge"
+            is_empty = set(columns.values()) == {None}
+            return None if is_empty else "has the cost or the answer of a charge, but is no charge"
         details, found = entry.details, dict(columns)
         if details.get("key") in redraws:
             kept = {name: value for name, value in details.items() if name not in _OF_A_DRAW}

@@ -70,4 +70,14 @@ def _budget_of(row: Sequence[Any]) -> Budget:
     limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d), _caps_of(*ray))
     release = None if only is None else charged_from_json(json.loads(only))
     spent = Spent(fraction_of(s), fraction_of(d), charges, release)
-    return Budget(name, limit, description, spent, entries, head, _caps_of(hull_s, hull_d), privacy_unit, period)
+    return Budget(
+        id=name,
+        limit=limit,
+        description=description,
+        spent=spent,
+        entries=entries,
+        head=head,
+        hull=_caps_of(hull_s, hull_d),
+        privacy_unit=privacy_unit,
+        period=period,
+    )

@@ -90,8 +90,9 @@ def add_charge(
     execute: Execute,
     sql: Statements,
     secret: Secret,
-    fits: tuple[Budget, Spent],
     charge: Charge,
+    *,
+    fits: tuple[Budget, Spent],
     client: str,
     at: str,
     answer: Callable[[Budget, int], Staged] | None,
@@ -172,15 +173,16 @@ def draw_again(
     execute: Execute,
     sql: Statements,
     secret: Secret,
-    budget: Budget,
     before: RecordedRelease,
+    *,
+    budget: Budget,
     notes: Notes,
     made: Staged,
     at: str,
 ) -> RecordedRelease | None:
     """The release with another draw, whose key the next transaction stores; None if the first key was stored meanwhile.
 
-    What people said about the release stays as the first request said it.
+    The description and the labels stay those of the first request.
     """
     assert before.place is not None
     assert made.place is not None

@@ -15,7 +15,7 @@ def written(time: datetime) -> str:
 
 
 def after(at: str, seconds: float) -> str:
-    """The time so many seconds after another."""
+    """The time ``seconds`` after another."""
     return written(datetime.fromisoformat(at) + timedelta(seconds=seconds))
 
 

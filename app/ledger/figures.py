@@ -25,7 +25,7 @@ _TOO_SMALL = {
 }
 _NUMBERS = {1: "it", 2: "two", 3: "three", 4: "four", 5: "five"}
 _DOWN = Context(prec=3, rounding=ROUND_DOWN)
-_NEARLY_ALL = 1e-6  # of a limit; less than this share of it is not worth a word
+_NEARLY_ALL = 1e-6  # of a limit; a smaller share is not mentioned
 
 
 def limit_figures(limit: Limit) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from app.ledger.access_keys import KeyTable
 from app.ledger.databases import Connections, Execute
 
-__all__ = ["ACCESS_KEYS", "Head", "HeadTable", "Heads", "HeadsFile", "Note", "changed_heads", "note_of", "notes_in"]
+__all__ = ["ACCESS_KEYS", "Head", "HeadTable", "Heads", "HeadsFile", "Note", "note_of", "notes_in"]
 
 ACCESS_KEYS = ""
 """The name of the access keys among the heads. No budget has it."""
@@ -67,7 +67,7 @@ def note_of(line: str | bytes) -> Note | None:
     return Note(at, name, head) if is_note else None
 
 
-def changed_heads(noted: Heads, heads: Heads, at: str) -> list[Note]:
+def _changed_heads(noted: Heads, heads: Heads, at: str) -> list[Note]:
     """A note for each head that was noted otherwise, or never."""
     return [Note(at, name, head) for name, head in heads.items() if noted.get(name) != head]
 
@@ -96,7 +96,7 @@ class HeadTable:
             execute(self._sql.add_fact, (_NOTED, "{}"))
             ((text,),) = execute(self._sql.locked_fact, (_NOTED,))
             noted, heads = _noted(text), self._read(execute)
-            notes = changed_heads(noted, heads, at)
+            notes = _changed_heads(noted, heads, at)
             if notes:
                 execute(self._sql.set_fact, (_NOTED, json.dumps(heads)))
             return noted, notes
@@ -136,7 +136,7 @@ class HeadsFile:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             is_torn = self._catch_up(descriptor)
             noted = dict(self._noted)
-            notes = changed_heads(noted, read(), at)
+            notes = _changed_heads(noted, read(), at)
             if notes:
                 text = ("\n" if is_torn else "") + "".join(note.line for note in notes)
                 _append(descriptor, text.encode())

@@ -48,7 +48,7 @@ def seed_of(execute: Execute, sql: Statements, secret: Secret, release: Recorded
 
 
 def commit(
-    execute: Execute, sql: Statements, secret: Secret, key: str, made: Commit, by: By | None, client: str | None
+    execute: Execute, sql: Statements, secret: Secret, key: str, made: Commit, *, by: By | None, client: str | None
 ) -> RecordedRelease:
     """The release, committed. The same digest again changes nothing.
 

@@ -150,7 +150,7 @@ def _migrate(connections: Connections, secret: Secret) -> None:
 def _seal_once(execute: Execute, sql: Statements, secret: Secret, *, is_new: bool) -> None:
     """Seal the access keys and the releases of a ledger that has no seals of them yet.
 
-    The mark of the secret tells that, not the version: anyone who can write to the database could lower the version.
+    The mark of the secret decides, not the version: anyone who can write to the database could lower the version.
     """
     without_seals, with_sealed_keys, _ = secret.marks
     found = execute(sql.fact, ("secret",))

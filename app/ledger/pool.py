@@ -124,7 +124,7 @@ _PATIENCE = 1.0
 
 
 class LedgerProbe:
-    """One question at a time, for everyone who asks: a flood of probes is no flood for the ledger."""
+    """Asks the ledger at most once a second, and gives all callers the same answer."""
 
     def __init__(
         self, ledger_pool: LedgerPool, *, patience: float = _PATIENCE, clock: Callable[[], float] = time.monotonic

@@ -1,7 +1,7 @@
 """Releases as the ledger keeps them: what was charged under an idempotency key, for whom, and where its answer is.
 
 A repeated request is recognised by columns of the database: the client, the hash of the request and the hash of its
-content. Who can write to the database without the secret could name another client there. So the service compares
+content. A writer to the database without the secret could name another client there. So the service compares
 these columns with their seal before it gives a stored answer or a seed, and before it commits a release.
 """
 
@@ -211,7 +211,7 @@ def check_seal(secret: Secret, identity: Identity, seal: str | None) -> None:
 
 
 def seal_releases(execute: Execute, sql: Statements, secret: Secret) -> int:
-    """Seal all releases as they are now, and say how many."""
+    """Seal all releases as they are now, and return how many."""
     sealed, last = 0, ""
     while rows := execute(sql.identities, (last, _PAGE)):
         for row in rows:

@@ -42,7 +42,7 @@ def has_same_bytes(
 ) -> RecordedRelease | None:
     """The release of the idempotency key if the request has the same bytes as the one that paid for it.
 
-    None tells a client nothing yet: it is not counted, because ``released_for`` then compares the content and counts.
+    None reveals nothing to a client. It is not counted, because ``released_for`` then compares the content and counts.
     """
     execute(sql.locked_key, (charge.idempotency_key,))
     release = used_by(execute, sql, secret, charge, client, at)
@@ -101,7 +101,7 @@ def _until(execute: Execute, sql: Statements, key: str, now: float) -> float:
 
 
 def _is_of_another(owner: str | None, client: str) -> bool:
-    """Whether another client has paid. Its request is not compared: the answer would tell what it posted."""
+    """Whether another client has paid. Its request is not compared: the answer would reveal what it posted."""
     return owner is not None and owner != client  # charges of version 0.1 have no owner
 
 

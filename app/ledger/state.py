@@ -22,12 +22,10 @@ from gsh.wire import charged_from_json, charged_to_json
 
 __all__ = [
     "BUDGET_ID",
-    "GENESIS",
     "UNREADABLE",
     "Budget",
     "By",
     "Entry",
-    "EntryKind",
     "HistoryFault",
     "check_history",
     "fraction_of",

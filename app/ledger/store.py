@@ -6,6 +6,7 @@ transaction stores its key (answer_keys.py). The parts of a large answer are wri
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from app.ledger.access_keys import KeyTable
 from app.ledger.answer_keys import Facts, renew_marks, store_key
@@ -73,18 +74,20 @@ class Ledger:
 
         ``unit`` is the privacy unit and the period; None keeps them. ``reason`` says why an existing budget is changed.
         """
+        put = partial(self._put_budget, name, limit, description, at, unit=unit, reason=reason, by=by)
         try:
-            return self._put_budget(name, limit, description, unit, at, reason, by)
+            return put()
         except Taken:  # another transaction has just made it: change that one
-            return self._put_budget(name, limit, description, unit, at, reason, by)
+            return put()
 
     def _put_budget(
         self,
         name: str,
         limit: Limit,
         description: str,
-        unit: tuple[str | None, str | None] | None,
         at: str,
+        *,
+        unit: tuple[str | None, str | None] | None,
         reason: str,
         by: By | None,
     ) -> Budget:
@@ -138,7 +141,7 @@ class Ledger:
         If the answer is charged, and nobody can have read it, the budget has paid already: ``charge`` compares.
         """
         with self._connections.reading() as execute:
-            used = used_by(execute, self._sql, self.secret, charge, self._client(charge), at)
+            used = used_by(execute, self._sql, self.secret, charge, self._hashed(charge.client), at)
             if used is None:
                 return CheckedBudget(fitting(find_budget(execute, self._sql, charge.budget), charge)[0])
             if used.is_unread and used.place is not None:
@@ -156,12 +159,12 @@ class Ledger:
         Not a reading: where nothing can be written, guesses cannot be counted, and nothing may be compared.
         """
         with self._connections.transaction() as execute:
-            return has_same_bytes(execute, self._sql, self.secret, charge, self._client(charge), at)
+            return has_same_bytes(execute, self._sql, self.secret, charge, self._hashed(charge.client), at)
 
     def recall(self, charge: Charge, at: str) -> RecordedRelease:
         """The release that the same request has paid for."""
         with self._connections.transaction() as execute:
-            found = released_for(execute, self._sql, self.secret, charge, self._client(charge), at)
+            found = released_for(execute, self._sql, self.secret, charge, self._hashed(charge.client), at)
         if isinstance(found, RecordedRelease):
             return found
         raise found or LedgerUnavailable("a release is gone")  # an idempotency key that is used stays used
@@ -183,7 +186,7 @@ class Ledger:
         ``unread`` is the id of a draw that is charged, and whose key was never stored: ``answer`` takes its place, and
         is not charged again. Without it, the result may be a release that is unread: its key may come in a moment.
         """
-        client = self._client(charge)
+        client = self._hashed(charge.client)
         try:
             with self._connections.transaction() as execute:
                 # Lock the budget first: another request with the same idempotency key has then ended, or waits.
@@ -192,14 +195,18 @@ class Ledger:
                 made = None
                 if found is None:
                     fits = fitting(budget, charge)
-                    made = add_charge(execute, self._sql, self.secret, fits, charge, client, at, answer)
+                    made = add_charge(
+                        execute, self._sql, self.secret, charge, fits=fits, client=client, at=at, answer=answer
+                    )
                     if charge.state == "open":
                         add_nonce(execute, self._sql, charge.idempotency_key)
                 elif isinstance(found, RecordedRelease) and found.is_unread_draw(unread) and answer is not None:
                     if budget is None or budget.id != found.budget:
                         raise LedgerUnavailable("a release was paid for by another budget than its request names")
-                    drawn = answer(budget, found.number)
-                    made = draw_again(execute, self._sql, self.secret, budget, found, charge.notes, drawn, at)
+                    drawn, notes = answer(budget, found.number), charge.notes
+                    made = draw_again(
+                        execute, self._sql, self.secret, found, budget=budget, notes=notes, made=drawn, at=at
+                    )
         except Taken:  # a request on another budget has used the idempotency key first
             return Charged(self.recall(charge, at), is_new=False)
         if made is not None:
@@ -237,7 +244,7 @@ class Ledger:
         """
         owner = None if client is None else self._hashed(client)
         with self._connections.transaction() as execute:
-            committed = commit(execute, self._sql, self.secret, key, made, by, owner)
+            committed = commit(execute, self._sql, self.secret, key, made, by=by, client=owner)
         self.purge_seeds()
         return committed
 
@@ -274,7 +281,7 @@ class Ledger:
         return LedgerUnavailable("an answer is not complete") if erased_at is None else AnswerErased(erased_at)
 
     def erase_answers(self, before: str, at: str) -> int:
-        """Erase some answers of releases before a time, and say how many. ``remove_abandoned`` removes their parts."""
+        """Erase some answers of releases before a time, and return how many. Their parts are removed later."""
         with self._connections.transaction() as execute:
             return erase_answers(execute, self._sql, self.secret, before, at)
 
@@ -328,9 +335,6 @@ class Ledger:
 
     def close(self) -> None:
         self._connections.close()
-
-    def _client(self, charge: Charge) -> str:
-        return self._hashed(charge.client)
 
     def _hashed(self, client: str) -> str:
         return self.secret.fingerprint(b"client", client.encode())

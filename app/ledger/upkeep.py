@@ -53,14 +53,14 @@ class HeadNotes:
             await self._wait(_HOUR)
 
     async def stop(self) -> None:
-        """Note for the last time, unless that is likely to wait in vain."""
+        """Note once more, unless the last attempt failed."""
         if self._works:
             await asyncio.wait({asyncio.ensure_future(self.note())}, timeout=_STOP_SECONDS)
 
     async def note(self) -> None:
         """Note what has changed. A failure is logged, and the next hour tries again.
 
-        If the ledger was not there before either, the log says so already.
+        If the attempt before failed too, the log already has the reason.
         """
         worked, self._works = self._works, False
         try:

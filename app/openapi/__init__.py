@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI says of the routes, made complete for readers and for client generators."""
+"""The OpenAPI document: what FastAPI generates from the routes, completed for readers and client generators."""
 
 from typing import Any
 
@@ -92,12 +92,17 @@ def _add_problems(problems: ProblemExamples, method: str, path: str, described: 
 
 
 def _required(contents: _Json, schemas: _Json) -> str | None:
-    """The first field that a body must have; in a form, that of the part ``request``."""
+    """The first field that a body must have; in a form, that of the part ``request``.
+
+    A body that needs none by its schema has one table or several: without any, its mechanism is missing.
+    """
     for media_type, content in contents.items():
         schema = resolved(content["schema"], schemas)
         if media_type == "multipart/form-data":
             schema = resolved(schema["properties"]["request"], schemas)
-        return str(next(each for each in schema["properties"] if each in schema["required"]))
+        if "oneOf" in schema:
+            schema = resolved(schema["oneOf"][0], schemas)
+        return str(next((each for each in schema["properties"] if each in schema.get("required", ())), "mechanism"))
     return None
 
 

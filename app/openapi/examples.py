@@ -124,6 +124,12 @@ def _raised(function: Callable[..., object], *arguments: object) -> Exception:
 
 
 _COMMITTED = "#/components/schemas/CommittedOut"
+_OF_TABLES = {
+    "accountExact": ("tables", "mu"),
+    "accountAddDeltas": ("tables", "mu"),
+    "compare": ("ways",),
+}
+"""Fields of answers about several tables: the examples are about one mechanism."""
 _CSV = "url,country,users\r\na.org,US,50173.984375\r\n"
 _METRICS = """# HELP gsh_cache_hits_total Curve points found in the cache
 # TYPE gsh_cache_hits_total counter
@@ -147,7 +153,7 @@ class AnswerExamples:
             "text/plain": _METRICS,
         }
         added = PointOut.model_validate(at_epsilon(ADD_DELTAS, PRINTED, TARGET.epsilon))
-        self._told_apart = {
+        self._of_operation = {
             "accountAddDeltas": {"accounting": "add-deltas", "points": [added.model_dump(mode="json")]},
             "openRelease": {"state": "open", "answer": None},
             "commitRelease": {"state": "committed", "answer": None, "committed": self._of({"$ref": _COMMITTED})},
@@ -160,9 +166,11 @@ class AnswerExamples:
                 if media_type in self._texts:
                     content["example"] = self._texts[media_type]
                 elif media_type == "application/json":
-                    content["example"] = self._of(content["schema"]) | self._told_apart.get(
-                        operation["operationId"], {}
-                    )
+                    name = operation["operationId"]
+                    example = self._of(content["schema"]) | self._of_operation.get(name, {})
+                    for field in _OF_TABLES.get(name, ()):
+                        del example[field]
+                    content["example"] = example
 
     def _of(self, schema: _Json) -> Any:
         """The first option of a union; of an object all fields; of a list one item, if its own example has none."""

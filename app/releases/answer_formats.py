@@ -2,27 +2,41 @@
 
 import base64
 import json
+import zipfile
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
 from fastapi import Request
 from fastapi.responses import StreamingResponse
+from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from app.errors import Busy
-from app.http.headers import content_disposition
+from app.http.headers import content_disposition, preferred
 from app.http.services import services_of
 from app.http.workload import in_pool
 from app.ledger.releases import RecordedRelease
 from app.releases.schemas.release import TableRequest
 from app.releases.spool import SharedFile, chunks_of, digest_of, in_file_thread, mapped, overwrite, spool
-from gsh.histogram.conversion import convert
-from gsh.histogram.file_formats import MEDIA_TYPES, AnswerFormat
+from gsh.histogram.archives import formats_of
+from gsh.histogram.conversion import Layout, convert, convert_tables
+from gsh.histogram.file_formats import JSON, MEDIA_TYPES, ZIP, AnswerFormat, Format
 from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table
 from gsh.histogram.tables import Roles
 
-__all__ = ["DIGEST_HEADER", "answer_as", "converted", "file_named", "is_csv", "layout_of", "streamed"]
+__all__ = [
+    "DIGEST_HEADER",
+    "answer_of",
+    "converted",
+    "file_named",
+    "formats_in",
+    "layout_of",
+    "layouts_of",
+    "streamed",
+    "table_names",
+]
 
 DIGEST = "Repr-Digest"
 DIGEST_HEADER = {
@@ -33,6 +47,7 @@ DIGEST_HEADER = {
 }
 """The response header as the OpenAPI document describes it."""
 _FORMATS = {media_type: kind for kind, media_type in MEDIA_TYPES.items()}
+_EVERY = tuple(MEDIA_TYPES.values())
 
 
 class _FileResponse(StreamingResponse):
@@ -53,32 +68,53 @@ class _FileResponse(StreamingResponse):
             await self._answer.close()
 
 
-async def answer_as(request: Request, release: RecordedRelease, media_type: str) -> StreamingResponse:
-    """The answer in the format of a media type."""
+async def answer_of(request: Request, release: RecordedRelease, table: str | None) -> StreamingResponse:
+    """The answer in the format that Accept prefers; or one of its tables."""
     held = ExitStack()
     held.enter_context(services_of(request).downloads.taken())
     try:
-        stored = await _stored(request, release, media_type)
-        headers = {"Vary": "Accept"} | file_named(release.key, media_type)
+        stored, media_type = await _stored(request, release, table)
+        named = release.key if table is None else f"{release.key}-{table}"
+        headers = {"Vary": "Accept"} | file_named(named, media_type)
         return await streamed(stored, media_type, headers, held)
     except BaseException:
         held.close()
         raise
 
 
-async def _stored(request: Request, release: RecordedRelease, media_type: str) -> SharedFile:
-    """The stored answer in a file."""
+def table_names(release: RecordedRelease) -> tuple[str, ...]:
+    """The names of the tables of a release; empty if it is one table without a name."""
+    certificate = json.loads(release.notes.certificate or "{}")
+    return tuple(table["name"] for table in certificate.get("tables", ()))
+
+
+async def _stored(request: Request, release: RecordedRelease, table: str | None) -> tuple[SharedFile, str]:
+    """What is preferred of the stored answer, in a file, and its media type."""
+    if table is None:  # before the answer is fetched
+        media_type = _preferred(request, release.media_type or "", [ZIP, JSON] if table_names(release) else _EVERY)
     stored = spool()
     try:
         pool = services_of(request).ledger_pool
         await pool.fetch(lambda ledger: overwrite(stored.file, ledger.content(release)))
-        return stored if media_type == release.media_type else await converted(request, stored, release, media_type)
+        if table is not None:
+            kinds = await in_file_thread(formats_in, stored) if release.media_type == ZIP else {}
+            media_type = _preferred(request, MEDIA_TYPES[kinds.get(table, "json")], _EVERY)
+        elif media_type == release.media_type:
+            return stored, media_type
+        return await converted(request, stored, release, media_type, table), media_type
     except OSError:  # most likely the disk has no room for the answer
         await stored.close()
     except BaseException:
         await stored.close()
         raise
     raise Busy  # outside of the handler, whose exception would keep the answer
+
+
+def _preferred(request: Request, stored: str, others: Sequence[str]) -> str:
+    media_type = preferred(request, list(dict.fromkeys([stored, *others])))
+    if media_type is None:
+        raise HTTPException(406)
+    return media_type
 
 
 async def streamed(
@@ -90,15 +126,26 @@ async def streamed(
     return _FileResponse(answer, size, media_type, headers | {DIGEST: f"sha-256=:{digest}:"}, held)
 
 
-async def converted(request: Request, stored: SharedFile, release: RecordedRelease, media_type: str) -> SharedFile:
-    """The same rows in another file. The stored one is closed."""
+async def converted(
+    request: Request,
+    stored: SharedFile,
+    release: RecordedRelease,
+    into: str | Mapping[str, Format],
+    table: str | None = None,
+) -> SharedFile:
+    """The same rows in another file. The stored one is closed.
+
+    ``into`` is a media type, or the format of each table of an archive. ``table`` is the only table to give.
+    """
     target = spool()
     try:
-        kinds = _FORMATS[release.media_type or ""], _FORMATS[media_type]
-        notes = release.notes
-        await in_pool(
-            request, services_of(request).conversions, _convert, *kinds, notes.layout, notes.certificate, stored, target
-        )
+        notes, pool = release.notes, services_of(request).conversions
+        given = release.media_type or "", into, notes.layout, notes.certificate
+        if table_names(release):
+            await in_pool(request, pool, _convert_tables, *given, table, stored, target)
+        else:
+            assert isinstance(into, str)
+            await in_pool(request, pool, _convert, given[0], into, notes.layout, notes.certificate, stored, target)
     except BaseException:
         await target.close()
         raise
@@ -108,49 +155,94 @@ async def converted(request: Request, stored: SharedFile, release: RecordedRelea
 
 
 def layout_of(body: TableRequest) -> str:
-    """What a conversion must know of a table, as it is stored with its release."""
-    layout = {"key_columns": body.key_columns, "count_column": body.count_column, "csv_types": body.csv_types}
-    return json.dumps(layout | body.asked_intervals)
+    """What a conversion must know of the tables, as it is stored with their release."""
+    names = ("key_columns", "count_column", "csv_types")
+    layouts = [{name: getattr(table, name) for name in names} for table in body.posted.values()]
+    if body.tables is None:
+        return json.dumps(layouts[0] | body.asked_intervals)
+    named = [{"name": table.name} | layout for table, layout in zip(body.tables, layouts, strict=True)]
+    return json.dumps({"tables": named} | body.asked_intervals)
 
 
-def is_csv(layout: str) -> bool:
-    """Whether a request with this layout posts CSV."""
-    return json.loads(layout)["csv_types"] is not None
+def layouts_of(layout: str) -> dict[str, dict[str, Any]]:
+    """The layout of each table by its name. The only table of a request has the empty name."""
+    stored = json.loads(layout)
+    return {table["name"]: table for table in stored["tables"]} if "tables" in stored else {"": stored}
+
+
+def formats_in(stored: SharedFile) -> dict[str, Format]:
+    """In a thread: the format of each table of a stored archive."""
+    stored.file.seek(0)
+    with zipfile.ZipFile(stored.file) as archive:
+        return formats_of(archive.namelist())
+
+
+def _convert_tables(
+    stored: str,
+    into: str | Mapping[str, Format],
+    layout: str,
+    certificate: str,
+    table: str | None,
+    source: SharedFile,
+    target: SharedFile,
+) -> None:
+    """In a worker: several tables from one file to the other, or one of them."""
+    fields = json.loads(layout) if layout else {}
+    layouts = {}
+    if fields:
+        described = {each["name"]: each for each in json.loads(certificate)["tables"]}
+        for name, each in layouts_of(layout).items():
+            layouts[name] = Layout(_roles(each, described[name]), each["csv_types"] or {})
+    if into == ZIP:
+        into = dict.fromkeys(_names(certificate), "parquet")
+    kind: AnswerFormat | Mapping[str, Format] = _FORMATS[into] if isinstance(into, str) else into
+    with source as read, target as sink:
+        is_json = stored == JSON
+        convert_tables(
+            mapped(read), "json" if is_json else "zip", kind, sink, layouts, fields.get("intervals"), only=table
+        )
+
+
+def _names(certificate: str) -> list[str]:
+    return [table["name"] for table in json.loads(certificate)["tables"]]
 
 
 def _convert(
-    stored: AnswerFormat, into: AnswerFormat, layout: str, certificate: str, source: SharedFile, target: SharedFile
+    stored_as: str, media_type: str, layout: str, certificate: str, source: SharedFile, target: SharedFile
 ) -> None:
     """In a worker: from one file to the other."""
+    stored, into = _FORMATS[stored_as], _FORMATS[media_type]
     with source as read, target as sink:
         content = mapped(read)
         if stored == "json":
             convert(content, stored, into, sink)
             return
         fields = json.loads(layout) if layout else {}
-        roles = _roles(fields, certificate) if fields else _roles_of_version_0_1(content)
+        roles = _roles(fields, json.loads(certificate)) if fields else _roles_of_version_0_1(content)
         convert(
             content, stored, into, sink, roles, fields.get("csv_types"), certificate or None, fields.get("intervals")
         )
 
 
-def _roles(fields: dict[str, Any], certificate: str) -> Roles:
-    return Roles(tuple(fields["key_columns"]), fields["count_column"], _value_names(certificate))
+def _roles(fields: dict[str, Any], described: dict[str, Any]) -> Roles:
+    return Roles(tuple(fields["key_columns"]), fields["count_column"], _value_names(described))
 
 
 def _roles_of_version_0_1(content: pa.Buffer) -> Roles:
     """Keys come first, then the count, then the values, which the certificate in the table names."""
     _, table = read_table(content, ANY_SIZE)
-    values = _value_names(table.schema.metadata[CERTIFICATE.encode()].decode())
+    values = _value_names(json.loads(table.schema.metadata[CERTIFICATE.encode()]))
     *keys, count = table.schema.names[: len(table.schema.names) - len(values)]
     return Roles(tuple(keys), count, values)
 
 
-def _value_names(certificate: str) -> tuple[str, ...]:
-    aggregates = json.loads(certificate)["mechanism"].get("aggregates") or {}
+def _value_names(described: dict[str, Any]) -> tuple[str, ...]:
+    """The names of the further columns of a table that a certificate describes."""
+    aggregates = described["mechanism"].get("aggregates") or {}
     return tuple(aggregates.get("names", ()))
 
 
 def file_named(key: str | None, media_type: str) -> dict[str, str]:
     """The header that gives an answer a name with the ending of its format."""
-    return content_disposition(key, _FORMATS[media_type].replace("arrow_file", "arrow"))
+    ending = "zip" if media_type == ZIP else _FORMATS[media_type].replace("arrow_file", "arrow")
+    return content_disposition(key, ending)

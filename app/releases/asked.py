@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -12,12 +13,14 @@ from app.ledger.answers import Answer
 from app.ledger.releases import Notes, RecordedRelease, ReleaseState
 from app.ledger.state import Budget, By
 from app.ledger.store import Ledger
-from app.releases.schemas.certified import AnyCertified
-from app.releases.schemas.described import Described
-from gsh.accounting.mechanism import Release, Table, release_of
+from app.releases.schemas.certified import Stated
+from app.releases.schemas.described import DescribedRelease
+from gsh.accounting.mechanism import Joint, Release, Table
 from gsh.certificate import Certificate, certificate_of
 from gsh.certificate_words import TRUST_ELSEWHERE, TRUST_MODEL
+from gsh.errors import Error, renamed_pointer
 from gsh.histogram.noise import Noise
+from gsh.wire import places_in_request
 
 __all__ = [
     "AfterCharge",
@@ -30,7 +33,9 @@ __all__ = [
     "Terms",
     "drafted",
     "encoded",
+    "in_table",
     "meaning_of",
+    "meaning_of_tables",
     "notes_of",
     "on_terms",
 ]
@@ -47,16 +52,18 @@ class Asked:
 
     budget: str | None
     tables: tuple[Table, ...]
-    """The mechanism of each table, without its columns: μ₀ is all that a cost needs of them. One table for now."""
+    """The mechanism of each table, without its columns: μ₀ is all that a cost needs of them."""
     notes: Notes
     is_dry: bool = False
     """Whether only the checks are asked for."""
     state: ReleaseState = "made"
+    places: tuple[str, ...] = ("",)
+    """The pointer of each table in the request. A table that is alone and has no name is the request itself."""
 
     @property
     def release(self) -> Release:
         """What the rules bound and the budget pays for."""
-        return release_of(self.tables)
+        return self.tables[0] if self.places == ("",) else Joint(self.tables)
 
 
 class Terms(NamedTuple):
@@ -152,7 +159,7 @@ class Posted(Protocol):
         """Draw nothing more. A worker that waits to draw is then free."""
 
 
-def meaning_of(operation: str, body: AnyCertified, budget: str | None, groups: bytes = b"", **names: Any) -> bytes:
+def meaning_of(operation: str, body: Stated, budget: str | None, groups: bytes = b"", **names: Any) -> bytes:
     """The digest of what a request means: equal for equal requests, in whatever form they come.
 
     It covers the operation, the mechanism, the stated ε or δ, the budget, the names of columns, the digest of the set
@@ -164,13 +171,36 @@ def meaning_of(operation: str, body: AnyCertified, budget: str | None, groups: b
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()
 
 
-def notes_of(body: Described, layout: str = "") -> Notes:
+def meaning_of_tables(
+    operation: str, body: Stated, budget: str | None, tables: Mapping[str, Mapping[str, Any]], **names: Any
+) -> bytes:
+    """The same for several tables: what is said of each by its name. Their order does not matter."""
+    stated = body.model_dump(mode="json", include={"epsilon", "delta"})
+    document = {"operation": operation, "budget": budget, "tables": tables, "names": names, **stated}
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()
+
+
+def notes_of(body: DescribedRelease, layout: str = "") -> Notes:
     """What a client says about a release for people: it is kept with it, and nothing depends on it."""
     provenance = body.provenance.model_dump_json()
     return Notes(description=body.description, labels=tuple(body.labels), provenance=provenance, layout=layout)
 
 
-def drafted(body: AnyCertified, tables: Mapping[str, Table], noise: Mapping[str, Noise] | None) -> Certificate:
+@contextmanager
+def in_table(place: str) -> Iterator[None]:
+    """Errors inside this block are about the table at this place of the request."""
+    try:
+        yield
+    except Error as error:
+        pointer = error.pointer
+        if not pointer.startswith("/"):  # the core names parameters of a mechanism
+            pointer = renamed_pointer(pointer, *places_in_request())
+        if place and pointer == "/table":  # its file, which is a part of a form
+            pointer = ""
+        raise error.at(f"{place}{pointer}") from None
+
+
+def drafted(body: Stated, tables: Mapping[str, Table], noise: Mapping[str, Noise] | None) -> Certificate:
     """The certificate of a request, before a budget pays. Without ``noise``, another engine draws it."""
     return certificate_of(
         tables,

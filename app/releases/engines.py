@@ -3,12 +3,17 @@
 POST /releases, POST /releases/{key}/commit, POST /budgets/{id}/charges.
 """
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 
-from app.budgets.budget_route import BudgetInPath, BudgetRoute, posted_release
+from app.accounting.posted import posted_release
+from app.budgets.budget_route import BudgetInPath, BudgetRoute
+from app.errors import LimitExceeded
 from app.http.auth import access_of, needs
 from app.http.headers import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
 from app.http.json_route import Encoded, JsonRoute
@@ -63,9 +68,10 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
     Draw all noise from the seed, publish the output once, and commit its digest. The commit erases the seed. Who has
     the seed can remove the noise: keep it as secret as the raw data, and never log it.
     """
-    mechanism = partial(posted_release, request, services_of(request), body.mechanism)
+    mechanism = partial(posted_release, request, services_of(request), body.mechanism, body.tables)
     posted = OpenedRelease(body.budget, body, mechanism)
-    outcome = await releases_of(request).make(posted, RequestClient(request), budget=body.budget)
+    with _in_list():
+        outcome = await releases_of(request).make(posted, RequestClient(request), budget=body.budget)
     status = 201 if outcome.earlier is None else 200
     content = b"".join(outcome.answer.chunks())
     return Encoded(content, status, replayed_headers(outcome.replayed_at))  # type: ignore[return-value]
@@ -110,11 +116,22 @@ async def charge(
     The same idempotency key and content get the same answer, and are charged once. An engine that retries its tasks
     opens a release instead: POST /releases.
     """
-    mechanism = partial(posted_release, request, services_of(request), body.mechanism)
+    mechanism = partial(posted_release, request, services_of(request), body.mechanism, body.tables)
     posted = ChargedRelease(id, body, mechanism, request.state.content)
-    outcome = await releases_of(request).make(posted, RequestClient(request), budget=id)
+    with _in_list():
+        outcome = await releases_of(request).make(posted, RequestClient(request), budget=id)
     content = b"".join(outcome.answer.chunks())
     return Encoded(content, headers=replayed_headers(outcome.replayed_at))  # type: ignore[return-value]
+
+
+@contextmanager
+def _in_list() -> Iterator[None]:
+    """A table of these requests is a mechanism with a name: its fields are directly in the list."""
+    try:
+        yield
+    except LimitExceeded as error:
+        pointer = re.sub(r"^(/tables/\d+)/mechanism", r"\1", error.pointer)
+        raise LimitExceeded(pointer, error.detail) from None
 
 
 router.routes.extend([*_named.routes, *_charges.routes])

@@ -4,7 +4,7 @@ A worker keeps the groups between its two steps, while the ledger decides whethe
 body once more would take longer than to draw.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from io import BytesIO
 from typing import NamedTuple
 
@@ -19,11 +19,22 @@ from app.http.workload import RequestWorkers, StepsInPool
 from app.ledger.answers import Answer
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
-from app.releases.asked import Asked, Drawn, Terms, drafted, encoded, meaning_of, notes_of, on_terms
-from app.releases.schemas.release import ReleaseRequest
+from app.releases.asked import (
+    Asked,
+    Drawn,
+    Terms,
+    drafted,
+    encoded,
+    in_table,
+    meaning_of,
+    meaning_of_tables,
+    notes_of,
+    on_terms,
+)
+from app.releases.schemas.release import GroupsTableIn, ReleaseRequest
 from app.workers.steps import StepsHere
 from app.workers.work_bounds import work_of
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Table
 from gsh.errors import TooManyGroups
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.file_formats import JSON
@@ -32,6 +43,9 @@ from gsh.histogram.noise import Noise
 from gsh.histogram.tables import check_interval_columns
 
 __all__ = ["PostedGroups"]
+
+_LEAST_WORK = 0.2
+"""For a table without further columns, in milliseconds: its noise, and its part of the certificate."""
 
 
 class _Read(NamedTuple):
@@ -99,7 +113,8 @@ def _begun(content: bytes, workers: RequestWorkers, most_bytes: int, most_groups
     if len(content) > SHORT_BYTES:
         return workers.begin(_release_content, content, most_decoded(most_bytes), most_groups, is_paid)
     body = parsed(ReleaseRequest, content)
-    if work_of(body.mechanism) > AT_ONCE or body.intervals is not None:
+    work = sum(_LEAST_WORK + work_of(table.mechanism) for table in body.posted.values())
+    if work > AT_ONCE or body.intervals is not None:
         return workers.begin(_release, body, most_groups, is_paid)
     return StepsHere(_release(body, most_groups, is_paid))
 
@@ -108,37 +123,97 @@ def _release_content(
     content: bytes, most_bytes: int, most_groups: int, is_paid: bool
 ) -> Generator[_Read, _Decision, _Released]:
     if decoded_size(content) > most_bytes:
-        raise TooManyGroups("/groups", "must have fewer groups or columns; larger tables go to /release/table")
+        raise TooManyGroups("", "must have fewer groups or columns; larger tables go to /release/table")
     return _release(parsed(ReleaseRequest, content), most_groups, is_paid)
 
 
+class _Worked(NamedTuple):
+    """A table, checked."""
+
+    posted: GroupsTableIn
+    mechanism: Table
+    groups: CheckedGroups
+
+
 def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator[_Read, _Decision, _Released]:
-    """The whole release: first all checks and what a payment needs, then noise and the answer."""
-    mechanism = body.mechanism.to_domain()
-    noise = Noise(mechanism)
-    draft, checked = drafted(body, {"": mechanism}, {"": noise}), _checked(body, mechanism, noise, most_groups)
-    meaning = meaning_of("release", body, body.budget, checked.digest(), **body.asked_intervals) if is_paid else b""
-    decision = yield _Read(Asked(body.budget, (mechanism.without_columns,), notes_of(body), body.dry_run), meaning)
+    """The whole release: first all checks of all tables and what a payment needs, then noise and the answer."""
+    _check_sizes(body, most_groups)
+    tables = [_checked(place, table, body) for place, table in body.posted.items()]
+    noise = {table.posted.name: table.groups.noise for table in tables}
+    draft = drafted(body, {table.posted.name: table.mechanism for table in tables}, noise)
+    meaning = _meaning(body, tables) if is_paid else b""
+    costs = tuple(table.mechanism.without_columns for table in tables)
+    decision = yield _Read(Asked(body.budget, costs, notes_of(body), body.dry_run, places=(*body.posted,)), meaning)
     certificate = encoded(on_terms(draft, decision.terms))
     if body.dry_run:
         return _Released(b"", draft.release_id, certificate)
-    kept = checked.release(operating_system)
-    further = ""
-    if body.intervals is not None:
-        further = f',"intervals":{intervals_of_released(mechanism, kept, body.intervals).model_dump_json()}'
     answer = BytesIO()
-    answer.write(b'{"groups":')
-    checked.write(kept, answer, to_json)
-    answer.write(f'{further},"certificate":{certificate}}}'.encode())
+    if body.tables is None:
+        answer.write(b"{")
+        _write(tables[0], body.intervals, answer)
+    else:
+        answer.write(b'{"tables":[')
+        for k, table in enumerate(tables):
+            answer.write(b'%b{"name":%b,' % (b"," if k else b"", to_json(table.posted.name)))
+            _write(table, body.intervals, answer)
+            answer.write(b"}")
+        answer.write(b"]")
+    answer.write(f',"certificate":{certificate}}}'.encode())
     return _Released(answer.getvalue(), draft.release_id, certificate)
 
 
-def _checked(body: ReleaseRequest, mechanism: Mechanism, noise: Noise, most_groups: int) -> CheckedGroups:
-    groups = body.groups
+def _write(table: _Worked, level: float | None, answer: BytesIO) -> None:
+    """Draw the noise of a table, and write what is kept as members of an object."""
+    kept = table.groups.release(operating_system)
+    answer.write(b'"groups":')
+    table.groups.write(kept, answer, to_json)
+    if level is not None:
+        intervals = intervals_of_released(table.mechanism, kept, level)
+        answer.write(f',"intervals":{intervals.model_dump_json()}'.encode())
+
+
+def _meaning(body: ReleaseRequest, tables: Sequence[_Worked]) -> bytes:
+    if body.tables is None:
+        return meaning_of("release", body, body.budget, tables[0].groups.digest(), **body.asked_intervals)
+    described = {
+        table.posted.name: {
+            "mechanism": table.posted.mechanism.model_dump(mode="json"),
+            "groups": table.groups.digest().hex(),
+        }
+        for table in tables
+    }
+    return meaning_of_tables("release", body, body.budget, described, **body.asked_intervals)
+
+
+def _check_sizes(body: ReleaseRequest, most_groups: int) -> None:
+    """A public group is one group, whether it is listed, posted or both."""
+    every = body.posted.values()
+    listed = (table.public_keys if isinstance(table.public_keys, list) else () for table in every)
+    if sum(max(len(table.groups.keys), len(keys)) for table, keys in zip(every, listed, strict=True)) > most_groups:
+        raise TooManyGroups(
+            "/groups" if body.tables is None else "/tables",
+            f"must be at most {most_groups} groups; larger tables go to /release/table",
+        )
+
+
+def _checked(place: str, table: GroupsTableIn, body: ReleaseRequest) -> _Worked:
+    groups = table.groups
+    with in_table(place):
+        mechanism = table.mechanism.to_domain()
+        noise = Noise(mechanism)
     if body.intervals is not None:
         check_interval_columns(("count", *mechanism.column_names))  # GET /releases/{key}/answer can give a table
-    if len(groups.keys) > most_groups:
-        raise TooManyGroups("/groups", f"must be at most {most_groups} groups; larger tables go to /release/table")
     counts = pa.array(groups.counts, pa.int64())
     values = {name: pa.array(column, pa.float64()) for name, column in groups.values.items()}
-    return check_groups(noise, mechanism.column_names, groups.keys, counts, values, at="/groups/")
+    with in_table(place):
+        checked = check_groups(
+            noise,
+            mechanism.column_names,
+            groups.keys,
+            counts,
+            values,
+            public=table.public_keys,
+            at="/groups/",
+            at_public="/public_keys",
+        )
+    return _Worked(table, mechanism, checked)

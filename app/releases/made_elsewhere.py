@@ -3,21 +3,34 @@
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
+from app.accounting.posted import naming
 from app.ledger.answers import Answer
 from app.ledger.figures import cost_figures
 from app.ledger.releases import RecordedRelease, ReleaseState
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
-from app.releases.asked import AfterCharge, Asked, Drawn, Terms, drafted, encoded, meaning_of, notes_of, on_terms
+from app.releases.asked import (
+    AfterCharge,
+    Asked,
+    Drawn,
+    Terms,
+    drafted,
+    encoded,
+    meaning_of,
+    meaning_of_tables,
+    notes_of,
+    on_terms,
+)
 from app.releases.recorded import open_answer
-from app.releases.schemas.described import Described
-from app.releases.schemas.releases import ChargeOut
+from app.releases.schemas.releases import ChargeOut, MadeElsewhereIn
 from app.schemas.costs import CostOut
 from gsh.accounting.composition import cost_of
-from gsh.accounting.mechanism import Table
+from gsh.accounting.mechanism import Release, tables_of
 from gsh.histogram.file_formats import JSON
 
 __all__ = ["ChargedRelease", "OpenedRelease"]
+
+_NOT_COMPARED = {"name", "mu_squared", "hazard"}
 
 
 class _MadeElsewhere:
@@ -25,7 +38,7 @@ class _MadeElsewhere:
 
     state: ClassVar[ReleaseState]
 
-    def __init__(self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Table]]) -> None:
+    def __init__(self, budget: str, body: MadeElsewhereIn, mechanism: Callable[[], Awaitable[Release]]) -> None:
         self._budget = budget
         self._body = body
         self._mechanism = mechanism
@@ -33,8 +46,14 @@ class _MadeElsewhere:
 
     async def ask(self) -> Asked:
         self._release = await self._mechanism()
-        self._draft = drafted(self._body, {"": self._release}, None)
-        return Asked(self._budget, (self._release.without_columns,), notes_of(self._body), state=self.state)
+        tables, posted = tables_of(self._release), self._body.tables
+        names = [""] if posted is None else [table.name for table in posted]
+        with naming(posted):
+            self._draft = drafted(self._body, dict(zip(names, tables, strict=True)), None)
+        costs, places = tables_of(self._release.without_columns), [""]
+        if posted is not None:
+            places = [f"/tables/{k}" for k in range(len(posted))]
+        return Asked(self._budget, costs, notes_of(self._body), state=self.state, places=tuple(places))
 
     async def receive(self) -> bool:
         return False
@@ -43,7 +62,11 @@ class _MadeElsewhere:
         return ()
 
     async def meaning(self) -> bytes:
-        return meaning_of(self.state, self._body, self._budget)
+        tables = self._body.tables
+        if tables is None:
+            return meaning_of(self.state, self._body, self._budget)
+        said = {table.name: table.model_dump(mode="json", exclude=_NOT_COMPARED) for table in tables}
+        return meaning_of_tables(self.state, self._body, self._budget, said)
 
     async def certificate(self, terms: Terms | None) -> str:
         return encoded(on_terms(self._draft, terms))
@@ -72,7 +95,9 @@ class ChargedRelease(_MadeElsewhere):
 
     state = "charged"
 
-    def __init__(self, budget: str, body: Described, mechanism: Callable[[], Awaitable[Table]], content: bytes) -> None:
+    def __init__(
+        self, budget: str, body: MadeElsewhereIn, mechanism: Callable[[], Awaitable[Release]], content: bytes
+    ) -> None:
         super().__init__(budget, body, mechanism)
         self._content = content
         self._answer = self._encoded

@@ -6,6 +6,7 @@ Groups in JSON, tables in files, and releases that another engine makes differ o
 (``Posted``). A dry run ends before the draw, and a request that comes again gets the stored answer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.errors import InvalidRequest, LimitExceeded, MissingIdempotencyKey
@@ -17,7 +18,8 @@ from app.releases.payments import Payments, Rehearsal
 from app.releases.schemas.release import DryBudget
 from app.schemas.costs import CostOut
 from gsh.accounting.composition import Release, Spent, cost_of, fits
-from gsh.accounting.mechanism import tables_of
+from gsh.accounting.mechanism import Joint, tables_of
+from gsh.errors import renamed
 from gsh.histogram.file_formats import JSON
 
 __all__ = ["ReleaseRules", "Releases"]
@@ -32,18 +34,23 @@ class ReleaseRules:
     most: tuple[float, float] | None = None
     """An ε, and the most δ that a release may have there."""
 
-    def check(self, release: Release, budget: str | None, *, is_exempt: bool) -> None:
-        """Refuse a release that breaks a rule. No rule applies to an exempt client."""
+    def check(self, release: Release, budget: str | None, *, is_exempt: bool, places: Sequence[str] = ("",)) -> None:
+        """Refuse a release that breaks a rule. No rule applies to an exempt client.
+
+        ``places`` are the pointers of the tables in the request.
+        """
         if is_exempt:
             return
         if self.require_budget and budget is None:
             raise InvalidRequest("/budget", "is required: a budget must pay for every release (GSH_REQUIRE_BUDGET)")
-        if self.least_sigma is not None and min(table.sigma for table in tables_of(release)) < self.least_sigma:
-            raise LimitExceeded("/mechanism/sigma", f"must be at least {self.least_sigma:g} (GSH_LEAST_SIGMA)")
+        for table, place in zip(tables_of(release), places, strict=True):
+            if self.least_sigma is not None and table.sigma < self.least_sigma:
+                detail = f"must be at least {self.least_sigma:g} (GSH_LEAST_SIGMA)"
+                raise LimitExceeded(f"{place}/mechanism/sigma", detail)
         if self.most is not None and not fits(Spent(releases=1, only=release), *self.most):
             epsilon, delta = self.most
             raise LimitExceeded(
-                "/mechanism",
+                "/tables" if isinstance(release, Joint) else "/mechanism",
                 f"must have a δ of at most {delta:g} at ε = {epsilon:g} (GSH_MOST_EPSILON, GSH_MOST_DELTA)",
             )
 
@@ -98,17 +105,19 @@ class Releases:
         A budget and an idempotency key, both or neither: without a budget nothing makes a release exactly-once. A dry
         run may leave the idempotency key out. It is then the empty one, which is never used.
         """
-        self.rules.check(asked.release, asked.budget, is_exempt=client.is_admin)
+        self.rules.check(asked.release, asked.budget, is_exempt=client.is_admin, places=asked.places)
         _admit(client, asked.budget, is_dry=asked.is_dry)
         if asked.budget is None:
             return None
+        with renamed(("sigma", "/tables" if isinstance(asked.release, Joint) else "/mechanism/sigma")):
+            cost = cost_of(asked.release)
         return Charge(
             budget=asked.budget,
             idempotency_key=client.idempotency_key or "",
             request="",
             client=client.id,
             release=asked.release,
-            cost=cost_of(asked.release),
+            cost=cost,
             state=asked.state,
             notes=replace(asked.notes, by=client.by),
         )

@@ -14,7 +14,7 @@ from app.http.services import services_of
 from app.http.workload import RequestWorkers
 from app.releases.groups import PostedGroups
 from app.releases.release_route import RequestClient, releases_of
-from app.releases.schemas.release import DryRunAnswer, ReleaseAnswer, ReleaseRequest
+from app.releases.schemas.release import DryRunAnswer, ReleaseAnswer, ReleaseRequest, TablesAnswer
 from app.schemas.case_study import CASE_STUDY
 
 __all__ = ["router"]
@@ -80,6 +80,33 @@ _EXAMPLES: dict[str, Any] = {
             "groups": {"keys": [["a.org", "US"], ["b.org", None]], "counts": [48211, 3]},
         },
     },
+    "public": {
+        "summary": "Public groups: all listed ones are published, zeros included",
+        "value": {
+            "mechanism": {"c_u": 1, "sigma": 50},
+            "public_keys": ["DE", "FR", "US"],
+            "groups": {"keys": ["US", "FR"], "counts": [48211, 3]},
+        },
+    },
+    "tables": {
+        "summary": "Several tables in one release, with one certificate",
+        "value": {
+            "epsilon": 0.349,
+            "tables": [
+                {
+                    "name": "by_url",
+                    "mechanism": CASE_STUDY,
+                    "groups": {"keys": ["a.org", "b.org"], "counts": [48211, 3]},
+                },
+                {
+                    "name": "by_country",
+                    "mechanism": {"c_u": 1, "sigma": 50},
+                    "public_keys": ["DE", "FR", "US"],
+                    "groups": {"keys": ["US", "FR"], "counts": [48211, 3]},
+                },
+            ],
+        },
+    },
     "nothing": {
         "summary": "No groups: a valid release of nothing",
         "value": {"mechanism": CASE_STUDY, "groups": {"keys": [], "counts": []}},
@@ -96,7 +123,7 @@ _Content = Annotated[
     operation_id="release",
     summary="Private groups from true ones",
     dependencies=[needs("release")],
-    response_model=ReleaseAnswer | DryRunAnswer,
+    response_model=ReleaseAnswer | TablesAnswer | DryRunAnswer,
     responses={200: {"headers": REPLAYED_HEADERS}},
     openapi_extra={"parameters": [KEY_HEADER]},
 )
@@ -107,6 +134,10 @@ async def post_release(request: Request, body: _Content) -> Encoded:
     new noise, and spends privacy again, unless a budget pays for it: then the same request with the same
     Idempotency-Key gets the same answer, and is charged once. GET /releases/{key}/answer gives it again. With `dry_run`
     everything is checked, and nothing is drawn, charged or stored. For larger tables there is /release/table.
+
+    Without thresholds (no `tau`, no `tau_star`) the groups are public: `public_keys` lists them, and all of them are
+    published, those without users too. Several tables in `tables` are one release: all of them are checked before any
+    noise is drawn, they are charged once, and have one certificate.
     """
     services, client = services_of(request), RequestClient(request)
     workers = RequestWorkers(request, services.release_workers)

@@ -16,13 +16,14 @@ from app.http.services import services_of
 from app.ledger.errors import UnknownRelease
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
-from app.releases.answer_formats import DIGEST_HEADER, answer_as
+from app.releases.answer_formats import DIGEST_HEADER, answer_of, table_names
 from app.releases.asked import encoded
 from app.releases.certificates.page import PAGE_HEADERS, certificate_page
 from app.releases.certificates.registry import registry_yaml
 from app.releases.recorded import certificate_of, shown
 from app.releases.release_route import READS_RELEASES, RELEASE_NOT_FOUND, ReleaseInPath, visible_release
-from app.releases.schemas.certificate import Certificate as DescribedCertificate
+from app.releases.schemas.certificate import AnyCertificate
+from app.releases.schemas.release import TableName
 from app.releases.schemas.releases import (
     VERIFY_EXAMPLES,
     ReleaseOut,
@@ -31,7 +32,7 @@ from app.releases.schemas.releases import (
 )
 from app.schemas.scalars import BudgetName
 from gsh.certificate import Certificate
-from gsh.histogram.file_formats import JSON, MEDIA_TYPES
+from gsh.histogram.file_formats import JSON, MEDIA_TYPES, ZIP
 
 __all__ = ["router"]
 
@@ -44,8 +45,10 @@ _YAML, _HTML = "application/yaml", "text/html"
 _ENDINGS = {JSON: "certificate.json", _YAML: "registry.yaml", _HTML: "certificate.html"}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _TEXT = {"schema": {"type": "string"}}
-_ANSWERS = dict.fromkeys(MEDIA_TYPES.values(), _BINARY) | {
-    JSON: {"schema": {"$ref": "#/components/schemas/ReleaseAnswer"}}
+_ANSWERS = dict.fromkeys([*MEDIA_TYPES.values(), ZIP], _BINARY) | {
+    JSON: {
+        "schema": {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("ReleaseAnswer", "TablesAnswer")]}
+    }
 }
 
 
@@ -117,19 +120,26 @@ async def get_release(request: Request, key: ReleaseInPath) -> ReleaseOut:
     | ANSWER_PROBLEMS
     | {200: {"description": "The kept rows.", "content": _ANSWERS, "headers": DIGEST_HEADER}},
 )
-async def get_answer(request: Request, key: ReleaseInPath) -> Response:
+async def get_answer(
+    request: Request,
+    key: ReleaseInPath,
+    table: Annotated[
+        TableName | None,
+        Query(title="Table", description="Of a release of several tables: only the one with this name."),
+    ] = None,
+) -> Response:
     """The stored bytes, or the same rows in the format that `Accept` prefers. It costs nothing.
+
+    Several tables are a zip archive or JSON. With `table`, one of them comes in any format.
 
     After as many days as the service keeps answers, this is 410. The certificate stays.
     """
     release = await visible_release(request, key)
     if not release.has_answer or release.media_type is None:
         raise UnknownRelease
-    offered = dict.fromkeys([release.media_type, *MEDIA_TYPES.values()])
-    media_type = preferred(request, list(offered))
-    if media_type is None:
-        raise HTTPException(406)
-    return await answer_as(request, release, media_type)
+    if table is not None and table not in table_names(release):
+        raise InvalidQuery(("table", "must be the name of a table of this release"))
+    return await answer_of(request, release, table)
 
 
 @router.get(
@@ -137,7 +147,7 @@ async def get_answer(request: Request, key: ReleaseInPath) -> Response:
     operation_id="getCertificate",
     summary="The certificate of a release",
     dependencies=READS_RELEASES,
-    response_model=DescribedCertificate,
+    response_model=AnyCertificate,
     responses=RELEASE_NOT_FOUND
     | CERTIFICATE_PROBLEMS
     | {200: {"description": "The certificate.", "content": {_YAML: _TEXT, _HTML: _TEXT}}},
@@ -166,16 +176,16 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
     dependencies=READS_RELEASES,
 )
 async def verify_certificate(
-    request: Request, body: Annotated[DescribedCertificate, Body(openapi_examples=VERIFY_EXAMPLES)]
+    request: Request, body: Annotated[AnyCertificate, Body(openapi_examples=VERIFY_EXAMPLES)]
 ) -> VerifiedOut:
     """Compares a certificate with the recorded one, and says for which bytes it was made.
 
     A certificate from inside an answer has no `record`; then only the rest is compared.
     """
-    release = await services_of(request).ledger_pool.read(lambda ledger: ledger.release_by_id(body.release_id))
+    release = await services_of(request).ledger_pool.read(lambda ledger: ledger.release_by_id(body.root.release_id))
     if release is None or not access_of(request.scope).may_see(release.budget):
         return VerifiedOut.model_validate({"made_here": False, "differences": []})
-    kept = DescribedCertificate.model_validate_json(encoded(_certificate_of(release)))
+    kept = AnyCertificate.model_validate_json(encoded(_certificate_of(release)))
     recorded, given = kept.model_dump(mode="json"), body.model_dump(mode="json")
     if given["record"] is None:
         recorded["record"] = None

@@ -1,12 +1,13 @@
-"""A table in a file: one posted request, read from a form to a file, and drawn by a worker to another file.
+"""Tables in files: one posted request, read from a form to files, and drawn by a worker to another file.
 
 Sorting stalls nobody, and a table that is damaged on purpose damages only that worker.
 """
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -17,25 +18,38 @@ from app.http.workload import RequestWorkers
 from app.ledger.answers import Answer
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
-from app.releases.answer_formats import is_csv, layout_of
-from app.releases.asked import Asked, Drawn, Outcome, Terms, drafted, encoded, meaning_of, notes_of, on_terms
-from app.releases.schemas.release import TableRequest
+from app.releases.answer_formats import layout_of, layouts_of
+from app.releases.asked import (
+    Asked,
+    Drawn,
+    Terms,
+    drafted,
+    encoded,
+    in_table,
+    meaning_of,
+    meaning_of_tables,
+    notes_of,
+    on_terms,
+)
+from app.releases.schemas.release import ColumnsTableIn, TableRequest
 from app.releases.spool import SharedFile, digest_of, in_file_thread, mapped, overwrite, read_file, spool
 from app.releases.uploads import Form
 from app.workers.memory import less_memory
 from app.workers.work_bounds import work_of
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Table
 from gsh.certificate import Certificate
 from gsh.errors import TooManyGroups
 from gsh.histogram.apply import ReleasedGroups
+from gsh.histogram.archives import write_archive
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.entropy import operating_system
-from gsh.histogram.file_formats import MEDIA_TYPES, Format
-from gsh.histogram.formats import Limits, format_of, read_table, write_table
+from gsh.histogram.file_formats import MEDIA_TYPES, ZIP, Format
+from gsh.histogram.formats import Limits, decoded_size, format_of, read_table, write_table
 from gsh.histogram.noise import Noise
+from gsh.histogram.public_keys import POSTED
 from gsh.histogram.tables import CheckedTable, Roles, check_interval_columns, check_schema, check_table
 
-__all__ = ["UploadedTable"]
+__all__ = ["UploadedTables"]
 
 T = TypeVar("T")
 
@@ -47,11 +61,13 @@ class _Request(NamedTuple):
     """The part ``request`` of a form."""
 
     asked: Asked
+    names: tuple[str, ...]
+    """Those of the tables. The only table of a request has the empty name."""
     packed: bytes
-    """The parsed request and its mechanism, for the worker. Packed, they take little memory while the table arrives."""
+    """The parsed request and its mechanisms, for the worker. Packed, they take little memory while tables arrive."""
 
 
-class UploadedTable:
+class UploadedTables:
     """The form of POST /release/table, and its answer in a file. The caller closes it."""
 
     def __init__(self, form: Form, workers: RequestWorkers, limits: Limits, seconds: float) -> None:
@@ -59,9 +75,9 @@ class UploadedTable:
         self._workers = workers
         self._limits = limits
         self._seconds = seconds
-        self._arrived: SharedFile | None = None
+        self._arrived: list[SharedFile] = []
         self.answer: SharedFile | None = None
-        """None until the table has arrived, and for a dry run."""
+        """None until the tables have arrived, and for a dry run."""
 
     async def ask(self) -> Asked:
         """What reads the form notices a client that hangs up."""
@@ -69,12 +85,13 @@ class UploadedTable:
         return self._request.asked
 
     async def receive(self) -> bool:
-        self._arrived = await self._form.table()
+        self._arrived = await self._form.tables(self._request.names)
         self.answer = None if self._request.asked.is_dry else spool()
         return True
 
     async def sent(self) -> tuple[bytes, ...]:
-        return b"release/table", self._form.content, await in_file_thread(digest_of, self._table.file)
+        digests = [await in_file_thread(digest_of, table.file) for table in self._arrived]
+        return b"release/table", self._form.content, *digests
 
     async def meaning(self) -> bytes:
         return await self._workers.run(_meaning, *self._given)
@@ -85,8 +102,8 @@ class UploadedTable:
     async def draw(self, terms: Terms | None) -> Drawn:
         answer = self._answer
         drawn = await self._workers.run(_drawn, *self._given, terms, answer)
-        kind, release_id, certificate, meaning = drawn
-        return Drawn(Answer(MEDIA_TYPES[kind], lambda: read_file(answer.file)), release_id, certificate, meaning)
+        media_type, release_id, certificate, meaning = drawn
+        return Drawn(Answer(media_type, lambda: read_file(answer.file)), release_id, certificate, meaning)
 
     def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
         file = self._answer.file
@@ -96,19 +113,19 @@ class UploadedTable:
     async def stop(self) -> None:
         """No worker waits: the upload may take hours."""
 
-    async def media_type(self, outcome: Outcome) -> str:
-        """The format of the answer: that of the table, even if a stored answer has another one."""
-        if outcome.earlier is None:
-            return outcome.answer.media_type
-        if is_csv(self._request.asked.notes.layout):
-            return MEDIA_TYPES["csv"]
-        return MEDIA_TYPES[await in_file_thread(_format_of, self._table)]
+    async def formats(self) -> dict[str, Format]:
+        """The format of each table. The answer has it, even if a stored answer has another one."""
+        layout = layouts_of(self._request.asked.notes.layout)
+        return {
+            name: "csv" if layout[name]["csv_types"] is not None else await in_file_thread(_format_of, table)
+            for name, table in zip(self._request.names, self._arrived, strict=True)
+        }
 
     async def close(self) -> None:
-        """Close the table. The answer stays: it is sent next."""
+        """Close the tables. The answer stays: it is sent next."""
         self._form.stop()
-        if self._arrived is not None:
-            await self._arrived.close()
+        for table in self._arrived:
+            await table.close()
 
     async def forget(self) -> None:
         """Close the answer, which is not sent."""
@@ -116,26 +133,21 @@ class UploadedTable:
             await self.answer.close()
 
     @property
-    def _table(self) -> SharedFile:
-        assert self._arrived is not None
-        return self._arrived
-
-    @property
     def _answer(self) -> SharedFile:
         assert self.answer is not None
         return self.answer
 
     @property
-    def _given(self) -> tuple[bytes, Limits, SharedFile]:
-        """What a worker needs to read the table."""
-        return self._request.packed, self._limits, self._table
+    def _given(self) -> tuple[bytes, Limits, list[SharedFile]]:
+        """What a worker needs to read the tables."""
+        return self._request.packed, self._limits, self._arrived
 
     async def _read(self, content: bytes) -> _Request:
         """A worker reads a long request, or one whose mechanism takes long."""
         if len(content) > SHORT_BYTES:
             return await self._workers.pool.run_within(self._seconds, _read_content, content)
         body = parsed(TableRequest, content)
-        if work_of(body.mechanism) > AT_ONCE:
+        if sum(work_of(table.mechanism) for table in body.posted.values()) > AT_ONCE:
             return await self._workers.pool.run_within(self._seconds, _read, body)
         return _read(body)
 
@@ -151,74 +163,165 @@ def _read_content(content: bytes) -> _Request:
 
 
 def _read(body: TableRequest) -> _Request:
-    mechanism, notes = body.mechanism.to_domain(), notes_of(body, layout_of(body))
-    asked = Asked(body.budget, (mechanism.without_columns,), notes, body.dry_run)
-    return _Request(asked, pickle.dumps((body, mechanism)))
+    mechanisms: list[Table] = []
+    for place, table in body.posted.items():
+        with in_table(place):
+            mechanisms.append(table.mechanism.to_domain())
+    costs = tuple(mechanism.without_columns for mechanism in mechanisms)
+    asked = Asked(body.budget, costs, notes_of(body, layout_of(body)), body.dry_run, places=(*body.posted,))
+    names = tuple(table.name for table in body.posted.values())
+    return _Request(asked, names, pickle.dumps((body, mechanisms)))
 
 
 class _Worked(NamedTuple):
-    """In a worker: a request and its table, checked."""
+    """In a worker: one table, checked."""
 
-    body: TableRequest
-    mechanism: Mechanism
-    noise: Noise
+    posted: ColumnsTableIn
+    mechanism: Table
     kind: Format
     table: CheckedTable
-
-    def certificate(self, terms: Terms | None) -> Certificate:
-        return on_terms(drafted(self.body, {"": self.mechanism}, {"": self.noise}), terms)
+    level: float | None
 
     def intervals(self, released: ReleasedGroups) -> dict[str, Numbers]:
         """The columns with intervals, if any are asked for."""
-        level = self.body.intervals
-        return {} if level is None else columns_of_released(self.mechanism, self.table.roles, released, level)
+        if self.level is None:
+            return {}
+        return columns_of_released(self.mechanism, self.table.roles, released, self.level)
 
-    def meaning(self) -> bytes:
-        body = self.body
-        names = {"key_columns": body.key_columns, "count_column": body.count_column, **body.asked_intervals}
-        return meaning_of("release/table", body, body.budget, self.table.digest(), **names)
+    @property
+    def named(self) -> dict[str, Any]:
+        return {"key_columns": self.posted.key_columns, "count_column": self.posted.count_column}
+
+    def write(self, certificate: str, sink: IO[bytes]) -> None:
+        """Draw the noise, and write the kept rows."""
+        rows = self.table.release(operating_system, self.intervals)
+        write_table(self.kind, rows, certificate, sink, self.posted.name)
+
+
+_Tables = Sequence[_Worked]
+
+
+def _certified(body: TableRequest, tables: _Tables, terms: Terms | None) -> Certificate:
+    mechanisms = {table.posted.name: table.mechanism for table in tables}
+    return on_terms(drafted(body, mechanisms, {table.posted.name: table.table.noise for table in tables}), terms)
+
+
+def _meant(body: TableRequest, tables: _Tables) -> bytes:
+    """The digest of what a request means."""
+    if body.tables is None:
+        names = tables[0].named | body.asked_intervals
+        return meaning_of("release/table", body, body.budget, tables[0].table.digest(), **names)
+    described = {
+        table.posted.name: {
+            "mechanism": table.posted.mechanism.model_dump(mode="json"),
+            "groups": table.table.digest().hex(),
+            **table.named,
+        }
+        for table in tables
+    }
+    return meaning_of_tables("release/table", body, body.budget, described, **body.asked_intervals)
 
 
 def _drawn(
-    packed: bytes, limits: Limits, table: SharedFile, terms: Terms | None, answer: SharedFile
-) -> tuple[Format, str, str, bytes]:
-    """In a worker: the kept rows, written to a file; their format, the certificate, and what the request means."""
+    packed: bytes, limits: Limits, uploads: Sequence[SharedFile], terms: Terms | None, answer: SharedFile
+) -> tuple[str, str, str, bytes]:
+    """In a worker: the kept rows, written to a file; its media type, the certificate, and what the request means."""
 
-    def draw(worked: _Worked) -> tuple[Format, str, str, bytes]:
-        certificate = worked.certificate(terms)
+    def draw(body: TableRequest, tables: _Tables) -> tuple[str, str, str, bytes]:
+        certificate = _certified(body, tables, terms)
         shown = encoded(certificate)
-        meaning = b"" if terms is None else worked.meaning()
+        meaning = b"" if terms is None else _meant(body, tables)
         with answer as sink:
-            write_table(worked.kind, worked.table.release(operating_system, worked.intervals), shown, sink)
-        return worked.kind, certificate.release_id, shown, meaning
+            if body.tables is None:
+                tables[0].write(shown, sink)
+                media_type = MEDIA_TYPES[tables[0].kind]
+            else:
+                files = {table.posted.name: (table.kind, partial(table.write, shown)) for table in tables}
+                write_archive(sink, files, shown)
+                media_type = ZIP
+        return media_type, certificate.release_id, shown, meaning
 
-    return _with_table(packed, limits, table, draw)
+    return _with_tables(packed, limits, uploads, draw)
 
 
-def _meaning(packed: bytes, limits: Limits, table: SharedFile) -> bytes:
+def _meaning(packed: bytes, limits: Limits, uploads: Sequence[SharedFile]) -> bytes:
     """In a worker: the digest of what a request means."""
-    return _with_table(packed, limits, table, _Worked.meaning)
+    return _with_tables(packed, limits, uploads, _meant)
 
 
-def _certificate(packed: bytes, limits: Limits, table: SharedFile, terms: Terms | None) -> str:
+def _certificate(packed: bytes, limits: Limits, uploads: Sequence[SharedFile], terms: Terms | None) -> str:
     """In a worker: all checks, and the certificate."""
-    return _with_table(packed, limits, table, lambda worked: encoded(worked.certificate(terms)))
+    return _with_tables(packed, limits, uploads, lambda body, tables: encoded(_certified(body, tables, terms)))
 
 
-def _with_table(packed: bytes, limits: Limits, table: SharedFile, work: Callable[[_Worked], T]) -> T:
-    """The result of work on a table that is read and checked."""
-    body, mechanism = pickle.loads(packed)  # noqa: S301 - made by _read
-    noise = Noise(mechanism)
-    roles = Roles(tuple(body.key_columns), body.count_column, mechanism.column_names)
-    if body.intervals is not None:
-        check_interval_columns((roles.count, *roles.values), roles.keys)
-    with table as source:
-        try:
-            upload = mapped(source)
-            with less_memory(min(3 * limits.bytes, _MEMORY_OF_SMALL_FILES + 64 * upload.size)):
-                kind, read = read_table(upload, limits, body.csv_types, partial(check_schema, roles=roles))
-            return work(_Worked(body, mechanism, noise, kind, check_table(noise, read, roles)))
-        except MemoryError:
-            pass
+def _with_tables(
+    packed: bytes, limits: Limits, uploads: Sequence[SharedFile], work: Callable[[TableRequest, _Tables], T]
+) -> T:
+    """The result of work on tables that are all read and checked."""
+    body, mechanisms = pickle.loads(packed)  # noqa: S301 - made by _read
+    try:
+        with ExitStack() as opened:
+            sources = [mapped(opened.enter_context(upload)) for upload in uploads]
+            return work(body, _checked(body, mechanisms, sources, limits))
+    except MemoryError:
+        pass
     # Outside of the handler, whose exception would keep the memory.
-    raise TooManyGroups("/table", "must be smaller: the service has no memory for it")
+    raise TooManyGroups(_all_tables(body), "must be smaller: the service has no memory for it")
+
+
+def _checked(
+    body: TableRequest, mechanisms: Sequence[Table], sources: Sequence[pa.Buffer], limits: Limits
+) -> list[_Worked]:
+    """All tables. The limits are for all of them together."""
+    noises: list[Noise] = []
+    for place, mechanism in zip(body.posted, mechanisms, strict=True):
+        with in_table(place):
+            noises.append(Noise(mechanism))
+    each = list(zip(body.posted.items(), mechanisms, noises, sources, strict=True))
+    roles = [_roles(table, mechanism) for (_, table), mechanism, *_ in each]
+    if body.intervals is not None:
+        for names in roles:
+            check_interval_columns((names.count, *names.values), names.keys)
+    read, left = [], limits
+    with less_memory(min(3 * limits.bytes, _MEMORY_OF_SMALL_FILES + 64 * sum(source.size for source in sources))):
+        for ((place, table), _, _, source), names in zip(each, roles, strict=True):
+            with in_table(place):
+                read.append(_within(left, limits, body, source, table, names))
+            groups = read[-1][1]
+            left = Limits(left.groups - _groups(table, groups), left.bytes - decoded_size(groups))
+    tables = []
+    for ((place, table), mechanism, noise, _), names, (kind, groups) in zip(each, roles, read, strict=True):
+        with in_table(place):
+            checked = check_table(noise, groups, names, table.public_keys)
+        tables.append(_Worked(table, mechanism, kind, checked, body.intervals))
+    return tables
+
+
+def _within(
+    left: Limits, limits: Limits, body: TableRequest, source: pa.Buffer, table: ColumnsTableIn, roles: Roles
+) -> tuple[Format, pa.Table]:
+    """A table that fits what the tables before it have left of the limits."""
+    if len(table.public_keys or ()) > left.groups and table.public_keys != POSTED:
+        raise TooManyGroups("/public_keys", f"must have at most {limits.groups} groups")
+    try:
+        return read_table(source, left, table.csv_types, partial(check_schema, roles=roles))
+    except TooManyGroups:
+        if body.tables is None:
+            raise
+    # What is left depends on the other tables.
+    raise TooManyGroups(
+        "/table", f"must have at most {limits.groups} groups and {limits.bytes} bytes, together with the other tables"
+    )
+
+
+def _groups(table: ColumnsTableIn, groups: pa.Table) -> int:
+    """A public group is one group, whether it is listed, posted or both."""
+    return max(len(groups), len(table.public_keys) if isinstance(table.public_keys, list) else 0)
+
+
+def _roles(table: ColumnsTableIn, mechanism: Table) -> Roles:
+    return Roles(tuple(table.key_columns), table.count_column, mechanism.column_names)
+
+
+def _all_tables(body: TableRequest) -> str:
+    return "/table" if body.tables is None else "/tables"

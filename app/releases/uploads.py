@@ -1,8 +1,8 @@
-"""Forms with a table: the part ``request`` comes first, and the part ``table`` goes to a file when it is asked for."""
+"""Forms with tables: the part ``request`` comes first, and each part ``table`` goes to a file when it is asked for."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import IO, Any, TypeVar
 
 from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
@@ -11,9 +11,10 @@ from starlette.types import Scope
 
 from app.errors import Busy, InvalidRequest
 from app.http.json_route import content_type
-from app.http.problems.errors import InvalidMultipart
+from app.http.problems.errors import InvalidMultipart, is_plain
 from app.releases.spool import SharedFile, in_file_thread, spool, write_all
 from gsh.errors import TooManyGroups
+from gsh.histogram.file_formats import EXTENSIONS
 
 __all__ = ["Form"]
 
@@ -24,7 +25,7 @@ _BUFFER = 1 << 20
 
 
 class Form:
-    """The part ``request``, then the part ``table``, and no others, while they arrive."""
+    """The part ``request``, then the parts ``table``, and no others, while they arrive."""
 
     def __init__(self, scope: Scope, chunks: AsyncIterator[bytes], max_request_bytes: int) -> None:
         self.content = b""
@@ -32,7 +33,6 @@ class Form:
         self._scope = scope
         self._chunks = _Chunks(chunks)
         self._max_request_bytes = max_request_bytes
-        self._seen: list[str] = []
         self._events: Iterator[MultipartSegment | bytearray | bytes | None] = iter(())
 
     async def request(self, work: Callable[[bytes], Coroutine[Any, Any, T]]) -> T:
@@ -40,15 +40,20 @@ class Form:
         self.content = await _refusing(self._request())
         return await self._chunks.during(work(self.content))
 
-    async def table(self) -> SharedFile:
-        """The part ``table`` in a file, which the caller closes."""
-        table = spool()
+    async def tables(self, names: Sequence[str] = ("",)) -> list[SharedFile]:
+        """The parts ``table`` in files, in the order of the names, which the caller closes.
+
+        The file name of a part is the name of its table, with or without the ending of a format. If the only name is
+        empty, there is one part, whatever its file name is.
+        """
+        files: dict[str, SharedFile] = {}
         try:
-            await _refusing(self._write(table.file))
+            await _refusing(self._write_all(names, files))
         except BaseException:
-            await table.close()
+            for file in files.values():
+                await file.close()
             raise
-        return table
+        return [files[name] for name in names]
 
     def stop(self) -> None:
         """Read no more."""
@@ -59,42 +64,44 @@ class Form:
             raise HTTPException(415)
         self._parser = PushMultipartParser(_boundary(self._scope), strict=True)
         request = bytearray()
-        await self._begin(_REQUEST)
+        part = await self._next_part()
+        if part is None:
+            raise InvalidRequest("/request", "is required, as a part of the form")
+        if part.name == _TABLE:  # up to 4 GiB, for a request that may be refused
+            raise InvalidRequest("/request", "must be the first part of the form")
+        if part.name != _REQUEST:
+            raise _other_part(("",))
         while content := await self._content():
             request += content
             if len(request) > self._max_request_bytes:
                 raise TooManyGroups("/request", f"must have at most {self._max_request_bytes} bytes")
         return bytes(request)
 
+    async def _write_all(self, names: Sequence[str], files: dict[str, SharedFile]) -> None:
+        while (part := await self._next_part()) is not None:
+            name = _table_of(part, names)
+            if name in files:
+                raise _repeated(name, names)
+            files[name] = spool()
+            await self._write(files[name].file)
+        for k, name in enumerate(names):
+            if name not in files:
+                raise _missing(k, name)
+
     async def _write(self, file: IO[bytes]) -> None:
         pending = bytearray()
-        await self._begin(_TABLE)
         while content := await self._content():
             pending += content
             if len(pending) >= _BUFFER:
                 await in_file_thread(write_all, file, pending)
                 pending = bytearray()
-        while await self._next_part() is not None:
-            pass  # it is refused: the form ends here
         await in_file_thread(write_all, file, pending)
 
-    async def _begin(self, name: str) -> None:
-        if await self._next_part() is None:
-            raise InvalidRequest(f"/{name}", "is required, as a part of the form")
-
-    async def _next_part(self) -> str | None:
-        """The name of the part that begins; None at the end of the form."""
+    async def _next_part(self) -> MultipartSegment | None:
+        """The part that begins; None at the end of the form."""
         event = await self._event()
-        if event is None:
-            return None
-        assert isinstance(event, MultipartSegment)
-        name: str = event.name
-        if name not in (_REQUEST, _TABLE) or name in self._seen:
-            raise InvalidRequest("", "must be a form of one part called request and one called table")
-        if name == _TABLE and not self._seen:  # up to 4 GiB, for a request that may be refused
-            raise InvalidRequest("/request", "must be the first part of the form")
-        self._seen.append(name)
-        return name
+        assert event is None or isinstance(event, MultipartSegment)
+        return event
 
     async def _content(self) -> bytes | bytearray | None:
         """The next piece of a part; None at its end."""
@@ -112,6 +119,44 @@ class Form:
                 self._parser.close()  # an error if the form is not complete
                 return None
             self._events = iter(self._parser.parse(chunk) if chunk else ())
+
+
+def _table_of(part: MultipartSegment, names: Sequence[str]) -> str:
+    """The name of the table that a part is."""
+    if part.name != _TABLE:
+        raise _other_part(names)
+    if _is_unnamed(names):
+        return ""
+    file: str = part.filename or ""
+    if file in names:
+        return file
+    stem, dot, ending = file.rpartition(".")
+    name = stem if f"{dot}{ending.lower()}" in EXTENSIONS else file
+    if name not in names:
+        shown = f" {name}" if is_plain(name) else ""
+        raise InvalidRequest("/table", f"has a part with the file name{shown}, which is not the name of a table")
+    return name
+
+
+def _is_unnamed(names: Sequence[str]) -> bool:
+    return list(names) == [""]
+
+
+def _other_part(names: Sequence[str]) -> InvalidRequest:
+    number = "one called table" if _is_unnamed(names) else "one called table for each of its tables"
+    return InvalidRequest("", f"must be a form of one part called request and {number}")
+
+
+def _repeated(name: str, names: Sequence[str]) -> InvalidRequest:
+    if _is_unnamed(names):
+        return _other_part(names)
+    return InvalidRequest(f"/tables/{list(names).index(name)}", f"must come once: two parts have the file name {name}")
+
+
+def _missing(k: int, name: str) -> InvalidRequest:
+    if not name:
+        return InvalidRequest("/table", "is required, as a part of the form")
+    return InvalidRequest(f"/tables/{k}", f"is required, as a part of the form called table with the file name {name}")
 
 
 async def _refusing(receiving: Coroutine[Any, Any, T]) -> T:

@@ -11,7 +11,6 @@ from gsh.accounting import shortage
 __all__ = [
     "COST_EXAMPLE",
     "REMAINING_EXAMPLE",
-    "SHORTAGE_EXAMPLE",
     "CostOut",
     "LimitOut",
     "PromiseOut",
@@ -108,7 +107,7 @@ ShortSide = TypeAliasType(
     "ShortSide", Annotated[shortage.Binding, Field(description="noise: ε is used up. threshold: δ is used up.")]
 )
 
-SHORTAGE_EXAMPLE = {
+_SHORTAGE = {
     "binding": "threshold",
     "releases": 2,
     "epsilon": 2.0,
@@ -134,4 +133,4 @@ class ShortageOut(Strict):
         description="The δ of that limit. What is raised is as small as possible in two digits.",
         examples=[2.1e-06],
     )
-    detail: str = Field(title="Detail", description="The same in a sentence.", examples=[SHORTAGE_EXAMPLE["detail"]])
+    detail: str = Field(title="Detail", description="The same in a sentence.", examples=[_SHORTAGE["detail"]])

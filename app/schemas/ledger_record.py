@@ -9,7 +9,7 @@ from app.ledger import releases
 from app.schemas.scalars import Digest
 from app.schemas.strict import Strict
 
-__all__ = ["PaidBy", "PaidPoint", "Period", "Record", "ReleaseState"]
+__all__ = ["PaidBy", "Period", "Record", "ReleaseState"]
 
 Period = TypeAliasType(
     "Period",
@@ -52,11 +52,6 @@ class PaidBy(Strict):
         "not undo releases.",
         examples=[{"epsilon": 1.0, "delta": 1e-4}],
     )
-
-    @property
-    def stated(self) -> PaidPoint:
-        """The promise. Certificates of earlier versions know the limit only."""
-        return self.promise or self.limit
 
 
 class Record(Strict):

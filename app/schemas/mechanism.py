@@ -1,8 +1,10 @@
 """The mechanism object: the same in every request, and in the answer of /calibrate."""
 
-from typing import Annotated, Any, Self, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from app.schemas.aggregates import (
@@ -16,21 +18,45 @@ from app.schemas.aggregates import (
 )
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.scalars import GroupsPerUser, Sigma, Sigmas, TauStar, a_list
-from app.schemas.strict import OneOrMany, Strict
+from app.schemas.strict import OneOrMany, OrAbsent, Strict
 from gsh.accounting import case_study
 from gsh.accounting.calibration.draft import Draft
-from gsh.accounting.mechanism import Mechanism, Table
-from gsh.wire import draft_from_json, mechanism_from_json, mechanism_to_json, release_from_json
+from gsh.accounting.calibration.shares import TableDraft
+from gsh.accounting.mechanism import MOST_TABLES, Mechanism, Release, Table, release_of
+from gsh.wire import (
+    TABLE_NAME,
+    draft_from_json,
+    mechanism_from_json,
+    mechanism_to_json,
+    priced_tables_to_json,
+    release_from_json,
+    table_drafts_from_json,
+    tables_from_json,
+)
 
 __all__ = [
+    "SHARES",
+    "TABLES",
+    "TABLE_DRAFTS",
     "AnyMechanismIn",
     "DraftIn",
     "GaussianIn",
     "MechanismIn",
+    "MechanismOrTables",
     "MechanismOut",
     "Mechanisms",
     "OutlineIn",
     "PostedMechanism",
+    "Shares",
+    "TableDraftIn",
+    "TableDrafts",
+    "TableIn",
+    "TableName",
+    "Tables",
+    "read_release",
+    "read_table_drafts",
+    "stated_at",
+    "tables_out",
 ]
 
 C_U: dict[str, Any] = {
@@ -149,16 +175,164 @@ class OutlineIn(Strict):
         return draft_from_json(self.model_dump(exclude_none=True))
 
 
+TableName = TypeAliasType(
+    "TableName",
+    Annotated[
+        str,
+        Field(
+            pattern=f"^{TABLE_NAME.pattern}$",
+            description="The name of a table: 1 to 64 letters, digits, dots, hyphens and underscores.",
+        ),
+    ],
+)
+_NAME: dict[str, Any] = {
+    "title": "Name",
+    "description": "The name of the table, unique among the tables: letters, digits, dots, hyphens, underscores.",
+    "examples": ["by_url"],
+}
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None
+
+
+class TableIn(Strict):
+    """One table of a release: a complete mechanism with a name. Without tau and tau_star its groups are public."""
+
+    name: TableName = Field(**_NAME)
+    c_u: GroupsPerUser = Field(**C_U)
+    tau: Annotated[int, Field(ge=0)] | None = Field(default=None, exclude_if=_is_absent, **TAU)
+    tau_star: TauStar | None = Field(default=None, exclude_if=_is_absent, **TAU_STAR)
+    sigma: Sigma = Field(**SIGMA)
+    aggregates: _FurtherColumns
+    mu_squared: float | None = Field(
+        default=None,
+        exclude_if=_is_absent,
+        title="μ²",
+        description="Noise cost: what the table adds to the sum of μ²; rounded up. Answers have it, and requests need "
+        "not: it is computed again.",
+        examples=[0.018678],
+    )
+    hazard: float | None = Field(
+        default=None,
+        exclude_if=_is_absent,
+        title="−C_u ln p",
+        description="Threshold cost: what the table adds to the sum of −C_u ln p; rounded up. Answers have it, and "
+        "requests need not: it is computed again.",
+        examples=[3.3e-07],
+    )
+
+    def to_domain(self) -> Table:
+        """Errors name fields of the table."""
+        return release_from_json(self.model_dump(exclude={"name", "mu_squared", "hazard"}))
+
+
+class TableDraftIn(Strict):
+    """One table of a release before its noise and its threshold are chosen. Without tau its groups are public."""
+
+    name: TableName = Field(**_NAME)
+    c_u: GroupsPerUser = Field(**C_U)
+    tau: Annotated[int, Field(ge=0)] | None = Field(default=None, exclude_if=_is_absent, **TAU)
+    share: float = Field(
+        default=1.0,
+        gt=0,
+        title="w",
+        description="The table's share of the privacy, relative to the shares of the other tables.",
+        examples=[2.0],
+    )
+    aggregates: _DraftColumns
+
+
+Tables = TypeAliasType(
+    "Tables",
+    Annotated[
+        list[TableIn],
+        Field(min_length=1, max_length=MOST_TABLES, description="The tables of one release, fixed together."),
+    ],
+)
+TableDrafts = TypeAliasType(
+    "TableDrafts",
+    Annotated[
+        list[TableDraftIn],
+        Field(min_length=1, max_length=MOST_TABLES, description="The tables of one release, before their noise."),
+    ],
+)
+Shares = TypeAliasType(
+    "Shares",
+    Annotated[Literal["balanced"], Field(description="balanced: shares with which the sum of all σ² is the smallest.")],
+)
+TABLES: dict[str, Any] = {
+    "title": "Tables",
+    "description": "Several tables in one release, in place of the mechanism: fixed together, before any noise is "
+    "drawn. A table without tau and tau_star has public groups.",
+    "examples": [[{"name": "by_url", "c_u": 16, "tau": 1, "tau_star": 161.5, "sigma": 29.27}]],
+}
+TABLE_DRAFTS: dict[str, Any] = {
+    "title": "Tables",
+    "description": "Several tables in one release, in place of the mechanism. Each gets its share of the privacy: of "
+    "the noise cost, and the same of the threshold cost. A table without tau has public groups.",
+    "examples": [[{"name": "by_url", "c_u": 16, "tau": 1, "share": 2}, {"name": "by_country", "c_u": 1, "tau": 1}]],
+}
+SHARES: dict[str, Any] = {
+    "title": "w",
+    "description": "balanced, in place of the share of each table: w ∝ √C_u, with which the sum of all σ² is smallest.",
+    "examples": ["balanced"],
+}
+
+
+class MechanismOrTables(Strict):
+    """For requests about one mechanism or about several tables: exactly one of the two fields."""
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Self:
+        given = {name for name in ("mechanism", "tables") if getattr(self, name) is not None}
+        if not given:
+            raise stated_at(self, "mechanism", "is required")
+        if len(given) == 2:
+            raise stated_at(self, "tables", "must be omitted if mechanism is given")
+        if getattr(self, "shares", None) is not None and "tables" not in given:
+            raise stated_at(self, "shares", "must be omitted without tables")
+        return self
+
+
+def stated_at(model: Strict, field: str, detail: str) -> ValidationError:
+    """An error at one field, from a validator of the whole object."""
+    error = PydanticCustomError("stated", "", {"stated": detail})
+    return ValidationError.from_exception_data(
+        type(model).__name__, [InitErrorDetails(type=error, loc=(field,), input=None)]
+    )
+
+
+def read_release(mechanism: PostedMechanism | None, tables: Sequence[TableIn] | None) -> Release:
+    """The release of a request that has one of the two. Errors name ``tables/1/sigma``."""
+    if tables is None:
+        assert mechanism is not None
+        return mechanism.to_domain()
+    return release_of(list(tables_from_json([table.model_dump() for table in tables]).values()))
+
+
+def read_table_drafts(tables: Sequence[TableDraftIn]) -> tuple[dict[str, TableDraft], list[float]]:
+    """The drafts of a request by their names, and their shares."""
+    return table_drafts_from_json([table.model_dump(exclude_none=True) for table in tables])
+
+
+def tables_out(names: Iterable[str], tables: Iterable[Table]) -> list[TableIn]:
+    """The tables of an answer, each with its costs."""
+    priced = priced_tables_to_json(dict(zip(names, tables, strict=True)))
+    return [TableIn.model_validate(table) for table in priced]
+
+
 class MechanismOut(Strict):
     """The mechanism of the request, and the numbers that follow from it."""
 
     c_u: int = Field(**C_U)
-    tau: int = Field(**TAU)
-    tau_star: float = Field(**TAU_STAR)
+    tau: OrAbsent[int] = Field(**TAU)
+    tau_star: OrAbsent[float] = Field(**TAU_STAR)
     sigma: float = Field(**SIGMA)
-    tau_gap: float = Field(
+    tau_gap: OrAbsent[float] = Field(
         title="τ* − τ",
-        description="Privacy depends on the thresholds through this difference only; rounded down.",
+        description="Privacy depends on the thresholds through this difference only; rounded down. Absent, as tau and "
+        "tau_star are, if the groups are public.",
         examples=[case_study.CASE_STUDY.tau_gap],
     )
     mu_0: float = Field(

@@ -18,10 +18,7 @@ _NUMBER, _NUMBERS = "<number>", "<numbers>"
 
 
 def is_tag(part: str | int) -> bool:
-    """Whether a part of pydantic's location is the tag of a union that is told apart by shape, and not in the body.
-
-    All of them are written in angle brackets.
-    """
+    """Whether a part of pydantic's location is the tag of a union, which is in angle brackets, and no field."""
     return isinstance(part, str) and part.startswith("<") and part.endswith(">")
 
 

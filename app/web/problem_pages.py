@@ -101,13 +101,7 @@ async def get_problem(
 
 
 def _described(kind: Kind) -> ProblemType:
-    return ProblemType(
-        type=kind.type,
-        title=kind.title,
-        status=kind.status,
-        what_happened=kind.what_happened,
-        what_to_do=kind.what_to_do,
-    )
+    return ProblemType.model_validate(kind, from_attributes=True)
 
 
 def _prefers_html(request: Request) -> bool:

@@ -32,8 +32,7 @@ F = TypeVar("F")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LOOK_EVERY = 100
-"""Milliseconds."""
+_POLL_MILLISECONDS = 100
 _NEARLY = 4 * 1024**2
 """A worker with less memory than this below its bound is at its bound."""
 
@@ -82,7 +81,7 @@ class _Worker:
         answered = select.poll()
         answered.register(self._connection.fileno(), select.POLLIN)
         was_at_bound = False
-        while not answered.poll(_LOOK_EVERY):
+        while not answered.poll(_POLL_MILLISECONDS):
             is_at_bound = self._is_at_bound()
             if is_at_bound and was_at_bound:
                 self.kill()

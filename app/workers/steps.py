@@ -1,7 +1,7 @@
 """Work in two steps: some facts first, then the result, unless the work is stopped between them.
 
-A worker reads a request once and keeps it between the steps, while the ledger says whether the budget can pay. What the
-ledger says goes to the second step.
+A worker reads a request once and keeps it between the steps, while the ledger decides whether the budget can
+pay. The decision goes to the second step.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Steps(Generic[F, T]):
 
     def ask(self, facts: F) -> Any:
         """In a thread: what the generator goes on with; None if it does not go on."""
-        self._loop.call_soon_threadsafe(self._learn, facts)
+        self._loop.call_soon_threadsafe(self._set_facts, facts)
         try:
             return self._decision.result(_DECISION_SECONDS)
         except CancelledError:
@@ -65,7 +65,7 @@ class Steps(Generic[F, T]):
         if not self._running.cancelled():
             self._running.exception()  # it was raised before, or nothing awaits it
 
-    def _learn(self, facts: F) -> None:
+    def _set_facts(self, facts: F) -> None:
         if not self._facts.done():
             self._facts.set_result(facts)
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from app.workers.memory import bound_memory, give_memory_back, resident
 
-__all__ = ["RAISED", "RETURNED", "YIELDED", "receive", "send", "serve_tasks"]
+__all__ = ["RETURNED", "YIELDED", "receive", "send", "serve_tasks"]
 
 RETURNED, RAISED, YIELDED = "returned", "raised", "yielded"
 
@@ -50,7 +50,7 @@ def _serve_one(connection: Connection) -> None:
         result = function(*args, **kwargs)
         reply = RETURNED, _last_step(connection, result) if isinstance(result, Generator) else result
     except Exception as error:
-        reply = RAISED, _bare(error)
+        reply = RAISED, _without_traceback(error)
     try:
         send(connection, *reply)
     except (pickle.PicklingError, TypeError, AttributeError):
@@ -71,7 +71,7 @@ def _last_step(connection: Connection, steps: Generator[Any, Any, Any]) -> Any:
         return stop.value
 
 
-def _bare(error: Exception) -> Exception:
+def _without_traceback(error: Exception) -> Exception:
     """The exception without its traceback and causes, if it can be pickled."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
     try:

@@ -10,17 +10,20 @@ The unit is about a millisecond of one core. The estimates follow what the parts
     an error quantile           n/250                         n sizes of groups: some ten evaluations of a distribution
 
     caps on columns             c/30 an evaluation            c different caps; a search of σ or τ* takes about 100
+    several tables              c/30 an evaluation            c cuts: one for each table, and one for each of its caps
 
 If Σ scales with σ, each σ that is tried has a Σ of its own.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from app.errors import LimitExceeded
 from app.schemas.aggregates import BalancedColumnsIn, BoxIn, ColumnsIn, L2In, MuZeroIn, RelativeColumnsIn, VectorsIn
-from app.schemas.mechanism import DraftIn, OutlineIn, PostedMechanism
+from app.schemas.mechanism import DraftIn, OutlineIn, PostedMechanism, TableDraftIn, TableIn
 from gsh.accounting.covariance import is_diagonal
+from gsh.accounting.mechanism import Mechanism, Release, tables_of
 from gsh.accounting.sensitivity import MOST_BOX_COLUMNS
 
 __all__ = [
@@ -29,22 +32,26 @@ __all__ = [
     "check_work",
     "columns_work",
     "comparison_work",
+    "cuts_of",
     "frontier_work",
     "is_relative",
     "points_work",
     "remaining_work",
     "solves_sigma",
+    "tables_calibration_work",
+    "tables_comparison_work",
     "theorem_work",
     "utility_work",
     "work_of",
 ]
 
-Described: TypeAlias = PostedMechanism | DraftIn | OutlineIn
+Described: TypeAlias = PostedMechanism | DraftIn | OutlineIn | TableIn | TableDraftIn
 
 _LEAST_COLUMNS_WORK = 0.3
 _MOST_TIES = 1000
 # How many Σ are tried, at most or nearly so, if Σ scales with σ.
 _PER_CAP, _EVALUATIONS, _FOR_COMPARED_CAPS = 1 / 30, 100, 1200
+_PER_TABLE = 0.3
 _FOR_SIGMA, _FOR_ANOTHER, _PER_FRONTIER_POINT, _FOR_COMPARISON, _FOR_REMAINDER = 40, 10, 8, 16, 250
 
 
@@ -97,9 +104,17 @@ def is_relative(described: Described) -> bool:
     return isinstance(described.aggregates, RelativeColumnsIn | BalancedColumnsIn)
 
 
-def points_work(caps: int, points: int) -> float:
-    """For points of a curve of a mechanism with caps on columns: by δ, or at ε near 0, each takes a search."""
-    return _EVALUATIONS * _PER_CAP * caps * points
+def cuts_of(release: Release) -> int:
+    """How many splits the exact δ of a release compares, between all groups above τ and all of them at τ."""
+    tables = tables_of(release)
+    secret = [table for table in tables if isinstance(table, Mechanism)]
+    pieces = sum(1 + len(table.caps) for table in secret)
+    return pieces - (len(secret) == len(tables))
+
+
+def points_work(cuts: int, points: int, *, needs_search: bool = True) -> float:
+    """For points of a curve with cuts, such as those of caps on columns: by δ, or at ε near 0, each takes a search."""
+    return (_EVALUATIONS if needs_search else 1) * _PER_CAP * cuts * points
 
 
 def calibration_work(draft: DraftIn) -> float:
@@ -124,13 +139,28 @@ def solves_sigma(draft: DraftIn) -> bool:
     return draft.sigma is None and draft.tau_star is not None
 
 
-def _tried(described: DraftIn | OutlineIn, trials: int) -> float:
+def _tried(described: DraftIn | OutlineIn | TableDraftIn, trials: int) -> float:
     """For μ₀ of every Σ that is tried."""
     return work_of(described) * (trials if is_relative(described) else 1)
 
 
-def theorem_work(c_u: int, points: int, caps: int) -> float:
-    return points * (5 + c_u * (1 + caps / 50) / 10_000)
+def tables_calibration_work(tables: Sequence[TableDraftIn]) -> float:
+    """For shares of a target. Caps and public groups need a search of the factor of all thresholds."""
+    columns = sum(_tried(table, _FOR_ANOTHER) for table in tables)
+    cuts = sum(1 + caps_of(table) for table in tables)
+    is_mixed = any(table.tau is None or caps_of(table) for table in tables)
+    return _PER_TABLE * len(tables) + columns + (points_work(cuts, 1) if is_mixed else 0.0)
+
+
+def tables_comparison_work(tables: Sequence[TableDraftIn]) -> float:
+    """For the ways to account for several tables: two searches over all of them, and each table by itself."""
+    alone = sum(5 + points_work(caps_of(table), 2) + _tried(table, _FOR_SIGMA) for table in tables)
+    return tables_calibration_work(tables) + alone
+
+
+def theorem_work(splits: int, points: int, caps: Sequence[int]) -> float:
+    """For a scan of all splits of some tables, each with a number of caps."""
+    return points * (5 + splits * (0.8 + math.fsum(0.2 + each / 50 for each in caps)) / 10_000)
 
 
 def utility_work(sizes: int, quantiles: int) -> float:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from typer.main import get_command
 
 from docs.generate import ROOT
-from gsh.cli.commands import program
+from gsh.cli import program
 from gsh.cli.errors import MEANINGS
 from tests.gsh.cli.running import Ran, run
 

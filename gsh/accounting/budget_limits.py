@@ -75,6 +75,11 @@ class Limit:
         assert self.proportion is not None
         return _caps(self.epsilon, self.delta, self.proportion)
 
+    @property
+    def reserve(self) -> Fraction:
+        """The least cap of ``hazard``: an eighth of δ for thresholds, whatever the first release costs."""
+        return _reserve(self.delta)
+
     def with_ray_through(self, caps: Caps) -> "Limit":
         """The same limit, and all that follow it, with caps in the direction of these.
 
@@ -93,7 +98,7 @@ class Limit:
     def admits_several(self, spent: Spent) -> bool:
         """Whether the sums alone are admitted. Without a proportion: as if equal releases with these sums fixed it."""
         if self.proportion is None:
-            reserve = _reserve(self.delta)
+            reserve = self.reserve
             # With the reserve, the cap of mu_squared is a double (_caps).
             caps = (
                 Caps(spent.mu_squared, spent.hazard)

@@ -4,7 +4,7 @@ import functools
 from typing import Literal
 
 from gsh.accounting.accountings import Accounting, Point, at_delta, at_epsilon
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Release
 
 __all__ = ["CurveCache", "Variable", "evaluate"]
 
@@ -17,9 +17,9 @@ class CurveCache:
     def __init__(self, size: int) -> None:
         self._evaluate = functools.lru_cache(maxsize=size)(evaluate)
 
-    def point(self, accounting: Accounting, mechanism: Mechanism, variable: Variable, value: float) -> Point:
+    def point(self, accounting: Accounting, release: Release, variable: Variable, value: float) -> Point:
         """The point of the curve at a value of ε or of δ, as ``variable`` says."""
-        return self._evaluate(accounting, mechanism.without_columns, variable, value)
+        return self._evaluate(accounting, release.without_columns, variable, value)
 
     @property
     def hits(self) -> int:
@@ -30,7 +30,7 @@ class CurveCache:
         return self._evaluate.cache_info().misses
 
 
-def evaluate(accounting: Accounting, mechanism: Mechanism, variable: Variable, value: float) -> Point:
+def evaluate(accounting: Accounting, release: Release, variable: Variable, value: float) -> Point:
     """The point of the curve at a value of ε or of δ, as ``variable`` says, without a cache."""
     at = at_epsilon if variable == "epsilon" else at_delta
-    return at(accounting, mechanism, value)
+    return at(accounting, release, value)

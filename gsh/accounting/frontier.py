@@ -36,6 +36,7 @@ from gsh.accounting.mechanism import (
     Mechanism,
     PlainGaussian,
     Release,
+    Table,
     log_p_ball,
     mu_ball,
     mu_squared_ball,
@@ -45,7 +46,18 @@ from gsh.accounting.mechanism import (
 from gsh.accounting.numerics.balls import approximate, at_precision, ball_of, upper_double
 from gsh.accounting.numerics.normal_tail import tail
 
-__all__ = ["ENOUGH_EPSILON", "Frontier", "Ground", "Worst", "epsilon_guess", "frontier_of", "scale_guess", "worst_of"]
+__all__ = [
+    "ENOUGH_EPSILON",
+    "Frontier",
+    "Ground",
+    "Worst",
+    "epsilon_guess",
+    "frontier_of",
+    "most_at_tau",
+    "number_of_splits",
+    "scale_guess",
+    "worst_of",
+]
 
 ENOUGH_EPSILON = 0.105
 """From this ε on the lemma holds for every S: a point takes one evaluation for each cut."""
@@ -78,15 +90,23 @@ class _Piece(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """The frontier in balls, at the present precision: S and D of each segment, and the S of public groups."""
+    """The frontier in balls, at the present precision: S and D of each segment, and their sums at each cut."""
 
     segments: list[tuple[arb, arb]]
-    public: arb
+    squares: list[arb]
+    """S at each cut, that of public groups included: sums of what is left. A difference would not be 0 at the end."""
+    hazards: list[arb]
+    """D at each cut."""
+
+    @classmethod
+    def of(cls, segments: list[tuple[arb, arb]], public: arb) -> "Ground":
+        squares = list(accumulate((square for square, _ in reversed(segments)), initial=public))
+        return cls(segments, squares[::-1], list(accumulate((hazard for _, hazard in segments), initial=arb(0))))
 
     @property
     def hazard(self) -> arb:
         """D of all groups at τ."""
-        return sum((hazard for _, hazard in self.segments), arb(0))
+        return self.hazards[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +144,20 @@ class Frontier:
                 square += piece.groups * piece.slope()
                 hazard += piece.groups * each
             segments.append((square * (1 + arb(_TIE)) if self.has_ties else square, hazard))
-        return Ground(segments, arb(0) if self.public is None else mu_squared_ball(self.public))
+        return Ground.of(segments, arb(0) if self.public is None else mu_squared_ball(self.public))
 
     def costs_at(self, ground: Ground, position: Fraction | int) -> tuple[arb, arb]:
-        """S and D of a split. S is a sum of what is left: a difference would not be 0 at the end."""
+        """S and D of a split."""
         index = self.segment_at(position)
-        square, hazard = ground.public, arb(0)
-        for before in ground.segments[:index]:
-            hazard += before[1]
-        for after in ground.segments[index + 1 :]:
-            square += after[0]
         start, end = self.ends[index : index + 2]
+        if position in (start, end):
+            cut = index if position == start else index + 1
+            return ground.squares[cut], ground.hazards[cut]
         within = Fraction(position - start, end - start)
-        here = ground.segments[index]
-        return square + here[0] * ball_of(1 - within), hazard + here[1] * ball_of(within)
+        square, hazard = ground.segments[index]
+        return ground.squares[index + 1] + square * ball_of(1 - within), ground.hazards[index] + hazard * ball_of(
+            within
+        )
 
     def segment_at(self, position: Fraction | int) -> int:
         """The segment that starts at a position or contains it; the last one at the end."""
@@ -162,6 +182,18 @@ class Worst:
             square, hazard = self.frontier.costs_at(ground, position)
             largest = largest.max(gaussian.delta_with_accident(square.sqrt(), hazard, epsilon))
         return largest * (1 + arb(self.share)) if self.share else largest
+
+
+def most_at_tau(tables: Sequence[Table]) -> tuple[int, ...]:
+    """The most groups of each table that can be at τ: none if its groups are public."""
+    return tuple(table.c_u if isinstance(table, Mechanism) else 0 for table in tables)
+
+
+def number_of_splits(release: Release) -> int:
+    """How many splits a scan of all of them evaluates (theorem.py)."""
+    if isinstance(release, Mechanism):
+        return release.c_u
+    return math.prod(most + 1 for most in most_at_tau(tables_of(release)))
 
 
 @lru_cache(maxsize=4096)

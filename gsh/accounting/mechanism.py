@@ -50,7 +50,31 @@ def effective_tau(tau: int) -> int:
     return max(tau, 1)
 
 
-class _GaussianNoise:
+class _NoiseCost:
+    """What noise costs, in doubles."""
+
+    __slots__ = ()
+
+    @property
+    def mu(self) -> float:
+        """μ of the equivalent Gaussian mechanism, rounded up."""
+        return round_up(lambda: [mu_ball(self._release)])[0]
+
+    @property
+    def mu_squared(self) -> float:
+        """μ² = C_u (1/σ² + μ₀²), less with caps on columns, rounded up: the noise cost in a budget.
+
+        Of several tables it is the sum.
+        """
+        return round_up(lambda: [mu_squared_ball(self._release)])[0]
+
+    @property
+    def _release(self) -> "Release":
+        assert isinstance(self, Mechanism | PlainGaussian | Joint)
+        return self
+
+
+class _GaussianNoise(_NoiseCost):
     """Gaussian noise on the counts and the other columns of at most C_u groups per user."""
 
     __slots__ = ()
@@ -90,21 +114,6 @@ class _GaussianNoise:
         keep(self, "aggregates", aggregates)
         keep(self, "capped", parts)
         keep(self, "costs", costs)
-
-    @property
-    def mu(self) -> float:
-        """μ of the equivalent Gaussian mechanism, rounded up."""
-        return round_up(lambda: [mu_ball(self._table)])[0]
-
-    @property
-    def mu_squared(self) -> float:
-        """μ² = C_u (1/σ² + μ₀²), less with caps on columns, rounded up: the noise cost of one release in a budget."""
-        return round_up(lambda: [mu_squared_ball(self._table)])[0]
-
-    @property
-    def _table(self) -> "Table":
-        assert isinstance(self, Mechanism | PlainGaussian)
-        return self
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -248,7 +257,7 @@ Table: TypeAlias = Mechanism | PlainGaussian
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Joint:
+class Joint(_NoiseCost):
     """Several tables that are fixed together before any noise is drawn, and released at once.
 
     Tables that are chosen one after the other are releases of their own.
@@ -264,16 +273,6 @@ class Joint:
             if not isinstance(table, Mechanism | PlainGaussian):
                 raise InvalidParameter(f"tables/{i}", f"must be a mechanism, not {type(table).__name__}")
         object.__setattr__(self, "tables", listed)
-
-    @property
-    def mu(self) -> float:
-        """μ of the equivalent Gaussian mechanism, rounded up."""
-        return round_up(lambda: [mu_ball(self)])[0]
-
-    @property
-    def mu_squared(self) -> float:
-        """The sum of the noise costs of all tables, rounded up."""
-        return round_up(lambda: [mu_squared_ball(self)])[0]
 
     @property
     def hazard(self) -> float:
@@ -307,7 +306,7 @@ def release_of(tables: Sequence[Table]) -> Release:
 def mu_squared_ball(release: Release, groups: int | None = None) -> arb:
     """The most that one user changes, in squared standard deviations: the sum over all tables.
 
-    In one table, in so many groups above τ, or in C_u groups if None:  [docs/math/column-caps.md]
+    In one table, in this many ``groups`` above τ, or in C_u groups if None:  [docs/math/column-caps.md]
 
     S(a) = a (1/σ² + μ₀²) + Σ min(a, n) μ_n²,   n the caps of columns that have one
     """

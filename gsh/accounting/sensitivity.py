@@ -1,6 +1,6 @@
 """The change Δ that one user can make to the further columns of one group.
 
-``box``, ``l1``, ``l2`` and ``vectors`` make it, from Python and numpy values. mu_zero.py says what it costs.
+``box``, ``l1``, ``l2`` and ``vectors`` make it, from Python and numpy values. column_costs.py says what it costs.
 """
 
 import math

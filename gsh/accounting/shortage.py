@@ -1,4 +1,4 @@
-"""Why releases do not fit a limit: which of ε and δ is used up, and a larger limit that would do."""
+"""Why releases do not fit a limit: which of ε and δ is used up, and a larger limit that is enough."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -36,11 +36,12 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import delta_infinite
-from gsh.accounting.mechanism import Joint, Mechanism, Release, Table, log_p_ball, mu_squared_ball, tables_of
+from gsh.accounting.frontier import most_at_tau
+from gsh.accounting.mechanism import Joint, Mechanism, Table, log_p_ball, mu_squared_ball
 from gsh.accounting.numerics.balls import round_up
 from gsh.errors import InvalidParameter
 
-__all__ = ["JointTerm", "JointTheorem", "Term", "Theorem", "evaluate", "evaluate_tables", "number_of_splits"]
+__all__ = ["JointTerm", "JointTheorem", "Term", "Theorem", "evaluate", "evaluate_tables"]
 
 Doubles = NDArray[np.float64]
 
@@ -110,20 +111,8 @@ def evaluate_tables(joint: Joint, epsilon: float) -> JointTheorem:
     added = _worst(joint.tables, epsilon, _added_screen, _added)
     if all(isinstance(table, Mechanism) for table in joint.tables):  # all groups at τ: the scan leaves it out
         (at_threshold,) = round_up(lambda: [delta_infinite(joint)], ceilings=(1.0,))
-        added = max(added, JointTerm(at_threshold, _most(joint.tables)), key=lambda term: term.value)
+        added = max(added, JointTerm(at_threshold, most_at_tau(joint.tables)), key=lambda term: term.value)
     return JointTheorem(added, removed=_worst(joint.tables, epsilon, _removed_screen, _removed))
-
-
-def number_of_splits(release: Release) -> int:
-    """How many splits the scan evaluates."""
-    if isinstance(release, Mechanism):
-        return release.c_u
-    return math.prod(most + 1 for most in _most(tables_of(release)))
-
-
-def _most(tables: tuple[Table, ...]) -> tuple[int, ...]:
-    """The most groups of each table that can be at τ: none if its groups are public."""
-    return tuple(table.c_u if isinstance(table, Mechanism) else 0 for table in tables)
 
 
 def _costs(tables: tuple[Table, ...], a_equal: tuple[int, ...]) -> tuple[arb, arb]:
@@ -176,7 +165,7 @@ def _worst(tables: tuple[Table, ...], epsilon: float, screen: Screen, ball: Ball
 
 def _candidates(tables: tuple[Table, ...], epsilon: float, screen: Screen) -> list[tuple[int, ...]]:
     """Every split whose term may be the largest; only one if all of them round up to 1 or to the least double."""
-    most = _most(tables)
+    most = most_at_tau(tables)
     shape = tuple(each + 1 for each in most)
     splits = math.prod(shape)
     if all(most):  # all groups at τ: there is no noise, and T1 has it

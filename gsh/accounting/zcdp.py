@@ -1,4 +1,4 @@
-"""The Gaussian mechanism by zCDP, which knows only ρ = μ²/2 of the noise.  [docs/math/other-accountings.md]
+"""δ of the Gaussian mechanism by zCDP, from ρ = μ²/2 of the noise alone.  [docs/math/other-accountings.md]
 
 ρ-zCDP [Bun & Steinke 2016, Prop. 1.6] gives (ε, δ) for every order α > 1. The best order counts:
 

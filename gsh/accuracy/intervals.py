@@ -5,7 +5,8 @@ A published count y is N(C, σ²) cut at τ*. The ends of its interval are the C
     Φ̄((y − C)/σ) / Φ̄((τ* − C)/σ)
 
 is α/2 and 1 − α/2, and the estimate is the C at which it is ½. Noise on other columns is independent of the threshold,
-so their intervals are y ± z s. All are widened by half a step of the grid that published numbers are rounded to.
+so their intervals are y ± z s. So are those of the counts of public groups, which have no threshold. All are widened by
+half a step of the grid that published numbers are rounded to.
 """
 
 import math
@@ -53,31 +54,45 @@ class Interval:
         return len(self.estimate)
 
 
-def count_intervals(mechanism: Mechanism, counts: Doubles, level: float) -> Interval:
-    """The intervals of published counts, which ``check_counts`` has checked. C is at least max(τ, 1)."""
+def count_intervals(mechanism: Table, counts: Doubles, level: float) -> Interval:
+    """The intervals of published counts, which ``check_counts`` has checked.
+
+    C is at least max(τ, 1), and at least 0 in public groups: they may have no users.
+    """
     half = half_steps(count_grid(mechanism), counts)
+    if not isinstance(mechanism, Mechanism):
+        return _clipped(_around(counts, z_of(level) * mechanism.sigma + half), 0.0)
     beyond = counts - mechanism.tau_star
     with np.errstate(over="ignore"):
         low, estimate, high = (
             counts + shift - mechanism.sigma * distances((beyond + shift) / mechanism.sigma, log_q)
             for shift, log_q in zip((-half, 0 * half, half), log_tails(level), strict=True)
         )
-    least = float(mechanism.effective_tau)
-    return Interval(*(np.clip(column, least, LARGEST_DOUBLE) for column in (low, estimate, high)))
+    return _clipped((low, estimate, high), float(mechanism.effective_tau))
 
 
-def value_intervals(mechanism: Mechanism, place: int, values: Doubles, level: float) -> Interval:
+def value_intervals(mechanism: Table, place: int, values: Doubles, level: float) -> Interval:
     """The intervals of published values of one of the other columns."""
     reach = z_of(level) * deviation_of(mechanism, place) + half_steps(value_grids(mechanism)[place], values)
+    return _clipped(_around(values, reach), -LARGEST_DOUBLE)
+
+
+def _around(numbers: Doubles, reach: Doubles) -> tuple[Doubles, Doubles, Doubles]:
+    """y ± reach. The zero turns −0.0 into 0.0."""
     with np.errstate(over="ignore"):
-        low, high = values - reach, values + reach
-    return Interval(np.maximum(low, -LARGEST_DOUBLE), values + 0.0, np.minimum(high, LARGEST_DOUBLE))
+        return numbers - reach, numbers + 0.0, numbers + reach
 
 
-def check_counts(mechanism: Mechanism, counts: Doubles, pointer: str) -> None:
+def _clipped(columns: tuple[Doubles, Doubles, Doubles], least: float) -> Interval:
+    return Interval(*(np.clip(column, least, LARGEST_DOUBLE) for column in columns))
+
+
+def check_counts(mechanism: Table, counts: Doubles, pointer: str) -> None:
     """Refuse numbers that this mechanism never publishes. One step below τ* may come from rounding."""
     if not np.isfinite(counts).all():
         raise InvalidParameter(pointer, "must be finite")
+    if not isinstance(mechanism, Mechanism):
+        return
     step = max(count_grid(mechanism), math.ulp(mechanism.tau_star))
     if counts.min(initial=mechanism.tau_star) < mechanism.tau_star - step:
         raise InvalidParameter(pointer, "must be at least tau_star, less one step of the noise grid")

@@ -1,4 +1,4 @@
-"""The rest of a parent: what its true number has beyond that of its published children.  [docs/accuracy.md, section 7]
+"""The rest of a parent: its true number less those of its published children.  [docs/accuracy.md, section 7]
 
     R = P − Σ C_i over the published children,   D = P's published number − Σ y_i,   ν² = σ_p² + k σ²
 
@@ -28,16 +28,15 @@ from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import Mechanism, Table
 from gsh.accuracy.bounds import log_tails
 from gsh.accuracy.intervals import Interval, count_intervals, deviation_of, half_steps, z_of
-from gsh.accuracy.totals import MANY, Total, normal_parts
+from gsh.accuracy.totals import MANY, SHARE_OF_SINGLES, Total, normal_parts, shared
 from gsh.accuracy.truncation import Doubles, distances
 
 __all__ = ["count_rest", "value_rest"]
 
-_SHARE_OF_SINGLES = 0.1
 _FAR = 8.0
-"""A parent so many σ above its threshold is as if it had none: what is cut has probability 10⁻¹⁵."""
+"""A parent this many σ above its threshold is treated as if it had none: the cut part has probability 10⁻¹⁵."""
 _NO_CUT = 100.0
-"""A cut so many standard deviations away changes no double."""
+"""A cut this many standard deviations away changes no double."""
 _HALVINGS = 80
 
 
@@ -94,14 +93,11 @@ def value_rest(
 
 def _exact(given: _Published, level: float) -> Total:
     alpha = 1 - level
-    parent = _intervals(given.parent, np.array([given.count]), 1 - _SHARE_OF_SINGLES / 2 * alpha)
-    singles = _intervals(given.children, given.counts, 1 - _SHARE_OF_SINGLES / 2 * alpha / len(given.counts))
+    parent = _intervals(given.parent, np.array([given.count]), 1 - SHARE_OF_SINGLES / 2 * alpha)
+    singles = _intervals(given.children, given.counts, 1 - SHARE_OF_SINGLES / 2 * alpha / len(given.counts))
     low, high = float(parent.low[0] - singles.high.sum()), float(parent.high[0] - singles.low.sum())
-    conditional_low, conditional_high = _conditional(given, 1 - (1 - _SHARE_OF_SINGLES) * alpha)
-    if conditional_low <= high and low <= conditional_high:
-        low, high = max(low, conditional_low), min(high, conditional_high)
-    estimate = _estimate(given)
-    return Total(min(max(estimate, low), high), given.deviation, low, high, "exact")
+    low, high = shared((low, high), _conditional(given, 1 - (1 - SHARE_OF_SINGLES) * alpha))
+    return Total(min(max(_estimate(given), low), high), given.deviation, low, high, "exact")
 
 
 def _estimate(given: _Published) -> float:

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, Table
 from gsh.accuracy.bounds import log_tails
 from gsh.accuracy.intervals import count_intervals, deviation_of, half_steps, z_of
 from gsh.accuracy.truncation import Doubles, distances
@@ -35,12 +35,14 @@ from gsh.errors import InvalidParameter
 __all__ = [
     "LEAST_S",
     "MANY",
+    "SHARE_OF_SINGLES",
     "Method",
     "Total",
     "count_total",
     "normal_parts",
     "normal_totals",
     "share_near",
+    "shared",
     "value_total",
 ]
 
@@ -50,7 +52,8 @@ MANY = 30
 """From so many groups on, the sum of b is nearly normal, and shorter intervals are possible than the exact one."""
 LEAST_S = -2.5
 """Groups of a smaller s are hardly ever near τ*. For them E[b] is too large here by less than 0.0024 width."""
-_SHARE_OF_SINGLES = 0.1
+SHARE_OF_SINGLES = 0.1
+"""The share of α with which the intervals of the single groups may fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,10 @@ class Total:
     method: Method
 
 
-def count_total(mechanism: Mechanism, counts: Doubles, level: float, pointer: str) -> Total:
+def count_total(mechanism: Table, counts: Doubles, level: float, pointer: str) -> Total:
     """The total of the true counts of published groups. ``check_counts`` has checked their noisy ones."""
+    if not isinstance(mechanism, Mechanism):
+        return _plain_total(counts, mechanism.sigma, count_grid(mechanism), level, pointer)
     if not len(counts):
         return Total(0.0, 0.0, 0.0, 0.0, "exact")
     total = _normal(mechanism, counts, level)
@@ -77,12 +82,17 @@ def count_total(mechanism: Mechanism, counts: Doubles, level: float, pointer: st
     return total
 
 
-def value_total(mechanism: Mechanism, place: int, values: Doubles, level: float, pointer: str) -> Total:
+def value_total(mechanism: Table, place: int, values: Doubles, level: float, pointer: str) -> Total:
     """The total of one of the other columns: their noise is independent of which groups were published."""
-    error = deviation_of(mechanism, place) * math.sqrt(len(values))
+    return _plain_total(values, deviation_of(mechanism, place), value_grids(mechanism)[place], level, pointer)
+
+
+def _plain_total(values: Doubles, deviation: float, grid: float, level: float, pointer: str) -> Total:
+    """The total of numbers with normal noise and without a threshold."""
+    error = deviation * math.sqrt(len(values))
     with np.errstate(over="ignore", invalid="ignore"):
         estimate = float(values.sum()) + 0.0
-        reach = z_of(level) * error + float(half_steps(value_grids(mechanism)[place], values).sum())
+        reach = z_of(level) * error + float(half_steps(grid, values).sum())
     if not math.isfinite(abs(estimate) + reach):
         raise InvalidParameter(pointer, "must have a total in the range of doubles")
     return Total(estimate, error, estimate - reach, estimate + reach, "exact")
@@ -95,13 +105,18 @@ def _exact(mechanism: Mechanism, counts: Doubles, level: float, normal: Total) -
         low, estimate, high = (float(column[0]) for column in (alone.low, alone.estimate, alone.high))
         return Total(estimate, normal.standard_error, low, high, "exact")
     alpha = 1 - level
-    singles = count_intervals(mechanism, counts, 1 - _SHARE_OF_SINGLES * alpha / len(counts))
+    singles = count_intervals(mechanism, counts, 1 - SHARE_OF_SINGLES * alpha / len(counts))
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = float(singles.low.sum()), float(singles.high.sum())
-    conditional_low, conditional_high = _conditional(mechanism, counts, 1 - (1 - _SHARE_OF_SINGLES) * alpha)
-    if conditional_low <= high and low <= conditional_high:
-        low, high = max(low, conditional_low), min(high, conditional_high)
+    low, high = shared((low, high), _conditional(mechanism, counts, 1 - (1 - SHARE_OF_SINGLES) * alpha))
     return Total(min(max(normal.estimate, low), high), normal.standard_error, low, high, "exact")
+
+
+def shared(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+    """What two intervals share; the first one if they share nothing."""
+    if second[0] <= first[1] and first[0] <= second[1]:
+        return max(first[0], second[0]), min(first[1], second[1])
+    return first
 
 
 def _conditional(mechanism: Mechanism, counts: Doubles, level: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""A normal variable that is seen only above a threshold: its mean, by the probability of what was seen.
+"""A normal variable that is seen only above a threshold: the mean at which what was seen has a given probability.
 
     Φ̄(x) / Φ̄(x − t) = q,   t = (y − τ*)/σ,   x = (y − C)/σ                          [docs/accuracy.md, section 4]
 

@@ -97,7 +97,7 @@ def calibrate(
 
 @commands.command(epilog="Example:  gsh compare --c-u 51914 --epsilon 0.349 --delta 1e-5")
 def compare(
-    c_u: Annotated[int, typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")],
+    c_u: options.GivenC_U,
     epsilon: options.Epsilon,
     delta: options.Delta,
     tau: options.Tau = None,

@@ -13,7 +13,7 @@ import typer
 
 from gsh.errors import Error, InfeasibleTarget, renamed_pointer, visible
 
-__all__ = ["INTERRUPTED", "MEANINGS", "Code", "Refusal", "report"]
+__all__ = ["MEANINGS", "Code", "Refusal", "report"]
 
 
 class Code(IntEnum):
@@ -29,7 +29,6 @@ class Code(IntEnum):
     TERMINATED = 143
 
 
-INTERRUPTED = Code.INTERRUPTED
 MEANINGS = {
     0: "it worked",
     Code.OTHER: "anything else; for `gsh verify`: something is not as it was recorded",

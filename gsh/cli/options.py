@@ -27,6 +27,7 @@ __all__ = [
     "EventsPath",
     "Force",
     "From",
+    "GivenC_U",
     "Into",
     "Keys",
     "MechanismFile",
@@ -57,9 +58,9 @@ __all__ = [
 N = TypeVar("N", int, float)
 
 Accounting: TypeAlias = Annotated[Literal["exact", "add-deltas"], typer.Option(help="How δ is computed.")]
-C_U: TypeAlias = Annotated[
-    int | None, typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")
-]
+_C_U = typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")
+C_U: TypeAlias = Annotated[int | None, _C_U]
+GivenC_U: TypeAlias = Annotated[int, _C_U]
 Tau: TypeAlias = Annotated[
     int | None,
     typer.Option("--tau", metavar="N", help="τ: groups with fewer users are dropped; 1 if not given."),

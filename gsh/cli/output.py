@@ -74,7 +74,7 @@ def number(value: float | None, digits: int | None = None) -> str:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A sign of life on standard error while something takes long. Nothing without a terminal."""
+    """A spinner on standard error while something takes long. Nothing without a terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,4 +1,4 @@
-"""gsh preview and gsh bound: what each C_u keeps, for the owner's eyes, and the bounding query for other engines."""
+"""gsh preview and gsh bound: what each C_u keeps, for the data owner only, and the bounding query for other engines."""
 
 import html
 import sys
@@ -99,7 +99,7 @@ def bound(
     ],
     user: options.User,
     by: options.By,
-    c_u: Annotated[int, typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")],
+    c_u: options.GivenC_U,
     source: Annotated[
         str, typer.Option("--from", metavar="TABLE", help="The table with the events, or SCHEMA.TABLE.")
     ] = "events",

@@ -1,4 +1,4 @@
-"""gsh demo and gsh publish: raw events in, a private table with its certificate out. The events may be made up."""
+"""gsh demo and gsh publish: made-up events to start with, and a private table with its certificate from raw events."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -55,7 +55,7 @@ def publish(
     events: options.EventsPath,
     user: options.User,
     by: options.By,
-    c_u: Annotated[int, typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")],
+    c_u: options.GivenC_U,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The private table: Parquet, Arrow or CSV.")
     ],
@@ -120,10 +120,10 @@ def publish(
             raise Refusal(Code.INVALID, "--once: needs a service", "add --budget ID and --service URL")
         arguments["progress"] = stack.enter_context(_bar())
         published = gsh.publish(events, memory_limit=memory, **arguments)
-    _tell(published, output, as_json=as_json)
+    _report(published, output, as_json=as_json)
 
 
-def _tell(published: "Published", output: str, *, as_json: bool) -> None:
+def _report(published: "Published", output: str, *, as_json: bool) -> None:
     """The document for programs, or the last line for people."""
     if as_json:
         document = {"output": output, "groups": published.groups, "certificate": published.certificate}

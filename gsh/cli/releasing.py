@@ -107,7 +107,7 @@ def release(
     if dry_run:
         with connected(service, key_file, retries) as client:
             checked = client.dry_run(read()[1], used, users=users, keys=roles.keys, **_given(stated | paid))
-        _tell_dry(checked, once, as_json=as_json)
+        _report_dry_run(checked, once, as_json=as_json)
         return
     with written(output, force=force) as sink:
         kind, groups = read()
@@ -124,7 +124,7 @@ def release(
         if certificate is not None:
             with written(certificate, force=force) as file:
                 file.write(json.dumps(promise, indent=2, ensure_ascii=False).encode() + b"\n")
-    _tell(output, len(private), promise, replay, as_json=as_json)
+    _report(output, len(private), promise, replay, as_json=as_json)
 
 
 def _here(
@@ -164,7 +164,7 @@ def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def _tell(output: str, groups: int, promise: Any, replay: Mapping[str, Any], *, as_json: bool) -> None:
+def _report(output: str, groups: int, promise: Any, replay: Mapping[str, Any], *, as_json: bool) -> None:
     """What was released. The number of kept groups is part of the release."""
     paid = promise["budget"]
     payer = "none: nothing keeps count of this release" if paid is None else str(paid["id"])
@@ -184,7 +184,7 @@ def _tell(output: str, groups: int, promise: Any, replay: Mapping[str, Any], *, 
     show(document, Sheet(("released", ""), rows), as_json=as_json)
 
 
-def _tell_dry(checked: "DryRun", once: str | None, *, as_json: bool) -> None:
+def _report_dry_run(checked: "DryRun", once: str | None, *, as_json: bool) -> None:
     """What a release would do."""
     promise, paid = checked.certificate.to_dict(), checked.budget
     rows = [["table", "in order"], ["budget", "none" if paid is None else paid.id]]

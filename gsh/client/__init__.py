@@ -4,13 +4,13 @@
     found = service.calibrate(c_u=16, epsilon=1, delta=1e-6)
     released = service.release(df, found, users="users", keys=["url"], budget="web", once="2026-W46")
 
-calls, operations   an operation is a generator of calls, which knows no network (sans I/O)
-clients             the two drivers, over httpx
-service, budgets, releases, releasing    the operations
+operations   an operation is a generator of calls, which knows no network (sans I/O)
+clients      the two drivers, over httpx
+service, budgets, releases, releasing    what a client can do
 """
 
 from gsh.certificate import Certificate
-from gsh.client.answers import Release, ReleasedGroups
+from gsh.client.answers import Release, ReleasedGroups, ReleasedTables
 from gsh.client.clients import AsyncClient, Client
 from gsh.client.errors import *  # noqa: F403
 from gsh.client.errors import __all__ as _errors
@@ -28,6 +28,7 @@ __all__ = [  # noqa: PLE0604
     "RecordedRelease",
     "Release",
     "ReleasedGroups",
+    "ReleasedTables",
     "Retries",
     *_errors,
     *_records,

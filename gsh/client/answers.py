@@ -1,4 +1,4 @@
-"""Releases that have arrived: the private table with its certificate.
+"""Releases as a client receives them: the private table with its certificate.
 
 A table is an Arrow IPC stream of a server that may be hostile. Arrow's own readers follow offsets and indices wherever
 they lead, and decompress as much as a header says. So every byte is checked before it is used:
@@ -7,33 +7,37 @@ they lead, and decompress as much as a header says. So every byte is checked bef
                                  than its answer
     the schema                   must have the columns of a release, of the types that the service answers with
     every buffer                 must be as long as its values need, and every offset and index inside of it
-    metadata of the columns      is dropped: the certificate alone stays
+    metadata                     is dropped: the certificate and the name of the table alone stay
+    an archive of tables         must have the asked tables and the certificate, and no compressed file
 """
 
 import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Table
 from gsh.arguments import Real
 from gsh.certificate import Certificate
-from gsh.client.calls import Answer
 from gsh.client.decoding import document_in, understood
-from gsh.histogram.formats import CERTIFICATE, stream_batches
+from gsh.client.operations import Answer
+from gsh.errors import InvalidParameter
+from gsh.histogram.archives import read_archive
+from gsh.histogram.formats import CERTIFICATE, TABLE, stream_batches
 from gsh.histogram.keys.types import answer_type
 from gsh.histogram.tables import Roles, interval_columns
 from gsh.library.groups import Groups, Numbers, answered_key
-from gsh.wire import mechanism_from_json
+from gsh.wire import release_from_json
 
 if TYPE_CHECKING:
     from gsh.library.accuracy import Intervals, Totals
 
-__all__ = ["Release", "ReleasedGroups", "groups_of", "release_of"]
+__all__ = ["Release", "ReleasedGroups", "ReleasedTables", "groups_of", "is_archive", "release_of", "tables_of"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,9 +55,9 @@ class Release:
         return _certificate_in(self.table.schema)
 
     @functools.cached_property
-    def mechanism(self) -> Mechanism:
+    def mechanism(self) -> Table:
         """The mechanism that was run."""
-        return mechanism_from_json(self.certificate.mechanism)
+        return release_from_json(self.certificate.mechanism)
 
     @property
     def once(self) -> str | None:
@@ -101,7 +105,7 @@ class Release:
         return importlib.import_module("polars").from_arrow(self.table)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """For whatever reads Arrow tables: pandas, polars, DuckDB."""
+        """For programs that read Arrow tables: pandas, polars, DuckDB."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
@@ -112,6 +116,47 @@ class Release:
         name = "" if self.once is None else f" {self.once!r}"
         replayed = f", replayed: released on {self.released_at}" if self.is_replayed else ""
         return f"<Release{name}: {len(self)} groups of {columns}{replayed}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedTables:
+    """Private tables of one release by their names, and their certificate. It is also in the metadata of each table."""
+
+    tables: Mapping[str, pa.Table]
+    certificate: Certificate
+    is_replayed: bool = False
+    """Whether an earlier request with the same ``once=`` made the release, and was charged."""
+    released_at: str | None = None
+    """When a replayed release was made. None if it is new."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", MappingProxyType(dict(self.tables)))
+
+    def __reduce__(self) -> tuple[type["ReleasedTables"], tuple[object, ...]]:
+        return ReleasedTables, (dict(self.tables), self.certificate, self.is_replayed, self.released_at)
+
+    @property
+    def table(self) -> pa.Table:
+        """An error: there are several."""
+        raise InvalidParameter(
+            "table", f"is one of several: take tables[name], with a name of {', '.join(self.tables)}"
+        )
+
+    @functools.cached_property
+    def mechanisms(self) -> Mapping[str, Table]:
+        """The mechanism of each table, by its name."""
+        return self.certificate.mechanisms
+
+    @property
+    def once(self) -> str | None:
+        """The idempotency key: the name of the release. None if no budget paid for it."""
+        return self.certificate.idempotency_key
+
+    def __repr__(self) -> str:
+        tables = ", ".join(f"{name} ({len(table)} groups)" for name, table in self.tables.items())
+        name = "" if self.once is None else f" {self.once!r}"
+        replayed = f", replayed: released on {self.released_at}" if self.is_replayed else ""
+        return f"<ReleasedTables{name}: {tables}{replayed}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -134,7 +179,7 @@ def release_of(answer: Answer, asked: Roles | None = None) -> Release:
     """
 
     def roles(schema: pa.Schema) -> Roles:
-        found = _roles_in(schema, mechanism_from_json(_certificate_in(schema).mechanism))
+        found = _roles_in(schema, release_from_json(_certificate_in(schema).mechanism))
         if asked not in (None, found):
             raise ValueError
         return found
@@ -147,7 +192,44 @@ def _certificate_in(schema: pa.Schema) -> Certificate:
     return Certificate.from_json(document_in(pa.py_buffer(schema.metadata[CERTIFICATE.encode()])))
 
 
-def _roles_in(schema: pa.Schema, mechanism: Mechanism) -> Roles:
+def is_archive(answer: Answer) -> bool:
+    """Whether an answer has several tables."""
+    return bool(answer.content.slice(0, min(4, answer.content.size)).to_pybytes() == b"PK\x03\x04")
+
+
+def tables_of(
+    answer: Answer, asked: Mapping[str, Roles] | None = None, others: Mapping[str, Answer] = MappingProxyType({})
+) -> ReleasedTables:
+    """The tables of an archive, with the names and the columns that were asked for.
+
+    Nothing of it is used before it is checked. Its files are not compressed, so that it takes no more memory than its
+    answer. Tables that are not Arrow streams must be in ``others``, as streams.
+    """
+    return understood(answer, lambda: _read_tables(answer, asked, others))
+
+
+def _read_tables(answer: Answer, asked: Mapping[str, Roles] | None, others: Mapping[str, Answer]) -> ReleasedTables:
+    members, stated = read_archive(answer.content)
+    certificate = Certificate.from_json(document_in(pa.py_buffer(stated.encode())))
+    mechanisms = certificate.mechanisms
+    if members.keys() != mechanisms.keys() or (asked is not None and asked.keys() != members.keys()):
+        raise ValueError
+    tables = {}
+    for name, (kind, content) in members.items():
+
+        def roles(schema: pa.Schema, name: str = name) -> Roles:
+            if schema.metadata[TABLE.encode()] != name.encode() or schema.metadata[_CERTIFICATE] != stated.encode():
+                raise ValueError
+            found = _roles_in(schema, mechanisms[name])
+            if asked is not None and asked[name] != found:
+                raise ValueError
+            return found
+
+        tables[name] = _read_answer(content if kind == "arrow" else others[name].content, roles, answer.unload)
+    return ReleasedTables(tables, certificate, answer.is_replayed, answer.released_at)
+
+
+def _roles_in(schema: pa.Schema, mechanism: Table) -> Roles:
     """Keys come first, then the count, then the values, then the intervals of both, if they were asked for."""
     values = () if mechanism.aggregates is None else mechanism.aggregates.names
     names = tuple(schema.names)
@@ -190,6 +272,7 @@ def _numbers(column: list[float], grid: float) -> Numbers:
     return whole
 
 
+_CERTIFICATE = CERTIFICATE.encode()
 _NUMBERS = (pa.int64(), pa.float64())
 _VERSION, _HEADER, _METADATA = 0, 2, 4
 """Places of the fields of a message."""
@@ -217,7 +300,7 @@ def _read_answer(content: pa.Buffer, roles: Callable[[pa.Schema], Roles], unload
         checked.append(batch)
         unload()
     fields = [pa.field(each.name, each.type, place < len(names.keys)) for place, each in enumerate(schema)]
-    kept = {CERTIFICATE: schema.metadata[CERTIFICATE.encode()]}
+    kept = {name: schema.metadata[name] for name in (_CERTIFICATE, TABLE.encode()) if name in schema.metadata}
     return pa.Table.from_arrays(pa.Table.from_batches(checked, schema).columns, schema=pa.schema(fields, kept))
 
 

@@ -2,27 +2,31 @@
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack
+from typing import Literal, TypeVar, Unpack
 
 from gsh.accounting.column_costs import Caps
 from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
 from gsh.arguments import Integer, Real, integer, real
-from gsh.client.calls import Operation
 from gsh.client.decoding import decoded
 from gsh.client.encoding import (
     AS_NAMED,
     IN_A_MECHANISM,
     AnyMechanism,
+    AnyRelease,
     ReleaseOptions,
+    in_tables,
     mechanism_json,
+    release_json,
     stated,
+    tables_plan_of,
 )
-from gsh.client.operations import Awaiting, Blocking, Collection, Mode, Page, listing, operation
-from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, Verification
+from gsh.client.operations import Awaiting, Blocking, Collection, Mode, Operation, Page, listing, operation
+from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, TablesPlan, Verification
 from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed
+from gsh.library.tables import Table, drafts_of
 from gsh.library.targets import Calibration, Columns, draft_of
-from gsh.wire import Json, draft_to_json
+from gsh.wire import Json, draft_to_json, table_drafts_to_json
 
 __all__ = ["Budgets"]
 
@@ -75,7 +79,7 @@ class Budgets(Collection[M]):
         reason: str = "",
         privacy_unit: str | None = None,
         period: Period | None = None,
-        mechanism: AnyMechanism | None = None,
+        mechanism: AnyRelease | None = None,
     ) -> Operation[Budget]:
         """Create a budget, or change its limit with a ``reason``. The same limit again changes nothing.
 
@@ -85,28 +89,33 @@ class Budgets(Collection[M]):
         optional = {"reason": reason or None, "privacy_unit": privacy_unit, "period": period}
         body |= {name: value for name, value in optional.items() if value is not None}
         if mechanism is not None:
-            body["mechanism"] = mechanism_json(mechanism)
-        answer = yield from ask(self, json_call("PUT", f"/budgets/{part('id', id)}", body), AS_NAMED)
+            body |= release_json(mechanism)
+        answer = yield from ask(self, json_call("PUT", f"/budgets/{part('id', id)}", body), _places(body))
         return decoded(answer, _budget)
 
     @operation
     def preview(
         self,
         id: str,  # noqa: A002
-        mechanism: AnyMechanism | Sequence[AnyMechanism],
+        mechanism: AnyRelease | Sequence[AnyMechanism],
     ) -> Operation[Preview]:
-        """Whether a mechanism, or a list of mechanisms in order, fits. Nothing is charged."""
-        is_one = isinstance(mechanism, Mechanism | Calibration | Mapping)
-        planned: Any = mechanism_json(mechanism) if is_one else [mechanism_json(each) for each in mechanism]  # type: ignore[arg-type, union-attr]
-        call = json_call("POST", f"/budgets/{part('id', id)}/preview", {"mechanism": planned}, is_safe=True)
-        answer = yield from ask(self, call, AS_NAMED)
+        """Whether a mechanism, several tables in one release, or a list of mechanisms in order, fits.
+
+        Nothing is charged.
+        """
+        if isinstance(mechanism, Sequence):
+            body: Json = {"mechanism": [mechanism_json(each) for each in mechanism]}
+        else:
+            body = release_json(mechanism)
+        call = json_call("POST", f"/budgets/{part('id', id)}/preview", body, is_safe=True)
+        answer = yield from ask(self, call, _places(body))
         return decoded(answer, lambda document: parsed(Preview, document))
 
     @operation
     def charge(
         self,
         id: str,  # noqa: A002
-        mechanism: AnyMechanism,
+        mechanism: AnyRelease,
         *,
         once: str,
         **options: Unpack[ReleaseOptions],
@@ -115,9 +124,9 @@ class Budgets(Collection[M]):
 
         The same ``once`` with the same content is charged once.
         """
-        body = {"mechanism": mechanism_json(mechanism)} | stated(mechanism, options)
+        body = release_json(mechanism) | stated(mechanism, options)
         answer = yield from ask(
-            self, json_call("POST", f"/budgets/{part('id', id)}/charges", body, once=once), AS_NAMED
+            self, json_call("POST", f"/budgets/{part('id', id)}/charges", body, once=once), _places(body)
         )
         return decoded(answer, lambda document: parsed(Charge, document | {"is_replayed": answer.is_replayed}))
 
@@ -151,7 +160,7 @@ class Budgets(Collection[M]):
         capped: Caps | None = None,
         most_sigma: Real | None = None,
     ) -> Operation[Plan]:
-        """The smallest noise with which so many equal releases fit the remaining part of a budget.
+        """The smallest noise with which this many equal ``releases`` fit the remaining part of a budget.
 
         ``TooLittleLeft`` if less than half of a usual release is left, or σ is above ``most_sigma``.  [docs/budgets.md]
         """
@@ -162,6 +171,33 @@ class Budgets(Collection[M]):
             body["most_sigma"] = real("most_sigma", most_sigma)
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
         return decoded(answer, lambda document: parsed(Plan, document))
+
+    @operation
+    def calibrate_tables(
+        self,
+        id: str,  # noqa: A002
+        tables: Mapping[str, Table],
+        *,
+        releases: Integer = 1,
+        shares: Literal["balanced"] | None = None,
+        most_sigma: Real | None = None,
+    ) -> Operation[TablesPlan]:
+        """The smallest noise of each table for its share, so that this many equal ``releases`` fit what remains.
+
+        ``TooLittleLeft`` as for ``calibrate``: ``most_sigma`` bounds the largest σ of the tables.
+        """
+        drafts, given = drafts_of(tables, shares)
+        body: Json = {"tables": table_drafts_to_json(drafts, given), "budget": id}
+        body |= {"releases": integer("releases", releases)} | ({"shares": shares} if shares else {})
+        if most_sigma is not None:
+            body["most_sigma"] = real("most_sigma", most_sigma)
+        answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), in_tables(body))
+        return decoded(answer, lambda document: tables_plan_of(list(tables), document))
+
+
+def _places(body: Json) -> tuple[tuple[str, str], ...]:
+    """Tables by their names, and other fields by their own."""
+    return in_tables(body) if "tables" in body else AS_NAMED
 
 
 def _budget(document: Json) -> Budget:

@@ -10,9 +10,17 @@ from typing import Generic, Self, TypeVar, Unpack
 
 import httpx
 
-from gsh.client.calls import Call, Operation, Outcome, Pause, Spool, Unusable
-from gsh.client.connections import AsyncHttpOptions, HttpOptions, answer_of, failure_of, opened, patience, request_of
-from gsh.client.operations import Awaiting, Blocking, Page
+from gsh.client.connections import (
+    AsyncHttpOptions,
+    HttpOptions,
+    Spool,
+    Unusable,
+    failure_of,
+    opened,
+    request_of,
+    retries_of,
+)
+from gsh.client.operations import Awaiting, Blocking, Call, Operation, Outcome, Page, Pause
 from gsh.client.requests import Retries
 from gsh.client.service import Service
 
@@ -40,7 +48,7 @@ class Client(Service[Blocking]):
         retries: Retries | int = Retries(),  # noqa: B008 - frozen
         **options: Unpack[HttpOptions],
     ) -> None:
-        self.retries = patience(retries)
+        self.retries = retries_of(retries)
         self._http = opened(httpx.Client, url, key, options)
 
     @property
@@ -74,10 +82,10 @@ class Client(Service[Blocking]):
         body = None if call.body is None else call.body.content()
         try:
             with self._http.stream(**request_of(call), content=body) as response:
-                spool.begin(is_success=response.is_success, encoding=response.headers.get("content-encoding", ""))
+                spool.begin(response)
                 for chunk in response.iter_bytes():
                     spool.write(chunk)
-            return answer_of(response, spool)
+            return spool.answer(response)
         except (httpx.RequestError, Unusable) as error:
             return failure_of(error)
         finally:
@@ -114,7 +122,7 @@ class AsyncClient(Service[Awaiting]):
         retries: Retries | int = Retries(),  # noqa: B008 - frozen
         **options: Unpack[AsyncHttpOptions],
     ) -> None:
-        self.retries = patience(retries)
+        self.retries = retries_of(retries)
         self._http = opened(httpx.AsyncClient, url, key, options)
 
     @property
@@ -151,10 +159,10 @@ class AsyncClient(Service[Awaiting]):
         try:
             content = body if body is None or isinstance(body, bytes) else _in_thread(body)
             async with self._http.stream(**request_of(call), content=content) as response:
-                spool.begin(is_success=response.is_success, encoding=response.headers.get("content-encoding", ""))
+                spool.begin(response)
                 async for chunk in response.aiter_bytes():
                     spool.write(chunk)
-            return answer_of(response, spool)
+            return spool.answer(response)
         except (httpx.RequestError, Unusable) as error:
             return failure_of(error)
         finally:

@@ -1,25 +1,42 @@
-"""httpx: the settings of its clients, requests, answers and failures."""
+"""httpx: the settings of its clients, its requests, its answers while they arrive, and its failures."""
 
+import hashlib
+import mmap
 import os
 import re
 import ssl
+import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypedDict, TypeVar
 
 import httpx
+import pyarrow as pa
 
-from gsh.client.calls import Answer, Call, Failure, Spool, Unusable
+from gsh.client.operations import Answer, Call, Failure
 from gsh.client.requests import Retries
 from gsh.errors import InvalidParameter
 
-__all__ = ["AsyncHttpOptions", "HttpOptions", "answer_of", "failure_of", "opened", "patience", "request_of"]
+__all__ = [
+    "AsyncHttpOptions",
+    "HttpOptions",
+    "Spool",
+    "Unusable",
+    "failure_of",
+    "opened",
+    "request_of",
+    "retries_of",
+]
 
 H = TypeVar("H")
 
 _TIMEOUT = httpx.Timeout(600.0, connect=10.0)
 """A large release takes minutes before the first byte of its answer."""
 _KEY = re.compile(r"[\x21-\x7e]+")
+_IN_MEMORY = 1 << 20
+"""Bytes of an answer that stay in memory. A longer one goes to a file without a name, which is mapped."""
+_MOST_PROBLEM_BYTES = 1 << 20
+"""The longest answer without success."""
 
 
 class _Options(TypedDict, total=False):
@@ -62,9 +79,49 @@ def request_of(call: Call) -> dict[str, Any]:
     return {"method": call.method, "url": call.path, "params": call.query or None, "headers": headers}
 
 
-def answer_of(response: httpx.Response, spool: Spool) -> Answer:
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    return spool.answer(response.status_code, headers)
+class Unusable(Exception):
+    """An answer is too long, or compressed."""
+
+
+class Spool:
+    """The content of an answer while it arrives: only a little of it is in memory."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._file: Any = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - its mapping outlives it
+        self._size, self._most = 0, most_bytes
+        self._digest = hashlib.sha256()
+
+    def begin(self, response: httpx.Response) -> None:
+        """Before the first byte: nothing is decompressed here, and an answer without success is short."""
+        if response.headers.get("content-encoding", "").lower() not in {"", "identity"}:
+            raise Unusable("the answer is compressed, which was not asked for")
+        if not response.is_success:
+            self._most = min(self._most, _MOST_PROBLEM_BYTES)
+
+    def write(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._size > self._most:
+            raise Unusable(f"the answer is longer than {self._most} bytes")
+        self._digest.update(chunk)
+        self._file.write(chunk)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def answer(self, response: httpx.Response) -> Answer:
+        """All bytes. A long content is a map of the file: it takes memory only where it is read."""
+        self._file.seek(0)
+        status, sha256 = response.status_code, self._digest.hexdigest()
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        if self._size <= _IN_MEMORY:
+            return Answer(status, headers, pa.py_buffer(self._file.read()), sha256)
+        mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        return Answer(status, headers, pa.py_buffer(mapped), sha256, lambda: _unload(mapped))
+
+
+def _unload(mapped: mmap.mmap) -> None:
+    if hasattr(mmap, "MADV_DONTNEED"):  # not on every system
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 _REASONS: Mapping[type[httpx.RequestError], str] = {
@@ -95,11 +152,11 @@ def _is_untrusted(error: BaseException | None) -> bool:
     return False
 
 
-def patience(given: Retries | int) -> Retries:
+def retries_of(given: Retries | int) -> Retries:
     return given if isinstance(given, Retries) else Retries(most=given)
 
 
-def settings(url: str | None, key: str | None, options: Any) -> dict[str, Any]:
+def _settings(url: str | None, key: str | None, options: Any) -> dict[str, Any]:
     """The arguments of httpx's clients. A user and a password of the URL leave it, because httpx logs URLs."""
     base = _parsed(url or os.environ.get("GSH_URL") or "")
     key = key or os.environ.get("GSH_KEY") or None
@@ -108,7 +165,7 @@ def settings(url: str | None, key: str | None, options: Any) -> dict[str, Any]:
         if not _KEY.fullmatch(key):
             raise InvalidParameter("key", "must be an access key: letters, digits and signs, without spaces")
         if base.userinfo:
-            raise InvalidParameter("url", "must have no user and password with an access key: one header has either")
+            raise InvalidParameter("url", "must have no user and password with an access key: both need one header")
         headers["Authorization"] = f"Bearer {key}"
     if base.userinfo:
         options = {"auth": httpx.BasicAuth(base.username, base.password), **options}
@@ -129,7 +186,7 @@ def _parsed(url: str) -> httpx.URL:
 
 def opened(kind: Callable[..., H], url: str | None, key: str | None, options: Any) -> H:
     """A client of httpx. What httpx says about the URL of a proxy may quote a part of its password."""
-    arguments = settings(url, key, options)
+    arguments = _settings(url, key, options)
     with suppress(httpx.InvalidURL):
         return kind(**arguments)
     raise InvalidParameter("proxy", "must be a URL, also in HTTP_PROXY and HTTPS_PROXY")

@@ -1,6 +1,6 @@
-"""From an answer to what it says, or to its error. Whatever is wrong with its bytes is one error, ``UnexpectedAnswer``.
+"""Reads answers: their content, or their error. If the bytes are wrong in any way, the error is ``UnexpectedAnswer``.
 
-The server may be another program than it seems, and a proxy may change what it says. So everything is checked before it
+The server may be another program, and a proxy may change its answers. So everything is checked before it
 is used: the digest, if the service states one; the syntax, the depth and the types of JSON; every buffer of a table.
 """
 
@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from gsh.client import errors
-from gsh.client.calls import Answer, Failure
 from gsh.client.errors import OF_THE_LIBRARY, ServiceError, UnexpectedAnswer
+from gsh.client.operations import Answer, Failure
 from gsh.errors import Error, renamed_pointer
 from gsh.wire import Json
 
@@ -45,7 +45,7 @@ def decoded(answer: Answer, decode: Callable[[Json], T]) -> T:
 
 
 def document_in(content: pa.Buffer) -> Json:
-    """A JSON object that is neither too deep nor has numbers that JSON does not have. Else an error of Python."""
+    """A JSON object. An error of Python if it is too deep, or has numbers that JSON does not have."""
     document = json.loads(content.to_pybytes(), parse_constant=_refuse)
     if not isinstance(document, dict):
         raise TypeError
@@ -97,7 +97,7 @@ def _check_depth(value: object, left: int) -> None:
 Renames: TypeAlias = Sequence[tuple[str, str]]
 """Starts of pointers of the HTTP contract, and what the call of the client has in their place."""
 
-_ABOUT_GROUPS = ("/groups", "/table", "/key_columns", "/count_column")
+_ABOUT_GROUPS = re.compile(r"(/tables/\d+)?/(groups|table|key_columns|count_column|public_keys)(/|\Z)")
 _PARAMETERS = {"Idempotency-Key": "once"}
 
 
@@ -137,7 +137,7 @@ def _error(outcome: Answer, problem: Json, renames: Renames, retry_after: float 
     if not all(isinstance(text, str) for text in (detail, problem.get("request_id") or "", *texts)):
         raise TypeError
     pointer = next((place.name for place in places if place.kind == "pointer"), "")
-    if kind is errors.InvalidRequest and pointer.startswith(_ABOUT_GROUPS):
+    if kind is errors.InvalidRequest and _ABOUT_GROUPS.match(pointer):
         kind = errors.InvalidTable
     # The errors of the library state the bound of one parameter.
     if issubclass(kind, OF_THE_LIBRARY) and places:

@@ -6,32 +6,45 @@ from typing import Any, TypeAlias, TypedDict
 
 from gsh.accounting.accountings import AccountingName, Point
 from gsh.accounting.calibration import comparison
+from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.comparison import ComparedName
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.arguments import Real, instance, real
-from gsh.client.records import Provenance
+from gsh.client.records import Provenance, TablesPlan
 from gsh.documents import Document, parsed
-from gsh.library.privacy import Privacy, privacy_of
+from gsh.library.privacy import Privacy, Released, is_several_tables, privacy_of
+from gsh.library.tables import TablesCalibration, TablesPrice, table_places
 from gsh.library.targets import Calibration, Comparison, Price
-from gsh.wire import PLACES, Json, mechanism_from_json, mechanism_to_json
+from gsh.wire import PLACES, Json, mechanism_from_json, mechanism_to_json, tables_from_json, tables_to_json
 
 __all__ = [
     "AS_NAMED",
     "IN_A_MECHANISM",
     "AnyMechanism",
+    "AnyRelease",
+    "AnyTable",
     "PaidOptions",
     "ReleaseOptions",
     "calibration_of",
     "comparison_of",
+    "in_tables",
     "mechanism_json",
     "one_mechanism",
+    "one_table",
     "points_of",
+    "release_json",
     "stated",
-    "stated_epsilon",
+    "tables_calibration_of",
+    "tables_comparison_of",
+    "tables_plan_of",
 ]
 
-AnyMechanism: TypeAlias = Mechanism | Calibration | Mapping[str, Any]
-"""A mechanism, a calibration that has one, or the JSON object of the contract: for plain Gaussian noise, say."""
+AnyTable: TypeAlias = Mechanism | PlainGaussian | Calibration
+"""The mechanism of a table. That of public groups is a ``PlainGaussian``."""
+AnyMechanism: TypeAlias = AnyTable | Mapping[str, Any]
+"""A mechanism, a calibration that has one, or the JSON object of the contract."""
+AnyRelease: TypeAlias = AnyMechanism | TablesCalibration | Released
+"""The same, or several tables in one release: by their names, or a calibration of them."""
 
 AS_NAMED = (("", ""),)
 """Fields of a request are parameters of the same name."""
@@ -44,15 +57,29 @@ def one_mechanism(given: Mechanism | Calibration) -> Mechanism:
     return instance("mechanism", given.mechanism if isinstance(given, Calibration) else given, Mechanism)
 
 
-def stated_epsilon(given: object) -> float | None:
-    """The ε that a release of a calibration states, unless another point is asked for: that of the target."""
-    return given.privacy.epsilon if isinstance(given, Calibration) else None
+def one_table(given: AnyTable) -> Mechanism | PlainGaussian:
+    """The same, also for public groups."""
+    return given if isinstance(given, PlainGaussian) else one_mechanism(given)
 
 
 def mechanism_json(given: AnyMechanism) -> Json:
     if isinstance(given, Mapping):
         return dict(given)
-    return mechanism_to_json(one_mechanism(given))
+    return mechanism_to_json(one_table(given))
+
+
+def release_json(given: AnyRelease) -> Json:
+    """The member ``mechanism`` of a request, or ``tables``."""
+    tables = given.tables if isinstance(given, TablesCalibration) else given
+    if is_several_tables(tables):
+        return {"tables": tables_to_json(tables)}
+    return {"mechanism": mechanism_json(tables)}
+
+
+def in_tables(body: Json) -> tuple[tuple[str, str], ...]:
+    """Fields of several tables are those of a mapping; fields of one mechanism are parameters of their own."""
+    places = table_places([str(table["name"]) for table in body.get("tables", ())])
+    return *((f"/{before}", after) for before, after in places), *IN_A_MECHANISM
 
 
 def calibration_of(answer: Mapping[str, Any]) -> Calibration:
@@ -64,7 +91,7 @@ def calibration_of(answer: Mapping[str, Any]) -> Calibration:
 def points_of(answer: Mapping[str, Any], several: int) -> tuple[Privacy, ...]:
     """The points of an answer of /account, as many as were asked for."""
     accounting: AccountingName = answer["accounting"]
-    mu = float(answer["mechanism"]["mu"])
+    mu = float(answer["mu"] if "tables" in answer else answer["mechanism"]["mu"])
     points = tuple(privacy_of(accounting, _point(each, mu)) for each in answer["points"])
     if len(points) != several:
         raise ValueError
@@ -84,6 +111,52 @@ def comparison_of(answer: Mapping[str, Any]) -> Comparison:
     capped = answer.get("without_caps")
     without = None if capped is None else _price("exact", capped["price"], exact)
     return Comparison(float(answer["epsilon"]), float(answer["delta"]), prices, without, has_caps=capped is not None)
+
+
+def tables_calibration_of(names: Sequence[str], answer: Mapping[str, Any]) -> TablesCalibration:
+    """An answer of /calibrate for several tables and a target (ε, δ)."""
+    return TablesCalibration(
+        tables=_tables(names, answer),
+        shares=dict(zip(names, map(float, answer["shares"]), strict=True)),
+        privacy=privacy_of("exact", _point(answer, float(answer["mu"]))),
+    )
+
+
+def tables_plan_of(names: Sequence[str], answer: Mapping[str, Any]) -> TablesPlan:
+    """An answer of /calibrate for several tables and the rest of a budget."""
+    return TablesPlan(
+        tables=_tables(names, answer),
+        shares=dict(zip(names, map(float, answer["shares"]), strict=True)),
+        budget=str(answer["budget"]),
+        releases=int(answer["releases"]),
+        epsilon=float(answer["epsilon"]),
+        delta=float(answer["delta"]),
+    )
+
+
+def tables_comparison_of(names: Sequence[str], answer: Mapping[str, Any]) -> dict[WayName, TablesPrice | None]:
+    """An answer of /compare for several tables."""
+    return {
+        each["way"]: None if each["price"] is None else _tables_price(names, each["price"]) for each in answer["ways"]
+    }
+
+
+def _tables_price(names: Sequence[str], price: Mapping[str, Any]) -> TablesPrice:
+    tau_stars = [None if ratio is None else float(ratio) for ratio in price["tau_star_ratios"]]
+    return TablesPrice(
+        tables=_tables(names, price),
+        delta=float(price["delta"]),
+        sigma_ratios=dict(zip(names, map(float, price["sigma_ratios"]), strict=True)),
+        tau_star_ratios=dict(zip(names, tau_stars, strict=True)),
+    )
+
+
+def _tables(names: Sequence[str], answer: Mapping[str, Any]) -> dict[str, Mechanism | PlainGaussian]:
+    """The tables of an answer, which must be those that were asked for."""
+    found = tables_from_json(answer["tables"])
+    if list(found) != list(names):
+        raise ValueError
+    return found
 
 
 def _price(name: ComparedName, price: Mapping[str, Any] | None, exact: Mechanism) -> Price | None:
@@ -114,12 +187,12 @@ class PaidOptions(ReleaseOptions, total=False):
     once: str | None
 
 
-def stated(mechanism: AnyMechanism, options: ReleaseOptions) -> Json:
+def stated(mechanism: AnyRelease, options: ReleaseOptions) -> Json:
     """The options as fields of a request. A calibration states the ε of its target, if no other point is given."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     fields: Json = {name: real(name, given[name]) for name in ("epsilon", "delta") if name in given}
-    if not fields and (epsilon := stated_epsilon(mechanism)) is not None:
-        fields["epsilon"] = epsilon
+    if not fields and isinstance(mechanism, Calibration | TablesCalibration):
+        fields["epsilon"] = mechanism.privacy.epsilon
     fields |= {name: given[name] for name in ("description", "budget") if name in given}
     fields |= {name: list(given[name]) for name in ("labels", "unprotected") if name in given}
     if "provenance" in given:

@@ -1,29 +1,51 @@
-"""Methods that are written once, as operations, and belong to the blocking and to the asynchronous client.
+"""Operations: what a client can do, written once for the blocking and the asynchronous client, without a network.
 
-The mode of the object decides what a call gives: ``Blocking`` the result, ``Awaiting`` something to await. Type
-checkers see the difference, and neither class repeats a line of the other.
+An operation is a generator. It yields the next step, a ``Call`` or a ``Pause``, and receives the outcome. It does
+no input or output itself: a ``Driver`` does. The mode of an object decides what its methods give: ``Blocking`` the
+result, ``Awaiting`` something to await. Type checkers see the difference.
 """
 
 import functools
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
 
-from gsh.client.calls import Operation
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from gsh.client.requests import Retries
 
 __all__ = [
+    "MOST_BYTES",
+    "MOST_TABLE_BYTES",
+    "Answer",
     "Awaiting",
     "Blocking",
+    "Body",
     "Bound",
+    "Call",
     "Collection",
     "Driver",
+    "Failure",
+    "Method",
     "Mode",
+    "Operation",
+    "Outcome",
     "Overloaded",
     "Page",
+    "Pause",
     "fetched",
     "listing",
     "operation",
@@ -33,6 +55,89 @@ T = TypeVar("T")
 P = ParamSpec("P")
 B_co = TypeVar("B_co", covariant=True)
 A_co = TypeVar("A_co", covariant=True)
+
+MOST_BYTES = 1 << 28
+"""The longest answer in JSON or text. The service takes a quarter of it as groups in JSON."""
+MOST_TABLE_BYTES = 1 << 36
+"""The longest answer that is a table."""
+
+Method = Literal["GET", "POST", "PUT"]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body of a request, as a whole or in chunks. ``content`` starts it again, unless it can be read only once."""
+
+    media_type: str
+    content: Callable[[], bytes | Iterator[bytes]]
+    is_repeatable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. ``is_safe``: it may be sent twice, because the service then does the same, or charges once."""
+
+    method: Method
+    path: str
+    is_safe: bool
+    query: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Body | None = None
+    most_bytes: int = MOST_BYTES
+    """The longest answer that is read."""
+
+    @property
+    def may_be_repeated(self) -> bool:
+        return self.is_safe and (self.body is None or self.body.is_repeatable)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait before the next call."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response that has arrived completely."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By names in small letters."""
+    content: pa.Buffer
+    sha256: str = ""
+    """Of the content, in hexadecimal digits."""
+    unload: Callable[[], None] = lambda: None
+    """Gives the memory of a mapped content back: what is read later is read from its file again."""
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def is_replayed(self) -> bool:
+        return self.headers.get("idempotency-replayed") == "true"
+
+    @property
+    def released_at(self) -> str | None:
+        """When a replayed release was made."""
+        return self.headers.get("idempotency-released-at")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """No answer: the connection could not be made, broke, or was too slow. ``reason`` quotes nothing that was sent."""
+
+    reason: str
+    is_final: bool = False
+    """Whether another attempt would fail in the same way: a setting is wrong."""
+    is_answered: bool = False
+    """Whether there was an answer, which cannot be used."""
+
+
+Outcome: TypeAlias = Answer | Failure
+Operation: TypeAlias = Generator[Call | Pause, Outcome | None, T]
 
 
 class Mode:
@@ -90,7 +195,7 @@ class Collection(Bound[M]):
 
 
 class operation(Generic[P, T]):  # noqa: N801 - a decorator
-    """A method: a generator of calls, run by the client. Of a class it is the generator, a part for another one."""
+    """A method that the client runs. Read from the class, it is the generator itself, for use in another operation."""
 
     def __init__(self, steps: Callable[Concatenate[Any, P], Operation[T]]) -> None:
         self._steps = steps
@@ -124,7 +229,7 @@ class Overloaded(Generic[B_co, A_co]):
 
 
 class fetched(Generic[T]):  # noqa: N801 - a decorator
-    """An attribute that is asked for when it is read, each time."""
+    """An attribute that is fetched from the service each time it is read."""
 
     def __init__(self, steps: Callable[[Any], Operation[T]]) -> None:
         self._steps = steps

@@ -1,9 +1,10 @@
 """What the service says about budgets, charges, releases and itself, as frozen dataclasses."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.certificate import Certificate
 from gsh.documents import Document
 
@@ -26,6 +27,7 @@ __all__ = [
     "Remaining",
     "Shortage",
     "StoredAnswer",
+    "TablesPlan",
     "Verification",
     "Verified",
     "Version",
@@ -128,10 +130,23 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A mechanism, so many releases of which fit the remaining part of a budget."""
+    """A mechanism, and the number of its releases that fit the remaining part of a budget."""
 
     mechanism: Mechanism
     solved: tuple[str, ...]
+    budget: str
+    releases: int
+    epsilon: float
+    delta: float
+    """What would be spent after all of the releases."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablesPlan:
+    """Several tables in one release, and the number of such releases that fit the remaining part of a budget."""
+
+    tables: Mapping[str, Mechanism | PlainGaussian]
+    shares: Mapping[str, float]
     budget: str
     releases: int
     epsilon: float

@@ -1,4 +1,4 @@
-"""``client.releases``: what budgets have paid for, with tables and certificates; and releases made elsewhere."""
+"""``client.releases``: what budgets have paid for, with tables and certificates; and releases of other engines."""
 
 import base64
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -8,15 +8,29 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 import pyarrow as pa
 
 from gsh.certificate import Certificate
-from gsh.client.answers import Release, release_of
-from gsh.client.calls import MOST_TABLE_BYTES, Answer, Operation
+from gsh.client.answers import Release, ReleasedTables, is_archive, release_of, tables_of
 from gsh.client.decoding import check_sha256, decoded, understood
-from gsh.client.encoding import AS_NAMED, AnyMechanism, ReleaseOptions, mechanism_json, stated
-from gsh.client.operations import Awaiting, Blocking, Bound, Collection, Driver, Mode, Page, fetched, listing, operation
+from gsh.client.encoding import AS_NAMED, AnyRelease, ReleaseOptions, in_tables, release_json, stated
+from gsh.client.operations import (
+    MOST_TABLE_BYTES,
+    Answer,
+    Awaiting,
+    Blocking,
+    Bound,
+    Collection,
+    Driver,
+    Mode,
+    Operation,
+    Page,
+    fetched,
+    listing,
+    operation,
+)
 from gsh.client.records import AccessKey, Committed, Opened, StoredAnswer, Verified
 from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed
-from gsh.histogram.file_formats import ARROW, JSON, MEDIA_TYPES, AnswerFormat
+from gsh.histogram.archives import read_archive
+from gsh.histogram.file_formats import ARROW, JSON, MEDIA_TYPES, ZIP, AnswerFormat
 from gsh.wire import Json
 
 __all__ = ["AnswerFormat", "CertificateFormat", "RecordedRelease", "Releases"]
@@ -26,6 +40,7 @@ M = TypeVar("M", bound=Mode)
 CertificateFormat: TypeAlias = Literal["json", "yaml", "html"]
 
 _CERTIFICATES: Mapping[str, str] = {"json": JSON, "yaml": "application/yaml", "html": "text/html"}
+_MEDIA_TYPES: Mapping[str, str] = dict(MEDIA_TYPES.items()) | {"zip": ZIP}
 _PAGE = 100
 _SEED_BYTES = 32
 
@@ -57,14 +72,14 @@ class RecordedRelease(Bound[M], Generic[M]):
         return self._releases._driver
 
     @operation
-    def load(self) -> Operation[Release]:
-        """The release, as the call that made it got it."""
-        return release_of((yield from self._stored(ARROW)))
+    def load(self) -> Operation[Release | ReleasedTables]:
+        """The release, as the call that made it got it: a ``Release``, or ``ReleasedTables`` if it has several."""
+        return (yield from _loaded(self, self.key, self.stored))
 
     @fetched
     def table(self) -> Operation[pa.Table]:
-        """The private table."""
-        return release_of((yield from self._stored(ARROW))).table
+        """The private table. A release of several tables has ``load``."""
+        return (yield from _loaded(self, self.key, self.stored)).table
 
     @fetched
     def certificate(self) -> Operation[Certificate]:
@@ -72,16 +87,16 @@ class RecordedRelease(Bound[M], Generic[M]):
         return (yield from Releases.certificate(self._releases, self.key))
 
     @operation
-    def answer(self, format: AnswerFormat = "arrow") -> Operation[memoryview]:  # noqa: A002
-        """The bytes of the answer in a format."""
-        return memoryview((yield from self._stored(MEDIA_TYPES[format])).content)
-
-    def _stored(self, media_type: str) -> Operation[Answer]:
-        """The answer in a format. If it is the stored one, its SHA-256 must be that of the record."""
-        answer = yield from _asked(self, self.key, media_type)
-        if self.stored is not None and self.stored.media_type == media_type:
-            check_sha256(answer, self.stored.sha256)
-        return answer
+    def answer(
+        self,
+        format: AnswerFormat | Literal["zip"] = "arrow",  # noqa: A002
+        table: str | None = None,
+    ) -> Operation[memoryview]:
+        """The bytes of the answer in a format; or those of one of several tables."""
+        answer = yield from _asked(self, self.key, _MEDIA_TYPES[format], table)
+        if table is None:
+            _check_stored(answer, self.stored, _MEDIA_TYPES[format])
+        return memoryview(answer.content)
 
 
 class Releases(Collection[M]):
@@ -113,14 +128,19 @@ class Releases(Collection[M]):
         return self.list()
 
     @operation
-    def load(self, key: str) -> Operation[Release]:
+    def load(self, key: str) -> Operation[Release | ReleasedTables]:
         """A release that the service made, as the call that made it got it."""
-        return release_of((yield from _asked(self, key, ARROW)))
+        return (yield from _loaded(self, key, None))
 
     @operation
-    def answer(self, key: str, format: AnswerFormat = "arrow") -> Operation[memoryview]:  # noqa: A002
-        """The bytes of an answer in a format. A long answer is a map of a file."""
-        return memoryview((yield from _asked(self, key, MEDIA_TYPES[format])).content)
+    def answer(
+        self,
+        key: str,
+        format: AnswerFormat | Literal["zip"] = "arrow",  # noqa: A002
+        table: str | None = None,
+    ) -> Operation[memoryview]:
+        """The bytes of an answer in a format, or those of one of several tables. A long answer is a map of a file."""
+        return memoryview((yield from _asked(self, key, _MEDIA_TYPES[format], table)).content)
 
     @operation
     def certificate(self, key: str) -> Operation[Certificate]:
@@ -137,14 +157,15 @@ class Releases(Collection[M]):
 
     @operation
     def open(
-        self, mechanism: AnyMechanism, *, budget: str, once: str, **options: Unpack[ReleaseOptions]
+        self, mechanism: AnyRelease, *, budget: str, once: str, **options: Unpack[ReleaseOptions]
     ) -> Operation[Opened]:
         """Open a release that another engine makes: it is charged once, and every call gets the same seed.
 
         Who has the seed can remove the noise. Keep it as secret as the raw data, and never log it.
         """
-        body = {"mechanism": mechanism_json(mechanism), "budget": budget} | stated(mechanism, options)
-        answer = yield from ask(self, json_call("POST", "/releases", body, once=once), AS_NAMED)
+        body = release_json(mechanism) | {"budget": budget} | stated(mechanism, options)
+        places = in_tables(body) if "tables" in body else AS_NAMED
+        answer = yield from ask(self, json_call("POST", "/releases", body, once=once), places)
         return decoded(answer, lambda document: _opened(document, answer))
 
     @operation
@@ -170,10 +191,32 @@ class Releases(Collection[M]):
         return parsed(RecordedRelease, {**document, "stored": document["answer"], "_releases": self})
 
 
-def _asked(bound: Bound[Any], key: str, media_type: str) -> Operation[Answer]:
+def _loaded(bound: Bound[Any], key: str, stored: StoredAnswer | None) -> Operation[Release | ReleasedTables]:
+    """One table as an Arrow stream, or an archive of several. Its files of other formats are asked for as streams."""
+    answer = yield from _asked(bound, key, f"{ARROW}, {ZIP};q=0.9")
+    if not is_archive(answer):
+        _check_stored(answer, stored, ARROW)
+        return release_of(answer)
+    _check_stored(answer, stored, ZIP)
+    members, _ = understood(answer, lambda: read_archive(answer.content))
+    others = {}
+    for name, (kind, _) in members.items():
+        if kind != "arrow":
+            others[name] = yield from _asked(bound, key, ARROW, name)
+    return tables_of(answer, others=others)
+
+
+def _check_stored(answer: Answer, stored: StoredAnswer | None, media_type: str) -> None:
+    """If the answer is the stored one, its SHA-256 must be that of the record."""
+    if stored is not None and stored.media_type == media_type:
+        check_sha256(answer, stored.sha256)
+
+
+def _asked(bound: Bound[Any], key: str, media_type: str, table: str | None = None) -> Operation[Answer]:
     """The answer of a release in a format."""
     path = f"/releases/{part('key', key)}/answer"
-    return ask(bound, json_call("GET", path, accept=media_type, most_bytes=MOST_TABLE_BYTES))
+    call = json_call("GET", path, query={"table": table}, accept=media_type, most_bytes=MOST_TABLE_BYTES)
+    return ask(bound, call)
 
 
 def _opened(document: Json, answer: Answer) -> Opened:

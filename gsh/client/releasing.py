@@ -1,81 +1,113 @@
-"""``client.release``: sends a table or lists of groups to the service, and returns the private ones.
+"""``client.release``: sends tables or lists of groups to the service, and returns the private ones.
 
-It has the spelling of ``gsh.release``, and then its results; and a shorter one for tables, which gives a ``Release``.
+A call as of ``gsh.release`` gives the same results. A shorter call for one table gives a ``Release``, and for several
+tables ``ReleasedTables``.
 """
 
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 import pyarrow as pa
 
-from gsh.accounting.mechanism import Mechanism
-from gsh.client.answers import Release, ReleasedGroups, groups_of, release_of
-from gsh.client.calls import MOST_BYTES, MOST_TABLE_BYTES, Answer, Call, Operation
+from gsh.accounting.mechanism import Mechanism, PlainGaussian, Table
+from gsh.client.answers import Release, ReleasedGroups, ReleasedTables, groups_of, release_of, tables_of
 from gsh.client.decoding import Renames, decoded
-from gsh.client.encoding import PaidOptions, mechanism_json, one_mechanism, stated
-from gsh.client.operations import Bound
+from gsh.client.encoding import AnyTable, PaidOptions, mechanism_json, one_table, stated
+from gsh.client.operations import MOST_BYTES, MOST_TABLE_BYTES, Bound, Call, Operation
 from gsh.client.records import DryRun
 from gsh.client.requests import ask, json_call, once_headers
-from gsh.client.uploads import TableSource, form
+from gsh.client.uploads import SentTable, TableSource, form
 from gsh.documents import parsed
-from gsh.errors import renamed
+from gsh.errors import InvalidParameter, renamed
 from gsh.histogram.csv_format import CsvType
-from gsh.histogram.file_formats import ARROW, JSON
+from gsh.histogram.file_formats import ARROW, JSON, ZIP
+from gsh.histogram.public_keys import PublicKeys
 from gsh.histogram.tables import Roles
 from gsh.library.groups import check_lists, group_keys, number_column, number_columns, refuse_given, roles_of
+from gsh.library.tables import TablesCalibration
 from gsh.library.targets import Calibration
+from gsh.wire import TABLE_NAME
 
 __all__ = ["AsyncReleaseCall", "BlockingReleaseCall", "dry_run", "release"]
 
 R_co = TypeVar("R_co", covariant=True)
 T_co = TypeVar("T_co", covariant=True)
 G_co = TypeVar("G_co", covariant=True)
+N_co = TypeVar("N_co", covariant=True)
 
-_GROUPS: Renames = (("/groups", ""),)
-_TABLE: Renames = (("/key_columns", "keys"), ("/count_column", "users"), ("/table", "table"))
+AnyTables: TypeAlias = Mapping[str, AnyTable] | TablesCalibration
+"""The mechanism of each table by its name, or a calibration of several tables."""
+
+_MECHANISMS = (Mechanism, PlainGaussian, Calibration)
+_GROUPS: Renames = (("/groups", ""), ("/public_keys", "public_keys"))
+_TABLE: Renames = (
+    ("/key_columns", "keys"),
+    ("/count_column", "users"),
+    ("/table", "table"),
+    ("/public_keys", "public_keys"),
+)
 
 
-class ReleaseCall(Protocol[R_co, T_co, G_co]):
-    """The calls of ``release``, and the three kinds of result that they have."""
+class ReleaseCall(Protocol[R_co, N_co, T_co, G_co]):
+    """The calls of ``release``, and the four kinds of result that they have."""
 
     @overload
     def __call__(
         self,
         table: TableSource,
-        mechanism: Mechanism | Calibration,
+        mechanism: AnyTable,
         /,
         *,
         users: str,
         keys: Sequence[str],
         csv_types: Mapping[str, CsvType] | None = None,
+        public_keys: PublicKeys | Any | None = None,
         **options: Unpack[PaidOptions],
     ) -> R_co: ...
     @overload
     def __call__(
         self,
-        mechanism: Mechanism | Calibration,
+        tables: Mapping[str, TableSource],
+        mechanisms: AnyTables,
+        /,
+        *,
+        users: str | Mapping[str, str],
+        keys: Mapping[str, Sequence[str]],
+        csv_types: Mapping[str, Mapping[str, CsvType]] | None = None,
+        public_keys: Mapping[str, PublicKeys | Any] | None = None,
+        **options: Unpack[PaidOptions],
+    ) -> N_co: ...
+    @overload
+    def __call__(
+        self,
+        mechanism: AnyTable,
         table: TableSource,
         *,
         key_columns: Sequence[str],
         count_column: str,
         csv_types: Mapping[str, CsvType] | None = None,
+        public_keys: PublicKeys | Any | None = None,
         **options: Unpack[PaidOptions],
     ) -> T_co: ...
     @overload
     def __call__(
         self,
-        mechanism: Mechanism | Calibration,
+        mechanism: AnyTable,
         *,
         keys: Sequence[Any] | Any,
         counts: Sequence[int] | Any,
         values: Mapping[str, Any] | None = None,
+        public_keys: PublicKeys | Any | None = None,
         **options: Unpack[PaidOptions],
     ) -> G_co: ...
 
 
-BlockingReleaseCall: TypeAlias = ReleaseCall[Release, pa.Table, ReleasedGroups]
+BlockingReleaseCall: TypeAlias = ReleaseCall[Release, ReleasedTables, pa.Table, ReleasedGroups]
 AsyncReleaseCall: TypeAlias = ReleaseCall[
-    Coroutine[Any, Any, Release], Coroutine[Any, Any, pa.Table], Coroutine[Any, Any, ReleasedGroups]
+    Coroutine[Any, Any, Release],
+    Coroutine[Any, Any, ReleasedTables],
+    Coroutine[Any, Any, pa.Table],
+    Coroutine[Any, Any, ReleasedGroups],
 ]
 
 
@@ -84,26 +116,32 @@ def release(
     *given: Any,
     mechanism: Any = None,
     table: Any = None,
-    users: str | None = None,
+    users: Any = None,
     keys: Any = None,
     counts: Any = None,
     values: Any = None,
     key_columns: Sequence[str] | None = None,
     count_column: str | None = None,
-    csv_types: Mapping[str, CsvType] | None = None,
+    csv_types: Any = None,
+    public_keys: Any = None,
     **options: Unpack[PaidOptions],
 ) -> Operation[Any]:
     """The groups that the mechanism keeps, with noise, sorted by group key.  [KKWZ Algorithm 1; docs/client.md]
 
         release(table, mechanism, users="users", keys=["url", "country"])           a Release
+        release({"by_url": table, …}, {"by_url": mechanism, …}, users="users",
+                keys={"by_url": ["url"], …})                                        ReleasedTables
         release(mechanism, table, key_columns=["url"], count_column="users")        an Arrow table, as gsh.release
         release(mechanism, keys=["a.org", "b.org"], counts=[61004, 3])              groups, as gsh.release
+
+    A ``gsh.PlainGaussian`` is for public groups: ``public_keys`` lists all of them, or is the word "posted" if the
+    given groups are this list. Several tables are one release: fixed together, charged once, with one certificate.
 
     ``budget=`` and ``once=`` charge it to a budget, exactly once: a call with the same ``once=`` and content gets the
     same release again. Without ``once=`` every call draws new noise, and a call that fails is never sent again.
     """
     for each in given:
-        if mechanism is None and isinstance(each, Mechanism | Calibration):
+        if mechanism is None and _is_mechanism(each):
             mechanism = each
         elif table is None:
             table = each
@@ -111,82 +149,193 @@ def release(
             raise TypeError("release takes a mechanism and a table")
     if table is None:
         refuse_given(key_columns=key_columns, count_column=count_column, users=users)
-        return (yield from _release_groups(self, mechanism, keys, counts, values, options))
+        return (yield from _release_groups(self, mechanism, keys, counts, values, public_keys, options))
     refuse_given(counts=counts, values=values)
+    is_repeated = _is_repeated(self, options)
+    if isinstance(table, Mapping):
+        refuse_given(key_columns=key_columns, count_column=count_column)
+        sent = _named_tables(table, mechanism, users, keys, csv_types, public_keys)
+        call = _call(sent, mechanism, options, is_repeated=is_repeated)
+        answer = yield from ask(self, call, _renames(sent))
+        return tables_of(answer, {name: each.roles for name, each in sent.items()})
     is_short = key_columns is None and count_column is None
     if is_short:
         roles, renames = _short_roles(mechanism, keys, users), _TABLE
     else:
-        roles, renames = roles_of(one_mechanism(mechanism), key_columns, count_column), ()
+        roles, renames = roles_of(one_table(mechanism), key_columns, count_column), ()
     with renamed(*renames):
-        call = _table_call(table, mechanism, roles, csv_types, options, _is_repeated(self, options))
-    answer: Answer = yield from ask(self, call, renames)
+        one = _Sent(table, one_table(mechanism), roles, csv_types, _listed(public_keys))
+        call = _call({"": one}, mechanism, options, is_repeated=is_repeated)
+    answer = yield from ask(self, call, renames)
     released = release_of(answer, roles)
     return released if is_short else released.table
 
 
 def dry_run(
     self: Bound[Any],
-    table: TableSource,
-    mechanism: Mechanism | Calibration,
+    table: TableSource | Mapping[str, TableSource],
+    mechanism: AnyTable | AnyTables,
     *,
-    users: str,
-    keys: Sequence[str],
-    csv_types: Mapping[str, CsvType] | None = None,
+    users: str | Mapping[str, str],
+    keys: Sequence[str] | Mapping[str, Sequence[str]],
+    csv_types: Any = None,
+    public_keys: Any = None,
     **options: Unpack[PaidOptions],
 ) -> Operation[DryRun]:
-    """All checks of a release: whether the table is in order, the budget would pay, and the name ``once`` is free.
+    """All checks of a release: whether the tables are in order, the budget would pay, and the name ``once`` is free.
 
     Nothing is drawn or charged.
     """
-    roles = _short_roles(mechanism, keys, users)
-    with renamed(*_TABLE):
-        call = _table_call(table, mechanism, roles, csv_types, options, is_repeated=True, is_dry=True)
-    answer = yield from ask(self, call, _TABLE)
+    if isinstance(table, Mapping):
+        sent = _named_tables(table, mechanism, users, keys, csv_types, public_keys)
+        renames: Renames = _renames(sent)
+    else:
+        one = one_table(mechanism)  # type: ignore[arg-type]
+        sent = {"": _Sent(table, one, _short_roles(one, keys, users), csv_types, _listed(public_keys))}
+        renames = _TABLE
+    with renamed(*renames):
+        call = _call(sent, mechanism, options, is_repeated=True, is_dry=True)
+    answer = yield from ask(self, call, renames)
     return decoded(answer, lambda document: parsed(DryRun, document))
 
 
+def _is_mechanism(given: object) -> bool:
+    if isinstance(given, Mapping):
+        return bool(given) and all(isinstance(each, _MECHANISMS) for each in given.values())
+    return isinstance(given, (*_MECHANISMS, TablesCalibration))
+
+
 def _release_groups(
-    self: Bound[Any], mechanism: Any, keys: Any, counts: Any, values: Any, options: PaidOptions
+    self: Bound[Any], mechanism: Any, keys: Any, counts: Any, values: Any, public_keys: Any, options: PaidOptions
 ) -> Operation[ReleasedGroups]:
-    one_mechanism(mechanism)
+    one_table(mechanism)
     check_lists(keys, counts)
     groups = {
-        "keys": [list(key) if isinstance(key, tuple) else key for key in group_keys(keys)],
+        "keys": _as_lists(group_keys(keys)),
         "counts": number_column(counts, "counts").to_pylist(),
         "values": {name: column.to_pylist() for name, column in number_columns(values).items()},
     }
-    body = {"mechanism": mechanism_json(mechanism), "groups": groups} | stated(mechanism, options)
+    body = {"mechanism": mechanism_json(mechanism), "groups": groups, **_public(_listed(public_keys))}
     once = options.get("once")
-    answer = yield from ask(self, json_call("POST", "/release", body, once=once), _GROUPS)
+    answer = yield from ask(self, json_call("POST", "/release", body | stated(mechanism, options), once=once), _GROUPS)
     return decoded(answer, lambda document: groups_of(document, answer.is_replayed, answer.released_at))
 
 
-def _table_call(
-    table: TableSource,
-    mechanism: Mechanism | Calibration,
-    roles: Roles,
-    csv_types: Mapping[str, CsvType] | None,
-    options: PaidOptions,
-    is_repeated: bool,
-    is_dry: bool = False,
+class _Sent(NamedTuple):
+    """A table of a release, and what the request says about it."""
+
+    table: TableSource
+    mechanism: Table
+    roles: Roles
+    csv_types: Mapping[str, CsvType] | None
+    public_keys: PublicKeys | None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {
+            "mechanism": mechanism_json(self.mechanism),
+            "key_columns": list(self.roles.keys),
+            "count_column": self.roles.count,
+            **_public(self.public_keys),
+        }
+
+
+def _call(
+    tables: Mapping[str, _Sent], mechanism: Any, options: PaidOptions, *, is_repeated: bool, is_dry: bool = False
 ) -> Call:
-    request = {
-        "mechanism": mechanism_json(mechanism),
-        "key_columns": list(roles.keys),
-        "count_column": roles.count,
-        **stated(mechanism, options),
-        **({"dry_run": True} if is_dry else {}),
-    }
+    """The call of a release. The only table without a name has the empty one."""
+    parts = [
+        SentTable(each.table, each.roles, each.csv_types, name or "table", _places(name))
+        for name, each in tables.items()
+    ]
+    if "" in tables:
+        request = tables[""].fields
+    else:
+        request = {"tables": [{"name": name, **each.fields} for name, each in tables.items()]}
+    request |= stated(mechanism, options) | ({"dry_run": True} if is_dry else {})
     once = options.get("once")
+    accept = ARROW if "" in tables else ZIP
     return Call(
         "POST",
         "/release/table",
         is_safe=is_dry or once is not None,
-        headers={"Accept": JSON if is_dry else ARROW} | once_headers(once),
-        body=form(request, table, roles, csv_types, is_repeated=is_repeated),
+        headers={"Accept": JSON if is_dry else accept} | once_headers(once),
+        body=form(request, parts, is_repeated=is_repeated),
         most_bytes=MOST_BYTES if is_dry else MOST_TABLE_BYTES,
     )
+
+
+def _named_tables(
+    tables: Mapping[str, Any], mechanisms: Any, users: Any, keys: Any, csv_types: Any, public_keys: Any
+) -> dict[str, _Sent]:
+    """Several tables, with what is said about each of them."""
+    chosen = mechanisms.tables if isinstance(mechanisms, TablesCalibration) else mechanisms
+    if not isinstance(chosen, Mapping) or chosen.keys() != tables.keys() or not tables:
+        raise InvalidParameter("mechanism", "must have a mechanism for each table, by its name, and no others")
+    columns = dict.fromkeys(tables, users) if isinstance(users, str) else users
+    for parameter, given, needed in (
+        ("users", columns, True),
+        ("keys", keys, True),
+        ("csv_types", csv_types, False),
+        ("public_keys", public_keys, False),
+    ):
+        _check_names(parameter, given, tables, needed)
+    sent = {}
+    for name, table in tables.items():
+        if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
+            raise InvalidParameter("table", "must have names of 1 to 64 letters, digits, dots, hyphens and underscores")
+        with renamed(*((each, f"{each}/{name}") for each in ("mechanism", "keys", "users", "public_keys"))):
+            roles = _short_roles(chosen[name], keys[name], columns[name])
+            listed = _listed((public_keys or {}).get(name))
+        sent[name] = _Sent(table, one_table(chosen[name]), roles, (csv_types or {}).get(name), listed)
+    return sent
+
+
+def _check_names(parameter: str, given: object, tables: Mapping[str, Any], needed: bool) -> None:
+    if given is None and not needed:
+        return
+    is_right = isinstance(given, Mapping) and (
+        given.keys() == tables.keys() if needed else given.keys() <= tables.keys()
+    )
+    if not is_right:
+        raise InvalidParameter(parameter, "must say it for each table by its name, and for no others")
+
+
+def _renames(tables: Mapping[str, _Sent]) -> Renames:
+    """Places in the request as the call has them."""
+    places = (
+        ("key_columns", "keys"),
+        ("count_column", "users"),
+        ("public_keys", "public_keys"),
+        ("mechanism", "mechanism"),
+    )
+    named = [
+        (f"/tables/{k}/{field}", f"{parameter}/{name}") for k, name in enumerate(tables) for field, parameter in places
+    ]
+    return [*named, *((f"/tables/{k}", f"table/{name}") for k, name in enumerate(tables)), ("/tables", "table")]
+
+
+def _places(name: str) -> Renames:
+    """Places of a table as the call has them, if it is one of several."""
+    if not name:
+        return ()
+    places = {"/key_columns": "keys", "/count_column": "users", "/mechanism": "mechanism", "/table": "table"}
+    return [(place, f"{parameter}/{name}") for place, parameter in (places | {"table": "table"}).items()]
+
+
+def _listed(public_keys: Any) -> PublicKeys | None:
+    """Listed keys as JSON has them."""
+    if public_keys is None or isinstance(public_keys, str):
+        return public_keys
+    return _as_lists(group_keys(public_keys, "public_keys"))
+
+
+def _as_lists(keys: Sequence[Any]) -> list[Any]:
+    return [list(key) if isinstance(key, tuple) else key for key in keys]
+
+
+def _public(public_keys: PublicKeys | None) -> dict[str, Any]:
+    return {} if public_keys is None else {"public_keys": public_keys}
 
 
 def _is_repeated(bound: Bound[Any], options: PaidOptions) -> bool:
@@ -194,6 +343,6 @@ def _is_repeated(bound: Bound[Any], options: PaidOptions) -> bool:
     return options.get("once") is not None and bound._driver.retries.most > 0
 
 
-def _short_roles(mechanism: Mechanism | Calibration, keys: Any, users: Any) -> Roles:
+def _short_roles(mechanism: AnyTable, keys: Any, users: Any) -> Roles:
     """The roles of the columns that ``keys`` and ``users`` name. One key column need not be in a list."""
-    return roles_of(one_mechanism(mechanism), [keys] if isinstance(keys, str) else keys, users, ("keys", "users"))
+    return roles_of(one_table(mechanism), [keys] if isinstance(keys, str) else keys, users, ("keys", "users"))

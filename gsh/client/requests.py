@@ -1,4 +1,4 @@
-"""Requests: how they are written, and when they are sent again. Never if that could release or charge twice.
+"""Requests: how they are written, and when they are sent again: never if that could release or charge twice.
 
 A request is repeated if it is safe (``Call.is_safe``) and its body can be read again, after a connection that failed
 and after 429 and 503. The wait is random between 0 and a bound that doubles, which is called full jitter, and comes on
@@ -16,13 +16,12 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote
 
-from gsh.client.calls import MOST_BYTES, Answer, Body, Call, Failure, Method, Operation, Outcome, Pause
 from gsh.client.decoding import Renames, check_digest, error_of
-from gsh.client.operations import Bound
+from gsh.client.operations import MOST_BYTES, Answer, Body, Bound, Call, Failure, Method, Operation, Outcome, Pause
 from gsh.errors import InvalidParameter
 from gsh.histogram.file_formats import JSON
 
-__all__ = ["Retries", "ask", "checked_name", "json_call", "once_headers", "part", "patiently"]
+__all__ = ["Retries", "ask", "checked_name", "json_call", "once_headers", "part", "with_retries"]
 
 _STATUSES = (429, 503)
 _random = secrets.SystemRandom()
@@ -30,7 +29,7 @@ _random = secrets.SystemRandom()
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How patient a client is: at most ``most`` further attempts, begun within ``seconds`` of the first one.
+    """When a client tries again: at most ``most`` more times, begun within ``seconds`` of the first attempt.
 
     The longest random wait is ``first`` seconds after the first attempt, and doubles up to ``longest``.
     """
@@ -47,11 +46,11 @@ class Retries:
                 raise InvalidParameter(f"retries/{name}", "must be at least 0")
 
     def wait(self, attempt: int, asked: float) -> float:
-        """The wait after an attempt, counted from 0, if the service asks for so many seconds."""
+        """The wait after an attempt, counted from 0. ``asked``: the seconds that the service asks for."""
         return asked + _random.uniform(0.0, min(self.longest, self.first * 2.0 ** min(attempt, 60)))
 
 
-def patiently(retries: Retries, call: Call, renames: Renames = ()) -> Operation[Answer]:
+def with_retries(retries: Retries, call: Call, renames: Renames = ()) -> Operation[Answer]:
     """The successful answer of a call, after repetitions if it may be repeated. Else the error of the last outcome."""
     begin = retries.clock()
     attempt = 0
@@ -92,7 +91,7 @@ _NAME = re.compile(r"[A-Za-z0-9._~:-]{1,255}")
 
 def ask(bound: Bound[Any], call: Call, renames: Renames = ()) -> Operation[Answer]:
     """The successful answer of a call."""
-    answer = yield from patiently(bound._driver.retries, call, renames)
+    answer = yield from with_retries(bound._driver.retries, call, renames)
     check_digest(answer)
     return answer
 

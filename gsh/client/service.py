@@ -5,23 +5,34 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, ov
 
 import numpy as np
 
+from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.column_costs import Caps
 from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
-from gsh.arguments import Integer, Real, Reals, integer, real, reals
+from gsh.arguments import Integer, Real, Reals, instance, integer, real, reals
 from gsh.client import releasing
 from gsh.client.budgets import Budgets
-from gsh.client.calls import Answer, Operation
 from gsh.client.decoding import decoded
-from gsh.client.encoding import IN_A_MECHANISM, calibration_of, comparison_of, one_mechanism, points_of
-from gsh.client.operations import Bound, Driver, Mode, Overloaded, operation
+from gsh.client.encoding import (
+    IN_A_MECHANISM,
+    calibration_of,
+    comparison_of,
+    in_tables,
+    one_mechanism,
+    points_of,
+    release_json,
+    tables_calibration_of,
+    tables_comparison_of,
+)
+from gsh.client.operations import Answer, Bound, Driver, Mode, Operation, Overloaded, operation
 from gsh.client.records import Version
 from gsh.client.releases import Releases
 from gsh.client.requests import ask, json_call
 from gsh.documents import parsed
 from gsh.errors import InvalidParameter
-from gsh.library.privacy import Curve, Privacy, asked_points
+from gsh.library.privacy import Curve, Privacy, Released, asked_points, is_several_tables
+from gsh.library.tables import Table, TablesCalibration, TablesPrice, drafts_of
 from gsh.library.targets import Calibration, Columns, Comparison, draft_of, target_of
-from gsh.wire import Json, draft_to_json, mechanism_to_json
+from gsh.wire import Json, draft_to_json, mechanism_to_json, table_drafts_to_json
 
 if TYPE_CHECKING:
     from gsh.accuracy.utility import Utility
@@ -151,17 +162,21 @@ P_co = TypeVar("P_co", covariant=True)
 C_co = TypeVar("C_co", covariant=True)
 
 
+Accounted: TypeAlias = Released | Calibration | TablesCalibration
+"""What is accounted for: a mechanism, several tables by their names, or a calibration of either."""
+
+
 class Account(Protocol[P_co, C_co]):
     """The calls of ``exact`` and ``add_deltas``: one number gives a point, several give a curve."""
 
     @overload
-    def __call__(self, mechanism: Mechanism | Calibration, *, epsilon: Real) -> P_co: ...
+    def __call__(self, mechanism: Accounted, *, epsilon: Real) -> P_co: ...
     @overload
-    def __call__(self, mechanism: Mechanism | Calibration, *, delta: Real) -> P_co: ...
+    def __call__(self, mechanism: Accounted, *, delta: Real) -> P_co: ...
     @overload
-    def __call__(self, mechanism: Mechanism | Calibration, *, epsilon: Reals) -> C_co: ...
+    def __call__(self, mechanism: Accounted, *, epsilon: Reals) -> C_co: ...
     @overload
-    def __call__(self, mechanism: Mechanism | Calibration, *, delta: Reals) -> C_co: ...
+    def __call__(self, mechanism: Accounted, *, delta: Reals) -> C_co: ...
 
 
 BlockingAccount: TypeAlias = Account[Privacy, Curve]
@@ -170,7 +185,7 @@ AsyncAccount: TypeAlias = Account[Coroutine[Any, Any, Privacy], Coroutine[Any, A
 
 def _exact(
     self: Bound[Any],
-    mechanism: Mechanism | Calibration,
+    mechanism: Accounted,
     *,
     epsilon: Real | Reals | None = None,
     delta: Real | Reals | None = None,
@@ -181,7 +196,7 @@ def _exact(
 
 def _add_deltas(
     self: Bound[Any],
-    mechanism: Mechanism | Calibration,
+    mechanism: Accounted,
     *,
     epsilon: Real | Reals | None = None,
     delta: Real | Reals | None = None,
@@ -193,16 +208,18 @@ def _add_deltas(
 def _account(
     self: Bound[Any],
     accounting: str,
-    mechanism: Mechanism | Calibration,
+    mechanism: Accounted,
     epsilon: Real | Reals | None,
     delta: Real | Reals | None,
 ) -> Operation[Privacy | Curve]:
-    body: Json = {"mechanism": mechanism_to_json(one_mechanism(mechanism))}
+    if isinstance(mechanism, Mapping) and not is_several_tables(mechanism):  # JSON, which the library does not take
+        instance("mechanism", mechanism, Mechanism)
+    body: Json = release_json(mechanism)
     name, values, several = asked_points(epsilon, delta)
     if not values:
         return Curve(())
     body[name] = list(values) if several else values[0]
-    answer = yield from ask(self, json_call("POST", f"/account/{accounting}", body, is_safe=True), IN_A_MECHANISM)
+    answer = yield from ask(self, json_call("POST", f"/account/{accounting}", body, is_safe=True), in_tables(body))
     points = decoded(answer, lambda document: points_of(document, len(values)))
     return Curve(points) if several else points[0]
 
@@ -282,6 +299,32 @@ class Service(Bound[M]):
         return decoded((yield from ask(self, call, IN_A_MECHANISM)), comparison_of)
 
     @operation
+    def calibrate_tables(
+        self,
+        tables: Mapping[str, Table],
+        *,
+        epsilon: Real,
+        delta: Real,
+        shares: Literal["balanced"] | None = None,
+    ) -> Operation[TablesCalibration]:
+        """The smallest noise of each table for its share of (ε, δ), as ``gsh.calibrate_tables``."""
+        answer = yield from _shared(self, "/calibrate", tables, shares, _target(epsilon, delta))
+        return decoded(answer, lambda document: tables_calibration_of(list(tables), document))
+
+    @operation
+    def compare_tables(
+        self,
+        tables: Mapping[str, Table],
+        *,
+        epsilon: Real,
+        delta: Real,
+        shares: Literal["balanced"] | None = None,
+    ) -> Operation[Mapping[WayName, TablesPrice | None]]:
+        """What ways to account for the same tables need, as ``gsh.compare_tables``."""
+        answer = yield from _shared(self, "/compare", tables, shares, _target(epsilon, delta))
+        return decoded(answer, lambda document: tables_comparison_of(list(tables), document))
+
+    @operation
     def version(self) -> Operation[Version]:
         """The versions of the service and of its arithmetic."""
         answer = yield from ask(self, json_call("GET", "/version"))
@@ -291,6 +334,15 @@ class Service(Bound[M]):
     def check(self, *, ledger: bool = True) -> Operation[None]:
         """Nothing, if the service is ready and its ledger answers. Else an error, at once: this is not tried again."""
         yield from ask(self, json_call("GET", "/readyz", query={"ledger": ledger}, is_safe=False))
+
+
+def _shared(
+    self: Bound[Any], path: str, tables: Mapping[str, Table], shares: Literal["balanced"] | None, target: Json
+) -> Operation[Answer]:
+    """The answer about tables that share a target."""
+    drafts, given = drafts_of(tables, shares)
+    body: Json = {"tables": table_drafts_to_json(drafts, given)} | ({"shares": shares} if shares else {}) | target
+    return (yield from ask(self, json_call("POST", path, body, is_safe=True), in_tables(body)))
 
 
 def _target(epsilon: Real, delta: Real) -> Json:

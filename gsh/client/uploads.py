@@ -1,4 +1,4 @@
-"""Tables on their way to the service: batch by batch, as an Arrow IPC stream in a form, and never as a whole.
+"""Sends tables to the service batch by batch, as an Arrow IPC stream in a form; never the whole table at once.
 
 A table is anything with the Arrow stream interface, or the path of a Parquet, Arrow or CSV file. Only its names are
 checked here, before anything is sent. The service checks the rest.
@@ -8,21 +8,21 @@ import itertools
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gsh.client.calls import Body
-from gsh.errors import InvalidGroups
+from gsh.client.operations import Body
+from gsh.errors import InvalidGroups, renamed
 from gsh.histogram.csv_format import CsvType, csv_batches
-from gsh.histogram.file_formats import ARROW, EXTENSIONS, Format
+from gsh.histogram.file_formats import ARROW, EXTENSIONS, JSON, Format
 from gsh.histogram.tables import Roles, check_columns
 from gsh.library.groups import ArrowTable, unnamed_index
 
-__all__ = ["TableSource", "form"]
+__all__ = ["SentTable", "TableSource", "form"]
 
 TableSource: TypeAlias = ArrowTable | str | os.PathLike[str]
 _Types: TypeAlias = Mapping[str, CsvType]
@@ -31,56 +31,86 @@ _Batches: TypeAlias = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 _ROWS = 1 << 16
 """Rows of a batch: little memory, and the headers of batches do not count."""
 _WHOLE = 1 << 20
-"""A body of at most so many bytes is sent with its length, a longer one in chunks."""
+"""A body of at most this many bytes is sent with its length, a longer one in chunks."""
 _TABLES = ("pandas.", "polars.")
 _ARROW_FILE = b"ARROW1"
 _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
-def form(
-    request: Mapping[str, Any],
-    table: TableSource,
-    roles: Roles,
-    csv_types: _Types | None,
-    *,
-    is_repeated: bool,
-) -> Body:
-    """The form of a release: the part ``request``, then the part ``table``.
+class SentTable:
+    """A table to send: the part ``table`` of a form."""
+
+    def __init__(
+        self,
+        table: TableSource,
+        roles: Roles,
+        csv_types: _Types | None,
+        name: str = "table",
+        renames: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.name = name
+        """The file name of the part: the name of the table, if there are several."""
+        self.is_repeatable = _is_repeatable(table)
+        self._renames = renames  # of the places of faults
+        with renamed(*renames):
+            self._source, self._roles = _opener(table, roles, csv_types), roles
+        self._kept: list[bytes] | None = None
+        self._opened: _Batches | None = None
+
+    def keep(self) -> None:
+        """Read a stream that can be read only once into memory."""
+        if not self.is_repeatable:
+            # The bytes are kept, and not the batches: their memory may be larger than what is in them.
+            self._kept = list(self.chunks())
+            self.is_repeatable = True
+
+    def check(self) -> None:
+        """Refuse names of columns that are not those of the release. A stream is opened once."""
+        if self._kept is None:
+            with renamed(*self._renames):
+                self._opened = _checked(self._source, self._roles)
+
+    def chunks(self) -> Iterator[bytes]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        opened, self._opened = self._opened, None
+        with renamed(*self._renames):
+            yield from _as_stream(*(_checked(self._source, self._roles) if opened is None else opened))
+
+
+def form(request: Mapping[str, Any], tables: Sequence[SentTable], *, is_repeated: bool) -> Body:
+    """The form of a release: the part ``request``, then a part ``table`` for each table.
 
     ``is_repeated``: a retry must be possible. Then a stream that can be read only once is first read into memory.
     """
-    source = _opener(table, roles, csv_types)
-    is_repeatable = _is_repeatable(table)
-    # The bytes are kept, and not the batches: their memory may be larger than what is in them.
-    is_kept = is_repeated and not is_repeatable
-    kept = list(_as_stream(*_checked(source, roles))) if is_kept else None
+    if is_repeated:
+        for table in tables:
+            table.keep()
     boundary = secrets.token_hex(16)
-    lines = (
-        f"--{boundary}",
-        'Content-Disposition: form-data; name="request"',
-        "Content-Type: application/json",
-        "",
-        json.dumps(request, ensure_ascii=False),
-        f"--{boundary}",
-        'Content-Disposition: form-data; name="table"; filename="table"',
-        f"Content-Type: {ARROW}",
-        "",
-        "",
-    )
-    head, tail = "\r\n".join(lines).encode(), f"\r\n--{boundary}--\r\n".encode()
+    head = _part(boundary, 'name="request"', JSON) + json.dumps(request, ensure_ascii=False).encode()
 
     def chunks() -> Iterator[bytes]:
         yield head
-        yield from _as_stream(*_checked(source, roles)) if kept is None else kept
-        yield tail
+        for table in tables:
+            yield b"\r\n" + _part(boundary, f'name="table"; filename="{table.name}"', ARROW)
+            yield from table.chunks()
+        yield f"\r\n--{boundary}--\r\n".encode()
 
     # Faults of the names come before a request is made, so that no column leaves that the release does not need.
+    for table in tables:
+        table.check()
     first = [_begun(chunks())]
     return Body(
         f"multipart/form-data; boundary={boundary}",
         lambda: first.pop() if first else _begun(chunks()),
-        is_repeatable=is_repeatable or is_kept,
+        is_repeatable=all(table.is_repeatable for table in tables),
     )
+
+
+def _part(boundary: str, name: str, media_type: str) -> bytes:
+    lines = (f"--{boundary}", f"Content-Disposition: form-data; {name}", f"Content-Type: {media_type}", "", "")
+    return "\r\n".join(lines).encode()
 
 
 def _begun(chunks: Iterator[bytes]) -> bytes | Iterator[bytes]:

@@ -1,7 +1,7 @@
-"""A digest of the content of groups: the same for the same set of groups, however a table or a body writes it down.
+"""A digest of the content of groups: the same for the same set of groups, in any format and order.
 
 It covers the role and the name of every column in the order of the request, the class of every column, and all rows in
-the order of their group keys. Dictionaries and runs are what they encode. A length stands before every part, so that
+the order of their group keys. Dictionaries are what they encode. A length stands before every part, so that
 different contents never give the same bytes to hash.
 
 The digest is a plain SHA-256. A program that stores it must key it: otherwise a reader can test guesses of the table.
@@ -39,7 +39,7 @@ from gsh.histogram.arrays import Doubles, Integers, Positions
 from gsh.histogram.keys.canonical import canonical
 from gsh.histogram.keys.types import is_text, is_unicode
 
-__all__ = ["Bytes", "Column", "class_of", "digest_of", "number_columns"]
+__all__ = ["Bytes", "Column", "digest_of", "number_columns"]
 
 Bytes: TypeAlias = bytes | pa.Buffer | memoryview
 _Parts: TypeAlias = Callable[[pa.Array, int], tuple[Bytes, Bytes]]
@@ -51,7 +51,7 @@ _DAY = 86_400_000
 _DIGITS = 76
 
 
-def class_of(kind: pa.DataType, values: pa.Array) -> tuple[str, _Parts]:
+def _class_of(kind: pa.DataType, values: pa.Array) -> tuple[str, _Parts]:
     """The class of a column of this type, and how its values become bytes. No value may be there that no row has."""
     if values.null_count == len(values):
         return "null", lambda _values, _start: (b"", b"")
@@ -164,7 +164,7 @@ class Column:
 
     def digest(self) -> tuple[str, bytes]:
         """The class of the column, and the digests of its nulls and values. Where a batch ends does not matter."""
-        name, parts = class_of(self.type, self.values)
+        name, parts = _class_of(self.type, self.values)
         streams = [hashlib.sha256() for _ in range(3)]
         start = 0
         for batch in self._batches():

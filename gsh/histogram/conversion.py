@@ -1,4 +1,4 @@
-"""Stored answers in another format: the same rows, by a function of the stored bytes alone.
+"""Converts stored answers to another format: the same rows, computed from the stored bytes alone.
 
 JSON is described in json_answers.py, and the text of cells in CSV in texts.py. A type that Parquet has no place for
 becomes the type of the values that it encodes, or else text.
@@ -6,24 +6,27 @@ becomes the type of the values that it encodes, or else text.
 
 import io
 from collections.abc import Mapping
-from typing import IO
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gsh.histogram.archives import Tables, read_archive, write_archive
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.file_formats import AnswerFormat, Format
 from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table, write_table
-from gsh.histogram.json_answers import Answer, read_json, write_json
+from gsh.histogram.json_answers import Answer, read_json, read_json_tables, write_json, write_json_tables
 from gsh.histogram.keys.columns import decoded, key_of, plain
 from gsh.histogram.keys.types import is_text
 from gsh.histogram.tables import Roles, interval_columns, rows_of
 from gsh.histogram.texts import texts_of
 
-__all__ = ["convert", "write_rows"]
+__all__ = ["Layout", "convert", "convert_tables", "write_rows"]
 
 
 def convert(
@@ -56,6 +59,57 @@ def convert(
         write_json(answer, certificate, sink)
     else:
         _write_table(answer, certificate, into, sink)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is not in the bytes of a stored table: the roles of its columns, and the types of CSV."""
+
+    roles: Roles
+    csv_types: Mapping[str, CsvType]
+
+
+def convert_tables(
+    source: pa.Buffer,
+    stored: Literal["json", "zip"],
+    into: AnswerFormat | Mapping[str, Format],
+    sink: IO[bytes],
+    layouts: Mapping[str, Layout],
+    level: float | None = None,
+    only: str | None = None,
+) -> None:
+    """Write a stored answer of several tables in another form: all of them as JSON or as an archive, or one of them.
+
+    For an archive, ``into`` is the format of each table. ``only`` names the one table to write in the format ``into``.
+    Tables of a stored archive have ``layouts``; ``level`` is that of their intervals, if they have any.
+    """
+    if stored == "json":
+        tables = read_json_tables(source, only)
+        certificate = next(iter(tables.values())).certificate or ""
+    else:
+        members, certificate = read_archive(source)
+        if only is not None:
+            kind, content = members[only]
+            if kind == into:
+                sink.write(content)
+                return
+            members = {only: members[only]}
+        tables = {
+            name: _read_table(content, kind, layouts[name].roles, layouts[name].csv_types, level)
+            for name, (kind, content) in members.items()
+        }
+    if isinstance(into, Mapping):
+        writers: Tables = {
+            name: (into[name], partial(_write_table, table, certificate, into[name], name=name))
+            for name, table in tables.items()
+        }
+        write_archive(sink, writers, certificate)
+    elif only is None:
+        write_json_tables(tables, certificate, sink)
+    elif into == "json":
+        write_json(tables[only], certificate, sink)
+    else:
+        _write_table(tables[only], certificate, into, sink, name=only)
 
 
 def write_rows(table: pa.Table, roles: Roles, into: Format, certificate: str | None, sink: IO[bytes]) -> None:
@@ -92,13 +146,13 @@ def _numbers(column: pa.Array) -> Numbers:
     return column.to_numpy()  # type: ignore[no-any-return]
 
 
-def _write_table(answer: Answer, certificate: str | None, into: Format, sink: IO[bytes]) -> None:
+def _write_table(answer: Answer, certificate: str | None, into: Format, sink: IO[bytes], name: str = "") -> None:
     columns = [_storable(column) for column in answer.keys] if into == "parquet" else answer.keys
     keys = [key_of(column, pa.field("", column.type), "") for column in columns]
     every = np.arange(len(answer.numbers[0]), dtype=np.int32)
     numbers = (answer.roles.count, *answer.roles.values)
     further = {} if answer.level is None else dict(zip(interval_columns(numbers), answer.intervals, strict=True))
-    write_table(into, rows_of(answer.roles, keys, every, answer.numbers, further), certificate, sink)
+    write_table(into, rows_of(answer.roles, keys, every, answer.numbers, further), certificate, sink, name)
 
 
 def _storable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -35,7 +35,7 @@ from gsh.errors import InvalidGroups, pointer_part
 from gsh.histogram.arrays import Positions
 from gsh.histogram.texts import ADVICE, DecimalPoints, are_ambiguous, texts_of, unambiguous
 
-__all__ = ["CsvType", "CsvWriter", "csv_batches", "line_of_row", "uneven_line", "without_mark"]
+__all__ = ["CsvType", "CsvWriter", "csv_batches", "uneven_line", "without_mark"]
 
 CsvType = Literal["string", "int64", "float64", "boolean", "date", "timestamp", "decimal"]
 
@@ -136,7 +136,7 @@ def _batches(
         yield pa.record_batch(columns, schema)
     for name, found in points.items():
         if found.ambiguous_row is not None:
-            raise InvalidGroups(_pointer(name), f"line {line_of_row(source, found.ambiguous_row)} {ADVICE}")
+            raise InvalidGroups(_pointer(name), f"line {_line_of_row(source, found.ambiguous_row)} {ADVICE}")
 
 
 class CsvWriter:
@@ -183,7 +183,7 @@ def _parsed(texts: pa.Array, declared: CsvType, name: str, source: pa.Buffer, ro
         is_right = pc.match_substring_regex(texts, rf"\A({cells.pattern})\z")
         place = pc.index(is_right, False).as_py()
         if place >= 0:
-            line = f"line {line_of_row(source, row + place)}"
+            line = f"line {_line_of_row(source, row + place)}"
             if declared in _NUMBERS and are_ambiguous(texts.slice(place, 1))[0].as_py():
                 raise InvalidGroups(_pointer(name), f"{line} {ADVICE}")
             raise InvalidGroups(_pointer(name), f"{_must_be(cells)}; {line} has another")
@@ -251,7 +251,7 @@ def _check_header(source: pa.Buffer, types: Mapping[str, CsvType]) -> None:
             raise InvalidGroups("/table", f"{detail}; the header line has {noun}. Save the table again as CSV")
 
 
-def line_of_row(source: pa.Buffer, row: int) -> int:
+def _line_of_row(source: pa.Buffer, row: int) -> int:
     """The line in which a row begins. Row 0 is the one after the header line."""
     place = row + 1
     for lines, _ in _rows(source):

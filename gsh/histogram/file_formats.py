@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-__all__ = ["ARROW", "EXTENSIONS", "JSON", "MEDIA_TYPES", "AnswerFormat", "Format"]
+__all__ = ["ARROW", "EXTENSIONS", "JSON", "MEDIA_TYPES", "ZIP", "AnswerFormat", "Format"]
 
 Format: TypeAlias = Literal["arrow", "arrow_file", "parquet", "csv"]
 """``arrow`` is an Arrow IPC stream, and ``arrow_file`` an Arrow IPC file."""
@@ -22,6 +22,8 @@ EXTENSIONS: Mapping[str, Format] = {
 
 JSON = "application/json"
 ARROW = "application/vnd.apache.arrow.stream"
+ZIP = "application/zip"
+"""Several tables in one answer (archives.py)."""
 MEDIA_TYPES: Mapping[AnswerFormat, str] = {
     "json": JSON,
     "arrow": ARROW,

@@ -17,10 +17,22 @@ from gsh.histogram.csv_format import CsvType, CsvWriter, csv_batches, uneven_lin
 from gsh.histogram.file_formats import Format
 from gsh.histogram.keys.types import is_text
 
-__all__ = ["ANY_SIZE", "CERTIFICATE", "Limits", "format_of", "read_table", "stream_batches", "write_table"]
+__all__ = [
+    "ANY_SIZE",
+    "CERTIFICATE",
+    "TABLE",
+    "Limits",
+    "decoded_size",
+    "format_of",
+    "read_table",
+    "stream_batches",
+    "write_table",
+]
 
 CERTIFICATE = "certificate"
 """The name of the certificate, as JSON, in the metadata of an answer's schema. CSV has no place for it."""
+TABLE = "table"
+"""In the same place, if a release has several tables: the name of this one."""
 
 _FILE_MAGIC = b"ARROW1"
 _FILE_BLOCK = np.dtype([("offset", "<i8"), ("metadata", "<i4"), ("", "<i4"), ("body", "<i8")])
@@ -96,9 +108,15 @@ _MUST_BE = {
 }
 
 
-def write_table(kind: Format, rows: pa.RecordBatchReader, certificate: str | None, sink: IO[bytes]) -> None:
-    """Write a table, with its certificate in the metadata of the schema if the format has a place for it."""
-    schema = rows.schema.with_metadata(None if certificate is None else {CERTIFICATE: certificate})
+def write_table(
+    kind: Format, rows: pa.RecordBatchReader, certificate: str | None, sink: IO[bytes], name: str = ""
+) -> None:
+    """Write a table, with its certificate in the metadata of the schema if the format has a place for it.
+
+    ``name`` is that of the table, if it is one of several.
+    """
+    metadata = ({} if certificate is None else {CERTIFICATE: certificate}) | ({TABLE: name} if name else {})
+    schema = rows.schema.with_metadata(metadata or None)
     with _WRITERS[kind](sink, schema) as writer:
         for batch in rows:
             writer.write_batch(batch)
@@ -241,6 +259,11 @@ def _too_large(limits: Limits) -> TooManyGroups:
 # What an array of no rows takes, in bytes.
 _ARRAY = 512
 _LONGEST_NUMBER = 32
+
+
+def decoded_size(table: pa.Table) -> int:
+    """The most memory that a table takes with its columns decoded: what ``Limits`` bounds."""
+    return sum(map(_decoded_size, table.to_batches()))
 
 
 def _decoded_size(batch: pa.RecordBatch) -> int:

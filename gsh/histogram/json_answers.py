@@ -16,7 +16,7 @@ columns too (``interval_columns``).
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -29,7 +29,7 @@ from gsh.histogram.keys.json_keys import keys_as_json
 from gsh.histogram.tables import ENDS, Roles, interval_columns
 from gsh.histogram.texts import texts_of
 
-__all__ = ["Answer", "read_json", "write_groups", "write_json"]
+__all__ = ["Answer", "read_json", "read_json_tables", "write_groups", "write_json", "write_json_tables"]
 
 _ROWS = 1 << 16
 _MOST_DOUBLE = 2**53
@@ -60,6 +60,18 @@ class Answer:
 def read_json(source: pa.Buffer) -> Answer:
     """An answer of POST /release as columns."""
     answer = json.loads(source.to_pybytes())
+    return _read(answer, _json(answer["certificate"]))
+
+
+def read_json_tables(source: pa.Buffer, only: str | None = None) -> dict[str, Answer]:
+    """The tables of an answer that has several, or ``only`` one of them."""
+    answer = json.loads(source.to_pybytes())
+    certificate = _json(answer["certificate"])
+    chosen = (table for table in answer["tables"] if only in (None, table["name"]))
+    return {table["name"]: _read(table, certificate) for table in chosen}
+
+
+def _read(answer: dict[str, Any], certificate: str) -> Answer:
     keys, values = answer["groups"]["keys"], answer["groups"]["values"]
     lengths = {len(key) if isinstance(key, list) else 0 for key in keys}
     is_of_lists = len(lengths) == 1 and lengths != {0}
@@ -73,20 +85,40 @@ def read_json(source: pa.Buffer) -> Answer:
         Roles(tuple(names), "count", tuple(values)),
         [pa.chunked_array([_key_column(part)]) for part in parts],
         [_number_column(column) for column in (answer["groups"]["counts"], *values.values())],
-        _json(answer["certificate"]),
+        certificate,
         *([intervals["level"], _interval_numbers(intervals, values)] if intervals else []),
     )
 
 
 def write_json(answer: Answer, certificate: str | None, sink: IO[bytes]) -> None:
     """An answer as JSON, in one form."""
+    sink.write(b"{")
+    _write_members(answer, sink)
+    _write_certificate(certificate, sink)
+
+
+def write_json_tables(tables: Mapping[str, Answer], certificate: str | None, sink: IO[bytes]) -> None:
+    """The same for several tables."""
+    sink.write(b'{"tables":[')
+    for place, (name, answer) in enumerate(tables.items()):
+        sink.write(f'{"," if place else ""}{{"name":{_json(name)},'.encode())
+        _write_members(answer, sink)
+        sink.write(b"}")
+    sink.write(b"]")
+    _write_certificate(certificate, sink)
+
+
+def _write_members(answer: Answer, sink: IO[bytes]) -> None:
     parts = [_json_ready(column) for column in answer.keys]
     pieces = ([part.slice(start, _ROWS).combine_chunks() for part in parts] for start in range(0, len(parts[0]), _ROWS))
     keys = (keys_as_json(piece, are_lists=len(piece) > 1) for piece in pieces)
-    sink.write(b'{"groups":')
+    sink.write(b'"groups":')
     write_groups(keys, answer.numbers, answer.roles.values, sink)
     if answer.level is not None:
         _write_intervals(answer, answer.level, sink)
+
+
+def _write_certificate(certificate: str | None, sink: IO[bytes]) -> None:
     sink.write(f',"certificate":{"null" if certificate is None else certificate}}}'.encode())
 
 

@@ -1,4 +1,4 @@
-"""Columns of true counts and values, checked, from Arrow arrays to numpy arrays."""
+"""Checks columns of true counts and values, and converts them from Arrow to numpy arrays."""
 
 import numpy as np
 import pyarrow as pa

@@ -6,7 +6,7 @@ floating-point numbers         the shortest text that reads back as the same num
 decimals                       all digits, without trailing zeros after the point: 1.5
 dates, times                   ISO 8601: 2026-11-16, 12:30:00.000
 timestamps                     2026-11-16T12:30:00.000; with a time zone, in UTC: 2026-11-16T11:30:00.000Z
-durations, intervals           ISO 8601, with a sign for each part: PT-1.5S, P14M-3DT0.000000001S
+durations                      ISO 8601: PT-1.5S
 binary                         base64
 arrow.uuid, arrow.json         their usual text
 
@@ -19,7 +19,6 @@ comma, one to three digits before it that do not begin with 0, and exactly three
 
 import base64
 import decimal
-import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +29,7 @@ import pyarrow.compute as pc
 from gsh.histogram.keys.columns import plain
 from gsh.histogram.keys.types import is_text, is_unicode
 
-__all__ = ["ADVICE", "DecimalPoints", "are_ambiguous", "is_ambiguous", "texts_of", "unambiguous"]
+__all__ = ["ADVICE", "DecimalPoints", "are_ambiguous", "texts_of", "unambiguous"]
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # More digits than any decimal has.
@@ -111,13 +110,8 @@ ADVICE = "has a number such as 1.000 or 1,000, which can mean one or a thousand:
 """What is wrong with a line, and what to do. It does not quote the number."""
 
 
-def is_ambiguous(text: str) -> bool:
-    """Whether a number can be read in two ways."""
-    return re.fullmatch(_AMBIGUOUS, text, re.ASCII) is not None
-
-
 def are_ambiguous(texts: pa.Array) -> pa.BooleanArray:
-    """The same for each text."""
+    """For each text, whether its number can be read in two ways."""
     return pc.match_substring_regex(texts, rf"\A({_AMBIGUOUS})\z")
 
 
@@ -127,7 +121,7 @@ def unambiguous(texts: pa.Array) -> pa.Array:
 
 
 class DecimalPoints:
-    """Looks through the cells of one column, batch by batch."""
+    """Finds out whether the points in one column are decimal points, batch by batch."""
 
     def __init__(self) -> None:
         self._first: int | None = None

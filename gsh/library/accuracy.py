@@ -67,14 +67,19 @@ class Totals(_Numbers[Total]):
 
 
 def intervals(
-    mechanism: Mechanism, *, counts: Reals, values: Mapping[str, Reals] | None = None, level: Real = 0.95
+    mechanism: Mechanism | PlainGaussian,
+    *,
+    counts: Reals,
+    values: Mapping[str, Reals] | None = None,
+    level: Real = 0.95,
 ) -> Intervals:
     """Where the true numbers of published groups are, at a level of confidence.  [docs/accuracy.md, section 4]
 
         { C ≥ max(τ, 1) :  α/2 ≤ Φ̄((y − C)/σ) / Φ̄((τ* − C)/σ) ≤ 1 − α/2 },   α = 1 − level
 
     Near τ* only counts that noise has raised are published, so y ± 1.96 σ is wrong there. These intervals cover the
-    true count of a published group with the stated probability, wherever it is. Other columns have y ± z s.
+    true count of a published group with the stated probability, wherever it is. Other columns have y ± z s. So have the
+    counts of public groups (``gsh.PlainGaussian``), cut at 0: to add up many of them, take ``gsh.total``.
 
     Give the published numbers and the mechanism that made them. It costs no privacy.
 
@@ -89,7 +94,8 @@ def intervals(
     array([130.6, 189.1, 439.2])
     """
     chosen = level_of(level)
-    instance("mechanism", mechanism, Mechanism)
+    if not isinstance(mechanism, PlainGaussian):
+        instance("mechanism", mechanism, Mechanism)
     noisy, others = published_numbers(mechanism, counts, values)
     return Intervals(
         chosen,
@@ -99,7 +105,11 @@ def intervals(
 
 
 def total(
-    mechanism: Mechanism, *, counts: Reals, values: Mapping[str, Reals] | None = None, level: Real = 0.95
+    mechanism: Mechanism | PlainGaussian,
+    *,
+    counts: Reals,
+    values: Mapping[str, Reals] | None = None,
+    level: Real = 0.95,
 ) -> Totals:
     """The sum of the true numbers of some published groups, such as all of one country.  [docs/accuracy.md, section 6]
 
@@ -115,7 +125,8 @@ def total(
     (810.5, 949.4)
     """
     chosen = level_of(level)
-    instance("mechanism", mechanism, Mechanism)
+    if not isinstance(mechanism, PlainGaussian):
+        instance("mechanism", mechanism, Mechanism)
     noisy, others = published_numbers(mechanism, counts, values)
     return Totals(
         chosen,
@@ -177,10 +188,7 @@ def rest(
 def _published_counts(table: Mechanism | PlainGaussian, pointer: str, numbers: object) -> Doubles:
     count_grid(table), value_grids(table)  # refuses noise that is never drawn
     counts = _column(pointer, numbers)
-    if isinstance(table, Mechanism):
-        numeric.check_counts(table, counts, pointer)
-    elif not np.isfinite(counts).all():
-        raise InvalidParameter(pointer, "must be finite")
+    numeric.check_counts(table, counts, pointer)
     return counts
 
 
@@ -192,7 +200,7 @@ def level_of(level: object) -> float:
 
 
 def published_numbers(
-    mechanism: Mechanism, counts: object, values: Mapping[str, Reals] | None
+    mechanism: Mechanism | PlainGaussian, counts: object, values: Mapping[str, Reals] | None
 ) -> tuple[Doubles, dict[str, tuple[int, Doubles]]]:
     """The published counts; and by name the place of each other column in the mechanism, and its values."""
     noisy = _published_counts(mechanism, "counts", counts)

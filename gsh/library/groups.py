@@ -50,7 +50,7 @@ _PREVIEW = 5
 
 
 class ArrowTable(Protocol):
-    """A table of pyarrow, polars, pandas or DuckDB: whatever has the Arrow stream interface."""
+    """A table of pyarrow, polars, pandas or DuckDB: anything with the Arrow stream interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 

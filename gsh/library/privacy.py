@@ -14,7 +14,7 @@ from gsh.accounting.mechanism import Mechanism, PlainGaussian, Release, release_
 from gsh.arguments import Real, Reals, instance, is_several, real, reals
 from gsh.errors import InvalidParameter, pointer_part
 
-__all__ = ["Curve", "Privacy", "Released", "add_deltas", "asked_points", "exact", "privacy_of"]
+__all__ = ["Curve", "Privacy", "Released", "add_deltas", "asked_points", "exact", "is_several_tables", "privacy_of"]
 
 Doubles: TypeAlias = NDArray[np.float64]
 Released: TypeAlias = Mechanism | PlainGaussian | Mapping[str, Mechanism | PlainGaussian]
@@ -201,7 +201,7 @@ def _point(
 def _release(given: Released) -> Release:
     if isinstance(given, PlainGaussian):
         return given
-    if not _is_several_tables(given):
+    if not is_several_tables(given):
         return instance("mechanism", given, Mechanism)
     for name, table in given.items():
         if not isinstance(table, PlainGaussian):
@@ -209,6 +209,6 @@ def _release(given: Released) -> Release:
     return release_of(list(given.values()))
 
 
-def _is_several_tables(given: object) -> TypeGuard[Mapping[str, Mechanism | PlainGaussian]]:
+def is_several_tables(given: object) -> TypeGuard[Mapping[str, Mechanism | PlainGaussian]]:
     """Not so the JSON of a mechanism: it is a mapping too."""
     return isinstance(given, Mapping) and any(isinstance(each, Mechanism | PlainGaussian) for each in given.values())

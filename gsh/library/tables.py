@@ -1,11 +1,13 @@
 """Several tables in one release: described, and calibrated by shares of one privacy target."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from gsh.accounting.aggregates import Aggregates, RelativeAggregates
+from gsh.accounting.calibration import compared_tables
 from gsh.accounting.calibration import shares as by_shares
+from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.arguments import Integer, Real, instance, real
@@ -13,7 +15,15 @@ from gsh.errors import InvalidParameter, pointer_part, renamed
 from gsh.library.privacy import Privacy, privacy_of
 from gsh.library.targets import Columns, draft_of, target_of
 
-__all__ = ["Table", "TablesCalibration", "calibrate_tables"]
+__all__ = [
+    "Table",
+    "TablesCalibration",
+    "TablesPrice",
+    "calibrate_tables",
+    "compare_tables",
+    "drafts_of",
+    "table_places",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,21 +81,80 @@ def calibrate_tables(
     >>> gsh.exact(found.tables, epsilon=1).delta <= 1e-6
     True
     """
-    if not isinstance(tables, Mapping) or not tables:
-        raise InvalidParameter("tables", "must be a mapping from names to gsh.Table")
-    if shares not in (None, "balanced"):
-        raise InvalidParameter("shares", "must be 'balanced', or omitted: each table has a share")
-    drafts = []
-    for name, table in tables.items():
-        with renamed(("", f"tables/{pointer_part(name)}")):
-            drafts.append(instance("", table, Table).draft())
-            real("share", table.share)
-    given: by_shares.Shares = "balanced" if shares else [real("share", table.share) for table in tables.values()]
-    places = [(f"tables/{k}", f"tables/{pointer_part(name)}") for k, name in enumerate(tables)]
-    with renamed(*reversed(places)):
-        found = by_shares.calibrate_tables(drafts, given, target_of(epsilon=epsilon, delta=delta))
+    drafts, given = drafts_of(tables, shares)
+    with renamed(*table_places(drafts)):
+        target = target_of(epsilon=epsilon, delta=delta)
+        found = by_shares.calibrate_tables(list(drafts.values()), given or "balanced", target)
     return TablesCalibration(
         tables=dict(zip(tables, found.tables, strict=True)),
         shares=dict(zip(tables, map(float, found.shares), strict=True)),
         privacy=privacy_of("exact", found.point),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TablesPrice:
+    """The tables that a way to account for them needs, and the δ that it claims for all of them, rounded up."""
+
+    tables: Mapping[str, Mechanism | PlainGaussian]
+    delta: float
+    sigma_ratios: Mapping[str, float]
+    """The σ of each table divided by its σ in one release by shares."""
+    tau_star_ratios: Mapping[str, float | None]
+    """The τ* of each table divided by its τ* in one release by shares; None if its groups are public."""
+
+
+def compare_tables(
+    tables: Mapping[str, Table],
+    *,
+    epsilon: Real,
+    delta: Real,
+    shares: Literal["balanced"] | None = None,
+) -> Mapping[WayName, TablesPrice | None]:
+    """What ways to account for the same tables need, with the same shares: None if one cannot meet the target.
+
+    ``shares`` is one release of all tables. ``composition`` and ``zcdp`` add up the costs of a release for each table.
+    ``separate`` gives each table a certificate of its own at its share of ε and of δ.
+
+    >>> import gsh
+    >>> found = gsh.compare_tables(
+    ...     {"by_country": gsh.Table(c_u=1), "by_url": gsh.Table(c_u=16)}, epsilon=1, delta=1e-6
+    ... )
+    >>> {way: round(price.sigma_ratios["by_url"], 3) for way, price in found.items()}
+    {'shares': 1.0, 'composition': 1.025, 'zcdp': 1.099, 'separate': 1.397}
+    """
+    drafts, given = drafts_of(tables, shares)
+    with renamed(*table_places(drafts)):
+        target = target_of(epsilon=epsilon, delta=delta)
+        prices = compared_tables.compare_tables(list(drafts.values()), given or "balanced", target)
+    return {way: None if price is None else _price(tables, price) for way, price in prices.items()}
+
+
+def _price(names: Iterable[str], price: compared_tables.TablesPrice) -> TablesPrice:
+    return TablesPrice(
+        tables=dict(zip(names, price.tables, strict=True)),
+        delta=price.delta,
+        sigma_ratios=dict(zip(names, price.sigma_ratios, strict=True)),
+        tau_star_ratios=dict(zip(names, price.tau_star_ratios, strict=True)),
+    )
+
+
+def drafts_of(
+    tables: Mapping[str, Table], shares: Literal["balanced"] | None
+) -> tuple[dict[str, by_shares.TableDraft], list[float] | None]:
+    """The tables without their noise, and their shares; None if these are balanced. Errors name the table."""
+    if not isinstance(tables, Mapping) or not tables:
+        raise InvalidParameter("tables", "must be a mapping from names to gsh.Table")
+    if shares not in (None, "balanced"):
+        raise InvalidParameter("shares", "must be 'balanced', or omitted: each table has a share")
+    drafts, given = {}, []
+    for name, table in tables.items():
+        with renamed(("", f"tables/{pointer_part(name)}")):
+            drafts[name] = instance("", table, Table).draft()
+            given.append(real("share", table.share))
+    return drafts, None if shares else given
+
+
+def table_places(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Places in a list of tables, and those in a mapping."""
+    return [(f"tables/{k}", f"tables/{pointer_part(name)}") for k, name in enumerate(names)]

@@ -1,4 +1,4 @@
-"""Nothing half made stays behind: files appear whole or not at all, and signals end a program as exceptions.
+"""Writes files whole or not at all, and turns signals that end a program into exceptions, so that it can clean up.
 
 A file is written under another name, on the disk, and only then gets its own name.
 """

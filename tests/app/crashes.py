@@ -106,9 +106,10 @@ def release_turn(swarm: "Swarm", key: str, lots: random.Random, http: httpx.Clie
 
 
 def table_turn(swarm: "Swarm", key: str, lots: random.Random, http: httpx.Client) -> None:
-    """A release whose answer is stored in parts. Each attempt has its rows in another order."""
+    """A release of one table or of two, whose answer is stored in parts. Each attempt has its rows in another order."""
+    contents = swarm.several if int(key.rpartition("-")[2]) % 2 else swarm.tables
     for _ in range(1 + (lots.random() < 0.3)):
-        swarm.until_answered(key, "table", lambda: release_table(swarm.url, key, lots.choice(swarm.tables), http))
+        swarm.until_answered(key, "table", lambda: release_table(swarm.url, key, lots.choice(contents), http))
 
 
 def open_turn(swarm: "Swarm", key: str, lots: random.Random, http: httpx.Client) -> None:
@@ -128,6 +129,7 @@ class Swarm:
     def __init__(self, url: str, clients: int, notebook: Notebook, turns: Sequence[Turn] = (release_turn,)) -> None:
         self.url = url
         self.notebook = notebook
+        self.several = [tables(number) for number in range(3)] if table_turn in turns else []
         self.tables = [table(number) for number in range(3)] if table_turn in turns else []
         self._stop = threading.Event()
         self._threads = [
@@ -182,6 +184,25 @@ def table(order: int) -> bytes:
     part = b'--frontier\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\n\r\n'
     first, second = part % (b"request", b"request"), part % (b"table", b"table")
     return first + json.dumps(request).encode() + b"\r\n" + second + content + b"\r\n--frontier--\r\n"
+
+
+def tables(order: int) -> bytes:
+    """The same for two tables in one release, in some order; the second one has public groups."""
+    lots, rows = random.Random(order), list(range(ROWS))
+    lots.shuffle(rows)
+    content = as_stream(pa.table({"url": [f"https://example.com/{row:016}" for row in rows], "users": [10**6] * ROWS}))
+    columns = {"key_columns": ["url"], "count_column": "users"}
+    public = {"mechanism": {"c_u": 1, "sigma": MECHANISM["sigma"]}, "public_keys": ["a", "b", "c"]}
+    described = [{"name": "one", "mechanism": MECHANISM, **columns}, {"name": "two", **public, **columns}]
+    request = {"budget": "web", "tables": described}
+    part = b'--frontier\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\n\r\n'
+    parts = [
+        part % (b"table", b"one") + content,
+        part % (b"table", b"two") + as_stream(pa.table({"url": ["b"], "users": [5]})),
+    ]
+    lots.shuffle(parts)
+    first = part % (b"request", b"request") + json.dumps(request).encode()
+    return b"\r\n".join([first, *parts, b"--frontier--\r\n"])
 
 
 def release_table(url: str, key: str, content: bytes, http: httpx.Client) -> httpx.Response:

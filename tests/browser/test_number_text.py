@@ -10,7 +10,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from gsh.errors import InvalidGroups
 from gsh.histogram.formats import read_table
-from gsh.histogram.texts import is_ambiguous
+from gsh.histogram.texts import are_ambiguous
 from tests.app.process import Service
 from tests.browser.test_table_readers import call, page
 from tests.browser.visits import Visit
@@ -70,7 +70,7 @@ def refused_line(cells: list[str]) -> int | None:
 def test_what_the_pages_write_into_boxes_is_never_ambiguous(page: Page, numbers: list[float]) -> None:
     found = call(page, MODULE, "given.map((number) => it.numberText(number))", numbers)
 
-    assert not any(map(is_ambiguous, found))
+    assert not any(are_ambiguous(pa.array(found, pa.string())).to_pylist())
     assert [float(text) for text in found] == numbers
 
 

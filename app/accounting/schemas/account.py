@@ -7,9 +7,9 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from app.schemas.case_study import PAPER
-from app.schemas.mechanism import MechanismIn, MechanismOut
+from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, MechanismOut, TableIn, Tables
 from app.schemas.scalars import Delta, Deltas, Epsilon, Epsilons
-from app.schemas.strict import OneOrMany, Strict
+from app.schemas.strict import OneOrMany, OrAbsent, Strict
 from gsh.accounting import accountings, case_study
 from gsh.accounting.curve_cache import Variable
 
@@ -17,6 +17,7 @@ __all__ = [
     "ACCOUNT_EXAMPLES",
     "EXACT_EXAMPLES",
     "FEWER_COLUMNS",
+    "FEWER_TABLES",
     "AccountAnswer",
     "AccountRequest",
     "Accounting",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 FEWER_COLUMNS = "give fewer columns or vectors, or mu_0"
+FEWER_TABLES = "give fewer tables, or fewer columns, vectors or caps"
 
 Accounting = TypeAliasType(
     "Accounting", Annotated[accountings.AccountingName, Field(description="The name of an accounting.")]
@@ -42,10 +44,16 @@ Binding = TypeAliasType(
 )
 
 
-class AccountRequest(Strict):
-    """A mechanism, and the ε or the δ at which to account for it."""
+class AccountRequest(MechanismOrTables):
+    """A mechanism, or several tables in one release, and the ε or the δ at which to account for it."""
 
-    mechanism: MechanismIn = Field(title="Mechanism", description="The mechanism to account for.", examples=[PAPER])
+    mechanism: AnyMechanismIn | None = Field(
+        default=None,
+        title="Mechanism",
+        description="The mechanism to account for. Without tau and tau_star: Gaussian noise on public groups.",
+        examples=[PAPER],
+    )
+    tables: Tables | None = Field(default=None, **TABLES)
     epsilon: OneOrMany[Epsilon, Epsilons] | None = Field(
         default=None, title="ε", description="The ε at which to compute δ; a list gives a curve.", examples=[0.349]
     )
@@ -81,7 +89,8 @@ class ExactRequest(AccountRequest):
     theorem: bool = Field(
         default=False,
         title="Theorem 5.4",
-        description="Also evaluate the paper's three terms over every split of the C_u groups, in O(C_u).",
+        description="Also evaluate the paper's three terms over every split of the C_u groups, in O(C_u). With several "
+        "tables: over every split of all tables, in the product of all C_u + 1.",
         examples=[False],
     )
 
@@ -107,6 +116,34 @@ class TheoremOut(Strict):
     t3: TermOut = Field(title="T3", description="The user is removed.", examples=[_TERM])
     delta: float = Field(title="δ", description="The largest of the three.", examples=[1.003103848512688e-05])
     agrees: bool = Field(title="Agrees", description="Whether exact accounting gives the same double.", examples=[True])
+
+
+class TablesTermOut(Strict):
+    """The largest δ over all splits of several tables, at its worst split."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    value: float = Field(title="T", description="The largest value, rounded up.", examples=[1e-06])
+    a_equal: list[int] = Field(
+        title="a₌", description="Groups exactly at τ in the worst case, in each table in order.", examples=[[0, 0]]
+    )
+
+
+_TABLES_TERM = {"value": 1e-06, "a_equal": [0, 0]}
+
+
+class TablesTheoremOut(Strict):
+    """All splits of all tables, evaluated literally."""
+
+    added: TablesTermOut = Field(title="T2", description="The user is added.", examples=[_TABLES_TERM])
+    removed: TablesTermOut = Field(title="T3", description="The user is removed.", examples=[_TABLES_TERM])
+    delta: float = Field(title="δ", description="The larger of the two.", examples=[1e-06])
+    agrees: bool = Field(
+        title="Agrees",
+        description="Whether exact accounting gives the same double. With several tables at an ε near 0 it may be a "
+        "little larger, and then it is an upper bound.",
+        examples=[True],
+    )
 
 
 class CertifiedPoint(Strict):
@@ -135,7 +172,7 @@ class CertifiedPoint(Strict):
     binding: Binding = Field(
         title="Binding",
         description="Which of the two decides δ; mixed if the worst case has some groups at τ and the others above it, "
-        "which columns with caps can cause; both if the accounting adds them.",
+        "which columns with caps and several tables can cause; both if the accounting adds them.",
         examples=["infinite"],
     )
 
@@ -143,11 +180,12 @@ class CertifiedPoint(Strict):
 class PointOut(CertifiedPoint):
     """One certified point of the privacy curve: every δ and ε is rounded up."""
 
-    theorem: TheoremOut | None = Field(
+    theorem: TheoremOut | TablesTheoremOut | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
         title="Theorem 5.4",
-        description="The paper's three terms at ε; absent unless asked for, and absent if no finite ε exists.",
+        description="The paper's three terms at ε, or all splits of several tables; absent unless asked for, and "
+        "absent if no finite ε exists.",
         examples=[{"t1": _TERM, "t2": _TERM, "t3": _TERM, "delta": 1.003103848512688e-05, "agrees": True}],
     )
 
@@ -171,14 +209,28 @@ class TargetPoint(CertifiedPoint):
     )
 
 
+_TABLE = {"name": "by_url", "c_u": 16, "tau": 1, "tau_star": 161.5, "sigma": 29.27}
+
+
 class AccountAnswer(Strict):
-    """The privacy of a mechanism: one point for each value of the request, in the same order."""
+    """The privacy of a mechanism, or of several tables: one point for each value of the request, in the same order."""
 
     accounting: Accounting = Field(title="Accounting", description="How δ was computed.", examples=["exact"])
-    mechanism: MechanismOut = Field(
+    mechanism: OrAbsent[MechanismOut] = Field(
         title="Mechanism",
-        description="The mechanism as the service understood it.",
+        description="The mechanism as the service understood it; absent if the request has tables.",
         examples=[PAPER | {"tau_gap": 13947, "mu_0": 0, "mu": 0.10226500875930904}],
+    )
+    tables: OrAbsent[list[TableIn]] = Field(
+        title="Tables",
+        description="The tables of the request in order, each with its costs, and with μ₀ in place of its columns.",
+        examples=[[_TABLE | {"mu_squared": 0.018676, "hazard": 3.3e-07}]],
+    )
+    mu: OrAbsent[float] = Field(
+        title="μ",
+        description="μ of the Gaussian mechanism that all tables together are equivalent to; rounded up. Absent "
+        "without tables: the mechanism has it.",
+        examples=[0.1933],
     )
     points: list[PointOut] = Field(
         title="Points",
@@ -233,10 +285,28 @@ ACCOUNT_EXAMPLES: dict[str, Any] = {
         "description": "One user views up to 100 pages, and shares up to 5 of them.",
         "value": {"mechanism": _WITH_CAPS, "epsilon": 1},
     },
+    "tables": {
+        "summary": "Several tables in one release",
+        "description": "Views per URL, and per country for a public list of countries. Both are fixed together.",
+        "value": {"tables": [_TABLE, {"name": "by_country", "c_u": 1, "sigma": 7.3}], "epsilon": 1},
+    },
+    "public": {
+        "summary": "Public groups",
+        "description": "Without thresholds every group of a public list is published.",
+        "value": {"mechanism": {"c_u": 1, "sigma": 7.3}, "epsilon": 1},
+    },
 }
 EXACT_EXAMPLES: dict[str, Any] = ACCOUNT_EXAMPLES | {
     "theorem": {
         "summary": "With the paper's theorem, term by term",
         "value": {"mechanism": PAPER, "epsilon": 0.349, "theorem": True},
-    }
+    },
+    "tables_theorem": {
+        "summary": "Several tables, with all splits",
+        "value": {
+            "tables": [_TABLE, {"name": "by_country", "c_u": 1, "tau": 1, "tau_star": 40, "sigma": 7.3}],
+            "epsilon": 1,
+            "theorem": True,
+        },
+    },
 }

@@ -8,7 +8,17 @@ from typing_extensions import TypeAliasType
 
 from app.accounting.schemas.account import Accounting, TargetPoint
 from app.schemas.case_study import CASE_STUDY, OUTLINE
-from app.schemas.mechanism import DraftIn, MechanismIn
+from app.schemas.mechanism import (
+    SHARES,
+    TABLE_DRAFTS,
+    DraftIn,
+    MechanismIn,
+    MechanismOrTables,
+    Shares,
+    TableDrafts,
+    TableIn,
+    stated_at,
+)
 from app.schemas.scalars import BudgetName, Delta, Epsilon
 from app.schemas.strict import Strict
 from gsh.accounting.calibration import draft
@@ -21,7 +31,9 @@ __all__ = [
     "FrontierAnswer",
     "FrontierPoint",
     "RemainingAnswer",
+    "RemainingTablesAnswer",
     "Solution",
+    "TablesSolution",
 ]
 
 Parameter = TypeAliasType(
@@ -29,16 +41,22 @@ Parameter = TypeAliasType(
 )
 
 
-class CalibrateRequest(Strict):
-    """A mechanism without the fields to solve for, and its target: an (ε, δ), or the remaining part of a budget."""
+class CalibrateRequest(MechanismOrTables):
+    """A mechanism without the fields to solve for, or several tables with their shares, and the target.
 
-    mechanism: DraftIn = Field(
+    The target is an (ε, δ), or the remaining part of a budget.
+    """
+
+    mechanism: DraftIn | None = Field(
+        default=None,
         title="Mechanism",
         description="Omit the fields to solve for: sigma and tau_star, one of them, or c_u. A list of sigma without "
         "tau_star gives a frontier. Balanced noise on further columns needs no covariance. Or give relative_covariance "
         "for noise that scales with sigma.",
         examples=[OUTLINE],
     )
+    tables: TableDrafts | None = Field(default=None, **TABLE_DRAFTS)
+    shares: Shares | None = Field(default=None, **SHARES)
     epsilon: Epsilon | None = Field(
         default=None, title="ε", description="The ε to meet; omit it if a budget is given.", examples=[0.349]
     )
@@ -68,7 +86,10 @@ class CalibrateRequest(Strict):
         examples=[None],
     )
     accounting: Accounting = Field(
-        default="exact", title="Accounting", description="The accounting to calibrate with.", examples=["exact"]
+        default="exact",
+        title="Accounting",
+        description="The accounting to calibrate with. Shares of several tables need the exact one.",
+        examples=["exact"],
     )
 
     @model_validator(mode="after")
@@ -78,6 +99,8 @@ class CalibrateRequest(Strict):
         given = (self.epsilon is not None, self.delta is not None)
         if given != ((True, True) if self.budget is None else (False, False)):
             raise PydanticCustomError("stated", "", {"stated": "must have epsilon and delta, or a budget instead"})
+        if self.tables is not None and self.accounting != "exact":
+            raise stated_at(self, "accounting", "must be exact with tables; /compare has other accountings")
         return self
 
     @property
@@ -150,6 +173,25 @@ class FrontierAnswer(Strict):
     )
 
 
+_BUDGET: dict[str, Any] = {
+    "title": "Budget",
+    "description": "The budget that the releases fit; null without one.",
+    "examples": ["web"],
+}
+_RELEASES: dict[str, Any] = {"title": "k", "description": "The number of equal releases that fit.", "examples": [4]}
+_LIMIT_EPSILON: dict[str, Any] = {
+    "title": "ε",
+    "description": "The ε of the budget, or of the target.",
+    "examples": [1.0],
+}
+_LIMIT_DELTA: dict[str, Any] = {
+    "title": "δ",
+    "description": "The δ at ε that would be spent after all of the releases, at most the δ of the budget or of the "
+    "target; rounded up.",
+    "examples": [9.999e-05],
+}
+
+
 class RemainingAnswer(Strict):
     """A mechanism whose releases together fit the remaining budget, or the target."""
 
@@ -157,19 +199,60 @@ class RemainingAnswer(Strict):
         title="Kind", description="A solution for several releases together, or for a budget.", examples=["remaining"]
     )
     accounting: Literal["composition"] = Field(**_ACCOUNTING | {"examples": ["composition"]})
-    budget: str | None = Field(
-        title="Budget", description="The budget that the releases fit; null without one.", examples=["web"]
-    )
-    releases: int = Field(title="k", description="The number of equal releases that fit.", examples=[4])
+    budget: str | None = Field(**_BUDGET)
+    releases: int = Field(**_RELEASES)
     mechanism: MechanismIn = Field(**_COMPLETE)
-    epsilon: float = Field(title="ε", description="The ε of the budget, or of the target.", examples=[1.0])
-    delta: float = Field(
-        title="δ",
-        description="The δ at ε that would be spent after all of the releases, at most the δ of the budget or of the "
-        "target; rounded up.",
-        examples=[9.999e-05],
-    )
+    epsilon: float = Field(**_LIMIT_EPSILON)
+    delta: float = Field(**_LIMIT_DELTA)
     solved: list[Parameter] = Field(**_SOLVED)
+
+
+_TABLES: dict[str, Any] = {
+    "title": "Tables",
+    "description": "The complete tables in order, ready for the next request, each with its costs.",
+    "examples": [
+        [
+            {
+                "name": "by_url",
+                "c_u": 16,
+                "tau": 1,
+                "tau_star": 112.2,
+                "sigma": 20.697,
+                "mu_squared": 0.03735,
+                "hazard": 6.67e-07,
+            }
+        ]
+    ],
+}
+_SHARES: dict[str, Any] = {
+    "title": "w",
+    "description": "The share of each table in order; they add up to 1.",
+    "examples": [[0.6666666666666666]],
+}
+
+
+class TablesSolution(TargetPoint):
+    """Several tables that together meet the target, and the certified point that they reach."""
+
+    kind: Literal["tables"] = Field(title="Kind", description="Tables that share the target.", examples=["tables"])
+    accounting: Literal["exact"] = Field(**_ACCOUNTING)
+    tables: list[TableIn] = Field(**_TABLES)
+    shares: list[float] = Field(**_SHARES)
+
+
+class RemainingTablesAnswer(Strict):
+    """Several tables whose releases together fit the remaining budget, or the target."""
+
+    kind: Literal["remaining-tables"] = Field(
+        title="Kind", description="Tables that share a budget, or several releases.", examples=["remaining-tables"]
+    )
+    accounting: Literal["composition"] = Field(**_ACCOUNTING | {"examples": ["composition"]})
+    budget: str | None = Field(**_BUDGET)
+    releases: int = Field(**_RELEASES)
+    tables: list[TableIn] = Field(**_TABLES)
+    shares: list[float] = Field(**_SHARES)
+    epsilon: float = Field(**_LIMIT_EPSILON)
+    delta: float = Field(**_LIMIT_DELTA)
 
 
 CALIBRATE_EXAMPLES: dict[str, Any] = {
@@ -213,6 +296,25 @@ CALIBRATE_EXAMPLES: dict[str, Any] = {
             },
             "epsilon": 1,
             "delta": 1e-06,
+        },
+    },
+    "tables": {
+        "summary": "Several tables in one release, by shares",
+        "description": "The table by URL gets twice the share of the other. The countries are a public list.",
+        "value": {
+            "tables": [{"name": "by_url", "c_u": 16, "tau": 1, "share": 2}, {"name": "by_country", "c_u": 1}],
+            "epsilon": 1,
+            "delta": 1e-06,
+        },
+    },
+    "balanced_shares": {
+        "summary": "Several tables, with the smallest sum of σ²",
+        "value": {
+            "tables": [{"name": "by_url", "c_u": 16, "tau": 1}, {"name": "by_country", "c_u": 1, "tau": 1}],
+            "shares": "balanced",
+            "epsilon": 1,
+            "delta": 1e-06,
+            "releases": 4,
         },
     },
     "columns": {

@@ -7,19 +7,32 @@ from typing_extensions import TypeAliasType
 
 from app.accounting.schemas.account import TargetPoint
 from app.schemas.case_study import OUTLINE
-from app.schemas.mechanism import MechanismIn, OutlineIn
+from app.schemas.mechanism import (
+    SHARES,
+    TABLE_DRAFTS,
+    MechanismIn,
+    MechanismOrTables,
+    OutlineIn,
+    Shares,
+    TableDrafts,
+    TableIn,
+)
 from app.schemas.scalars import Delta, Epsilon
-from app.schemas.strict import Strict
+from app.schemas.strict import OrAbsent, Strict
+from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.comparison import ComparedName
 
 __all__ = [
     "COMPARE_EXAMPLES",
     "EXPLANATIONS",
+    "WAY_EXPLANATIONS",
     "ColumnNoise",
     "CompareAnswer",
     "CompareRequest",
     "ComparedOut",
     "PriceOut",
+    "TablesPriceOut",
+    "WayOut",
     "WithoutCaps",
 ]
 
@@ -36,14 +49,31 @@ EXPLANATIONS: dict[ComparedName, str] = {
 }
 
 
-class CompareRequest(Strict):
-    """A mechanism without noise and threshold, and the (ε, δ) it must meet."""
+Way = TypeAliasType("Way", Annotated[WayName, Field(description="A way to account for several tables.")])
 
-    mechanism: OutlineIn = Field(
+WAY_EXPLANATIONS: dict[WayName, str] = {
+    "shares": "One release of all tables: each has its share of the noise cost and of the threshold cost, the smallest "
+    "σ and then the smallest τ*. Together they have exactly the privacy of one table.",
+    "composition": "Each table is a release of its own, chosen after seeing the others: the costs are added up, and "
+    "divided so that the highest τ* is the smallest.",
+    "zcdp": "δ_infinite of all tables + the δ that zCDP has for their noise, divided so that the highest τ* is the "
+    "smallest.",
+    "separate": "Each table has a certificate of its own at its share of ε and of δ, with the smallest σ and τ*; these "
+    "add up.",
+}
+
+
+class CompareRequest(MechanismOrTables):
+    """A mechanism without noise and threshold, or several tables with their shares, and the (ε, δ) to meet."""
+
+    mechanism: OutlineIn | None = Field(
+        default=None,
         title="Mechanism",
         description="The fields that do not depend on the accounting; each accounting solves for sigma and tau_star.",
         examples=[OUTLINE],
     )
+    tables: TableDrafts | None = Field(default=None, **TABLE_DRAFTS)
+    shares: Shares | None = Field(default=None, **SHARES)
     epsilon: Epsilon = Field(title="ε", description="The ε to meet.", examples=[0.349])
     delta: Delta = Field(title="δ", description="The δ to meet.", examples=[1e-5])
 
@@ -122,12 +152,68 @@ class WithoutCaps(Strict):
     )
 
 
+_TABLE = {
+    "name": "by_url",
+    "c_u": 16,
+    "tau": 1,
+    "tau_star": 170.24,
+    "sigma": 29.98,
+    "mu_squared": 0.0178,
+    "hazard": 1.6e-07,
+}
+
+
+class TablesPriceOut(Strict):
+    """The noise and the thresholds that one way to account for several tables needs, certified by that way."""
+
+    tables: list[TableIn] = Field(
+        title="Tables", description="The complete tables in order, each with its costs.", examples=[[_TABLE]]
+    )
+    delta: float = Field(
+        title="δ",
+        description="The δ at ε that the way claims for all tables, at most the δ of the target; rounded up.",
+        examples=[9.999999999999998e-07],
+    )
+    sigma_ratios: list[float] = Field(
+        title="σ/σ_shares", description="The noise of each table, as a multiple of that by shares.", examples=[[1.0246]]
+    )
+    tau_star_ratios: list[float | None] = Field(
+        title="τ*/τ*_shares",
+        description="The threshold of each table, as a multiple of that by shares; null if its groups are public.",
+        examples=[[1.054]],
+    )
+
+
+_TABLES_PRICE = {name: (field.examples or [None])[0] for name, field in TablesPriceOut.model_fields.items()}
+
+
+class WayOut(Strict):
+    """One way to account for several tables, and the noise and the thresholds that it needs."""
+
+    way: Way = Field(title="Way", description="The name of the way.", examples=["composition"])
+    explanation: str = Field(
+        title="Explanation",
+        description="How the way certifies the tables, and what is smallest in its answer.",
+        examples=[WAY_EXPLANATIONS["composition"]],
+    )
+    price: TablesPriceOut | None = Field(
+        title="Price", description="Null if the way cannot meet the target at all.", examples=[_TABLES_PRICE]
+    )
+
+
 class CompareAnswer(Strict):
-    """The accountings, with the exact one first."""
+    """The accountings, with the exact one first; for several tables the ways, with shares first."""
 
     epsilon: float = Field(title="ε", description="The ε of the target.", examples=[0.349])
     delta: float = Field(title="δ", description="The δ of the target.", examples=[1e-5])
-    accountings: list[ComparedOut] = Field(title="Accountings", description="One for each accounting.", examples=[[]])
+    accountings: OrAbsent[list[ComparedOut]] = Field(
+        title="Accountings", description="One for each accounting; absent if the request has tables.", examples=[[]]
+    )
+    ways: OrAbsent[list[WayOut]] = Field(
+        title="Ways",
+        description="One for each way to account for several tables; absent if the request has a mechanism.",
+        examples=[[]],
+    )
     without_caps: WithoutCaps | None = Field(
         default=None,
         exclude_if=lambda value: value is None,
@@ -175,6 +261,18 @@ COMPARE_EXAMPLES: dict[str, Any] = {
             },
             "epsilon": 0.349,
             "delta": 1e-05,
+        },
+    },
+    "tables": {
+        "summary": "Three tables in one release",
+        "value": {
+            "tables": [
+                {"name": "by_country", "c_u": 1, "tau": 1},
+                {"name": "by_url", "c_u": 16, "tau": 1},
+                {"name": "by_url_and_country", "c_u": 16, "tau": 1},
+            ],
+            "epsilon": 1,
+            "delta": 1e-06,
         },
     },
     "fixed": {

@@ -1,8 +1,8 @@
 """Requests and answers of /budgets: a limit, what is spent and what remains."""
 
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import (
@@ -15,7 +15,7 @@ from app.schemas.costs import (
     SpentOut,
 )
 from app.schemas.ledger_record import Period
-from app.schemas.mechanism import AnyMechanismIn
+from app.schemas.mechanism import TABLES, AnyMechanismIn, Tables, stated_at
 from app.schemas.scalars import Delta, Epsilon
 from app.schemas.strict import Strict
 
@@ -73,6 +73,16 @@ class BudgetIn(Strict):
         "first charge decides. After the first charge only the same proportion is accepted.",
         examples=[CASE_STUDY],
     )
+    tables: Tables | None = Field(
+        default=None,
+        **TABLES | {"description": "A typical release of several tables, in place of the mechanism."},
+    )
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Self:
+        if self.mechanism is not None and self.tables is not None:
+            raise stated_at(self, "tables", "must be omitted if mechanism is given")
+        return self
 
     @property
     def unit(self) -> tuple[str | None, str | None] | None:
@@ -153,6 +163,17 @@ PUT_EXAMPLES: dict[str, Any] = {
             "description": "page views",
             "mechanism": CASE_STUDY,
             "reason": "divided for the weekly table",
+        },
+    },
+    "tables": {
+        "summary": "Divided for releases of several tables",
+        "value": {
+            "epsilon": 1.0,
+            "delta": 1e-4,
+            "tables": [
+                {"name": "by_url", "c_u": 16, "tau": 1, "tau_star": 161.5, "sigma": 29.27},
+                {"name": "by_country", "c_u": 1, "sigma": 7.3},
+            ],
         },
     },
     "undescribed": {"summary": "Without a description", "value": {"epsilon": 1, "delta": 1e-4}},

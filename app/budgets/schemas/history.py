@@ -1,17 +1,15 @@
 """Answers about the history of a budget: its entries, and whether they are as they were recorded."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
-from app.ledger.errors import LedgerUnavailable
-from app.ledger.state import UNREADABLE, Budget, Entry, HistoryFault
 from app.schemas.aggregates import CAPPED, CappedIn
 from app.schemas.case_study import CASE_STUDY, WHOLE
 from app.schemas.ledger_record import ReleaseState
 from app.schemas.strict import OrAbsent, Strict
 
-__all__ = ["ByOut", "HistoryOut", "VerificationOut"]
+__all__ = ["ByOut", "EntryOut", "FaultOut", "HistoryOut", "VerificationOut"]
 
 _PROPORTION = {"mu_squared": 0.010448747960489898, "hazard": 9.99e-06}
 _LIMIT = {"epsilon": 1.0, "delta": 1e-4, "description": "page views, all users"}
@@ -92,10 +90,18 @@ class ChargedMechanism(ChargedGaussian):
     )
 
 
+class ChargedTables(Strict):
+    """Several tables in one release, as they were charged together."""
+
+    tables: list[ChargedMechanism | ChargedGaussian] = Field(
+        title="Tables", description="All that the privacy of each table depends on.", examples=[[_RELEASE]]
+    )
+
+
 class ChargeDetails(Strict):
     """The release that an entry charges, its cost, and its stored answer."""
 
-    release: ChargedMechanism | ChargedGaussian = Field(
+    release: ChargedMechanism | ChargedGaussian | ChargedTables = Field(
         title="Release", description="The parameters that the cost depends on.", examples=[_RELEASE]
     )
     mu_squared: float = Field(
@@ -181,7 +187,7 @@ class CommitDetails(Strict):
         title="Idempotency key", description="The name of the release.", examples=["web-2026-46"]
     )
     sha256: str = Field(title="SHA-256", description="The SHA-256 of the published output.", examples=["9f2c…"])
-    rows: int | None = Field(title="Rows", description="The number of published rows, if it was said.", examples=[12])
+    rows: int | None = Field(title="Rows", description="The number of published rows, if it was given.", examples=[12])
     by: OrAbsent[ByOut] = Field(**_BY)
 
 
@@ -250,19 +256,9 @@ class RedrawnEntry(_Entry):
     )
 
 
-_AnyEntry = CreatedEntry | ChangedEntry | ChargeEntry | RedrawnEntry | CommittedEntry
-EntryOut = Annotated[_AnyEntry, Field(discriminator="kind")]
-_ENTRY: TypeAdapter[_AnyEntry] = TypeAdapter(EntryOut)
-
-
-def _shown(entry: Entry) -> _AnyEntry:
-    try:
-        described: dict[str, Any] = {"number": entry.number, "kind": entry.kind, "at": entry.at, "hash": entry.hash}
-        return _ENTRY.validate_python(described | {"details": entry.shown})
-    except UNREADABLE:
-        pass
-    # Outside of the handler: the error of a reader holds what it could not read.
-    raise LedgerUnavailable(f"entry {entry.number} of the budget {entry.budget} cannot be read")
+EntryOut = Annotated[
+    CreatedEntry | ChangedEntry | ChargeEntry | RedrawnEntry | CommittedEntry, Field(discriminator="kind")
+]
 
 
 class HistoryOut(Strict):
@@ -276,11 +272,6 @@ class HistoryOut(Strict):
         description="The value of the parameter before for the next page; null on the last page.",
         examples=[1],
     )
-
-    @classmethod
-    def of(cls, entries: list[Entry]) -> Self:
-        last = entries[-1].number if entries else 1
-        return cls(entries=[_shown(entry) for entry in entries], before=last if last > 1 else None)
 
 
 class FaultOut(Strict):
@@ -299,8 +290,3 @@ class VerificationOut(Strict):
     fault: FaultOut | None = Field(
         title="Fault", description="The first fault; null if the history is intact.", examples=[None]
     )
-
-    @classmethod
-    def of(cls, budget: Budget, fault: HistoryFault | None) -> Self:
-        shown = None if fault is None else FaultOut(number=fault.number, detail=fault.detail)
-        return cls(intact=fault is None, entries=budget.entries, head=budget.head, fault=shown)

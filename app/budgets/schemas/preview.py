@@ -6,20 +6,22 @@ from pydantic import Field
 
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, REMAINING_EXAMPLE, CostOut, RemainingOut, ShortageOut
-from app.schemas.mechanism import AnyMechanismIn, Mechanisms
+from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Mechanisms, Tables
 from app.schemas.strict import OneOrMany, Strict
 
 __all__ = ["PLANNED_EXAMPLES", "PREVIEW_EXAMPLES", "PreviewIn", "PreviewOut"]
 
 
-class PreviewIn(Strict):
-    """A plan: one release, or several in order."""
+class PreviewIn(MechanismOrTables):
+    """A plan: one release, several in order, or one release of several tables."""
 
-    mechanism: OneOrMany[AnyMechanismIn, Mechanisms] = Field(
+    mechanism: OneOrMany[AnyMechanismIn, Mechanisms] | None = Field(
+        default=None,
         title="Mechanism",
         description="The planned release; a list is a batch of at most 1000. Without tau and tau_star: Gaussian noise.",
         examples=[CASE_STUDY],
     )
+    tables: Tables | None = Field(default=None, **TABLES)
 
 
 class PreviewOut(Strict):
@@ -59,6 +61,10 @@ PLANNED_EXAMPLES: dict[str, Any] = {
     "one": {"summary": "One release", "value": {"mechanism": CASE_STUDY}},
     "columns": {"summary": "With further columns", "value": {"mechanism": _COLUMNS}},
     "gaussian": {"summary": "Plain Gaussian noise, without thresholds", "value": {"mechanism": _GAUSSIAN}},
+    "tables": {
+        "summary": "Several tables in one release",
+        "value": {"tables": [{"name": "by_url"} | _COLUMNS, {"name": "by_country"} | _GAUSSIAN]},
+    },
     "small": {"summary": "A small app", "value": {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 99, "sigma": 15}}},
 }
 PREVIEW_EXAMPLES: dict[str, Any] = {

@@ -21,9 +21,9 @@ from app.http.problems.errors import (
     NotAdmitted,
     RequestFault,
     UnsupportedEncoding,
+    parameter_faults,
 )
 from app.http.problems.kinds import Kind
-from app.http.validation_errors import parameter_faults
 from app.ledger.errors import (
     AlreadyCommitted,
     AnswerErased,
@@ -42,6 +42,7 @@ from app.ledger.errors import (
 from app.ledger.figures import cost_figures, limit_figures, shortage_figures
 from app.schemas.costs import CostOut, LimitOut
 from gsh.accounting.composition import NOTHING
+from gsh.accounting.mechanism import Joint
 from gsh.errors import (
     AccountingError,
     InfeasibleTarget,
@@ -158,7 +159,7 @@ def _faults(error: Exception) -> Sequence[Fault]:
         case MissingIdempotencyKey() | ReasonMissing() | TooLarge():
             return [_FIXED[type(error)]]
         case RequestValidationError():
-            return [Fault(*fault) for fault in parameter_faults(error.errors())]
+            return list(parameter_faults(error.errors()))
         case AccountingError() | ReleaseError() | InvalidRequest() | LimitExceeded() | DivisionSettled():
             return [Fault("pointer", *_pointed(error))]
     return []
@@ -201,7 +202,7 @@ def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
     budget, cost = error.budget, error.cost
     limit = budget.limit.settled_by(cost)
     caps, spent, after = limit.caps, budget.spent, budget.spent.plus(error.asked, cost)
-    found = shortage_figures(budget, limit, after)
+    found, is_joint = shortage_figures(budget, limit, after), isinstance(error.asked, Joint)
     assert found is not None
     sides = [
         ("sigma", "mu_squared", "more noise costs less"),
@@ -213,10 +214,10 @@ def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
     for place, (field, name, advice) in enumerate(reversed(short) if found["binding"] == "threshold" else short):
         asked, cap, used = getattr(cost, name), getattr(caps, name), getattr(spent, name)
         if asked:
-            room, pointer = getattr(limit.remaining(spent), name), f"/mechanism/{field}"
+            room, pointer = getattr(limit.remaining(spent), name), "/tables" if is_joint else f"/mechanism/{field}"
             numbers = f"costs {asked:.6g} of {name}, and {room:.6g} remain: {asked - room:.3g} too much; {advice}"
         else:
-            pointer = "/mechanism"
+            pointer = "/tables" if is_joint else "/mechanism"
             numbers = f"costs no {name}, but {float(used):.6g} is spent already, and the limit allows {float(cap):.6g}"
         yield pointer, f"{numbers}; {found['detail']}" if place == 0 else numbers
 

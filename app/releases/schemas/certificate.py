@@ -1,4 +1,4 @@
-"""The fields of a certificate, version 2, for the OpenAPI document and for its JSON Schema.
+"""The fields of a certificate, for the OpenAPI document and for its JSON Schema: version 2, and 3 for named tables.
 
 Run as a program, it prints the schema: openapi/certificate.schema.json.
 """
@@ -6,9 +6,9 @@ Run as a program, it prints the schema: openapi/certificate.schema.json.
 import json
 import sys
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Discriminator, Field, RootModel, Tag
 
 from app.releases.schemas.bounds import BoundsOut
 from app.releases.schemas.certified import UNPROTECTED
@@ -18,17 +18,31 @@ from app.schemas.ledger_record import PaidBy, Period, Record
 from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.strict import Strict
 from app.version import VERSION
+from gsh.accounting.mechanism import MOST_TABLES
 from gsh.certificate_words import (
     ADJACENCY,
     CURVE,
+    CURVE_OF_TABLES,
+    NO_THRESHOLD,
     NOISE,
     RELEASE_TYPE,
     SCHEMA,
+    SCHEMA_OF_TABLES,
     TIE_RULE,
     TRUST_MODEL,
 )
 
-__all__ = ["CASE_STUDY", "CERTIFICATE_EXAMPLE", "SCHEMA", "Certificate", "Record", "json_schema"]
+__all__ = [
+    "CASE_STUDY",
+    "CERTIFICATE_EXAMPLE",
+    "SCHEMA",
+    "TABLES_CERTIFICATE_EXAMPLE",
+    "AnyCertificate",
+    "Certificate",
+    "Record",
+    "TablesCertificate",
+    "json_schema",
+]
 
 CERTIFICATE_EXAMPLE: dict[str, Any] = {
     "schema": SCHEMA,
@@ -75,6 +89,31 @@ CERTIFICATE_EXAMPLE: dict[str, Any] = {
 }
 
 
+_DESCRIBED = ("bounds", "mechanism", "tie_rule", "grid", "mu_0")
+_PUBLIC = {"c_u": 1, "sigma": 50}
+TABLES_CERTIFICATE_EXAMPLE: dict[str, Any] = {
+    **{name: value for name, value in CERTIFICATE_EXAMPLE.items() if name not in _DESCRIBED},
+    "schema": SCHEMA_OF_TABLES,
+    "tables": [
+        {"name": "by_url"} | {name: CERTIFICATE_EXAMPLE[name] for name in (*_DESCRIBED, "mu_squared", "hazard")},
+        {
+            "name": "by_country",
+            "bounds": CERTIFICATE_EXAMPLE["bounds"] | {"c_u": 1},
+            "mechanism": _PUBLIC,
+            "tie_rule": NO_THRESHOLD,
+            "grid": {"count": 3.0517578125e-05, "values": {}},
+            "mu_0": 0.0,
+            "mu_squared": 0.0004,
+            "hazard": 0.0,
+        },
+    ],
+    "mu": 0.10418062477325146,
+    "mu_squared": 0.010853602578145015,
+    "delta": 1.3028317998813217e-05,
+    "curve": CURVE_OF_TABLES,
+}
+
+
 class GridOut(Strict):
     """The steps to which released numbers are rounded: powers of two that depend only on σ and Σ."""
 
@@ -84,15 +123,34 @@ class GridOut(Strict):
     )
 
 
-class Certificate(Strict):
-    """The privacy of one release. It depends on the mechanism and on what the caller declares, never on the data."""
+class _Table(Strict):
+    """What a certificate says about one table."""
+
+    bounds: BoundsOut = Field(
+        title="Bounds",
+        description="The most that one unit can change in the table, and what enforced it.",
+        examples=[CERTIFICATE_EXAMPLE["bounds"]],
+    )
+    mechanism: AnyMechanismIn = Field(
+        title="Mechanism", description="The mechanism that was run.", examples=[CASE_STUDY]
+    )
+    tie_rule: str = Field(
+        title="Tie rule", description="What happens to a noisy count that equals τ*.", examples=[TIE_RULE]
+    )
+    grid: GridOut | None = Field(
+        title="Grid",
+        description="The steps to which the released numbers are rounded; null if another engine draws the noise.",
+        examples=[CERTIFICATE_EXAMPLE["grid"]],
+    )
+    mu_0: float = Field(title="μ₀", description="What further columns add to μ, per group; rounded up.", examples=[0.0])
+    capped: list[CappedIn] | None = Field(default=None, exclude_if=lambda value: value is None, **CAPPED)
+
+
+class _Release(Strict):
+    """What a certificate says about a release as a whole."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
-    # The attribute cannot be called schema: every pydantic model has a method of that name.
-    schema_: Literal["urn:gsh:certificate:2"] = Field(
-        alias="schema", title="Schema", description="The name and the version of this format.", examples=[SCHEMA]
-    )
     release_id: str = Field(
         title="Release",
         description="The random identifier of this release.",
@@ -126,26 +184,8 @@ class Certificate(Strict):
         description="How the two tables differ that no reader can tell apart.",
         examples=[ADJACENCY],
     )
-    bounds: BoundsOut = Field(
-        title="Bounds",
-        description="The most that one unit can change in the table, and what enforced it.",
-        examples=[CERTIFICATE_EXAMPLE["bounds"]],
-    )
-    mechanism: AnyMechanismIn = Field(
-        title="Mechanism", description="The mechanism that was run.", examples=[CASE_STUDY]
-    )
-    tie_rule: str = Field(
-        title="Tie rule", description="What happens to a noisy count that equals τ*.", examples=[TIE_RULE]
-    )
     noise: str = Field(title="Noise", description="How the noise is made.", examples=[NOISE])
-    grid: GridOut | None = Field(
-        title="Grid",
-        description="The steps to which the released numbers are rounded; null if another engine draws the noise.",
-        examples=[CERTIFICATE_EXAMPLE["grid"]],
-    )
     accounting: Literal["exact"] = Field(title="Accounting", description="How δ was computed.", examples=["exact"])
-    mu_0: float = Field(title="μ₀", description="What further columns add to μ, per group; rounded up.", examples=[0.0])
-    capped: list[CappedIn] | None = Field(default=None, exclude_if=lambda value: value is None, **CAPPED)
     mu: float = Field(
         title="μ",
         description="μ of the equivalent Gaussian mechanism; rounded up.",
@@ -196,10 +236,65 @@ class Certificate(Strict):
     )
 
 
+class Certificate(_Table, _Release):
+    """The privacy of one release. It depends on the mechanism and on what the caller declares, never on the data."""
+
+    # The attribute cannot be called schema: every pydantic model has a method of that name.
+    schema_: Literal["urn:gsh:certificate:2"] = Field(
+        alias="schema", title="Schema", description="The name and the version of this format.", examples=[SCHEMA]
+    )
+
+
+class CertifiedTable(_Table):
+    """One table of a release of several, and what it costs."""
+
+    name: str = Field(title="Name", description="The name of the table.", examples=["by_url"])
+    mu_squared: float = Field(
+        title="μ²", description="Noise cost of this table; rounded up.", examples=[CERTIFICATE_EXAMPLE["mu_squared"]]
+    )
+    hazard: float = Field(
+        title="−C_u ln p",
+        description="Threshold cost of this table, 0 for public groups; rounded up.",
+        examples=[CERTIFICATE_EXAMPLE["hazard"]],
+    )
+
+
+class TablesCertificate(_Release):
+    """The privacy of one release of several tables, which were fixed together before any noise was drawn."""
+
+    schema_: Literal["urn:gsh:certificate:3"] = Field(
+        alias="schema",
+        title="Schema",
+        description="The name and the version of this format.",
+        examples=[SCHEMA_OF_TABLES],
+    )
+    tables: Annotated[list[CertifiedTable], Field(min_length=1, max_length=MOST_TABLES)] = Field(
+        title="Tables",
+        description="The tables in the order of the request, each with its bounds, its mechanism and its costs.",
+        examples=[TABLES_CERTIFICATE_EXAMPLE["tables"]],
+    )
+
+
+def _version(value: Any) -> str:
+    named = value.get("schema") if isinstance(value, dict) else getattr(value, "schema_", None)
+    return "<tables>" if named == SCHEMA_OF_TABLES else "<table>"
+
+
+class AnyCertificate(
+    RootModel[
+        Annotated[
+            Annotated[Certificate, Tag("<table>")] | Annotated[TablesCertificate, Tag("<tables>")],
+            Discriminator(_version),
+        ]
+    ]
+):
+    """The certificate of a release: version 2 for one table, and version 3 for named tables."""
+
+
 def json_schema() -> dict[str, Any]:
     """The schema by which any program can check a certificate."""
-    described = Certificate.model_json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, **described}
+    described = AnyCertificate.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:gsh:certificate", **described}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a client says about a release for its certificate: the mechanism, a point, and where the bounds come from."""
+"""What a client says about a release for its certificate: a point, where the bounds come from, and the mechanism."""
 
 import json
 from typing import Annotated, Any, Literal, Self
@@ -8,11 +8,11 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from app.schemas.case_study import CASE_STUDY
-from app.schemas.mechanism import AnyMechanismIn, MechanismIn
+from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.scalars import Delta, Digest, Epsilon
 from app.schemas.strict import Strict, without_default
 
-__all__ = ["ENFORCED_BY", "PLAN_DIGEST", "UNPROTECTED", "AnyCertified", "Certified", "EnforcedBy", "ProvenanceIn"]
+__all__ = ["ENFORCED_BY", "PLAN_DIGEST", "UNPROTECTED", "AnyCertified", "EnforcedBy", "ProvenanceIn", "Stated"]
 
 _MOST_PLAN_BYTES = 16 * 1024
 
@@ -68,14 +68,9 @@ class ProvenanceIn(Strict):
         return plan
 
 
-class AnyCertified(Strict):
-    """Any mechanism, and what its certificate states: a point of its privacy curve, and what the caller declares."""
+class Stated(Strict):
+    """What a certificate states: a point of the privacy curve, and what the caller declares."""
 
-    mechanism: AnyMechanismIn = Field(
-        title="Mechanism",
-        description="The mechanism of the release. Without tau and tau_star: plain Gaussian noise on public groups.",
-        examples=[CASE_STUDY],
-    )
     epsilon: Epsilon | None = Field(
         default=None, title="ε", description="The ε at which the certificate states δ.", examples=[0.349]
     )
@@ -101,11 +96,11 @@ class AnyCertified(Strict):
         return self
 
 
-class Certified(AnyCertified):
-    """The same, for a mechanism with thresholds that the service runs."""
+class AnyCertified(Stated):
+    """The same, for one mechanism."""
 
-    mechanism: MechanismIn = Field(
+    mechanism: AnyMechanismIn = Field(
         title="Mechanism",
-        description="The complete mechanism to run, as /calibrate returns it.",
+        description="The mechanism of the release. Without tau and tau_star: plain Gaussian noise on public groups.",
         examples=[CASE_STUDY],
     )

@@ -5,14 +5,14 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from app.releases.schemas.certified import AnyCertified
+from app.releases.schemas.certified import AnyCertified, Stated
 
-__all__ = ["Described"]
+__all__ = ["Described", "DescribedRelease"]
 
 Label = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00]*$")]
 
 
-class Described(AnyCertified):
+class DescribedRelease(Stated):
     """A release and its certificate, with a description and labels."""
 
     description: str = Field(
@@ -36,3 +36,7 @@ class Described(AnyCertified):
         if len(set(labels)) != len(labels):
             raise PydanticCustomError("stated", "", {"stated": "must be different from each other"})
         return labels
+
+
+class Described(DescribedRelease, AnyCertified):
+    """The same, for one mechanism."""

@@ -1,29 +1,44 @@
 """The bodies of /release and /release/table."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, WithJsonSchema
+from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from app.accounting.schemas.intervals import INTERVALS_EXAMPLE, IntervalsOut, Level
-from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate
-from app.releases.schemas.certified import Certified
-from app.releases.schemas.described import Described
+from app.releases.schemas.certificate import (
+    CERTIFICATE_EXAMPLE,
+    TABLES_CERTIFICATE_EXAMPLE,
+    AnyCertificate,
+    Certificate,
+    TablesCertificate,
+)
+from app.releases.schemas.described import DescribedRelease
+from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
+from app.schemas.mechanism import AnyMechanismIn, TableName
 from app.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
 from app.schemas.strict import OrAbsent, Strict
+from gsh.accounting.mechanism import MOST_TABLES
 from gsh.histogram.apply import MOST_COUNT
 from gsh.histogram.csv_format import CsvType
+from gsh.histogram.public_keys import POSTED
 
 __all__ = [
+    "ColumnsTableIn",
     "DryBudget",
     "DryRunAnswer",
     "GroupsIn",
     "GroupsOut",
+    "GroupsTableIn",
     "Payable",
     "ReleaseAnswer",
     "ReleaseRequest",
+    "TableName",
     "TableRequest",
+    "TablesAnswer",
 ]
 
 CsvColumnType = TypeAliasType(
@@ -43,8 +58,74 @@ _GROUP_KEYS = WithJsonSchema({"type": "array", "items": _GROUP_KEY})
 _EXAMPLE_KEYS = [["a.org", "US"], ["b.org", "FR"]]
 
 
-class Payable(Certified, Described):
-    """The same, the budget that pays for it, and what people should know about it."""
+def _listed(public: Any) -> Any:
+    """A list, or the word: a union would read a long list twice. Its items are checked when they become columns."""
+    if not isinstance(public, list | None) and public != POSTED:
+        raise PydanticCustomError("stated", "", {"stated": f'must be a list of group keys, or "{POSTED}"'})
+    return public
+
+
+_PublicKeys = Annotated[
+    Any,
+    AfterValidator(_listed),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": _GROUP_KEY}, {"const": POSTED}, {"type": "null"}]}),
+]
+_MECHANISM: dict[str, Any] = {
+    "title": "Mechanism",
+    "description": "The complete mechanism to run, as /calibrate returns it. Without tau and tau_star the groups are "
+    "public: public_keys lists them, and all of them are published.",
+    "examples": [CASE_STUDY],
+}
+_PUBLIC_KEYS: dict[str, Any] = {
+    "default": None,
+    "exclude_if": lambda value: value is None,
+    "title": "Public keys",
+    "description": "For a mechanism without thresholds: the keys of all groups to publish, from public knowledge and "
+    f'not from the data. A listed group that is not posted counts 0. "{POSTED}": the posted groups are this list.',
+    "examples": [["FR", "US"], POSTED],
+}
+_TABLES: dict[str, Any] = {
+    "default": None,
+    "exclude_if": lambda value: value is None,
+    "title": "Tables",
+    "min_length": 1,
+    "max_length": MOST_TABLES,
+}
+_GROUPS: dict[str, Any] = {
+    "title": "Groups",
+    "description": "One row per group that has at least one user. Public groups may also have none.",
+    "examples": [{"keys": _EXAMPLE_KEYS, "counts": [48211, 3]}],
+}
+_COUNT_COLUMN: dict[str, Any] = {
+    "title": "Count column",
+    "description": "The column with the true numbers of users; integers.",
+    "examples": ["users"],
+}
+KeyColumns = TypeAliasType(
+    "KeyColumns",
+    Annotated[
+        list[ColumnName],
+        Field(min_length=1, max_length=MOST_COLUMNS, description="The columns that together identify a group."),
+    ],
+)
+_KEY_COLUMNS: dict[str, Any] = {
+    "title": "Key columns",
+    "description": "The columns that together identify a group, in the order to sort by; of any scalar type.",
+    "examples": [["url", "country"]],
+}
+_CSV_TYPES: dict[str, Any] = {
+    "default": None,
+    "exclude_if": lambda value: value is None,
+    "title": "CSV types",
+    "description": "For a table in CSV, in UTF-8 with a header line: the type of each column. Other formats say it "
+    "themselves.",
+    "examples": [{"url": "string", "country": "string", "users": "int64"}],
+}
+_ONE: dict[str, Any] = {"default": None, "exclude_if": lambda value: value is None}
+
+
+class Payable(DescribedRelease):
+    """What a release states, the budget that pays for it, and what people should know about it."""
 
     budget: BudgetName | None = Field(
         default=None,
@@ -97,35 +178,117 @@ class GroupsIn(Strict):
     )
 
 
-class ReleaseRequest(Payable):
-    """A mechanism, and the groups to run it on."""
+class GroupsTableIn(Strict):
+    """One of several tables: its name, its mechanism, and its groups."""
 
-    groups: GroupsIn = Field(
-        title="Groups",
-        description="One row per group that has at least one user.",
-        examples=[{"keys": _EXAMPLE_KEYS, "counts": [48211, 3]}],
+    name: TableName = Field(title="Name", description="The name of the table, unique.", examples=["by_url"])
+    mechanism: AnyMechanismIn = Field(**_MECHANISM)
+    groups: GroupsIn = Field(**_GROUPS)
+    public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
+
+
+class ColumnsTableIn(Strict):
+    """One of several tables: its name, its mechanism, and which of its columns are what."""
+
+    name: TableName = Field(title="Name", description="The name of the table, unique.", examples=["by_url"])
+    mechanism: AnyMechanismIn = Field(**_MECHANISM)
+    count_column: ColumnName = Field(**_COUNT_COLUMN)
+    key_columns: KeyColumns = Field(**_KEY_COLUMNS)
+    csv_types: CsvTypes | None = Field(**_CSV_TYPES)
+    public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
+
+
+class _OneOrSeveral(Payable):
+    """One table whose fields are in the request itself, or several in ``tables``."""
+
+    needed: ClassVar[tuple[str, ...]]
+    """The fields of one table that are needed."""
+    optional: ClassVar[tuple[str, ...]]
+    tables: Sequence[Any] | None = Field(
+        **_TABLES, description="Several tables in one release, in place of the fields of one.", examples=[None]
     )
 
+    @model_validator(mode="after")
+    def _is_one_or_several(self) -> Self:
+        faults = list(self._faults())
+        if faults:
+            raise ValidationError.from_exception_data(type(self).__name__, faults)
+        return self
 
-class TableRequest(Payable):
-    """A mechanism, and which columns of the table are what. Those of aggregates/names are the further columns."""
+    def _faults(self) -> Iterator[InitErrorDetails]:
+        if self.tables is None:
+            for name in self.needed:
+                if getattr(self, name) is None:
+                    yield InitErrorDetails(type="missing", loc=(name,), input=None)
+            return
+        for name in (*self.needed, *self.optional):
+            if getattr(self, name) is not None:
+                yield _fault("must be omitted if tables are given: each table has its own", name)
+        seen: set[str] = set()
+        for k, table in enumerate(self.tables):
+            if table.name in seen:
+                yield _fault("must be unique among the tables", "tables", k, "name")
+            seen.add(table.name)
 
-    count_column: ColumnName = Field(
-        title="Count column", description="The column with the true numbers of users; integers.", examples=["users"]
+
+def _fault(stated: str, *place: str | int) -> InitErrorDetails:
+    return InitErrorDetails(type=PydanticCustomError("stated", "", {"stated": stated}), loc=place, input=None)
+
+
+class ReleaseRequest(_OneOrSeveral):
+    """A mechanism and the groups to run it on; or several tables, each with its mechanism and its groups."""
+
+    needed = ("mechanism", "groups")
+    optional = ("public_keys",)
+
+    mechanism: AnyMechanismIn | None = Field(**_ONE, **_MECHANISM)
+    groups: GroupsIn | None = Field(**_ONE, **_GROUPS)
+    public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
+    tables: list[GroupsTableIn] | None = Field(
+        **_TABLES,
+        description="Several tables in one release, in place of mechanism and groups: fixed together before any noise "
+        "is drawn, charged once, with one certificate.",
+        examples=[
+            [{"name": "by_url", "mechanism": CASE_STUDY, "groups": {"keys": _EXAMPLE_KEYS, "counts": [48211, 3]}}]
+        ],
     )
-    key_columns: Annotated[list[ColumnName], Field(min_length=1, max_length=MOST_COLUMNS)] = Field(
-        title="Key columns",
-        description="The columns that together identify a group, in the order to sort by; of any scalar type.",
-        examples=[["url", "country"]],
+
+    @property
+    def posted(self) -> dict[str, GroupsTableIn]:
+        """The tables by their pointers in the request. The only table of a request has the empty pointer."""
+        if self.tables is not None:
+            return {f"/tables/{k}": table for k, table in enumerate(self.tables)}
+        fields = {"mechanism": self.mechanism, "groups": self.groups, "public_keys": self.public_keys}
+        return {"": GroupsTableIn.model_construct(name="", **fields)}
+
+
+class TableRequest(_OneOrSeveral):
+    """A mechanism, and which columns of the table are what; or several tables. The other columns are the aggregates."""
+
+    needed = ("mechanism", "count_column", "key_columns")
+    optional = ("csv_types", "public_keys")
+
+    mechanism: AnyMechanismIn | None = Field(**_ONE, **_MECHANISM)
+    count_column: ColumnName | None = Field(**_ONE, **_COUNT_COLUMN)
+    key_columns: KeyColumns | None = Field(**_ONE, **_KEY_COLUMNS)
+    csv_types: CsvTypes | None = Field(**_CSV_TYPES)
+    public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
+    tables: list[ColumnsTableIn] | None = Field(
+        **_TABLES,
+        description="Several tables in one release, in place of the fields of one. For each there is one part table in "
+        "the form; its file name is the name of the table, with or without an ending such as .parquet.",
+        examples=[
+            [{"name": "by_url", "mechanism": CASE_STUDY, "count_column": "users", "key_columns": ["url", "country"]}]
+        ],
     )
-    csv_types: CsvTypes | None = Field(
-        default=None,
-        exclude_if=lambda value: value is None,
-        title="CSV types",
-        description="For a table in CSV, in UTF-8 with a header line: the type of each column. Other formats say it "
-        "themselves.",
-        examples=[{"url": "string", "country": "string", "users": "int64"}],
-    )
+
+    @property
+    def posted(self) -> dict[str, ColumnsTableIn]:
+        """The tables by their pointers in the request. The only table of a request has the empty pointer."""
+        if self.tables is not None:
+            return {f"/tables/{k}": table for k, table in enumerate(self.tables)}
+        fields = {name: getattr(self, name) for name in (*self.needed, *self.optional)}
+        return {"": ColumnsTableIn.model_construct(name="", **fields)}
 
 
 class GroupsOut(Strict):
@@ -144,23 +307,50 @@ class GroupsOut(Strict):
     )
 
 
+_KEPT: dict[str, Any] = {
+    "title": "Groups",
+    "description": "What was kept. Of what was dropped, nothing is said.",
+    "examples": [{"keys": [["a.org", "US"]], "counts": [50173.984375], "values": {}}],
+}
+_INTERVALS: dict[str, Any] = {
+    "title": "Intervals",
+    "description": "For each group, in the order of the groups; absent unless asked for.",
+    "examples": [INTERVALS_EXAMPLE],
+}
+
+
 class ReleaseAnswer(Strict):
     """What may be published, and what it costs."""
 
-    groups: GroupsOut = Field(
-        title="Groups",
-        description="What was kept. Of what was dropped, nothing is said.",
-        examples=[{"keys": [["a.org", "US"]], "counts": [50173.984375], "values": {}}],
-    )
-    intervals: OrAbsent[IntervalsOut] = Field(
-        title="Intervals",
-        description="For each group, in the order of the groups; absent unless asked for.",
-        examples=[INTERVALS_EXAMPLE],
-    )
+    groups: GroupsOut = Field(**_KEPT)
+    intervals: OrAbsent[IntervalsOut] = Field(**_INTERVALS)
     certificate: Certificate = Field(
         title="Certificate",
         description="The certified privacy of this release. It does not depend on the data.",
         examples=[CERTIFICATE_EXAMPLE | {"idempotency_key": None, "budget": None}],
+    )
+
+
+class TableOut(Strict):
+    """One of several tables: what may be published."""
+
+    name: str = Field(title="Name", description="The name of the table.", examples=["by_url"])
+    groups: GroupsOut = Field(**_KEPT)
+    intervals: OrAbsent[IntervalsOut] = Field(**_INTERVALS)
+
+
+class TablesAnswer(Strict):
+    """What may be published of several tables, and what they cost together."""
+
+    tables: list[TableOut] = Field(
+        title="Tables",
+        description="The tables in the order of the request.",
+        examples=[[{"name": "by_url", "groups": _KEPT["examples"][0]}]],
+    )
+    certificate: TablesCertificate = Field(
+        title="Certificate",
+        description="The certified privacy of all tables together. It does not depend on the data.",
+        examples=[TABLES_CERTIFICATE_EXAMPLE | {"idempotency_key": None, "budget": None}],
     )
 
 
@@ -182,7 +372,7 @@ class DryRunAnswer(Strict):
     dry_run: Literal[True] = Field(
         title="Dry run", description="Nothing was drawn, charged or stored.", examples=[True]
     )
-    certificate: Certificate = Field(
+    certificate: AnyCertificate = Field(
         title="Certificate",
         description="The certificate that the release would have.",
         examples=[CERTIFICATE_EXAMPLE],

@@ -6,11 +6,13 @@ from pydantic import Field
 
 from app.budgets.schemas.history import ByOut
 from app.budgets.schemas.preview import PLANNED_EXAMPLES as CHARGE_EXAMPLES
-from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, Certificate
+from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, TABLES_CERTIFICATE_EXAMPLE, AnyCertificate
 from app.releases.schemas.certified import ProvenanceIn
-from app.releases.schemas.described import Described
+from app.releases.schemas.described import DescribedRelease
+from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
 from app.schemas.ledger_record import ReleaseState
+from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tables
 from app.schemas.scalars import BudgetName, Digest
 from app.schemas.strict import OrAbsent, Strict
 
@@ -22,6 +24,7 @@ __all__ = [
     "ChargeIn",
     "ChargeOut",
     "CommitIn",
+    "MadeElsewhereIn",
     "OpenIn",
     "OpenOut",
     "ReleaseOut",
@@ -107,7 +110,19 @@ class ReleasesOut(Strict):
     )
 
 
-class OpenIn(Described):
+class MadeElsewhereIn(DescribedRelease, MechanismOrTables):
+    """A release that another engine makes: its mechanism, or several tables."""
+
+    mechanism: AnyMechanismIn | None = Field(
+        default=None,
+        title="Mechanism",
+        description="The mechanism of the release. Without tau and tau_star: plain Gaussian noise on public groups.",
+        examples=[CASE_STUDY],
+    )
+    tables: Tables | None = Field(default=None, **TABLES)
+
+
+class OpenIn(MadeElsewhereIn):
     """A release that another engine will make: its mechanism, and the budget that pays."""
 
     budget: BudgetName = Field(title="Budget", description="The budget to charge.", examples=["web"])
@@ -125,12 +140,12 @@ class OpenOut(ReleaseOut):
     provenance: ProvenanceIn = Field(
         title="Provenance", description="As it was said when the release was opened.", examples=[{}]
     )
-    certificate: Certificate = Field(
+    certificate: AnyCertificate = Field(
         title="Certificate", description="The certificate of the release.", examples=[CERTIFICATE_EXAMPLE]
     )
 
 
-class ChargeIn(Described):
+class ChargeIn(MadeElsewhereIn):
     """A charge for a release that is made elsewhere."""
 
 
@@ -228,6 +243,14 @@ OPEN_EXAMPLES: dict[str, Any] = {
         "summary": "Plain Gaussian noise on public groups",
         "value": {"mechanism": {"c_u": 1, "sigma": 50}, "budget": "web", "unprotected": ["sigma"]},
     },
+    "tables": {
+        "summary": "Several tables in one release",
+        "value": {
+            "tables": [{"name": "by_url"} | _MECHANISM, {"name": "by_country", "c_u": 1, "sigma": 500}],
+            "budget": "web",
+            "epsilon": 0.349,
+        },
+    },
     "bare": {"summary": "Only what is needed", "value": {"mechanism": _MECHANISM, "budget": "web"}},
 }
 COMMIT_EXAMPLES: dict[str, Any] = {
@@ -237,6 +260,7 @@ COMMIT_EXAMPLES: dict[str, Any] = {
 VERIFY_EXAMPLES: dict[str, Any] = {
     "embedded": {"summary": "From inside an answer", "value": CERTIFICATE_EXAMPLE},
     "recorded": {"summary": "From GET /releases/{key}/certificate", "value": CERTIFICATE_EXAMPLE | {"record": _RECORD}},
+    "tables": {"summary": "Of several tables in one release", "value": TABLES_CERTIFICATE_EXAMPLE},
     "unbudgeted": {
         "summary": "Of a release that no budget paid for: no ledger knows it",
         "value": CERTIFICATE_EXAMPLE | {"budget": None, "idempotency_key": None},

@@ -43,7 +43,7 @@ def _variance(box: Box, column: int, c_u: int | None, weight: float) -> float:
     """r_j², to the nearest double."""
     reach = max(abs(box.lower[column]), abs(box.upper[column]))
     if reach == 0:
-        detail = "must allow a change in every column: noise that is balanced with none would be none"
+        detail = "must allow a change in every column: a column that never changes would get no noise"
         raise InvalidParameter(f"sensitivity/upper/{column}", detail)
     cap = None if box.groups is None else box.groups[column]
     part = Fraction(1) if cap is None or c_u is None else Fraction(cap, c_u)

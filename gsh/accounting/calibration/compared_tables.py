@@ -20,6 +20,7 @@ from flint import arb
 
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import EXACT, ZCDP, at_epsilon
+from gsh.accounting.calibration.comparison import or_none
 from gsh.accounting.calibration.draft import Target
 from gsh.accounting.calibration.shares import (
     Shares,
@@ -36,7 +37,7 @@ from gsh.accounting.numerics.doubles import LEAST_DOUBLE, double_above, double_b
 from gsh.accounting.numerics.search import golden_section, largest_double
 from gsh.errors import InfeasibleTarget
 
-__all__ = ["TablesPrice", "WayName", "compare_tables"]
+__all__ = ["TablesPrice", "WayName", "best_composition", "compare_tables"]
 
 WayName = Literal["shares", "composition", "zcdp", "separate"]
 
@@ -96,17 +97,21 @@ def compare_tables(drafts: Sequence[TableDraft], shares: Shares, target: Target)
     found = calibrate_tables(drafts, shares, target)
     return {
         "shares": TablesPrice(found.tables, found.point.delta, found.tables),
-        "composition": _or_none(lambda: _divided(_COMPOSITION, drafts, found, target)),
-        "zcdp": _or_none(lambda: _divided(_ZCDP, drafts, found, target)),
-        "separate": _or_none(lambda: _separate(drafts, found, target)),
+        "composition": or_none(lambda: _divided(_COMPOSITION, drafts, found, target)),
+        "zcdp": or_none(lambda: _divided(_ZCDP, drafts, found, target)),
+        "separate": or_none(lambda: _separate(drafts, found, target)),
     }
 
 
-def _or_none(price: Callable[[], TablesPrice]) -> TablesPrice | None:
-    try:
-        return price()
-    except InfeasibleTarget:
-        return None
+def best_composition(
+    drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target, releases: int, least_hazard: Fraction
+) -> tuple[Fraction, Fraction]:
+    """About the S and D of some equal releases of these tables together with which the highest τ* is lowest.
+
+    Composition meets the target with them. D is at least ``least_hazard``.
+    """
+    hazard = max(_best_hazard(_COMPOSITION, drafts, weights, target, releases), least_hazard)
+    return _largest_square(_COMPOSITION, hazard, target), hazard
 
 
 def _divided(way: _Way, drafts: Sequence[TableDraft], found: TablesCalibration, target: Target) -> TablesPrice:
@@ -121,8 +126,13 @@ def _divided(way: _Way, drafts: Sequence[TableDraft], found: TablesCalibration, 
     return TablesPrice(tables, round_up(claimed, ceilings=(1.0,))[0], found.tables)
 
 
-def _best_hazard(way: _Way, drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target) -> Fraction:
-    """About the D with which the highest τ* is lowest, by golden section in ln(θ/(1 − θ)), θ = δ_infinite/δ."""
+def _best_hazard(
+    way: _Way, drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target, releases: int = 1
+) -> Fraction:
+    """About the D with which the highest τ* is lowest, by golden section in ln(θ/(1 − θ)), θ = δ_infinite/δ.
+
+    Several equal releases share it.
+    """
     if all(each.is_public for each in drafts):
         return Fraction(0)
 
@@ -133,7 +143,7 @@ def _best_hazard(way: _Way, drafts: Sequence[TableDraft], weights: Sequence[Frac
 
         def tau_star() -> arb:
             mu = way.mu_at(ball_of(hazard), arb(target.epsilon), arb(target.delta))
-            return highest_tau_star(drafts, weights, mu * mu, ball_of(hazard))
+            return highest_tau_star(drafts, weights, mu * mu / releases, ball_of(hazard) / releases)
 
         found = float(approximate(tau_star))
         return found if math.isfinite(found) else math.inf

@@ -12,8 +12,9 @@ that σ.  [docs/math/other-accountings.md]
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, LARGER_PART, ZCDP, Accounting, Point, at_epsilon
 from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Target
@@ -24,7 +25,9 @@ from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.numerics.search import golden_section
 from gsh.errors import InfeasibleTarget, InvalidParameter
 
-__all__ = ["ComparedName", "Price", "column_ratios", "compare", "price_without_caps"]
+__all__ = ["ComparedName", "Price", "column_ratios", "compare", "or_none", "price_without_caps"]
+
+T = TypeVar("T")
 
 ComparedName = Literal["exact", "add-deltas", "half-split", "zcdp"]
 
@@ -78,9 +81,9 @@ def compare(draft: Draft, target: Target) -> dict[ComparedName, Price | None]:
     exact = found.mechanism
     return {
         "exact": Price(exact, found.point, smallest_sigma_for_noise(EXACT.noise, draft, target), exact),
-        "add-deltas": _or_none(ADD_DELTAS, draft, target, exact),
-        "half-split": _half_split(draft, target, exact),
-        "zcdp": _or_none(ZCDP, draft, target, exact),
+        "add-deltas": or_none(lambda: _best_share(ADD_DELTAS, draft, target, exact)),
+        "half-split": or_none(lambda: _half_split(draft, target, exact)),
+        "zcdp": or_none(lambda: _best_share(ZCDP, draft, target, exact)),
     }
 
 
@@ -89,11 +92,16 @@ def price_without_caps(draft: Draft, target: Target, capped: Mechanism) -> Price
 
     None if it cannot meet the target.
     """
+    found = or_none(lambda: _exact(draft.without_caps(), target))
+    return None if found is None else Price(found.mechanism, found.point, found.mechanism.sigma, capped)
+
+
+def or_none(price: Callable[[], T]) -> T | None:
+    """The price, or None if the target cannot be met."""
     try:
-        found = _exact(draft.without_caps(), target)
+        return price()
     except InfeasibleTarget:
         return None
-    return Price(found.mechanism, found.point, found.mechanism.sigma, capped)
 
 
 def _exact(draft: Draft, target: Target) -> Calibration:
@@ -105,23 +113,13 @@ def _exact(draft: Draft, target: Target) -> Calibration:
     return min(found, best, key=lambda each: each.mechanism.tau_star)
 
 
-def _or_none(accounting: Accounting, draft: Draft, target: Target, exact: Mechanism) -> Price | None:
-    try:
-        return _best_share(accounting, draft, target, exact)
-    except InfeasibleTarget:
-        return None
-
-
 def _half_split(draft: Draft, target: Target, exact: Mechanism) -> Price | None:
     half = target.delta / 2
     if half + half > target.delta:  # half of an odd subnormal double was rounded up
         half = next_below(half)
     if half == 0:
         return None
-    try:
-        mechanism = calibrate(LARGER_PART, draft, Target(target.epsilon, half)).mechanism
-    except InfeasibleTarget:
-        return None
+    mechanism = calibrate(LARGER_PART, draft, Target(target.epsilon, half)).mechanism
     return Price(mechanism, at_epsilon(ADD_DELTAS, mechanism, target.epsilon), mechanism.sigma, exact)
 
 

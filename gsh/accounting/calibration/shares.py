@@ -41,9 +41,11 @@ __all__ = [
     "TableDraft",
     "TablesCalibration",
     "calibrate_tables",
+    "check_drafts",
     "highest_tau_star",
     "largest_hazard",
     "largest_square",
+    "shares_of",
     "tables_within",
 ]
 
@@ -88,8 +90,8 @@ class TablesCalibration:
 
 def calibrate_tables(drafts: Sequence[TableDraft], shares: Shares, target: Target) -> TablesCalibration:
     """The smallest σ of each table for its share, and then the smallest τ*."""
-    _check(drafts)
-    weights = _shares_of(drafts, shares)
+    check_drafts(drafts)
+    weights = shares_of(drafts, shares)
     tables = _within_target(drafts, weights, target)
     return TablesCalibration(tables, weights, at_epsilon(EXACT, release_of(tables), target.epsilon))
 
@@ -116,7 +118,7 @@ def highest_tau_star(drafts: Sequence[TableDraft], weights: Sequence[Fraction], 
     return highest
 
 
-def _shares_of(drafts: Sequence[TableDraft], shares: Shares) -> tuple[Fraction, ...]:
+def shares_of(drafts: Sequence[TableDraft], shares: Shares) -> tuple[Fraction, ...]:
     """The shares as fractions whose sum is 1. Balanced ones have the least Σσ²:  w_k ∝ √(C_k + κ_k²)."""
     if shares == "balanced":
         parts = [Fraction(math.sqrt(_spread(each.draft))) for each in drafts]
@@ -152,7 +154,8 @@ def largest_hazard(target: Target) -> Fraction:
     return Fraction(largest_double(is_enough, LEAST_DOUBLE, approximate(lambda: -(-arb(target.delta)).log1p())))
 
 
-def _check(drafts: Sequence[TableDraft]) -> None:
+def check_drafts(drafts: Sequence[TableDraft]) -> None:
+    """Refuse drafts that shares cannot complete."""
     if not 1 <= len(drafts) <= MOST_TABLES:
         raise InvalidParameter("tables", f"must be 1 to {MOST_TABLES} tables")
     for k, each in enumerate(drafts):

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from gsh.errors import InvalidGroups
 from gsh.histogram.arrays import Flags, Positions
 
-__all__ = ["Matched", "comparable", "equal_to_previous", "matched", "ranked", "unify_floats", "unique_order"]
+__all__ = ["Matched", "comparable", "matched", "ranked", "unify_floats", "unique_order"]
 
 _RUN = 1 << 17
 _BUCKETS, _PER_BUCKET = 16, 64
@@ -94,7 +94,7 @@ def unify_floats(bits: NDArray[np.unsignedinteger]) -> None:
     bits[magnitude > infinity] = nan
 
 
-def equal_to_previous(columns: Iterable[pa.Array]) -> Flags:
+def _equal_to_previous(columns: Iterable[pa.Array]) -> Flags:
     """For each row but the first, whether it equals the row before in every column."""
     repeats: Flags | bool = True
     for column in columns:
@@ -149,7 +149,7 @@ def _arrange_run(columns: Sequence[pa.Array], length: int) -> tuple[Positions, F
     repeats = np.zeros(length, np.bool_)
     for start in range(0, length - 1, _RUN):
         rows = order.slice(start, _RUN + 1)  # and the first row of the next run
-        repeats[start + 1 : start + len(rows)] = equal_to_previous(column.take(rows) for column in columns)
+        repeats[start + 1 : start + len(rows)] = _equal_to_previous(column.take(rows) for column in columns)
     return order.to_numpy().astype(np.int32), repeats
 
 

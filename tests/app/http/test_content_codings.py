@@ -46,7 +46,7 @@ def decoded(coding: str, pieces: list[bytes]) -> bytes:
     content = b""
     for piece in pieces:
         decoder.feed(piece)
-        while not decoder.is_hungry:
+        while not decoder.needs_input:
             content += decoder.slice()
     decoder.end()
     return content

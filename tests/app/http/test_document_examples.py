@@ -22,7 +22,7 @@ ANSWERED = {
     for label, operation in OPERATIONS.items()
     for status, response in operation["responses"].items()
     for media_type, content in response.get("content", {}).items()
-    if status < "400" and not media_type.startswith("application/vnd.")
+    if status < "400" and not media_type.startswith(("application/vnd.", "application/zip"))
 }
 
 
@@ -88,7 +88,9 @@ def provocations(label: str) -> Iterator[tuple[str, str, Json]]:
             yield "422", "invalid-request", {"params": {"verbose": "true"}}
         return
     schema = resolved(json_content(operation)["schema"])
-    first = next(name for name in schema["properties"] if name in schema["required"])
+    schema = resolved(schema["oneOf"][0]) if "oneOf" in schema else schema
+    required = schema.get("required", ["mechanism"])  # or tables in its place
+    first = next(name for name in schema["properties"] if name in required)
     yield "422", "invalid-request", {"json": {name: body[name] for name in body if name != first}, "headers": key}
     yield "400", "invalid-json", {"content": "{", "headers": key | {"content-type": "application/json"}}
     yield "415", "unsupported-media-type", {"content": "{}", "headers": key | {"content-type": "text/plain"}}

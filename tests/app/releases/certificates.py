@@ -4,13 +4,22 @@ import json
 from collections.abc import Iterator
 
 from app.releases import asked as requests
-from app.releases.schemas.certified import AnyCertified
-from gsh.accounting.mechanism import Mechanism
+from app.releases.schemas.certified import AnyCertified, Stated
 from gsh.certificate import Certificate
 from gsh.histogram.noise import Noise
+from gsh.wire import release_from_json
 from tests.app.client import CASE_STUDY, Json
 
-__all__ = ["RECORD", "SENSITIVITIES", "SHAPES", "complete", "drafted", "every_certificate"]
+__all__ = [
+    "RECORD",
+    "SENSITIVITIES",
+    "SHAPES",
+    "TABLES",
+    "complete",
+    "drafted",
+    "drafted_tables",
+    "every_certificate",
+]
 
 SENSITIVITIES: dict[str, Json] = {
     "box": {"kind": "box", "lower": [0, -1], "upper": [1, 600]},
@@ -31,6 +40,8 @@ SHAPES: dict[str, Json] = {
     **{kind: SMALL | THRESHOLDS | {"aggregates": columns} for kind, columns in AGGREGATES.items()},
     **{f"plain-{kind}": SMALL | {"aggregates": columns} for kind, columns in AGGREGATES.items()},
 }
+TABLES = {"by_url": SHAPES["box"], "by.country": SHAPES["plain"], "by-page": SHAPES["case-study"]}
+"""The second one has public groups."""
 POINTS: tuple[Json, ...] = ({}, {"epsilon": 0.5}, {"delta": 0.01})
 RECORD = {
     "state": "made",
@@ -48,25 +59,32 @@ def drafted(mechanism: Json, *, is_elsewhere: bool = False, **asked: object) -> 
     """A certificate without a budget, of a release that the service makes if it can."""
     request = AnyCertified.model_validate_json(json.dumps({"mechanism": mechanism, **asked}))
     domain = request.mechanism.to_domain()
-    noise = {"": Noise(domain)} if isinstance(domain, Mechanism) and not is_elsewhere else None
+    noise = None if is_elsewhere else {"": Noise(domain)}
     return requests.drafted(request, {"": domain}, noise)
+
+
+def drafted_tables(tables: dict[str, Json], *, is_elsewhere: bool = False, **asked: object) -> Certificate:
+    """The same for several tables."""
+    domains = {name: release_from_json(table) for name, table in tables.items()}
+    noise = None if is_elsewhere else {name: Noise(table) for name, table in domains.items()}
+    return requests.drafted(Stated.model_validate_json(json.dumps(asked)), domains, noise)
 
 
 def complete(mechanism: Json, **asked: object) -> Certificate:
     """A certificate with a budget and a record."""
-    return (
-        drafted(mechanism, **asked)
-        .charged_to(
-            budget="web",
-            epsilon=1.0,
-            delta=1e-4,
-            promised_delta=1e-4,
-            privacy_unit="user",
-            period="week",
-            idempotency_key="web-2026-46",
-        )
-        .recorded(RECORD)
-    )
+    return paid(drafted(mechanism, **asked))
+
+
+def paid(certificate: Certificate) -> Certificate:
+    return certificate.charged_to(
+        budget="web",
+        epsilon=1.0,
+        delta=1e-4,
+        promised_delta=1e-4,
+        privacy_unit="user",
+        period="week",
+        idempotency_key="web-2026-46",
+    ).recorded(RECORD)
 
 
 def every_certificate() -> Iterator[Certificate]:
@@ -75,3 +93,8 @@ def every_certificate() -> Iterator[Certificate]:
             yield drafted(mechanism, **point)
             yield drafted(mechanism, is_elsewhere=True, unprotected=["c_u"], **point)
             yield complete(mechanism, **point)
+    for tables in (TABLES, {"alone": SHAPES["box"]}):
+        for point in POINTS:
+            yield drafted_tables(tables, **point)
+            yield drafted_tables(tables, is_elsewhere=True, **point)
+            yield paid(drafted_tables(tables, **point))

@@ -14,7 +14,7 @@ from app.releases.certificates.page import PAGE_HEADERS, certificate_page
 from app.releases.certificates.words import few_up, quoted_point
 from gsh.certificate import Certificate
 from tests.app.client import CASE_STUDY, Client
-from tests.app.releases.certificates import SHAPES, complete, drafted, every_certificate
+from tests.app.releases.certificates import SHAPES, TABLES, complete, drafted, drafted_tables, every_certificate
 
 ALLOWED = {"main", "a", "h1", "h2", "p", "b", "i", "sub", "sup", "code", "table", "tbody", "tr", "th", "td"}
 
@@ -56,6 +56,30 @@ def test_every_certificate_has_a_page_of_plain_tags() -> None:
         assert set(shown.tags) <= ALLOWED
         assert shown.attributes <= {"id", "class", "scope", "tabindex", "href"}
         assert shown.tags.count("a") == 1
+
+
+def test_a_page_of_several_tables_describes_each_and_one_promise() -> None:
+    certificate = drafted_tables(TABLES, epsilon=1)
+    text = page(certificate).text
+
+    assert text.count("whatever anyone concludes") == 1
+    for name in TABLES:
+        assert text.count(f"How the table {name} was made") == 1
+    of_url, of_country, of_page = re.split("How the table .* was made", text)[1:]
+    assert "τ*140.5" in re.sub(r"\s|Threshold of noisy counts, ", "", of_url)
+    assert "The groups are public" not in of_url + of_page
+    assert "There is no threshold: the groups are public." in of_country
+    assert "Threshold of noisy counts" not in of_country
+    assert f"{certificate.delta!r}, rounded up" in text
+    assert str(certificate.mu_squared) in text
+
+
+def test_a_page_without_a_point_quotes_the_joint_curve() -> None:
+    """Not that of one table, and not the sum."""
+    tables = {"by_url": gsh.Mechanism(**CASE_STUDY), "by_country": gsh.PlainGaussian(c_u=1, sigma=50)}
+    shown = page(drafted_tables({"by_url": CASE_STUDY, "by_country": {"c_u": 1, "sigma": 50}})).text
+
+    assert f"{gsh.exact(tables, epsilon=1).delta!r}, rounded up" in shown
 
 
 def test_the_promise_comes_first_in_one_sentence() -> None:

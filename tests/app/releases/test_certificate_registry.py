@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.releases.certificates.registry import Noted, registry_yaml, to_yaml
 from tests.app.client import CASE_STUDY, Client, Json
-from tests.app.releases.certificates import SHAPES, complete, drafted, every_certificate
+from tests.app.releases.certificates import SHAPES, TABLES, complete, drafted, drafted_tables, every_certificate
 from tests.app.releases.registry_schema import REGISTRY_SCHEMA
 
 # The registry validates with draft 7, and with formats.
@@ -67,6 +67,19 @@ def test_a_key_must_be_a_name(key: str) -> None:
 def test_every_certificate_makes_a_valid_entry() -> None:
     for certificate in every_certificate():
         VALIDATOR.validate(entry(registry_yaml(certificate)))
+
+
+def test_an_entry_of_several_tables_describes_each_of_them() -> None:
+    certificate = drafted_tables(TABLES, epsilon=1)
+    deployment = entry(registry_yaml(certificate))["deployment"]
+
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": certificate.delta}
+    mechanisms = deployment["implementation"]["mechanisms"]
+    names = [name.replace("_", r"\_") for name in TABLES]
+    assert re.findall(r"Table (\S+): The (\S+)", mechanisms) == list(zip(names, ["Gaussian"] * len(names), strict=True))
+    assert mechanisms.count("The Gaussian mechanism on public groups.") == 1
+    assert mechanisms.count("The Gaussian sparse histogram mechanism.") == 2
+    assert all(f"Table {name}: One unit" in deployment["privacy_loss"]["privacy_unit_details"] for name in names)
 
 
 @pytest.mark.parametrize(

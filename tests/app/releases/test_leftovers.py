@@ -1,6 +1,7 @@
 """After its answer, no data of a request is open, mapped or on disk. /proc of a real service shows it."""
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -39,6 +40,36 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def post(service: Service, table: bytes, request: object) -> int:
     files = form(table, request)  # type: ignore[arg-type]
     return httpx.post(service.url + "/release/table", files=files, timeout=PATIENCE).status_code
+
+
+EACH = {name: LARGE_REQUEST[name] for name in ("mechanism", "count_column", "key_columns")}
+SEVERAL_REQUEST = json.dumps({"tables": [{"name": name, **EACH} for name in ("one", "two")]}).encode()
+
+
+def post_several(service: Service, *tables: tuple[str, bytes]) -> int:
+    """Two tables in one release."""
+    files = [("request", (None, SEVERAL_REQUEST)), *(("table", table) for table in tables)]
+    return httpx.post(service.url + "/release/table", files=files, timeout=PATIENCE).status_code
+
+
+SMALL = as_stream(pa.table({"k": np.arange(10), "users": np.full(10, 10**6)}))
+SEVERAL = {
+    "a release": ((("one", LARGE[:]), ("two", SMALL)), 200),
+    "the second is damaged": ((("one", SMALL), ("two", DAMAGED)), 422),
+    "the first is damaged": ((("one", DAMAGED), ("two", SMALL)), 422),
+    "the second is missing": ((("one", LARGE),), 422),
+    "the first comes twice": ((("one", LARGE), ("one", LARGE)), 422),
+    "too many groups together": ((("one", LARGE), ("two", LARGE)), 413),
+}
+
+
+@pytest.mark.parametrize(("tables", "status"), SEVERAL.values(), ids=SEVERAL)
+def test_nothing_of_several_tables_is_held(
+    service: Service, tables: tuple[tuple[str, bytes], ...], status: int
+) -> None:
+    assert post_several(service, *tables) == status
+
+    check_nothing_is_held(service)
 
 
 def check_nothing_is_held(service: Service) -> None:
@@ -85,9 +116,19 @@ def test_nothing_is_held_after_a_table_that_needs_too_much_memory(tmp_path: Path
         check_nothing_is_held(service)
 
 
-def test_nothing_is_held_after_an_upload_that_is_cut_off(service: Service) -> None:
+PART = b'--x\r\nContent-Disposition: form-data; name="%b"\r\n\r\n'
+BOTH = json.dumps({"tables": [{"name": name, **LARGE_REQUEST} for name in ("one", "two")]}).replace(
+    '"epsilon": 1, ', ""
+)
+SECOND = PART % b'table"; filename="one' + SMALL + b"\r\n" + PART % b'table"; filename="two'
+
+
+@pytest.mark.parametrize(
+    "start", [PART % b"table", PART % b"request" + SEVERAL_REQUEST + b"\r\n" + SECOND], ids=["one", "second of two"]
+)
+def test_nothing_is_held_after_an_upload_that_is_cut_off(service: Service, start: bytes) -> None:
     def half() -> Iterator[bytes]:
-        yield b'--x\r\nContent-Disposition: form-data; name="table"\r\n\r\n' + LARGE
+        yield start + LARGE
         raise ConnectionError
 
     with pytest.raises(ConnectionError):

@@ -28,7 +28,7 @@ async def receive_upload(scope: Any, body: AsyncIterator[bytes], most: int, chec
     """Both parts of the form, one after the other."""
     form = Form(scope, body, most)
     try:
-        return Upload(await form.request(check), await form.table())
+        return Upload(await form.request(check), (await form.tables())[0])
     finally:
         form.stop()
 

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from gsh.accounting.calibration.draft import Target
+from gsh.accounting.column_costs import mu_0
 from gsh.accounting.mechanism import Aggregates, RelativeAggregates
-from gsh.accounting.mu_zero import mu_0
 from gsh.accounting.numerics.doubles import next_above
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
 from gsh.errors import InvalidParameter

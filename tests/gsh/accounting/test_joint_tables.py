@@ -109,8 +109,8 @@ def test_the_scan_names_the_worst_split_and_the_number_of_splits() -> None:
 
     assert found.added.a_equal == (0, 0, 2)
     assert found.added.value > found.removed.value
-    assert theorem.number_of_splits(joint) == 9
-    assert theorem.number_of_splits(low) == 2
+    assert frontier.number_of_splits(joint) == 9
+    assert frontier.number_of_splits(low) == 2
 
 
 @pytest.mark.parametrize("c_u", [1, 1000, MOST_C_U // 3])

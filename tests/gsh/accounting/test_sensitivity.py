@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from gsh.accounting.column_costs import mu_0
 from gsh.accounting.covariance import Matrix
-from gsh.accounting.mu_zero import mu_0
 from gsh.accounting.numerics.doubles import next_above, next_below
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors
 from tests import reference

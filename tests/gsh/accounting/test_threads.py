@@ -16,9 +16,9 @@ from gsh.accounting.accountings import ADD_DELTAS, EXACT, at_delta, at_epsilon
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.case_study import CASE_STUDY
+from gsh.accounting.column_costs import mu_0
 from gsh.accounting.curve_cache import CurveCache
 from gsh.accounting.mechanism import Mechanism
-from gsh.accounting.mu_zero import mu_0
 from gsh.accounting.numerics import balls
 from gsh.accounting.sensitivity import Box, L2Norm
 from tests import reference

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr, ndtri
 
+import gsh
 from benchmarks import coverage
 from gsh.accounting.grid import count_grid
 from gsh.accounting.mechanism import Aggregates, Mechanism
@@ -219,3 +220,29 @@ def test_the_probability_of_publication_explains_the_threshold() -> None:
     share = float(ndtr(-beyond) / ndtr((400 - TAU_STAR) / SIGMA))
 
     assert fewest_covered(share, 100_000) <= (counts >= 600).sum() <= most_covered(share, 100_000)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_counts_of_public_groups_have_plain_normal_intervals(level: float) -> None:
+    """They have no threshold. No true count is below 0, so no end is."""
+    public = gsh.PlainGaussian(c_u=1, sigma=10)
+    counts = np.array([-100.0, -3.0, 0.0, 5.0, 1000.0])
+    z = ndtri((1 + level) / 2)
+
+    found = gsh.intervals(public, counts=counts, level=level).counts
+
+    half = count_grid(public) / 2
+    assert found.low == pytest.approx(np.maximum(counts - 10 * z - half, 0))
+    assert found.estimate == pytest.approx(np.maximum(counts, 0))
+    assert found.high == pytest.approx(np.maximum(counts + 10 * z + half, 0))
+
+
+def test_intervals_of_public_groups_cover_the_true_counts() -> None:
+    """Also those of empty groups, which are cut at 0."""
+    public, draws = gsh.PlainGaussian(c_u=1, sigma=10), 4000
+    for true in (0, 5, 200):
+        keys = [str(number) for number in range(draws)]
+        counts = gsh.release(public, keys=keys, counts=[true] * draws, public_keys="posted").counts
+        found = gsh.intervals(public, counts=counts, level=0.9).counts
+        share = covered(found, true) / draws
+        assert share > 0.9 - 5 * math.sqrt(0.09 / draws)

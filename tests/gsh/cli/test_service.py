@@ -9,7 +9,7 @@ import pytest
 import typer
 
 import app.keys
-from gsh.cli.commands import add_commands
+from gsh.cli import add_commands
 from tests.gsh.cli.running import run
 
 
@@ -92,12 +92,12 @@ def test_a_note_cannot_move_the_cursor_or_forge_a_line(capsys: pytest.CaptureFix
 
 WITHOUT_THE_SERVICE = """
 import importlib.metadata, sys
-import gsh.cli.commands
+import gsh.cli
 
 def missing(name):
     raise importlib.metadata.PackageNotFoundError(name)
 
-gsh.cli.commands.distribution = missing
+gsh.cli.distribution = missing
 commands = ["serve --port 1", "keys list", "keys create --scope x", "keys --help", "verify --heads h", "openapi"]
 codes = [gsh.cli.main(each.split()) for each in commands]
 print(*codes, "app" in sys.modules)

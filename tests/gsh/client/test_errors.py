@@ -14,8 +14,8 @@ import gsh
 from app.http.problems.kinds import KINDS, Kind
 from gsh import client
 from gsh.client import errors
-from gsh.client.calls import Answer
 from gsh.client.decoding import error_of
+from gsh.client.operations import Answer
 from tests.app.process import Service
 from tests.gsh.client.conftest import AT_ONCE
 

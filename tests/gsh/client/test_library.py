@@ -46,6 +46,18 @@ CAPPED = gsh.Mechanism(
     ),
 )
 
+TABLES = {
+    "by_url": gsh.Mechanism(c_u=16, tau_star=161.5, sigma=29.27),
+    "detail": CAPPED,
+    "by_day": gsh.PlainGaussian(c_u=2, sigma=11),
+}
+LEVELS = {
+    "by_country": gsh.Table(c_u=1, tau=None),
+    "by_url": gsh.Table(c_u=16, share=2),
+    "detail": gsh.Table(c_u=np.int64(16), tau=3, sums=SUMS, caps={"likes": 4}, share=0.5),
+}
+FIXED = gsh.Aggregates(names=["likes"], covariance=[[36]], sensitivity=gsh.l1(1))
+
 SAME: dict[str, Callable[[Any], Any]] = {
     "exact": lambda to: to.exact(MECHANISM, epsilon=0.349),
     "exact at delta": lambda to: to.exact(MECHANISM, delta=np.float64(1.1e-5)),
@@ -96,6 +108,16 @@ SAME: dict[str, Callable[[Any], Any]] = {
         aggregates=gsh.RelativeAggregates(
             names=["likes"], relative_covariance=[[0.5]], sensitivity=gsh.box(lower=[0], upper=[1], groups=[3])
         ),
+    ),
+    "exact tables": lambda to: to.exact(TABLES, epsilon=[0.01, 1]),
+    "exact tables at delta": lambda to: to.exact(TABLES, delta=1e-3),
+    "add deltas of tables": lambda to: to.add_deltas(TABLES, epsilon=1),
+    "exact, public groups": lambda to: to.exact(gsh.PlainGaussian(c_u=2, sigma=11), epsilon=1),
+    "calibrate tables": lambda to: to.calibrate_tables(LEVELS, epsilon=1, delta=1e-6),
+    "calibrate balanced tables": lambda to: to.calibrate_tables(LEVELS, epsilon=1, delta=1e-6, shares="balanced"),
+    "compare tables": lambda to: to.compare_tables(LEVELS, epsilon=1, delta=1e-6),
+    "compare tables, not all": lambda to: to.compare_tables(
+        {"a": gsh.Table(c_u=1, aggregates=FIXED), "b": gsh.Table(c_u=16)}, epsilon=1, delta=1e-6
     ),
     "compare columns": lambda to: to.compare(c_u=5, tau=2, epsilon=1, delta=1e-6, aggregates=RELATIVE[0]),
 }
@@ -172,7 +194,10 @@ def test_points_are_the_same_to_the_last_digit(
     assert service.exact(mechanism, delta=[delta]) == gsh.exact(mechanism, delta=[delta])
 
 
-@pytest.mark.parametrize("name", ["exact", "add_deltas", "calibrate", "compare", "utility", "intervals", "total"])
+NAMES = ["exact", "add_deltas", "calibrate", "calibrate_tables", "compare", "compare_tables", "utility", "intervals"]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "total"])
 def test_the_functions_of_the_library_have_the_same_parameters(name: str) -> None:
     """A new parameter of the library must come to the client as well."""
     of_library = inspect.signature(getattr(gsh, name)).parameters
@@ -214,3 +239,41 @@ def test_a_table_comes_back_as_a_table(service: gsh.Client) -> None:
         assert found["url"].to_pylist() == ["a", "b"]
         named = call(mechanism=mechanism, table=table, key_columns=["url"], count_column="users")
         assert named.schema.equals(found.schema)
+
+
+def test_an_error_about_tables_names_the_table(service: gsh.Client) -> None:
+    """As the library does, by its name and not by its place in the request."""
+    levels = {
+        "by url": gsh.Table(c_u=1),
+        "b": gsh.Table(c_u=16, aggregates=gsh.Aggregates(names=["likes"], covariance=[[1e-6]], sensitivity=gsh.l1(1))),
+    }
+    named = {"a": levels["by url"], "b": levels["b"]}
+    for to in (gsh, service):
+        with pytest.raises(gsh.InfeasibleTarget, match=r"^tables/b/aggregates: must have more noise"):
+            to.calibrate_tables(named, epsilon=1, delta=1e-6)  # type: ignore[attr-defined]
+    with pytest.raises(gsh.InvalidParameter, match=r"^tables/by url/name"):
+        service.calibrate_tables(levels, epsilon=1, delta=1e-6)
+
+
+def test_a_budget_previews_and_plans_several_tables(service: gsh.Client, budget: str) -> None:
+    service.budgets.put(budget, epsilon=1, delta=1e-6, reason="smaller")
+    found = service.calibrate_tables(LEVELS, epsilon=1, delta=1e-6)
+
+    assert service.budgets.preview(budget, found).fits
+    assert service.budgets.preview(budget, found.tables) == service.budgets.preview(budget, found)
+    plan = service.budgets.calibrate_tables(budget, LEVELS, releases=3)
+    assert (plan.budget, plan.releases, list(plan.tables)) == (budget, 3, list(LEVELS))
+    assert sum(plan.shares.values()) == pytest.approx(1)
+    assert service.budgets.preview(budget, plan.tables).more == 3
+    divided = service.budgets.put(budget, epsilon=1, delta=1e-6, mechanism=plan.tables, reason="divided")
+    assert divided.limit.mu_squared is not None
+
+
+def test_tables_are_charged_once_and_opened_with_one_certificate(service: gsh.Client, budget: str) -> None:
+    found = service.calibrate_tables(LEVELS, epsilon=1, delta=1e-6)
+
+    charges = [service.budgets.charge(budget, found, once=f"{budget}-a") for _ in range(2)]
+    assert [charge.is_replayed for charge in charges] == [False, True]
+    opened = service.releases.open(found.tables, budget=budget, once=f"{budget}-b", delta=1e-6)
+    assert [table["name"] for table in opened.certificate["tables"]] == list(LEVELS)
+    assert opened.seed == service.releases.open(found.tables, budget=budget, once=f"{budget}-b", delta=1e-6).seed

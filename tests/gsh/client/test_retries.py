@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import gsh
 from gsh.client import Busy, Retries, ServiceError, TooManyAttempts, Unreachable
-from gsh.client.calls import Answer, Body, Call, Failure, Outcome, Pause
-from gsh.client.requests import patiently
+from gsh.client.operations import Answer, Body, Call, Failure, Outcome, Pause
+from gsh.client.requests import with_retries
 
 SAFE = Call("GET", "/version", is_safe=True)
 UNSAFE = Call("POST", "/release", is_safe=False)
@@ -42,7 +42,7 @@ class Clock:
 def waits(outcomes: list[Outcome], call: Call = SAFE, each_takes: float = 0.0, **settings: float) -> list[float]:
     """The pauses of a call with these outcomes. It ends as the last outcome that it received says."""
     clock = Clock()
-    steps = patiently(Retries(clock=clock, **settings), call)  # type: ignore[arg-type]
+    steps = with_retries(Retries(clock=clock, **settings), call)  # type: ignore[arg-type]
     paused: list[float] = []
     received = iter(outcomes)
     step = next(steps)
@@ -122,7 +122,7 @@ def test_the_number_and_the_time_are_bounded(
     outcomes: list[Outcome], most: int, seconds: float, each_takes: float
 ) -> None:
     clock, calls, last_call = Clock(), 0, 0.0
-    steps = patiently(Retries(most=most, seconds=seconds, clock=clock), SAFE)
+    steps = with_retries(Retries(most=most, seconds=seconds, clock=clock), SAFE)
     step = next(steps)
     try:
         while True:
@@ -141,7 +141,7 @@ def test_the_number_and_the_time_are_bounded(
 
 
 def last_error(outcome: Outcome) -> ServiceError:
-    steps = patiently(Retries(most=0), SAFE)
+    steps = with_retries(Retries(most=0), SAFE)
     next(steps)
     with pytest.raises(ServiceError) as caught:
         steps.send(outcome)

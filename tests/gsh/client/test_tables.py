@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 import gsh
 from gsh.client import Release
-from gsh.client.calls import MOST_TABLE_BYTES, Spool
-from gsh.client.uploads import form
+from gsh.client.connections import Spool
+from gsh.client.operations import MOST_TABLE_BYTES
+from gsh.client.uploads import SentTable, form
 from gsh.histogram.tables import Roles
 from tests.app.process import Service
 from tests.gsh.client.conftest import AT_ONCE
@@ -175,9 +176,8 @@ def test_without_once_a_stream_is_not_kept_in_memory(service: gsh.Client) -> Non
             yield pa.record_batch({"url": np.arange(20_000) + 20_000 * place, "users": np.full(20_000, 50)})
 
     schema = pa.schema({"url": pa.int64(), "users": pa.int64()})
-    body = form(
-        {}, pa.RecordBatchReader.from_batches(schema, batches()), Roles(("url",), "users", ()), None, is_repeated=False
-    )
+    reader = pa.RecordBatchReader.from_batches(schema, batches())
+    body = form({}, [SentTable(reader, Roles(("url",), "users", ()), None)], is_repeated=False)
     assert not body.is_repeatable
     content = body.content()
     assert not isinstance(content, bytes)
@@ -193,7 +193,7 @@ def test_a_long_answer_is_mapped_and_a_short_one_is_not() -> None:
         spool = Spool(MOST_TABLE_BYTES)
         for start in range(0, size, 70_000):
             spool.write(bytes([start % 251]) * min(70_000, size - start))
-        content = spool.answer(200, {}).content
+        content = spool.answer(httpx.Response(200)).content
         spool.close()
         assert content.size == size
         if size:
@@ -219,8 +219,10 @@ def test_a_long_frame_of_several_chunks_arrives_whole(service: gsh.Client, budge
     assert set(first.table["url"].to_pylist()) == set(again.table["url"].to_pylist())
     sizes = [
         len(chunk)
-        for chunk in form({}, frame, Roles(("url", "country"), "users", ()), None, is_repeated=True).content()
-    ]  # type: ignore[arg-type]
+        for chunk in form(
+            {}, [SentTable(frame, Roles(("url", "country"), "users", ()), None)], is_repeated=True
+        ).content()
+    ]
     assert max(sizes) < 4 << 20
 
 

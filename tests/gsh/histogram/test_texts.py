@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gsh.errors import InvalidGroups
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.formats import read_table
-from gsh.histogram.texts import ADVICE, are_ambiguous, is_ambiguous
+from gsh.histogram.texts import ADVICE, are_ambiguous
 from tests.gsh.histogram.test_csv import AMPLE, read, written
 
 EXAMPLES: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "number_examples.json").read_text())
@@ -24,7 +24,7 @@ TYPES: dict[str, CsvType] = {"url": "string", "users": "int64", "seconds": "floa
 def test_the_examples_hold_alone_and_as_a_column(example: dict[str, Any]) -> None:
     text = example["text"]
 
-    assert is_ambiguous(text) == are_ambiguous(pa.array([text]))[0].as_py() == example["ambiguous"]
+    assert are_ambiguous(pa.array([text]))[0].as_py() == example["ambiguous"]
     if not example["ambiguous"] and example["number"] is not None and not text.startswith("+"):
         assert read(f"url,seconds\na,{text}\n", {"url": "string", "seconds": "float64"})["seconds"].to_pylist() == [
             example["number"]
@@ -50,7 +50,7 @@ def test_an_ambiguous_count_is_refused_with_its_line(cell: str) -> None:
 @pytest.mark.parametrize("others", [[], ["250"], ["7", "12.500", "-3.125"]])
 def test_a_column_of_ambiguous_numbers_is_refused_with_its_line(others: list[str], declared: CsvType) -> None:
     cells = ["1", *others, "1.000", "2"]
-    line = 2 + next(place for place, cell in enumerate(cells) if is_ambiguous(cell))
+    line = 2 + are_ambiguous(pa.array(cells)).to_pylist().index(True)
     content = "url,seconds\n" + "".join(f"{place},{cell}\n" for place, cell in enumerate(cells))
 
     assert refusal(content, {"url": "string", "seconds": declared}) == ("/csv_types/seconds", f"line {line} {ADVICE}")
@@ -101,7 +101,7 @@ def test_what_is_written_is_never_ambiguous_and_reads_back(numbers: list[float])
     cells = [line.split(",")[1] for line in content.decode().splitlines()[1:]]
     again = read(content, {"url": "string", "seconds": "float64"})["seconds"].to_pylist()
 
-    assert not any(map(is_ambiguous, cells))
+    assert not any(are_ambiguous(pa.array(cells)).to_pylist())
     assert all(
         one == other or (math.isnan(one) and math.isnan(other)) for one, other in zip(again, numbers, strict=True)
     )

@@ -104,6 +104,7 @@ def test_the_page_shows_every_name() -> None:
         "RealRelease",
         "Sensitivity",
         "TablesCalibration",
+        "TablesPrice",
         "Total",
         "Totals",
         "Utility",
@@ -133,6 +134,7 @@ def test_the_modules_that_people_call_have_examples() -> None:
 CALLED = ["Aggregates", "Mechanism", "RelativeAggregates", "add_deltas", "box", "calibrate", "calibrate_tables"]
 CALLED += [
     "compare",
+    "compare_tables",
     "exact",
     "intervals",
     "l1",
