@@ -15,6 +15,13 @@ from tests.browser.visits import Visit
 URLS = "url,users,likes\na.example,48120,900\nb.example,7300,20\nc.example,4,0\n"
 COUNTRIES = "country,users\nUS,4812\nFR,73\nJP,0\n"
 
+DROP = """texts => {
+  const dropped = new DataTransfer();
+  for (const text of texts) dropped.items.add(new File([text], "dropped.csv"));
+  const place = document.getElementById("table-file");
+  place.dispatchEvent(new DragEvent("drop", { dataTransfer: dropped, bubbles: true, cancelable: true }));
+}"""
+
 
 def file(name: str, text: str) -> FilePayload:
     return {"name": name, "mimeType": "text/csv", "buffer": text.encode()}
@@ -89,6 +96,9 @@ def test_two_files_are_released_together(visit: Visit, tmp_path: Path) -> None:
         lines = archive.read("by_country.csv").decode().splitlines()
     assert [table["name"] for table in certificate["tables"]] == ["by_url", "by_country"]
     assert [line.partition(",")[0] for line in lines] == ["country", "FR", "JP", "US"]
+    page.get_by_role("button", name="Read the certificate").click()
+    expect(page.locator("dialog #certificate")).to_contain_text("by_country")
+    page.locator("#certificate-close").click()
     with page.expect_download() as started:
         page.get_by_role("button", name="Download by_url as CSV").click()
     assert started.value.suggested_filename.endswith("-by_url.csv")
@@ -163,3 +173,5 @@ def test_without_the_second_table_the_page_is_that_of_one(visit: Visit) -> None:
     expect(page.locator("#noise-answer")).to_contain_text("σ = 4.225")
     page.locator("#table-add").set_input_files([file("by_url.csv", URLS)])
     expect(page.locator("#tables .choice")).to_have_text(["by_country", "by_url"])
+    page.evaluate(DROP, [URLS, COUNTRIES])
+    expect(page.locator("#tables .choice")).to_have_text(["dropped", "dropped_2"])
