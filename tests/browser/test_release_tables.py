@@ -72,6 +72,7 @@ def test_two_files_are_released_together(visit: Visit, tmp_path: Path) -> None:
     )
     expect(page.locator("#stated")).to_contain_text("ε = 1, δ ≤ 1e-6")
     page.locator("#roles-confirmed").check()
+    expect(page.locator("#try")).to_be_enabled()  # the noise is known
     expect(page.locator("#dry")).to_be_disabled()  # the other table is not confirmed
     confirm(visit)
     page.locator("#dry").click()
