@@ -44,7 +44,13 @@ PAGES = (
         title="Gaussian sparse histogram explorer",
         description="The exact noise and threshold for a private group-by table.",
         main="answer",
-        styles=(*_PANELS, "web/explorer/answer.css", "web/explorer/explorer.css", "web/explorer/panels.css"),
+        styles=(
+            *_PANELS,
+            "web/explorer/answer.css",
+            "web/explorer/explorer.css",
+            "web/explorer/panels.css",
+            "web/explorer/levels.css",
+        ),
     ),
     Page(
         name="budgets",

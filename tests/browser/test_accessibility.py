@@ -54,8 +54,10 @@ def faults_now(page: Page, *rules: str) -> list[str]:
 
 
 def test_axe_finds_no_fault_in_the_explorer(visit: Visit) -> None:
-    """With every panel in use: columns, one with a cap, group sizes, published counts, all digits, errors."""
-    visit.open("/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~~1&column=seconds~0~600~~&code=sql")
+    """With every panel in use: columns, one with a cap, tables, group sizes, published counts, all digits, errors."""
+    tables = "table=by_country~1~public~1&table=by_url~16~1~2"
+    visit.open(f"/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~~1&column=seconds~0~600~~&code=sql&{tables}")
+    expect(visit.page.locator("#levels-answer tr")).to_have_count(2)
     visit.page.get_by_role("button", name="Use an example").click()
     visit.page.get_by_role("button", name="Use example counts").click()
     expect(visit.page.locator("#published-result tbody tr").first).to_be_visible()
@@ -64,6 +66,8 @@ def test_axe_finds_no_fault_in_the_explorer(visit: Visit) -> None:
 
     visit.page.locator("#epsilon").fill("-1")
     visit.page.locator("#column-0-groups").fill("0")
+    visit.page.locator("#level-1-share").fill("0")
+    expect(visit.page.locator("#level-1-share-error")).to_have_text("must be greater than 0")
     expect(visit.page.locator("#epsilon-error")).to_have_text("must be at least 0")
     expect(visit.page.locator("#column-0-groups-error")).to_have_text("must be at least 1")
     assert faults(visit) == []
@@ -97,6 +101,7 @@ def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
         "delta",
         "c_u",
         "tau",
+        "Several levels in on",
         "sizes",
         "sizes-file",
         "published",

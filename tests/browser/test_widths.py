@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import FilePayload, expect
 
 from app.http.problems.kinds import KINDS
 from tests.browser.letters import set_letters
@@ -44,9 +44,11 @@ def open_everything(visit: Visit) -> None:
 
 
 def explorer(visit: Visit) -> None:
-    """All panels in use, a long name among the columns and among the groups."""
+    """All panels in use, a long name among the columns, the tables and the groups."""
     columns = f"column={'W' * 60}~0~1~~1&column=likes~0~1000000~~"
-    visit.open(f"/?epsilon=1&delta=1e-6&c_u=3&tau=2&sigma=50&{columns}&code=sql")
+    tables = f"table={'W' * 64}~1~public~1&table=by_url~1000000000000~1~2&shares=balanced"
+    visit.open(f"/?epsilon=1&delta=1e-6&c_u=3&tau=2&sigma=50&{columns}&code=sql&{tables}")
+    expect(visit.page.locator("#levels-answer tr")).to_have_count(2)
     page = visit.page
     page.get_by_role("button", name="Use an example").click()
     page.locator("#groups").fill(f"{'W' * 80}, 1000000000000, 5000000000, 6\nb, 20000, 7, 8")
@@ -162,6 +164,21 @@ def release_page(visit: Visit) -> None:
     visit.complaints.clear()  # the browser logs the 422 in its console
 
 
+def release_page_of_several_tables(visit: Visit) -> None:
+    """Long names of files and columns, wide numbers, and a result."""
+    page = visit.page
+    page.goto(f"{visit.url}/release-table?epsilon=1&delta=1e-6&way=each")
+    page.locator("#noise-way").wait_for()
+    text = f"{'W' * 60},users,{'M' * 60}\n{'V' * 80},1000000000,12\n".encode()
+    files: list[FilePayload] = [{"name": each * 70, "mimeType": "", "buffer": text} for each in "WM"]
+    page.locator("#table-file").set_input_files(files)
+    for index, bound in enumerate(("3", "1000000000000")):
+        page.locator(f"#joint-{index}-c_u").fill(bound)
+        page.locator(f"#joint-{index}-columns-0-upper").fill("123456789")
+    page.get_by_role("button", name="Try with made-up data").click()
+    expect(page.locator("#result-table h3")).to_have_count(2)
+
+
 def swagger(visit: Visit) -> None:
     """One operation executed; open as well: a form with a file, and parameters of path and query."""
     page = visit.page
@@ -203,6 +220,7 @@ STATES: dict[str, Callable[[Visit], None]] = {
         budgets_with_errors,
         locked_budgets,
         release_page,
+        release_page_of_several_tables,
         swagger,
         meaning,
         problems,

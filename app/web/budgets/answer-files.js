@@ -11,13 +11,22 @@ export const FORMATS = {
   parquet: { name: "Parquet", mediaType: "application/vnd.apache.parquet" },
 };
 
-/** The path of the answer of a release. */
-export function answerPath(key) {
-  return `releases/${encodeURIComponent(key)}/answer`;
+export const ZIP = "application/zip";
+
+/** The path of the answer of a release, or of one of its tables. */
+export function answerPath(key, table) {
+  const query = table === undefined ? "" : `?table=${encodeURIComponent(table)}`;
+  return `releases/${encodeURIComponent(key)}/answer${query}`;
 }
 
-/** Save the answer of a release; `ending` is one of the formats. */
-export async function saveAnswer(key, ending) {
+/** Save the answer of a release, or one of its tables; `ending` is one of the formats. */
+export async function saveAnswer(key, ending, table) {
   const { mediaType } = FORMATS[ending];
-  download(fileName(key, ending), mediaType, await getAs(mediaType, answerPath(key)));
+  const name = table === undefined ? key : `${key}-${table}`;
+  download(fileName(name, ending), mediaType, await getAs(mediaType, answerPath(key, table)));
+}
+
+/** Save all tables of a release and its certificate, as a zip archive. */
+export async function saveTables(key) {
+  download(fileName(key, "zip"), ZIP, await getAs(ZIP, answerPath(key)));
 }

@@ -95,7 +95,13 @@ function commitText({ sha256, rows }) {
   return `Committed: ${number}digest\u00a0${sha256.slice(0, 8)}…`;
 }
 
-function releaseText({ c_u, tau, tau_star, sigma, mu_0, capped = [] }) {
+/** The bounds and the noise of a release. One of several tables has those of each. */
+function releaseText(release) {
+  if (release.tables === undefined) return tableText(release);
+  return `${release.tables.length} tables: ${release.tables.map(tableText).join("; ")}`;
+}
+
+function tableText({ c_u, tau, tau_star, sigma, mu_0, capped = [] }) {
   const threshold = tau_star === undefined ? "no threshold" : `τ\u00a0${tau}, τ*\u00a0${brief(tau_star)}`;
   const columns = capped.map((part) => `, μ₀\u00a0${brief(part.mu_0)} in ${part.groups}\u00a0groups`).join("");
   return `C_u\u00a0${c_u}, σ\u00a0${brief(sigma)}, ${threshold}${mu_0 ? `, μ₀\u00a0${brief(mu_0)}` : ""}${columns}`;

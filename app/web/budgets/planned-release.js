@@ -10,7 +10,7 @@ export const WAYS = {
   each: "ε and δ of each release",
   all: "equal shares of what remains",
 };
-const NO_STATE = { ...Object.fromEntries(FIELDS.map((name) => [name, ""])), axes: new Set(), code: "curl" };
+const NO_STATE = { ...Object.fromEntries(FIELDS.map((name) => [name, ""])), tables: [], axes: new Set(), code: "curl" };
 const TEXTS = ["c_u", "tau", "sigma", "tau_star", "mu_0", "epsilon", "delta", "times"];
 
 /** The plan in a link. Texts that the link lacks are empty, or those of `defaults` if it has none at all. */

@@ -4,7 +4,7 @@ import { byId, element } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
 import { bytes } from "../shared/number-format.js";
 import { get } from "../shared/service.js";
-import { FORMATS, saveAnswer } from "./answer-files.js";
+import { FORMATS, saveAnswer, saveTables, ZIP } from "./answer-files.js";
 import { wireCertificate } from "./certificate-dialog.js";
 import { usedPercent } from "./gauge.js";
 import { makerOf, timeOf } from "./record-words.js";
@@ -16,6 +16,8 @@ const STATES = {
   committed: "committed",
   charged: "charged only",
 };
+
+const SEVERAL = { name: "several tables (zip)", mediaType: ZIP };
 
 /** Connect the panel. Returns a function that shows the newest releases of a budget; `signal` aborts its requests. */
 export function wireReleases() {
@@ -48,7 +50,9 @@ export function wireReleases() {
   function item(release) {
     const error = element("p", { class: "error", role: "alert" });
     const certificate = action("Certificate", release, error, () => showCertificate(release.key, budgetSignal));
-    const answer = action("Download answer", release, error, () => saveAnswer(release.key, byId("format").value));
+    const answer = action("Download answer", release, error, () =>
+      release.answer.media_type === ZIP ? saveTables(release.key) : saveAnswer(release.key, byId("format").value),
+    );
     answer.classList.add("answer");
     const hasAnswer = release.answer !== null && release.answer.erased_at === null;
     return element(
@@ -128,7 +132,7 @@ function facts({ at, by, entry, answer, committed }, share) {
 }
 
 function answerFacts({ media_type, size, erased_at }) {
-  const stored = Object.values(FORMATS).find(({ mediaType }) => mediaType === media_type);
+  const stored = [...Object.values(FORMATS), SEVERAL].find(({ mediaType }) => mediaType === media_type);
   if (erased_at === null) return [`${bytes(size)} of ${stored?.name ?? "Arrow"}`]; // an Arrow stream has no file here
   return [element("strong", {}, "the answer was erased at ", timeOf(erased_at), "; its certificate stays")];
 }

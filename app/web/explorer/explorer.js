@@ -8,6 +8,7 @@ import { showAnswer, showNoAnswer } from "./answer.js";
 import { wireCode } from "./code-panel.js";
 import { mixedNoise } from "./column-noise.js";
 import { showComparison } from "./comparison-table.js";
+import { wireLevels } from "./levels-panel.js";
 import { searchOf, stateOf } from "./page-state.js";
 import { errorBand, frontier, keepCurves, privacyCurves } from "./plot-points.js";
 import { showNoPlots, wirePlots } from "./plots.js";
@@ -22,11 +23,13 @@ const PAUSE_MS = 200; // after the last keystroke, before a request
 
 const state = stateOf(location.search);
 const remember = () => history.replaceState(null, "", searchOf(state));
+const step = () => history.pushState(null, "", searchOf(state)); // the browser's Back button undoes it
 const showPlots = wirePlots(state, remember);
 const showCode = wireCode(state, remember);
 const showSizes = wireSizes();
 const explainPublished = wirePublished();
 const offerRelease = wireRelease();
+const levels = wireLevels(state, (isStep) => (isStep ? step() : remember()));
 let asking = new AbortController();
 let pause = 0;
 
@@ -34,7 +37,7 @@ const showState = wireForm(state, (isStep) => {
   clearTimeout(pause);
   showWaiting();
   if (isStep) {
-    history.pushState(null, "", searchOf(state));
+    step();
     void ask();
   } else {
     pause = setTimeout(() => {
@@ -46,6 +49,7 @@ const showState = wireForm(state, (isStep) => {
 addEventListener("popstate", () => {
   Object.assign(state, stateOf(location.search));
   showState();
+  levels.show();
   void ask();
 });
 onThemeChange(() => showPlots().catch(showNoPlots));
@@ -68,6 +72,7 @@ async function ask() {
   asking = new AbortController();
   const { signal } = asking;
   showWaiting();
+  void levels.ask(); // they share the privacy target alone, and wait for nothing else
   const mixed = mixedNoise(state.columns);
   if (mixed !== null) return showFailures([mixed]);
   const columns = structuredClone(state.columns); // the form may change before the answers come
@@ -89,6 +94,7 @@ function showWaiting() {
   showCode(null);
   showGap(null);
   offerRelease(null);
+  levels.wait();
 }
 
 /** Keep the last answer visible, but mark it: it does not belong to the current form. */
@@ -125,7 +131,7 @@ async function show(asked, first, { accountings: compared, without_caps }, signa
 function balance() {
   for (const column of state.columns) column.noise = "";
   showState();
-  history.pushState(null, "", searchOf(state));
+  step();
   void ask();
 }
 

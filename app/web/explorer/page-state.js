@@ -2,6 +2,7 @@
 
 import { OUTLINE, TARGET } from "../shared/case-study.js";
 import { inSigmas } from "./column-noise.js";
+import { addTables, tablesOf } from "./levels-state.js";
 
 export const FIELDS = ["epsilon", "delta", "c_u", "tau", "sigma", "tau_star"];
 
@@ -22,7 +23,7 @@ export const PRESETS = {
   },
 };
 
-/** The state from a query: texts by field, columns, axes that are not drawn in their default way, and the code tab. */
+/** The state from a query: texts by field, columns, tables, axes that are not drawn in their default way, code tab. */
 export function stateOf(search) {
   const query = new URLSearchParams(search);
   const isGiven = FIELDS.some((name) => query.has(name));
@@ -30,6 +31,8 @@ export function stateOf(search) {
   return {
     ...Object.fromEntries(FIELDS.map((name) => [name, query.get(name) ?? defaults[name] ?? ""])),
     columns: query.getAll("column").map(columnOf),
+    tables: tablesOf(query),
+    isBalanced: query.get("shares") === "balanced",
     axes: new Set((query.get("axes") ?? "").split(",").filter(Boolean)),
     code: query.get("code") ?? "curl",
     dialect: query.get("dialect") ?? "duckdb",
@@ -42,6 +45,7 @@ export function searchOf(state) {
   for (const name of FIELDS) if (state[name].trim() !== "" || name === "epsilon") query.set(name, state[name].trim());
   for (const { name, lower, upper, noise, groups } of state.columns)
     query.append("column", [name, lower, upper, noise, groups].map(escaped).join("~"));
+  addTables(query, state);
   if (state.axes.size > 0) query.set("axes", [...state.axes].sort().join(","));
   if (state.code !== "curl") query.set("code", state.code);
   if (state.dialect !== "duckdb") query.set("dialect", state.dialect);

@@ -7,6 +7,8 @@ import { byId } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
 import { upwards } from "../shared/number-format.js";
 import { encode, get, post, postForm, problemWith, typed } from "../shared/service.js";
+import { showJoint, wireJoint } from "./joint-panel.js";
+import { appendTables, madeUpTables, pricedTables, sentTables, solvedTables } from "./joint-tables.js";
 import { madeUpGroups } from "./made-up.js";
 import { showNoise, wireNoise } from "./noise-panel.js";
 import {
@@ -20,7 +22,7 @@ import {
 } from "./payment-panel.js";
 import { hideResult, showResult } from "./result-panel.js";
 import { roleFault } from "./roles-panel.js";
-import { storedRelease, when } from "./stored-release.js";
+import { storedRelease, storedTables, when } from "./stored-release.js";
 import { bytesOf, rolesOf } from "./table-file.js";
 import { wireTable } from "./table-panel.js";
 
@@ -45,15 +47,17 @@ const payment = { budget: query.get("budget") ?? "", name: "", description: "", 
 const signal = new AbortController().signal;
 const openCertificate = wireCertificate();
 let budgets = [];
-let [mechanism, preview, stated] = [null, null, null];
+let [mechanism, preview, stated] = [null, null, null]; // several tables have one mechanism each
 let checked = null; // the request of the last successful dry run, and when a release with this name was made, if one was
 let isBusy = false;
 let asking = new AbortController();
 let pause = 0;
 
 const showColumns = wireNoise(plan, askLater);
+const showForms = wireJoint(askLater, () => source.showNames());
 const source = wireTable(() => {
-  showColumns(namesOf("value"));
+  showColumns(isJoint() ? [] : namesOf("value"), isJoint());
+  showForms(source.entries);
   askLater();
 });
 wirePayment(payment, (field) => (field === "budget" ? askLater() : showButtons()));
@@ -61,12 +65,17 @@ wireAccess(byId("access"), () => loadBudgets());
 byId("try").addEventListener("click", () => act(tryOut));
 byId("dry").addEventListener("click", () => act(dryRun));
 byId("count").addEventListener("click", () => act(makeItCount));
-showColumns([]);
+showColumns([], false);
 void loadBudgets();
 
-/** The names of the columns that have a role. */
-function namesOf(role) {
-  return (source.table?.columns ?? []).filter((each) => each.role === role).map(({ name }) => name);
+/** Whether several tables are one release. */
+function isJoint() {
+  return source.entries.length > 1;
+}
+
+/** The names of the columns of a table that have a role. */
+function namesOf(role, table = source.table) {
+  return (table?.columns ?? []).filter((each) => each.role === role).map(({ name }) => name);
 }
 
 /** The chosen budget, as it was when it was last loaded. */
@@ -102,24 +111,33 @@ async function ask() {
   [mechanism, preview, stated] = [null, null, null];
   const failures = [];
   try {
-    if (plan.c_u.trim() !== "") await calibrate(asked);
+    if (isBounded()) await calibrate(asked);
   } catch (failure) {
     failures.push(failure);
     showLocked(byId("access"), failure);
     mechanism = null;
   }
   if (asked.aborted) return;
-  showNoise(mechanism, failures);
+  if (isJoint()) showJoint(source.entries, mechanism, failures);
+  else showNoise(mechanism, failures);
   showCost(chosen(), preview, stated);
   showButtons();
 }
 
+/** Whether it is typed for every table in how many groups one user is. */
+function isBounded() {
+  return (isJoint() ? source.entries.map((entry) => entry.plan) : [plan]).every(({ c_u }) => c_u.trim() !== "");
+}
+
 async function calibrate(asked) {
   if (plan.way === "all" && !chosen()) throw NO_BUDGET;
-  const made = await solved(plan, payment.budget, asked);
-  const found = chosen() ? await price(made, asked) : null;
+  const made = await (isJoint()
+    ? solvedTables(source.entries, plan, payment.budget, asked)
+    : solved(plan, payment.budget, asked));
+  const described = isJoint() ? { tables: pricedTables(made) } : { mechanism: made };
+  const found = chosen() ? await price(described, asked) : null;
   const epsilon = statedEpsilon(found);
-  const { points } = await post("account/exact", { mechanism: made, epsilon: epsilon ?? 1 }, asked); // also checks it
+  const { points } = await post("account/exact", { ...described, epsilon: epsilon ?? 1 }, asked); // also checks it
   const target = plan.way === "each" ? plan.delta : Number.NaN;
   [mechanism, preview, stated] = [made, found, { epsilon, delta: points[0].delta, target }];
 }
@@ -132,17 +150,17 @@ function statedEpsilon(found) {
 }
 
 /** What a release would cost. The budget is loaded again: others may have spent some of it. */
-async function price(made, asked) {
+async function price(described, asked) {
   const path = `budgets/${encodeURIComponent(payment.budget)}`;
-  const [now, found] = await Promise.all([get(path, asked), post(`${path}/preview`, { mechanism: made }, asked)]);
+  const [now, found] = await Promise.all([get(path, asked), post(`${path}/preview`, described, asked)]);
   budgets = budgets.map((each) => (each.id === now.id ? now : each));
   return found;
 }
 
 function showButtons() {
-  const fault = source.table === null ? "" : roleFault(source.table);
+  const fault = faultOfRoles();
   const isReady = mechanism !== null && !isBusy;
-  const isConfirmed = source.table?.isConfirmed === true && fault === "";
+  const isConfirmed = source.table !== null && source.entries.every(({ table }) => table.isConfirmed) && fault === "";
   const isChecked = checked !== null && checked.text === requestText() && preview?.fits === true;
   byId("try").disabled = !isReady;
   byId("dry").disabled = !isReady || !isConfirmed || preview?.fits === false;
@@ -150,6 +168,13 @@ function showButtons() {
   byId("count").disabled = !isReady || !isConfirmed || !isChecked;
   byId("count").textContent = countLabel(isChecked && checked.releasedAt !== null);
   source.complain(fault);
+}
+
+/** What is wrong with the roles of a table, in a sentence. Of several, it says of which. */
+function faultOfRoles() {
+  const faults = source.entries.map(({ name, table }) => [name, roleFault(table)]);
+  const [name, fault] = faults.find((each) => each[1] !== "") ?? ["", ""];
+  return isJoint() && fault !== "" ? `${name}: ${fault}` : fault;
 }
 
 function countLabel(isReplay) {
@@ -165,9 +190,8 @@ function requestText() {
 
 function request() {
   return {
-    mechanism,
+    ...(isJoint() ? { tables: sentTables(source.entries, mechanism) } : { mechanism, ...rolesOf(source.table) }),
     epsilon: stated?.epsilon,
-    ...rolesOf(source.table),
     budget: payment.budget || undefined,
     intervals: LEVEL,
   };
@@ -196,11 +220,19 @@ async function act(work) {
 function wordsOf(failure) {
   if (failure.line !== undefined) return failure.message;
   return errorsOf(failure)
-    .map(({ pointer, detail }) => `${PLACES[pointer] ?? pointer} ${detail}`.trim())
+    .map(({ pointer, detail }) => `${placeOf(pointer)} ${detail}`.trim())
     .join("; ");
 }
 
+/** Where an error is, in words. Of several tables, first the name of the table. */
+function placeOf(pointer) {
+  const [, index, rest] = /^\/tables\/(\d+)(.*)$/.exec(pointer) ?? [];
+  const name = source.entries[index]?.name;
+  return name === undefined ? (PLACES[pointer] ?? pointer) : `${name}: ${PLACES[rest] ?? rest}`;
+}
+
 async function tryOut() {
+  if (isJoint()) return tryTables();
   const keys = namesOf("key");
   const groups = madeUpGroups(mechanism, keys.length);
   const answer = await post("release", { mechanism, groups, intervals: LEVEL });
@@ -208,8 +240,23 @@ async function tryOut() {
     title: "Made-up data",
     note: "This is how a released table looks: made-up groups, real noise. Nothing was spent, and your table was not used.",
     answer,
-    names: { keys: keys.length > 0 ? keys : ["group"], count: namesOf("count")[0] ?? "users" },
+    names: shownNames(),
   });
+}
+
+async function tryTables() {
+  const entries = [...source.entries];
+  const { tables } = await post("release", { tables: madeUpTables(entries, mechanism), intervals: LEVEL });
+  showResult({
+    title: "Made-up data",
+    note: "This is how released tables look: made-up groups, real noise. Nothing was spent, and your tables were not used.",
+    tables: tables.map(({ name, ...answer }, k) => ({ name, answer, names: shownNames(entries[k].table) })),
+  });
+}
+
+function shownNames(table) {
+  const keys = namesOf("key", table);
+  return { keys: keys.length > 0 ? keys : ["group"], count: namesOf("count", table)[0] ?? "users" };
 }
 
 async function dryRun() {
@@ -222,10 +269,10 @@ async function dryRun() {
 }
 
 function drySentence(key, releasedAt) {
-  if (key === undefined) return "Your table is in order. Nothing was spent. Choose a budget to release it.";
-  if (releasedAt === null)
-    return "Your table is in order, the name is free, and the budget would pay. Nothing was spent.";
-  return `This table was released as ${key} on ${when(releasedAt)}. You can show that release again: nothing is charged.`;
+  const subject = isJoint() ? "Your tables are" : "Your table is";
+  if (key === undefined) return `${subject} in order. Nothing was spent. Choose a budget to release.`;
+  if (releasedAt === null) return `${subject} in order, the name is free, and the budget would pay. Nothing was spent.`;
+  return `${isJoint() ? "These tables were" : "This table was"} released as ${key} on ${when(releasedAt)}. You can show that release again: nothing is charged.`;
 }
 
 /** The name, if it has the form of one. */
@@ -259,17 +306,25 @@ async function makeItCount() {
   }
   checked = null;
   renewName(payment);
-  const none = { answer: null, names: null }; // the files can still be downloaded
-  const { answer, names } = isSmall ? await storedRelease(key).catch(() => none) : none;
+  const shown = await (sent.tables ? tablesOf(key, isSmall) : tableOf(key, isSmall));
   await loadBudgets();
   byId("act-said").textContent = "";
   showResult({
     title: `${title}: ${key}`,
     note,
-    answer,
-    names,
+    ...shown,
     release: { key, open: async () => (await openCertificate(key, signal))() },
   });
+}
+
+/** What is shown of a release. Of a large one nothing is, and the files can still be downloaded. */
+async function tableOf(key, isSmall) {
+  const none = { answer: null, names: null };
+  return isSmall ? storedRelease(key).catch(() => none) : none;
+}
+
+async function tablesOf(key, isSmall) {
+  return { tables: isSmall ? await storedTables(key).catch(() => []) : [] };
 }
 
 /** Whether the ledger has a table under this name. If it cannot say, the first failure is what counts. */
@@ -286,6 +341,7 @@ async function isReleased(key) {
 async function send(body, key) {
   const form = new FormData();
   form.append("request", encode(body));
-  form.append("table", bytesOf(source.table), "table");
+  if (isJoint()) appendTables(form, source.entries, mechanism);
+  else form.append("table", bytesOf(source.table), "table");
   return postForm("release/table", form, key);
 }

@@ -1,6 +1,6 @@
 // What was released: a table with intervals, files to download, and the certificate.
 
-import { FORMATS, saveAnswer } from "../budgets/answer-files.js";
+import { FORMATS, saveAnswer, saveTables } from "../budgets/answer-files.js";
 import { certificateButtons } from "../budgets/certificate-dialog.js";
 import { byId, element } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
@@ -8,15 +8,21 @@ import { shown, whole } from "../shared/number-format.js";
 
 const MOST_SHOWN = 50;
 
-/** Show groups of an answer. `names` are those of the key columns and of the count. `release` has a key, if it counts. */
-export function showResult({ title, note, answer, names, release }) {
+/**
+ * Show groups of an answer. `names` are those of the key columns and of the count. `release` has a key, if it counts.
+ * Of several tables, `tables` has a name, an answer and names each.
+ */
+export function showResult({ title, note, answer, names, release, tables }) {
   byId("result").hidden = false;
   byId("result-title").textContent = title;
   byId("result-note").textContent = note;
   byId("result-error").textContent = "";
-  byId("result-files").replaceChildren(...(release ? fileButtons(release.key) : []));
+  byId("result-files").replaceChildren(...(release ? buttonsOf(release.key, tables) : []));
   byId("result-certificate").replaceChildren(...(release ? certificateRow(release) : []));
-  byId("result-table").replaceChildren(...(answer === null ? [] : tableOf(answer, names)));
+  byId("result-table").replaceChildren(
+    ...(tables ?? []).flatMap((table) => oneOf(table, release)),
+    ...(answer ? tableOf(answer, names) : []),
+  );
   byId("result").focus({ preventScroll: true });
   byId("result").scrollIntoView({ block: "nearest" });
 }
@@ -29,11 +35,25 @@ function complain(failure) {
   byId("result-error").textContent = failure === null ? "" : errorsOf(failure)[0].detail;
 }
 
-function fileButtons(key) {
+function buttonsOf(key, tables) {
+  if (tables === undefined) return fileButtons(key);
+  const onclick = () => saveTables(key).then(() => complain(null), complain);
+  return [element("button", { class: "primary", type: "button", onclick }, "Download all tables (zip)")];
+}
+
+/** One of several tables, with its name and its files. */
+function oneOf({ name, answer, names }, release) {
+  const files = release ? [element("div", { class: "row" }, ...fileButtons(release.key, name))] : [];
+  return [element("h3", {}, name), ...files, ...tableOf(answer, names, `Published groups of ${name}`)];
+}
+
+function fileButtons(key, table) {
   return ["csv", "parquet", "json", "arrow"].map((ending) => {
-    const onclick = () => saveAnswer(key, ending).then(() => complain(null), complain);
-    const kind = ending === "csv" ? "primary" : "quiet";
-    return element("button", { class: kind, type: "button", onclick }, `Download ${FORMATS[ending].name}`);
+    const onclick = () => saveAnswer(key, ending, table).then(() => complain(null), complain);
+    const kind = ending === "csv" && table === undefined ? "primary" : "quiet";
+    const label = table === undefined ? undefined : `Download ${table} as ${FORMATS[ending].name}`;
+    const attributes = { class: kind, type: "button", onclick, "aria-label": label };
+    return element("button", attributes, `Download ${FORMATS[ending].name}`);
   });
 }
 
@@ -44,7 +64,7 @@ function certificateRow({ key, open }) {
 }
 
 /** The first groups, each number with its interval. */
-function tableOf({ groups, intervals }, names) {
+function tableOf({ groups, intervals }, names, label = "Published groups") {
   const columns = [
     { name: names.count, numbers: groups.counts, interval: intervals?.counts },
     ...Object.entries(groups.values ?? {}).map(([name, numbers]) => ({
@@ -69,7 +89,7 @@ function tableOf({ groups, intervals }, names) {
     element("thead", {}, head),
     element("tbody", {}, ...(rows.length > 0 ? rows : [none])),
   );
-  const region = { class: "table", tabindex: "0", role: "region", "aria-label": "Published groups" };
+  const region = { class: "table", tabindex: "0", role: "region", "aria-label": label };
   const rest = groups.keys.length - keys.length;
   const more = rest > 0 ? [element("p", { class: "help" }, `${whole(rest)} more groups are in the files.`)] : [];
   return [element("div", region, table), ...more];

@@ -12,9 +12,24 @@ export const when = (at) => at.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC");
 /** The stored `answer`, and the `names` of its key columns and of its count, from the header line of its table. */
 export async function storedRelease(key) {
   const [answer, table] = await Promise.all([get(answerPath(key)), getAs("text/csv", answerPath(key))]);
+  return { answer, names: await namesIn(table, answer) };
+}
+
+/** The same for each table of a release of several, with its `name`. */
+export async function storedTables(key) {
+  const { tables } = await get(answerPath(key));
+  return Promise.all(
+    tables.map(async ({ name, ...answer }) => {
+      const table = await getAs("text/csv", answerPath(key, name));
+      return { name, answer, names: await namesIn(table, answer) };
+    }),
+  );
+}
+
+async function namesIn(table, { groups, intervals }) {
   const [header] = readRows(await table.text());
   const names = header.cells.map((cell) => cell.text);
-  const numbers = 1 + Object.keys(answer.groups.values ?? {}).length;
-  const keys = names.length - numbers * (answer.intervals ? WITH_INTERVAL : 1);
-  return { answer, names: { keys: names.slice(0, keys), count: names[keys] } };
+  const numbers = 1 + Object.keys(groups.values ?? {}).length;
+  const keys = names.length - numbers * (intervals ? WITH_INTERVAL : 1);
+  return { keys: names.slice(0, keys), count: names[keys] };
 }

@@ -1,15 +1,28 @@
-// The place where the user pastes or drops a table.
+// The place where the user pastes or drops a table, or several: one file is one table.
 
 import { byId } from "../shared/dom.js";
 import { showRoles } from "./roles-panel.js";
 import { described, tableOf } from "./table-file.js";
+import { nameOf, showList } from "./tables-list.js";
 
 const PAUSE_MS = 200;
 
-/** Connect the panel. `changed()` is called when there is another table, or another role. Returns the current state. */
+/**
+ * Connect the panel. `changed()` is called when there is another table, or another role. Returns the current state: the
+ * `entries`, `{ name, table }`, and the `table` whose columns are shown.
+ */
 export function wireTable(changed) {
   const area = byId("table-text");
-  const state = { table: null, version: 0, complain };
+  const state = {
+    entries: [],
+    selected: 0,
+    version: 0,
+    complain,
+    showNames,
+    get table() {
+      return this.entries[this.selected]?.table ?? null;
+    },
+  };
   let fault = "";
   let pause = 0;
 
@@ -18,68 +31,106 @@ export function wireTable(changed) {
     byId("table-error").textContent = fault || detail;
   }
 
-  async function open(blob, name = "") {
+  /** Read blobs. All of them become tables, in addition to `kept` ones, or none does. */
+  async function open(blobs, kept = []) {
     clearTimeout(pause);
     forget();
     const { version } = state;
-    let table = null;
-    try {
-      table = blob === null ? null : await tableOf(blob);
-    } catch (failure) {
-      fault = failure.message;
+    const entries = [...kept];
+    for (const blob of blobs) {
+      const title = blob.name ?? "";
+      try {
+        entries.push({ title, name: nameOf(title, entries), table: await tableOf(blob) });
+      } catch (failure) {
+        fault = kept.length + blobs.length > 1 ? `${title}: ${failure.message}` : failure.message;
+      }
     }
     if (version !== state.version) return; // a newer one is on its way
-    state.table = table;
-    byId("table-known").textContent = table === null ? "" : [name, described(table)].filter(Boolean).join(": ");
+    const isWhole = fault === "";
+    state.entries = isWhole ? entries : kept;
+    state.selected = isWhole ? Math.min(kept.length, Math.max(entries.length - 1, 0)) : 0;
     show();
   }
 
   /** Until the new table is read there is none: nothing can be sent meanwhile. */
   function forget() {
     state.version += 1;
-    state.table = null;
+    state.entries = [];
+    state.selected = 0;
     fault = "";
     changed();
   }
 
   function show() {
+    showNames();
     showRoles(state.table, show);
     complain("");
     changed();
   }
 
-  /** Text in the box is shown there; a file stays a file. */
-  function openFile(file) {
-    area.value = "";
-    return open(file, file.name);
+  /** The list of several tables, and whose columns are shown. */
+  function showNames() {
+    const { entries, selected, table } = state;
+    const isOne = entries.length < 2;
+    const [entry] = entries;
+    const one = entry === undefined ? "" : [entry.title, described(entry.table)].filter(Boolean).join(": ");
+    byId("table-known").textContent = isOne ? one : `The columns of ${entries[selected].name}:`;
+    byId("table-add-label").hidden = table === null;
+    for (const each of [area, area.labels[0]]) each.hidden = !isOne;
+    showList(state, { choose, remove });
   }
 
-  const openText = () => open(area.value.trim() === "" ? null : new Blob([area.value]));
+  function choose(index) {
+    state.selected = index;
+    show();
+  }
+
+  function remove(index) {
+    const entries = state.entries.filter((_, k) => k !== index);
+    forget();
+    state.entries = entries;
+    show();
+    byId("table-file").focus();
+  }
+
+  /** Text in the box is shown there; a file stays a file. */
+  function openFiles(files, kept) {
+    if (files.length === 0) return;
+    area.value = "";
+    void open([...files], kept);
+  }
+
+  const openText = () => open(area.value.trim() === "" ? [] : [new Blob([area.value])]);
+  const place = area.closest(".field");
   area.addEventListener("input", () => {
     clearTimeout(pause);
     forget();
     pause = setTimeout(openText, PAUSE_MS);
   });
-  area.addEventListener("dragover", (event) => {
+  place.addEventListener("dragover", (event) => {
     event.preventDefault();
     area.classList.add("over");
   });
-  area.addEventListener("dragleave", () => area.classList.remove("over"));
-  area.addEventListener("drop", (event) => {
+  place.addEventListener("dragleave", () => area.classList.remove("over"));
+  place.addEventListener("drop", (event) => {
     area.classList.remove("over");
-    const [file] = event.dataTransfer.files;
-    if (!file) return;
+    const { files } = event.dataTransfer;
+    if (files.length === 0) return;
     event.preventDefault();
-    void openFile(file);
+    openFiles(files);
   });
-  byId("table-file").addEventListener("change", ({ target }) => {
-    const [file] = target.files;
-    if (file) void openFile(file);
-    target.value = ""; // the same file can be opened again
-  });
+  for (const [id, kept] of [
+    ["table-file", () => []],
+    ["table-add", () => state.entries],
+  ]) {
+    byId(id).addEventListener("change", ({ target }) => {
+      openFiles([...target.files], kept());
+      target.value = ""; // the same file can be opened again
+    });
+  }
   byId("table-clear").addEventListener("click", () => {
     area.value = "";
-    void open(null);
+    void open([]);
     area.focus();
   });
   // Pasted before this script came, or kept by the browser. The caller gets the state first.
