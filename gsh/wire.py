@@ -34,6 +34,7 @@ __all__ = [
     "capped_to_json",
     "charged_from_json",
     "charged_to_json",
+    "check_table_name",
     "draft_from_json",
     "draft_to_json",
     "in_tables",
@@ -58,6 +59,12 @@ TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 PLACES = (("mu_0", "aggregates/mu_0"), ("capped", "aggregates/capped"))
 """Where parameters of a mechanism are in its JSON, if not at their own names."""
+
+
+def check_table_name(pointer: str, name: object) -> None:
+    """Refuse a name that a table cannot have."""
+    if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
+        raise InvalidParameter(pointer, "must be 1 to 64 letters, digits, dots, hyphens and underscores")
 
 
 def places_in_request(root: str = "") -> tuple[tuple[str, str], ...]:
@@ -192,8 +199,7 @@ def _named(given: object, read: Callable[[Mapping[str, Any]], T]) -> dict[str, T
             if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
                 raise InvalidParameter("", "must be a JSON object with a name")
             name = table["name"]
-            if not TABLE_NAME.fullmatch(name):
-                raise InvalidParameter("name", "must be 1 to 64 letters, digits, dots, hyphens and underscores")
+            check_table_name("name", name)
             if name in found:
                 raise InvalidParameter("name", "must be unique among the tables")
             found[name] = read({field: value for field, value in table.items() if field != "name"})

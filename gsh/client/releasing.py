@@ -18,7 +18,7 @@ from gsh.client.records import DryRun
 from gsh.client.requests import ask, json_call, once_headers
 from gsh.client.uploads import SentTable, TableSource, form
 from gsh.documents import parsed
-from gsh.errors import InvalidParameter, renamed
+from gsh.errors import InvalidParameter, pointer_part, renamed
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.file_formats import ARROW, JSON, ZIP
 from gsh.histogram.public_keys import PublicKeys
@@ -26,7 +26,7 @@ from gsh.histogram.tables import Roles
 from gsh.library.groups import check_lists, group_keys, number_column, number_columns, refuse_given, roles_of
 from gsh.library.tables import TablesCalibration
 from gsh.library.targets import Calibration
-from gsh.wire import TABLE_NAME
+from gsh.wire import check_table_name
 
 __all__ = ["AsyncReleaseCall", "BlockingReleaseCall", "dry_run", "release"]
 
@@ -282,8 +282,7 @@ def _named_tables(
         _check_names(parameter, given, tables, needed)
     sent = {}
     for name, table in tables.items():
-        if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
-            raise InvalidParameter("table", "must have names of 1 to 64 letters, digits, dots, hyphens and underscores")
+        check_table_name(f"table/{pointer_part(str(name))}", name)
         with renamed(*((each, f"{each}/{name}") for each in ("mechanism", "keys", "users", "public_keys"))):
             roles = _short_roles(chosen[name], keys[name], columns[name])
             listed = _listed((public_keys or {}).get(name))

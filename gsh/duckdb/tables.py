@@ -63,6 +63,7 @@ def publish_tables(
                     public_keys=public.get(name),
                 ),
                 local,
+                name,
             )
             for name, table in tables.items()
         }

@@ -101,11 +101,11 @@ class FolderOutput:
                 plan = plans[name]
                 roles = Roles(plan.by, COUNT, tuple(column.name for column in plan.sums))
                 with _synced(folder / self._file(name)) as sink:
-                    write_rows(table, roles, into, text, sink)
+                    write_rows(table, roles, into, text, sink, name)
             for name, table in rests.items():
                 first, *others = interval_columns(numbers_of(plans[name], plans[self._rests[name]]))
                 with _synced(folder / self._file(f"{name}_rest")) as sink:
-                    write_rows(table, Roles(plans[name].by, first, tuple(others)), into, text, sink)
+                    write_rows(table, Roles(plans[name].by, first, tuple(others)), into, text, sink, f"{name}_rest")
             for name, document in ((_PLAN_FILE, self._plans.to_json()), (_CERTIFICATE_FILE, certificate)):
                 with _synced(folder / name) as sink:
                     sink.write(json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n")

@@ -18,7 +18,7 @@ from gsh.events.plan import COUNT, Plan
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import EXTENSIONS, Format
 from gsh.histogram.formats import ANY_SIZE as _ANY_SIZE
-from gsh.histogram.formats import CERTIFICATE, read_table
+from gsh.histogram.formats import CERTIFICATE, metadata_of, read_table
 from gsh.histogram.tables import Roles
 from gsh.library.whole_files import whole_files
 
@@ -104,9 +104,9 @@ def _plan_digest(path: Path) -> str | None:
         return None
 
 
-def rows_with(table: pa.Table, certificate: Mapping[str, Any]) -> pa.Table:
-    """The table with the certificate in its metadata."""
-    return table.replace_schema_metadata({CERTIFICATE: json.dumps(certificate, ensure_ascii=False)})
+def rows_with(table: pa.Table, certificate: Mapping[str, Any], name: str = "") -> pa.Table:
+    """The table with the certificate in its metadata, and with its name if it is one of several."""
+    return table.replace_schema_metadata(metadata_of(json.dumps(certificate, ensure_ascii=False), name))
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

@@ -24,7 +24,7 @@ from gsh.events.lots import salt_of_table
 from gsh.events.plan import Plan, checked_keys, checked_object, make_plan, sums_of_json, sums_to_json
 from gsh.events.public_keys import ListedKeys, public_keys_of
 from gsh.library.tables import Table
-from gsh.wire import TABLE_NAME
+from gsh.wire import check_table_name
 
 __all__ = ["AnyPlan", "Plans", "in_table", "place_of", "plan_from_json", "planned"]
 
@@ -146,7 +146,7 @@ def planned(
     described: dict[str, dict[str, Any]] = {}
     keys: dict[str, ListedKeys] = {}
     for name, given in tables.items():
-        _check_name(name)
+        check_table_name(place_of(str(name)), name)
         with renamed(("", place_of(name))):
             table = instance("", given, Table)
             if table.aggregates is not None:
@@ -173,7 +173,7 @@ def _plans(tables: Mapping[str, Mapping[str, Any]], *, user: str, salt: str, typ
         raise InvalidParameter("types", "must be a mapping from names of columns")
     named: list[tuple[str, Plan]] = []
     for name, fields in tables.items():
-        _check_name(name)
+        check_table_name(place_of(str(name)), name)
         if name.lower() in {other.lower() for other, _ in named}:
             raise InvalidParameter("tables", "must have names that differ in more than upper and lower case")
         with in_table(name):
@@ -185,12 +185,6 @@ def _plans(tables: Mapping[str, Mapping[str, Any]], *, user: str, salt: str, typ
         raise InvalidParameter("types", "must name only columns of user, by and sums")
     declared = {column: checked_kind(f"types/{column}", kind) for column, kind in (types or {}).items()}
     return Plans(user, salt, tuple(sorted(declared.items())), tuple(named))
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
-        detail = "must have names of 1 to 64 letters, digits, dots, hyphens and underscores"
-        raise InvalidParameter("tables", detail)
 
 
 def place_of(name: str) -> str:

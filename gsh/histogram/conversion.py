@@ -112,10 +112,16 @@ def convert_tables(
         _write_table(tables[only], certificate, into, sink, name=only)
 
 
-def write_rows(table: pa.Table, roles: Roles, into: Format, certificate: str | None, sink: IO[bytes]) -> None:
-    """Write a private table in canonical form: the values of its rows, and nothing else that its memory holds."""
-    numbers = [_numbers(plain(table[name])) for name in (roles.count, *roles.values)]
-    _write_table(Answer(roles, [table[name] for name in roles.keys], numbers, certificate), certificate, into, sink)
+def write_rows(
+    table: pa.Table, roles: Roles, into: Format, certificate: str | None, sink: IO[bytes], name: str = ""
+) -> None:
+    """Write a private table in canonical form: the values of its rows, and nothing else that its memory holds.
+
+    ``name`` is that of the table, if it is one of several.
+    """
+    numbers = [_numbers(plain(table[column])) for column in (roles.count, *roles.values)]
+    answer = Answer(roles, [table[column] for column in roles.keys], numbers, certificate)
+    _write_table(answer, certificate, into, sink, name)
 
 
 def _read_table(

@@ -24,6 +24,7 @@ __all__ = [
     "Limits",
     "decoded_size",
     "format_of",
+    "metadata_of",
     "read_table",
     "stream_batches",
     "write_table",
@@ -108,6 +109,11 @@ _MUST_BE = {
 }
 
 
+def metadata_of(certificate: str | None, name: str = "") -> dict[str, str]:
+    """The metadata of a table: its certificate, and its name if it is one of several."""
+    return ({} if certificate is None else {CERTIFICATE: certificate}) | ({TABLE: name} if name else {})
+
+
 def write_table(
     kind: Format, rows: pa.RecordBatchReader, certificate: str | None, sink: IO[bytes], name: str = ""
 ) -> None:
@@ -115,8 +121,7 @@ def write_table(
 
     ``name`` is that of the table, if it is one of several.
     """
-    metadata = ({} if certificate is None else {CERTIFICATE: certificate}) | ({TABLE: name} if name else {})
-    schema = rows.schema.with_metadata(metadata or None)
+    schema = rows.schema.with_metadata(metadata_of(certificate, name) or None)
     with _WRITERS[kind](sink, schema) as writer:
         for batch in rows:
             writer.write_batch(batch)

@@ -112,7 +112,7 @@ def several(draw: st.DrawFn) -> tuple[pa.Table, dict[str, gsh.Table]]:
             keys=keys,
             c_u=c_u,
             tau=1 if keys is not None else draw(st.integers(0, 2)),
-            sums={name: (0, draw(st.integers(1, 9)) * max(unit[name] or 1, 1)) for name in own},
+            sums={name: (0, 2 * draw(st.integers(1, 9)) * max(unit[name] or 1, 1)) for name in own},
             units={name: each * draw(st.sampled_from([1, 2])) for name, each in unit.items() if each is not None},
             caps={name: draw(st.integers(1, c_u)) for name in own if draw(st.booleans())},
         )
