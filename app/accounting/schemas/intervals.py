@@ -6,7 +6,7 @@ from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from app.schemas.case_study import CASE_STUDY
-from app.schemas.mechanism import MechanismIn
+from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.scalars import MOST_COLUMNS
 from app.schemas.strict import OrAbsent, Strict, without_default
 from gsh.accuracy.bounds import LARGEST_LEVEL, LEAST_LEVEL
@@ -63,14 +63,16 @@ _TOTAL = {
 class IntervalsRequest(Strict):
     """Published numbers, and the mechanism that made them."""
 
-    mechanism: MechanismIn = Field(
-        title="Mechanism", description="The mechanism of the release.", examples=[CASE_STUDY]
+    mechanism: AnyMechanismIn = Field(
+        title="Mechanism",
+        description="The mechanism of the release. Without tau and tau_star the groups are public.",
+        examples=[CASE_STUDY],
     )
     level: Level = Field(default=0.95, **LEVEL)
     counts: list[float] = Field(
         fail_fast=True,
         title="C + v",
-        description="The published counts, as the release gave them: at least tau_star.",
+        description="The published counts, as the release gave them: at least tau_star, if there is one.",
         examples=[[50173.984375, 18400]],
     )
     values: PublishedValues = Field(

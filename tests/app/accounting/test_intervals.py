@@ -45,6 +45,18 @@ def shown(interval: gsh.Interval) -> Json:
     return {end: getattr(interval, end).tolist() for end in ENDS}
 
 
+def test_public_groups_have_no_threshold(client: Client) -> None:
+    """A noisy count below 0 is possible, and the true one is at least 0."""
+    counts = [-3.5, 0, 12.25]
+
+    answer = client.answer("/intervals", {"mechanism": {"c_u": 1, "sigma": 4}, "counts": counts, "total": True})
+
+    ours = gsh.PlainGaussian(c_u=1, sigma=4)
+    assert answer["counts"] == shown(gsh.intervals(ours, counts=counts).counts)
+    assert answer["counts"]["low"][0] == 0
+    assert answer["total"]["counts"]["estimate"] == gsh.total(ours, counts=counts).counts.estimate
+
+
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999999])
 def test_the_answer_is_that_of_the_library(client: Client, level: float) -> None:
     body = {"mechanism": WITH_COLUMNS, "level": level, "counts": COUNTS, "values": VALUES, "total": True}
