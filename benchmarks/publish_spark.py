@@ -76,7 +76,7 @@ def _own(folder: Path, sizes: list[int]) -> dict[int, float]:
     """The seconds of ``gsh.spark.publish`` for each number of events."""
     import gsh  # noqa: PLC0415
     from gsh.events.plan import make_plan  # noqa: PLC0415
-    from gsh.spark.aggregates import aggregates  # noqa: PLC0415
+    from gsh.spark.aggregates import aggregates, by_user  # noqa: PLC0415
 
     spark = local_session(str(folder))
     numbers = iter(range(1000))
@@ -95,7 +95,8 @@ def _own(folder: Path, sizes: list[int]) -> dict[int, float]:
 
     def bounded(events: Any) -> None:
         """Of what is published, the part without noise and commit."""
-        written(aggregates(events, make_plan(**asked, salt="0" * 32)))
+        plan = make_plan(**asked, salt="0" * 32)
+        written(aggregates(by_user(events, plan), plan))
 
     def written(rows: Any) -> None:
         rows.write.parquet(str(folder / f"by-hand-{next(numbers)}"))

@@ -2,6 +2,7 @@
 
 publishing.py   publish: the steps from events to a private table in its place
 aggregates.py   the bounding as expressions of a DataFrame, with two shuffles
+public_keys.py  lists of public keys as a DataFrame
 needs.py        what Spark needs on the driver and on the executors, tried before anything is charged
 noise.py        the noise of one partition, from a seed; it runs on the executors
 keepers.py      who keeps the seed and takes the commit: the service, or a file

@@ -10,26 +10,56 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from gsh.certificate import certificate
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.certificate import Certificate, certificate
 from gsh.certificate_words import NOISE_FROM_A_SEED
 from gsh.errors import InvalidParameter
 from gsh.events.lots import new_salt
 from gsh.events.plan import Plan
-from gsh.events.target import Payer, Target, check_plan
+from gsh.events.tables import AnyPlan, Plans
+from gsh.events.target import Payer, check_plan
 from gsh.spark.noise import SEED_BYTES
 from gsh.spark.places import SEED_FILE, Finished, Place
-from gsh.wire import mechanism_to_json
+from gsh.wire import Json, mechanism_to_json
 
-__all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening"]
+__all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening", "Terms", "plan_digest_of"]
 
 ENGINE: Final = "gsh.spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a release costs: the noise of each table, and the point of the curve of all that the certificate states.
+
+    The only table has the empty name.
+    """
+
+    mechanisms: Mapping[str, Mechanism | PlainGaussian]
+    stated: Mapping[str, float]
+
+    @property
+    def certified(self) -> Mechanism | PlainGaussian | Mapping[str, Mechanism | PlainGaussian]:
+        """What a certificate is for: the mechanism of the only table, or those of several by their names."""
+        return self.mechanisms.get("", self.mechanisms)
+
+    def to_json(self) -> Json:
+        found = {name: mechanism_to_json(each) for name, each in self.mechanisms.items()}
+        only: Json | None = found.get("")
+        return found if only is None else only
+
+
+def plan_digest_of(said: Mapping[str, Any]) -> str | None:
+    """The digest of the plan in a certificate."""
+    table = next(iter(Certificate.from_json(said).described.values()))
+    digest: str | None = table.bounds.plan_digest
+    return digest
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
     """An open release with its seed, or a committed one with the digest of its rows."""
 
-    plan: Plan
+    plan: AnyPlan
     """As given; but without a service the salt is that of the driver which was first."""
     seed: bytes | None = field(repr=False)
     committed: str | None = None
@@ -38,7 +68,7 @@ class Opening:
 class Keeper(Protocol):
     """It opens a release, and takes its commit."""
 
-    def open(self, plan: Plan, target: Target) -> Opening:
+    def open(self, plan: AnyPlan, terms: Terms) -> Opening:
         """The seed: the same for every run, until the commit."""
 
     def commit(self, made: Finished) -> None:
@@ -55,18 +85,20 @@ class ByService:
         self._service, self._budget, self._once = payer.service, payer.budget, payer.once
         self._description, self._unprotected = description, list(unprotected)
 
-    def open(self, plan: Plan, target: Target) -> Opening:
+    def open(self, plan: AnyPlan, terms: Terms) -> Opening:
+        if "" not in terms.mechanisms:
+            raise InvalidParameter("service", "must be omitted with tables: a service opens releases of one table only")
         opened = self._service.releases.open(
-            target.secret,
+            terms.to_json(),
             budget=self._budget,
             once=self._once,
             description=self._description,
             unprotected=self._unprotected,
             provenance={"enforced_by": ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()},
-            epsilon=target.stated.get("epsilon"),
-            delta=target.stated.get("delta"),
+            epsilon=terms.stated.get("epsilon"),
+            delta=terms.stated.get("delta"),
         )
-        check_plan(opened.certificate.bounds.plan_digest, plan)
+        check_plan(plan_digest_of(opened.certificate), plan)
         record = opened.certificate.record
         return Opening(plan, opened.seed, None if record is None else record.committed_digest)
 
@@ -95,28 +127,29 @@ class ByFile:
         self._place, self._file = place, f"{place.staging}/{SEED_FILE}"
         self._words: dict[str, Any] = {"privacy_unit": privacy_unit, "unprotected": unprotected}
         self._certificate: dict[str, Any] = {}
-        self._plan: dict[str, Any] = {}
+        self._plan: Json = {}
+        self._mechanism: Json = {}
 
     def salt(self) -> str:
         """That of the release which was begun here before, or a new one."""
         return self._known_salt() or new_salt()
 
-    def open(self, plan: Plan, target: Target) -> Opening:
+    def open(self, plan: AnyPlan, terms: Terms) -> Opening:
         if self._known_salt() is None:
             seed = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
-            stated = {"digest": plan.digest, "mechanism": mechanism_to_json(target.mechanism)}
+            stated = {"digest": plan.digest, "mechanism": terms.to_json()}
             self._place.write_secret(self._file, {"seed": seed, "plan": plan.to_json(), **stated})
         # Another driver may have been first, and may even have committed meanwhile. Then its salt counts.
-        plan = dataclasses.replace(plan, salt=self._known_salt() or plan.salt)
-        self._plan = plan.to_json()
-        words = {**self._words, **target.stated, "enforced_by": ENGINE, "plan_digest": plan.digest}
-        self._certificate = certificate(target.mechanism, **words) | {"noise": NOISE_FROM_A_SEED}
+        plan = _salted(plan, self._known_salt() or plan.salt)
+        self._plan, self._mechanism = plan.to_json(), terms.to_json()
+        words = {**self._words, **terms.stated, "enforced_by": ENGINE, "plan_digest": plan.digest}
+        self._certificate = certificate(terms.certified, **words) | {"noise": NOISE_FROM_A_SEED}
         begun, made = self._place.read(self._file), self._place.finished()
         known = None if made is None else self._place.certificate(made.attempt)
         if self._place.certificate(self._place.folder) is not None:
             return Opening(plan, None)
         if made is not None and known is not None:
-            self._check(known["bounds"]["plan_digest"], known["mechanism"])
+            self._check(plan_digest_of(known), Terms(Certificate.from_json(known).mechanisms, {}).to_json())
             self._certificate = known
             self._place.remove(self._file)
             return Opening(plan, None, made.digest)
@@ -140,7 +173,14 @@ class ByFile:
         plan = self._place.plan(self._place.folder) or staged or (begun and begun["plan"])
         return None if plan is None else str(plan["salt"])
 
-    def _check(self, digest: str, mechanism: object) -> None:
-        if (digest, mechanism) != (self._certificate["bounds"]["plan_digest"], self._certificate["mechanism"]):
+    def _check(self, digest: str | None, mechanism: object) -> None:
+        if (digest, mechanism) != (plan_digest_of(self._certificate), self._mechanism):
             detail = f"must be another folder: a run with other parameters has begun in {self._place.staging}"
             raise InvalidParameter("to", detail)
+
+
+def _salted(plan: AnyPlan, salt: str) -> AnyPlan:
+    """The same plan with the salt of another driver."""
+    if isinstance(plan, Plan):
+        return dataclasses.replace(plan, salt=salt)
+    return Plans.from_json(plan.to_json() | {"salt": salt})

@@ -2,15 +2,17 @@
 
 A small job goes the way of the noise: through ``mapInArrow``, to a Python process of an executor, with the modules of
 the noise. What is missing there would be missing in the release too. It has no data, so its errors may be quoted.
+Once it has passed, it is not run again in the same session with the same Python.
 """
 
 import platform
 from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from gsh.errors import EventsError
 
@@ -23,10 +25,21 @@ _SIGNS = (
     ("Cannot run program", "executors must have the Python that PYSPARK_PYTHON names"),
     ("No module named", "executors must have this package and what it needs, in the Python that PYSPARK_PYTHON names"),
 )
+_PYTHON = "spark.sql.execution.pyspark.python"
+_passed: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
+"""The Pythons of the executors with which the check has passed, by session."""
 
 
 def check_needs(events: DataFrame) -> None:
     """Raise an error that says what is missing, if the noise could not be drawn on this Spark."""
+    python = events.sparkSession.conf.get(_PYTHON, "") or ""
+    passed = _passed.setdefault(events.sparkSession, set())
+    if python not in passed:
+        _check(events)
+        passed.add(python)
+
+
+def _check(events: DataFrame) -> None:
     package = _PACKAGE
 
     def versions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

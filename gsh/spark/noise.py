@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.errors import sum_too_large
 from gsh.events.plan import COUNT, Plan
 from gsh.histogram.apply import MOST_COUNT
@@ -21,20 +21,24 @@ from gsh.histogram.entropy import Entropy
 from gsh.histogram.keys.columns import plain
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_values
+from gsh.histogram.public_keys import POSTED
 from gsh.histogram.tables import Roles, check_table
-from gsh.wire import mechanism_from_json, mechanism_to_json
+from gsh.wire import mechanism_to_json, release_from_json
 
 __all__ = ["SEED_BYTES", "add_noise", "noise_function", "noise_of", "stream_of"]
 
 SEED_BYTES = 32
 _LABEL = b"gsh partition stream 1"
+_LABEL_OF_TABLES = b"gsh table partition stream 1"
 
 
-def stream_of(seed: bytes, plan_digest: str, content: bytes) -> Entropy:
+def stream_of(seed: bytes, plan_digest: str, content: bytes, table: str = "") -> Entropy:
     """The random bits of one partition: the same for the same groups, unrelated for others.
 
-        key = HMAC-SHA-256(seed, label; digest of the plan; ``content``, the digest of the partition's groups)
+        key = HMAC-SHA-256(seed, label; digest of the plan; name of the table, if it has one; ``content``)
         block i of the stream = SHAKE-256(key, i)
+
+    ``content`` is the digest of the partition's groups.
 
     Spark may compute a partition many times: a task is tried again, or runs twice. On the same groups it draws the same
     noise again. On other groups it draws noise that shares nothing with the first, so that the difference of two
@@ -43,7 +47,8 @@ def stream_of(seed: bytes, plan_digest: str, content: bytes) -> Entropy:
     """
     if len(seed) != SEED_BYTES:
         raise ValueError(f"a seed has {SEED_BYTES} bytes")
-    parts = (_LABEL, plan_digest.encode(), content)
+    named = (_LABEL_OF_TABLES, plan_digest.encode(), table.encode()) if table else (_LABEL, plan_digest.encode())
+    parts = (*named, content)
     said = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
     key = hmac.digest(seed, said, "sha256")
     block = 0
@@ -59,20 +64,31 @@ def stream_of(seed: bytes, plan_digest: str, content: bytes) -> Entropy:
 Batches = Iterator[pa.RecordBatch]
 
 
-def noise_function(plan: Plan, mechanism: Mechanism, seed: bytes) -> Callable[[Batches], Batches]:
-    """The function that turns the groups of a partition into published rows, sorted by key."""
-    said, digest = json.dumps(mechanism_to_json(mechanism)), plan.digest
+def noise_function(
+    plan: Plan, mechanism: Mechanism | PlainGaussian, seed: bytes, table: str = "", digest: str | None = None
+) -> Callable[[Batches], Batches]:
+    """The function that turns the groups of a partition into published rows, sorted by key.
+
+    ``table`` is the name of one of several tables, and ``digest`` that of the plan of all of them.
+    """
+    said, digest = json.dumps(mechanism_to_json(mechanism)), digest or plan.digest
     roles = Roles(plan.by, COUNT, tuple(column.name for column in plan.sums))
     scales = tuple(column.scale for column in plan.sums)
 
     def with_noise(batches: Batches) -> Batches:
-        return add_noise(batches, said, roles, scales, digest, seed)
+        return add_noise(batches, said, roles, scales, digest, seed, table)
 
     return with_noise
 
 
 def add_noise(
-    batches: Batches, mechanism: str, roles: Roles, scales: Sequence[float], plan_digest: str, seed: bytes
+    batches: Batches,
+    mechanism: str,
+    roles: Roles,
+    scales: Sequence[float],
+    plan_digest: str,
+    seed: bytes,
+    named: str = "",
 ) -> Batches:
     """The kept groups of one partition, with noise from a stream of its own. ``mechanism`` is JSON."""
     filled = [batch for batch in batches if len(batch)]
@@ -85,11 +101,12 @@ def add_noise(
             raise sum_too_large(name)
         units = checked_values(plain(table[name]), 1.0, f"sums/{name}")
         table = table.set_column(table.column_names.index(name), name, pa.array(units * scale))
-    checked = check_table(noise_of(mechanism), table, roles)
-    yield from checked.release(stream_of(seed, plan_digest, checked.digest()))
+    noise = noise_of(mechanism)
+    checked = check_table(noise, table, roles, POSTED if noise.is_public else None)
+    yield from checked.release(stream_of(seed, plan_digest, checked.digest(), named))
 
 
 @functools.lru_cache(maxsize=8)
 def noise_of(mechanism: str) -> Noise:
     """The noise of a mechanism in JSON. A process of Spark serves many partitions."""
-    return Noise(mechanism_from_json(json.loads(mechanism)))
+    return Noise(release_from_json(json.loads(mechanism)))

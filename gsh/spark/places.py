@@ -2,6 +2,7 @@
 
     private/part-00000-000.parquet …      the rows, sorted by group key inside each file
     private/_certificate.json, _plan.json
+    private/by_url/part-00000-000.parquet …      the same of each table, if the release has several
     .private.staging/finished.json        which attempt is complete, with its digest
     .private.staging/<attempt>/           its files
     .private.staging/seed.json            without a service: the seed, for the owner's eyes only, until the commit
@@ -16,7 +17,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,7 @@ _HALF_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)")
 _WRITTEN = re.compile(r"part-(\d+)-.*?c(\d+)\.(?:.*\.)?parquet")
 _PLACED = re.compile(r"part-(\d+)-(\d+)\.parquet")
 _VERSION = b"gsh output 1"
+_VERSION_OF_TABLES = b"gsh output of tables 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,12 @@ class Finished:
 
 
 class Place:
-    """The folder of a release. A name without a scheme is on the local, or a mounted, file system."""
+    """The folder of a release. A name without a scheme is on the local, or a mounted, file system.
 
-    def __init__(self, to: str | os.PathLike[str], staging: str = "") -> None:
+    ``tables`` are the names of several tables, each with a folder inside; the only table has the empty name.
+    """
+
+    def __init__(self, to: str | os.PathLike[str], staging: str = "", tables: Sequence[str] = ("",)) -> None:
         given = path_of("to", to)
         if _HALF_URI.match(given):
             raise InvalidParameter("to", "must be a path, or a URI with two slashes after its scheme, such as s3://")
@@ -68,6 +73,12 @@ class Place:
         if not name:
             raise InvalidParameter("to", "must be the path of a folder that publish makes")
         self.staging = f"{parent}/.{name}{staging}.staging"
+        self._tables = tuple(tables)
+        for table in self._tables:
+            if table.startswith((".", "_")):
+                raise InvalidParameter(
+                    "tables", "must have names that begin with a letter or a digit: they are folders"
+                )
 
     def __str__(self) -> str:
         return self.folder if self.is_local else self.uri(self.folder)
@@ -166,14 +177,21 @@ class Place:
         made = Finished(f"{self.staging}/{said['attempt']}", said["digest"], said["rows"])
         return made if self.exists(made.attempt) else None
 
+    @staticmethod
+    def of_table(folder: str, table: str) -> str:
+        """The folder of a table inside the folder of a release."""
+        return f"{folder}/{table}" if table else folder
+
     def finish(self, attempt: str) -> Finished:
         """Give the files of an attempt their names, and compute the digest of their rows."""
-        for found in self._files.get_file_info(fs.FileSelector(attempt)):
-            name = _WRITTEN.fullmatch(found.base_name)
-            if name is None:
-                self.remove(found.path)
-            else:
-                self._files.move(found.path, f"{attempt}/part-{int(name[1]):05d}-{int(name[2]):03d}.parquet")
+        for table in self._tables:
+            folder = self.of_table(attempt, table)
+            for found in self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+                name = _WRITTEN.fullmatch(found.base_name)
+                if name is None:
+                    self.remove(found.path)
+                else:
+                    self._files.move(found.path, f"{folder}/part-{int(name[1]):05d}-{int(name[2]):03d}.parquet")
         return Finished(attempt, *self.digest(attempt))
 
     def record(self, made: Finished) -> None:
@@ -181,9 +199,20 @@ class Place:
         self.write(f"{self.staging}/{_FINISHED_FILE}", said)
 
     def digest(self, folder: str) -> tuple[str, int]:
-        """The SHA-256 of the rows of a folder, in the order of its files, and their number."""
+        """The SHA-256 of the rows of a release, and their number. That of several tables is made of theirs."""
+        if self._tables == ("",):
+            return self._digest(folder)
+        content, rows = hashlib.sha256(_VERSION_OF_TABLES), 0
+        for table in self._tables:
+            own, number = self._digest(self.of_table(folder, table))
+            content.update(len(table).to_bytes(8, "little") + table.encode() + bytes.fromhex(own))
+            rows += number
+        return content.hexdigest(), rows
+
+    def _digest(self, folder: str) -> tuple[str, int]:
+        """The same of one table: of the rows in the order of its files."""
         content, rows = hashlib.sha256(_VERSION), 0
-        for path, partition in self.parts(folder):
+        for path, partition in self._parts(folder):
             with self._files.open_input_file(path) as file:
                 table = pq.read_table(file, coerce_int96_timestamp_unit="us")
             if len(table):
@@ -193,16 +222,22 @@ class Place:
         return content.hexdigest(), rows
 
     def rows(self, folder: str) -> int:
-        """The number of rows of a folder."""
+        """The number of rows of a release."""
         rows = 0
-        for path, _ in self.parts(folder):
-            with self._files.open_input_file(path) as file:
-                rows += pq.read_metadata(file).num_rows
+        for table in self._tables:
+            for path, _ in self._parts(self.of_table(folder, table)):
+                with self._files.open_input_file(path) as file:
+                    rows += pq.read_metadata(file).num_rows
         return rows
 
-    def parts(self, folder: str) -> list[tuple[str, int]]:
-        """The files with rows in their order, each with its partition."""
-        found = sorted(self._files.get_file_info(fs.FileSelector(folder)), key=lambda each: each.base_name)
+    def is_written(self, folder: str) -> bool:
+        """Whether each table has a file."""
+        return all(self._parts(self.of_table(folder, table)) for table in self._tables)
+
+    def _parts(self, folder: str) -> list[tuple[str, int]]:
+        """The files with rows of a table in their order, each with its partition."""
+        selected = self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        found = sorted(selected, key=lambda each: each.base_name)
         named = ((each.path, _PLACED.fullmatch(each.base_name)) for each in found)
         return [(path, int(name[1])) for path, name in named if name is not None]
 
@@ -228,10 +263,12 @@ class Place:
                 return False
             return True
         # An object store moves file by file. The certificate comes last: with it the release is whole.
-        found = [each.path for each in self._files.get_file_info(fs.FileSelector(made.attempt))]
-        self._files.create_dir(self.folder)
+        selected = self._files.get_file_info(fs.FileSelector(made.attempt, recursive=True))
+        found = [each.path for each in selected if each.type == fs.FileType.File]
+        for table in self._tables:
+            self._files.create_dir(self.of_table(self.folder, table))
         for path in sorted(found, key=lambda path: (path.endswith(_CERTIFICATE_FILE), path)):
-            self._files.move(path, f"{self.folder}/{path.rpartition('/')[2]}")
+            self._files.move(path, f"{self.folder}/{path.removeprefix(made.attempt).lstrip('/')}")
         return True
 
 

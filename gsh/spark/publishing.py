@@ -2,7 +2,7 @@
 
     check     what the engine needs on the driver and on the executors, by a small job
     open      the keeper gives the seed, the same for every run; with a service the budget is charged, once
-    stage     Spark bounds, counts, adds noise, and writes to a folder of this attempt
+    stage     Spark bounds, counts, adds noise, and writes to a folder of this attempt, table by table
     finish    the digest of the rows; rows that differ from those of an earlier attempt stop the job here
     commit    the keeper records the digest, and erases the seed
     place     the folder gets its name, with the certificate in it
@@ -14,48 +14,61 @@ and on the groups (gsh/spark/noise.py). After the commit it only does what is le
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
 
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.arguments import Integer, Real, text, texts
+from gsh.certificate import Certificate
 from gsh.errors import InvalidParameter, sum_too_large
 from gsh.events.folders import checked_folders
 from gsh.events.lots import salt_of_release
-from gsh.events.plan import COUNT, Plan, make_plan
+from gsh.events.plan import COUNT, Plan, checked_keys, make_plan
+from gsh.events.public_keys import Keys, ListedKeys, public_keys_of
 from gsh.events.published import Published
-from gsh.events.target import Target, mechanism_for, payer_of
+from gsh.events.tables import AnyPlan, in_table, planned
+from gsh.events.target import mechanism_for, mechanisms_for, payer_of
 from gsh.histogram.noise import Noise
-from gsh.spark.aggregates import aggregates, kinds_of
-from gsh.spark.keepers import ByFile, ByService, Keeper, Opening
+from gsh.library.tables import Table
+from gsh.spark.aggregates import aggregates, by_user, kinds_of
+from gsh.spark.keepers import ByFile, ByService, Keeper, Opening, Terms, plan_digest_of
 from gsh.spark.needs import check_needs
 from gsh.spark.noise import noise_function
 from gsh.spark.places import Finished, Place
-from gsh.wire import mechanism_from_json
+from gsh.spark.public_keys import listed_keys
 
 if TYPE_CHECKING:
     from gsh.client import Client
 
-__all__ = ["check_events", "noised", "publish"]
+__all__ = ["check_events", "noised", "noised_table", "publish"]
+
+AnyNoise: TypeAlias = Mechanism | PlainGaussian
+
+_NO_KEYS: Mapping[str, ListedKeys] = MappingProxyType({})
 
 
 def publish(
     events: DataFrame,
     *,
     user: str,
-    by: Sequence[str],
+    by: str | Sequence[str] | None = None,
+    keys: "Keys | None" = None,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     units: Mapping[str, Real] | None = None,
-    c_u: Integer,
+    c_u: Integer | None = None,
     caps: Mapping[str, Integer] | None = None,
     weights: Mapping[str, Real] | None = None,
-    tau: Integer = 1,
+    tau: Integer | None = None,
+    tables: Mapping[str, Table] | None = None,
+    shares: Literal["balanced"] | None = None,
     epsilon: Real | None = None,
     delta: Real | None = None,
-    mechanism: Mechanism | None = None,
+    mechanism: AnyNoise | Mapping[str, AnyNoise] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
     service: "Client | None" = None,
@@ -78,56 +91,96 @@ def publish(
 
     With a service the release is made and charged exactly once, however often the job runs. Without one, a file beside
     the output keeps the seed until the release is complete, and nothing keeps count.
+
+    ``tables`` gives several tables in place of ``by`` and what belongs to it: they are bounded each for itself, after
+    one shuffle by user, and released together. Each has a folder of its name inside ``to``.
     """
     if not hasattr(events, "schema"):
         raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(events).__name__}")
     unprotected = texts("unprotected", unprotected)
     payer = payer_of(service, budget, once, description, privacy_unit)
+    names = tuple(tables) if isinstance(tables, Mapping) else ("",)
     keeper: Keeper
     if payer is None:
-        place = Place(to)
+        place = Place(to, tables=names)
         unit = text("privacy_unit", "user" if privacy_unit is None else privacy_unit)
         keeper = local = ByFile(place, unit, unprotected)
         salt = local.salt()
     else:
         salt = salt_of_release(payer.budget, payer.once)
-        place = Place(to, f".{salt[:16]}")
+        place = Place(to, f".{salt[:16]}", tables=names)
         keeper = ByService(payer, description, unprotected)
-    plan = make_plan(
-        user=user, by=by, sums=sums, units=units, c_u=c_u, caps=caps, tau=tau, salt=salt, partitions=partitions
-    )
+    table: dict[str, Any] = {"by": by, "keys": keys, "sums": sums, "units": units, "c_u": c_u, "caps": caps, "tau": tau}
+    table |= {"weights": weights}
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
-    target = mechanism_for(plan, **aim, most_sigma=most_sigma, weights=weights, payer=payer)
-    check_events(events, plan)
-    earlier = _released(place, plan, target)
+    aim |= {"most_sigma": most_sigma, "payer": payer}
+    plan: AnyPlan
+    if tables is None:
+        if shares is not None:
+            raise InvalidParameter("shares", "must be omitted without tables")
+        plan, listed, terms = _one(table, aim, user=user, salt=salt, partitions=partitions)
+    else:
+        for name, given in table.items():
+            if given is not None:
+                raise InvalidParameter(name, "must be omitted with tables: each of them has its own")
+        plan, listed = planned(tables, user=user, salt=salt, partitions=partitions)
+        targets = mechanisms_for(plan, tables, shares=shares, **aim)
+        terms = Terms(targets.mechanisms, targets.stated)
+    check_events(events, plan, listed)
+    earlier = _released(place, plan, terms)
     if earlier is not None:
         return earlier
     place.make_parent()
     check_needs(events)
-    opening = keeper.open(plan, target)
+    opening = keeper.open(plan, terms)
     try:
-        made = _made(events, place, keeper, opening, target)
+        made = _made(events, place, keeper, opening, terms, listed)
     except Exception:
         # Another driver of this release may have been faster. Then it has removed the folder of this attempt.
         if place.certificate(place.folder) is None:
             raise
         made = None
     if made is None or not place.move(made):
-        earlier = _released(place, opening.plan, target)
+        earlier = _released(place, opening.plan, terms)
         assert earlier is not None
         return earlier
     return _published(place, opening.plan, keeper.certificate(), made.rows, is_replayed=opening.seed is None)
 
 
-def check_events(events: DataFrame, plan: Plan) -> None:
+def _one(
+    table: Mapping[str, Any], aim: Mapping[str, Any], *, user: str, salt: str, partitions: Integer
+) -> tuple[Plan, dict[str, ListedKeys], Terms]:
+    """The plan, the public keys and the noise of the only table."""
+    fields = dict(table)
+    keys, weights = fields.pop("keys"), fields.pop("weights")
+    for name in ("by", "c_u"):
+        if fields[name] is None:
+            raise InvalidParameter(name, "must be given, or tables in place of it")
+    if fields["tau"] is None:
+        fields["tau"] = 1
+    listed = {} if keys is None else {"": public_keys_of(keys, checked_keys(fields["by"]))}
+    digest = listed[""].digest if listed else None
+    plan = make_plan(**fields, user=user, salt=salt, partitions=partitions, public_keys=digest)
+    target = mechanism_for(plan, **aim, weights=weights)
+    return plan, listed, Terms({"": target.mechanism}, target.stated)
+
+
+def check_events(events: DataFrame, plan: AnyPlan, listed: Mapping[str, ListedKeys] = _NO_KEYS) -> None:
     """Whatever Spark can say about the query without running it, it says before anything is charged."""
     plan.kinds_in(kinds_of(events.schema))
     names = [name.lower() for name in events.columns]
     for name in plan.columns:
         if names.count(name.lower()) > 1:
             raise InvalidParameter("events", f"must have only one column {name}: Spark ignores the case of names")
-    aggregates(events, plan).schema  # noqa: B018 - Spark analyses the whole query for it
+    rows = by_user(events, plan)
+    for name, table in _tables(plan).items():
+        with in_table(name) if name else nullcontext():
+            aggregates(rows, table, listed_keys(events, table, listed, name)).schema  # noqa: B018 - Spark analyses it
     checked_folders([unquote(file) for file in events.inputFiles()], plan, lambda files: _columns_of(events, files))
+
+
+def _tables(plan: AnyPlan) -> dict[str, Plan]:
+    return {"": plan} if isinstance(plan, Plan) else plan.tables
 
 
 def _columns_of(events: DataFrame, files: Sequence[str]) -> list[str]:
@@ -143,21 +196,39 @@ def _columns_of(events: DataFrame, files: Sequence[str]) -> list[str]:
     return list(reader.parquet(*paths).columns)
 
 
-def noised(events: DataFrame, plan: Plan, mechanism: Mechanism, seed: bytes) -> DataFrame:
-    """The published rows, as a plan of Spark. Every execution gives the same rows."""
-    groups = aggregates(events, plan)
+def noised(
+    events: DataFrame, plan: AnyPlan, mechanism: AnyNoise, seed: bytes, listed: DataFrame | None = None
+) -> DataFrame:
+    """The published rows of the only table, as a plan of Spark. Every execution gives the same rows."""
+    return noised_table(by_user(events, plan), plan, "", mechanism, seed, listed)
+
+
+def noised_table(
+    rows: DataFrame, plan: AnyPlan, name: str, mechanism: AnyNoise, seed: bytes, listed: DataFrame | None = None
+) -> DataFrame:
+    """The published rows of a table. ``rows`` are those of ``by_user``, for all tables of the plan."""
+    table = _tables(plan)[name]
+    groups = aggregates(rows, table, listed)
     noise = Noise(mechanism)
-    grids = zip((COUNT, *(column.name for column in plan.sums)), (noise.count_grid, *noise.value_grids), strict=True)
+    grids = zip((COUNT, *(column.name for column in table.sums)), (noise.count_grid, *noise.value_grids), strict=True)
     numbers = [T.StructField(name, T.LongType() if grid == 1 else T.DoubleType(), False) for name, grid in grids]
-    schema = T.StructType([*groups.schema.fields[: len(plan.by)], *numbers])
-    return groups.mapInArrow(noise_function(plan, mechanism, seed), schema)
+    schema = T.StructType([*groups.schema.fields[: len(table.by)], *numbers])
+    return groups.mapInArrow(noise_function(table, mechanism, seed, name, plan.digest), schema)
 
 
-def _made(events: DataFrame, place: Place, keeper: Keeper, opening: Opening, target: Target) -> Finished | None:
+def _made(
+    events: DataFrame,
+    place: Place,
+    keeper: Keeper,
+    opening: Opening,
+    terms: Terms,
+    listed: Mapping[str, ListedKeys],
+) -> Finished | None:
     """The committed attempt, with its certificate. None: another driver was faster, and the release is in its place."""
     plan = opening.plan
     if opening.seed is not None:
-        attempt = _staged(place, noised(events, plan, target.secret, opening.seed), plan)
+        attempt = place.new_attempt()
+        _stage(events, place, attempt, opening, terms, listed)
         made = _finished(place, attempt)
         keeper.commit(made)
     elif place.certificate(place.folder) is not None:
@@ -168,25 +239,50 @@ def _made(events: DataFrame, place: Place, keeper: Keeper, opening: Opening, tar
     return made
 
 
-def _released(place: Place, plan: Plan, target: Target) -> Published | None:
+def _released(place: Place, plan: AnyPlan, terms: Terms) -> Published | None:
     """The release that is in its place already. No event is read for it, and nobody is asked."""
     if not place.exists(place.folder):
         return None
     certificate = place.certificate(place.folder)
     if certificate is None and not place.is_local and place.finished() is not None:
         return None  # an object store had not moved all files when the driver ended
-    is_it = certificate is not None and certificate["bounds"]["plan_digest"] == plan.digest
-    if certificate is None or not is_it or mechanism_from_json(certificate["mechanism"]) != target.mechanism:
+    is_it = certificate is not None and plan_digest_of(certificate) == plan.digest
+    if certificate is None or not is_it or Certificate.from_json(certificate).mechanisms != terms.mechanisms:
         raise InvalidParameter("to", "must be a new place: it exists already; choose another folder")
     place.remove(place.staging)
     return _published(place, plan, certificate, place.rows(place.folder), is_replayed=True)
 
 
-def _staged(place: Place, rows: DataFrame, plan: Plan) -> str:
-    """The folder of a new attempt, with its files. An error of the noise comes as the text of an error of Spark."""
-    attempt, fault = place.new_attempt(), None
+def _stage(
+    events: DataFrame,
+    place: Place,
+    attempt: str,
+    opening: Opening,
+    terms: Terms,
+    listed: Mapping[str, ListedKeys],
+) -> None:
+    """Write all tables to the folder of an attempt. For several of them, the shuffled records are kept meanwhile."""
+    plan, seed = opening.plan, opening.seed
+    assert seed is not None
+    rows = by_user(events, plan)
+    tables = _tables(plan)
+    if len(tables) > 1:
+        rows = rows.persist()
     try:
-        rows.write.mode("error").parquet(place.uri(attempt))
+        for name, table in tables.items():
+            keys = listed_keys(events, table, listed, name)
+            noisy = noised_table(rows, plan, name, terms.mechanisms[name], seed, keys)
+            _staged(place, attempt, name, noisy, table)
+    finally:
+        if len(tables) > 1:
+            rows.unpersist()
+
+
+def _staged(place: Place, attempt: str, name: str, rows: DataFrame, plan: Plan) -> None:
+    """Write the files of a table. An error of the noise comes as the text of an error of Spark."""
+    fault = None
+    try:
+        rows.write.mode("error").parquet(place.uri(place.of_table(attempt, name)))
     except Exception as error:
         faults = (sum_too_large(column.name) for column in plan.sums)
         fault = next((each for each in faults if f"{type(each).__name__}: {each}" in str(error)), None)
@@ -194,14 +290,14 @@ def _staged(place: Place, rows: DataFrame, plan: Plan) -> str:
             raise
     if fault is not None:  # outside the handler: Spark's error would stay as the context of this one
         place.remove(attempt)
-        raise fault
-    return attempt
+        with in_table(name) if name else nullcontext():
+            raise fault
 
 
 def _finished(place: Place, attempt: str) -> Finished:
     """The complete attempt. An earlier run has drawn the same rows, or else it had other events."""
     made, before = place.finish(attempt), place.finished()
-    if not place.parts(attempt):  # Spark writes one even for no rows
+    if not place.is_written(attempt):  # Spark writes one even for no rows
         raise InvalidParameter("to", "must be a folder that the driver and all executors see: it got no file")
     if before is not None and before.digest != made.digest:
         place.remove(attempt)
@@ -220,6 +316,8 @@ def _committed(place: Place, opening: Opening) -> Finished:
     return made
 
 
-def _published(place: Place, plan: Plan, certificate: Mapping[str, Any], rows: int, *, is_replayed: bool) -> Published:
+def _published(
+    place: Place, plan: AnyPlan, certificate: Mapping[str, Any], rows: int, *, is_replayed: bool
+) -> Published:
     at = certificate["released_at"] if is_replayed else None
     return Published(None, str(place), certificate, plan, rows, f"in {place}/_certificate.json", is_replayed, at)

@@ -27,6 +27,10 @@ if importlib.util.find_spec("pyspark") is not None:
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""For a few rows Java would take longer to compile a query than to run it."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith("tests/gsh/spark/"):
@@ -47,6 +51,7 @@ def spark(logs: Path) -> Iterator["SparkSession"]:
     settings = {
         "spark.broadcast.compress": "false",  # the tests search files for secrets
         **SHORT_LIFE,
+        **INTERPRETED,
         "spark.driver.memory": "1g",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file://{logs}/events",
@@ -69,6 +74,16 @@ def spark(logs: Path) -> Iterator["SparkSession"]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def compiled(spark: "SparkSession") -> Iterator[None]:
+    """Spark compiles queries, as it does by default."""
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    yield
+    for name, value in INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture

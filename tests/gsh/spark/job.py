@@ -3,7 +3,8 @@
 It prints what it made, or an error of the library, as JSON.
 
 master, settings    the cluster; without a master it is Spark Connect, in this machine
-events, to, url, budget, once
+events, to, url, budget, once        without a URL there is no service
+tables              whether to publish views.TABLES in place of views.RELEASE
 die                 the step after which the driver kills itself: one of STEPS
 changes             to the arguments of views.RELEASE
 fault               one of the functions of faults.py, with its arguments, after the noise
@@ -24,7 +25,7 @@ def main() -> None:
     import gsh  # noqa: PLC0415
     from gsh.spark import publishing  # noqa: PLC0415
     from tests.gsh.spark import faults  # noqa: PLC0415
-    from tests.gsh.spark.views import RELEASE  # noqa: PLC0415
+    from tests.gsh.spark.views import RELEASE, TABLES  # noqa: PLC0415
 
     given: dict[str, Any] = json.loads(sys.argv[1])
     master = given.get("master")
@@ -32,22 +33,23 @@ def main() -> None:
     for name, value in (SETTINGS | given.get("settings", {})).items():
         builder = builder.config(name, value)
     if given.get("die"):
-        _die_after(given["die"])
+        _die_after(given["die"], is_local="url" not in given)
     if given.get("fault"):
         name, *arguments = given["fault"]
-        original = publishing.noised
+        original = publishing.noised_table
 
         def faulty(*parts: Any) -> Any:
             rows = original(*parts)
             return rows.mapInArrow(getattr(faults, name)(*arguments), rows.schema)
 
-        publishing.noised = faulty
+        publishing.noised_table = faulty
     events = builder.getOrCreate().read.parquet(given["events"])
-    named = {name: given[name] for name in ("to", "budget", "once")}
+    named = {name: given[name] for name in ("to", "budget", "once") if name in given}
+    if "url" in given:
+        named["service"] = gsh.Client(given["url"])
+    asked = (TABLES if given.get("tables") else RELEASE) | given.get("changes", {})
     try:
-        made = gsh.spark.publish(
-            events, service=gsh.Client(given["url"]), **named, **(RELEASE | given.get("changes", {}))
-        )
+        made = gsh.spark.publish(events, **named, **asked)
     except gsh.Error as error:
         print(json.dumps({"error": str(error)}))  # noqa: T201
         raise
@@ -65,16 +67,17 @@ SETTINGS = {
 }
 
 
-def _die_after(step: str) -> None:
+def _die_after(step: str, *, is_local: bool) -> None:
     from gsh.spark import publishing  # noqa: PLC0415
-    from gsh.spark.keepers import ByService  # noqa: PLC0415
+    from gsh.spark.keepers import ByFile, ByService  # noqa: PLC0415
     from gsh.spark.places import Place  # noqa: PLC0415
 
+    keeper: type = ByFile if is_local else ByService
     owner, name = {
-        "open": (ByService, "open"),
-        "stage": (publishing, "_staged"),
+        "open": (keeper, "open"),
+        "stage": (publishing, "_stage"),
         "finish": (publishing, "_finished"),
-        "commit": (ByService, "commit"),
+        "commit": (keeper, "commit"),
         "certify": (Place, "certify"),
         "place": (Place, "move"),
     }[step]

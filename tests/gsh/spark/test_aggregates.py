@@ -17,7 +17,7 @@ from gsh.errors import InvalidParameter
 from gsh.events.bounding import bounding_query
 from gsh.events.plan import Plan, make_plan
 from gsh.spark import aggregates as spark_aggregates
-from gsh.spark.aggregates import aggregates, kinds_of
+from gsh.spark.aggregates import aggregates, by_user, kinds_of
 from gsh.spark.publishing import check_events, noised
 from tests.gsh.events.names import CONTROLS, LINE_ENDS, WORDS, named_events
 from tests.gsh.events.tables import NASTY, NASTY_PLAN, as_events, draws
@@ -55,7 +55,7 @@ def rows_of(frame: "DataFrame", plan: Plan) -> Aggregates:
 def on_spark(read: Read, table: pa.Table, plan: Plan) -> Aggregates:
     """The aggregates of the DataFrame, and of the query that ``gsh bound`` prints. They are the same."""
     events, fixed = read(table), dataclasses.replace(plan, partitions=2)
-    found = rows_of(aggregates(events, fixed), plan)
+    found = rows_of(aggregates(by_user(events, fixed), fixed), plan)
     events.createOrReplaceTempView("views")
     query = bounding_query(plan, plan.kinds_in(kinds_of(events.schema)), "spark", "views")
     assert rows_of(events.sparkSession.sql(query), plan) == found
@@ -104,7 +104,7 @@ def test_names_with_variables_are_refused(read: Read) -> None:
     table, plan, _ = named_events("u", "k", "${spark.app.name}")
 
     with pytest.raises(InvalidParameter, match="spark replaces variables in names"):
-        aggregates(read(table), dataclasses.replace(plan, partitions=2))
+        by_user(read(table), dataclasses.replace(plan, partitions=2))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_sums_are_exact_up_to_the_limit_and_beyond_it(read: Read) -> None:
     events += [("d", "records", -(2**62))] * 5000
     table = pa.table({name: [event[j] for event in events] for j, name in enumerate("ugx")})
 
-    found = rows_of(aggregates(read(table), dataclasses.replace(LARGE, partitions=2)), LARGE)
+    found = rows_of(aggregates(by_user(read(table), LARGE), dataclasses.replace(LARGE, partitions=2)), LARGE)
 
     assert found["few",] == (3, 2**53 - 2)
     assert found["records",] == (1, -(2**52))
@@ -191,11 +191,11 @@ def test_planted_bugs_are_caught(read: Read) -> None:
     plan = make_plan(**PARAMETERS, salt="0" * 32, partitions=2)
     events, truth = read(views()), bounded(as_events(views()), plan.to_json())
 
-    assert rows_of(aggregates(events, plan), plan) == truth
+    assert rows_of(aggregates(by_user(events, plan), plan), plan) == truth
     for name, plant in PLANTED.items():
         with pytest.MonkeyPatch.context() as patch:
             plant(patch)
-            assert rows_of(aggregates(events, plan), plan) != truth, name
+            assert rows_of(aggregates(by_user(events, plan), plan), plan) != truth, name
 
 
 @pytest.mark.parametrize(("adaptive", "partitions"), [("true", 2), ("true", 5), ("false", 5)])
@@ -212,7 +212,7 @@ def test_there_are_two_shuffles_and_the_partitions_of_the_plan(
         rows = noised(read(views()), counts_only, mechanism, bytes(32))
         placed = {(row.url, row.country): row.part for row in rows.withColumn("part", F.spark_partition_id()).collect()}
         text = rows._jdf.queryExecution().executedPlan().toString()
-        every = aggregates(read(views()), plan)
+        every = aggregates(by_user(read(views()), plan), plan)
         every.collect()
         with_sums = every._jdf.queryExecution().executedPlan().toString()
     finally:
@@ -237,7 +237,7 @@ def test_a_user_and_a_group_that_are_large_are_bounded(spark: "SparkSession", si
     )
     plan = make_plan(user="u", by="g", c_u=7, salt="0" * 32, partitions=2)
 
-    found = {row.g: row["count"] for row in aggregates(events, plan).collect()}
+    found = {row.g: row["count"] for row in aggregates(by_user(events, plan), plan).collect()}
 
     assert found.pop(-1) == size
     assert list(found.values()) == [1] * 7

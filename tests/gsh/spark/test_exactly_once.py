@@ -136,14 +136,14 @@ def test_a_release_of_the_service_survives_a_stop_and_is_charged_and_committed_o
     assert not to.exists()
 
     # The same events in another order, and a task that fails at first.
-    original = publishing.noised
+    original = publishing.noised_table
 
     def fails(*arguments: Any) -> Any:
         rows = original(*arguments)
         return rows.mapInArrow(failing_once(str(tmp_path / "failed")), rows.schema)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(publishing, "noised", fails)
+        patch.setattr(publishing, "noised_table", fails)
         made = gsh.spark.publish(read(views(order=2)), to=to, **budget, **RELEASE)
     assert (tmp_path / "failed").exists()
     assert files_in(to) == staged
@@ -294,7 +294,7 @@ def test_two_drivers_at_once_without_a_service_make_one_release(
         if until == "end":
             found.append(gsh.spark.publish(read(views(order=1)), to=to, **RELEASE))
         else:
-            step = {"open": (publishing, "_staged"), "commit": (ByFile, "commit")}[until]
+            step = {"open": (publishing, "_stage"), "commit": (ByFile, "commit")}[until]
             with stopped_at(*step), pytest.raises(Stopped):
                 gsh.spark.publish(read(views(order=1)), to=to, **RELEASE)
         original(place, path, document)

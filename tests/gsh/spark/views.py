@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import gsh
 from tests.app.process import Service
 
 RELEASE: dict[str, Any] = {
@@ -21,6 +22,19 @@ RELEASE: dict[str, Any] = {
     "delta": 1e-2,
     "partitions": 3,
 }
+
+TABLES: dict[str, Any] = {
+    "user": "user_id",
+    "tables": {
+        "by_country": gsh.Table(by="country", keys=["FR", "JP", "XX"], c_u=1, sums={"likes": (0, 3)}),
+        "by_url": gsh.Table(by=["url"], keys=[None, "https://example.org/1", "https://example.org/99"], c_u=2, share=2),
+        "detail": gsh.Table(**{name: RELEASE[name] for name in ("by", "sums", "units", "c_u", "caps")}),
+    },
+    "epsilon": 20,
+    "delta": 1e-2,
+    "partitions": 3,
+}
+"""Several tables of the same events: with public keys, of which some have no event, and without."""
 
 
 def views(order: int = 0, late: int = 0) -> pa.Table:
@@ -44,19 +58,19 @@ def views(order: int = 0, late: int = 0) -> pa.Table:
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """The files of rows, byte for byte."""
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("part-*.parquet"))}
+    """The files of rows, byte for byte, also those in folders of tables."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("part-*.parquet"))}
 
 
 def rows_in(folder: Path) -> dict[str, bytes]:
     """The rows of each file, byte for byte. Each process of Java writes the metadata of a file in another order."""
     rows = {}
-    for path in sorted(folder.glob("part-*.parquet")):
+    for path in sorted(folder.rglob("part-*.parquet")):
         sink = pa.BufferOutputStream()
         table = pq.read_table(path).replace_schema_metadata(None)
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table.combine_chunks())
-        rows[path.name] = sink.getvalue().to_pybytes()
+        rows[str(path.relative_to(folder))] = sink.getvalue().to_pybytes()
     return rows
 
 
