@@ -38,8 +38,8 @@ class Terms:
     stated: Mapping[str, float]
 
     @property
-    def certified(self) -> Mechanism | PlainGaussian | Mapping[str, Mechanism | PlainGaussian]:
-        """What a certificate is for: the mechanism of the only table, or those of several by their names."""
+    def released(self) -> Mechanism | PlainGaussian | Mapping[str, Mechanism | PlainGaussian]:
+        """What is opened and certified: the mechanism of the only table, or those of several by their names."""
         return self.mechanisms.get("", self.mechanisms)
 
     def to_json(self) -> Json:
@@ -50,7 +50,8 @@ class Terms:
 
 def plan_digest_of(said: Mapping[str, Any]) -> str | None:
     """The digest of the plan in a certificate."""
-    table = next(iter(Certificate.from_json(said).described.values()))
+    found = said if isinstance(said, Certificate) else Certificate.from_json(said)
+    table = next(iter(found.described.values()))
     digest: str | None = table.bounds.plan_digest
     return digest
 
@@ -86,10 +87,8 @@ class ByService:
         self._description, self._unprotected = description, list(unprotected)
 
     def open(self, plan: AnyPlan, terms: Terms) -> Opening:
-        if "" not in terms.mechanisms:
-            raise InvalidParameter("service", "must be omitted with tables: a service opens releases of one table only")
         opened = self._service.releases.open(
-            terms.to_json(),
+            terms.released,
             budget=self._budget,
             once=self._once,
             description=self._description,
@@ -143,7 +142,7 @@ class ByFile:
         plan = _salted(plan, self._known_salt() or plan.salt)
         self._plan, self._mechanism = plan.to_json(), terms.to_json()
         words = {**self._words, **terms.stated, "enforced_by": ENGINE, "plan_digest": plan.digest}
-        self._certificate = certificate(terms.certified, **words) | {"noise": NOISE_FROM_A_SEED}
+        self._certificate = certificate(terms.released, **words) | {"noise": NOISE_FROM_A_SEED}
         begun, made = self._place.read(self._file), self._place.finished()
         known = None if made is None else self._place.certificate(made.attempt)
         if self._place.certificate(self._place.folder) is not None:

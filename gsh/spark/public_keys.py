@@ -18,7 +18,7 @@ __all__ = ["listed_keys"]
 
 
 def listed_keys(events: DataFrame, plan: Plan, keys: Mapping[str, ListedKeys], name: str = "") -> DataFrame | None:
-    """The list of a table, if it has one; a key may be there twice. Values that are not of the types of the key columns are refused."""
+    """The list of a table, if it has one. Values that are not of the types of the key columns are refused."""
     if name not in keys:
         return None
     kinds, listed = plan.kinds_in(kinds_of(events.schema)), keys[name]

@@ -3,7 +3,7 @@
 It prints what it made, or an error of the library, as JSON.
 
 master, settings    the cluster; without a master it is Spark Connect, in this machine
-events, to, url, budget, once        without a URL there is no service
+events, to, url, budget, once
 tables              whether to publish views.TABLES in place of views.RELEASE
 die                 the step after which the driver kills itself: one of STEPS
 changes             to the arguments of views.RELEASE
@@ -33,7 +33,7 @@ def main() -> None:
     for name, value in (SETTINGS | given.get("settings", {})).items():
         builder = builder.config(name, value)
     if given.get("die"):
-        _die_after(given["die"], is_local="url" not in given)
+        _die_after(given["die"])
     if given.get("fault"):
         name, *arguments = given["fault"]
         original = publishing.noised_table
@@ -44,12 +44,10 @@ def main() -> None:
 
         publishing.noised_table = faulty
     events = builder.getOrCreate().read.parquet(given["events"])
-    named = {name: given[name] for name in ("to", "budget", "once") if name in given}
-    if "url" in given:
-        named["service"] = gsh.Client(given["url"])
+    named = {name: given[name] for name in ("to", "budget", "once")}
     asked = (TABLES if given.get("tables") else RELEASE) | given.get("changes", {})
     try:
-        made = gsh.spark.publish(events, **named, **asked)
+        made = gsh.spark.publish(events, service=gsh.Client(given["url"]), **named, **asked)
     except gsh.Error as error:
         print(json.dumps({"error": str(error)}))  # noqa: T201
         raise
@@ -67,17 +65,16 @@ SETTINGS = {
 }
 
 
-def _die_after(step: str, *, is_local: bool) -> None:
+def _die_after(step: str) -> None:
     from gsh.spark import publishing  # noqa: PLC0415
-    from gsh.spark.keepers import ByFile, ByService  # noqa: PLC0415
+    from gsh.spark.keepers import ByService  # noqa: PLC0415
     from gsh.spark.places import Place  # noqa: PLC0415
 
-    keeper: type = ByFile if is_local else ByService
     owner, name = {
-        "open": (keeper, "open"),
+        "open": (ByService, "open"),
         "stage": (publishing, "_stage"),
         "finish": (publishing, "_finished"),
-        "commit": (keeper, "commit"),
+        "commit": (ByService, "commit"),
         "certify": (Place, "certify"),
         "place": (Place, "move"),
     }[step]

@@ -18,7 +18,7 @@ import pytest
 import gsh
 from tests.app.process import ROOT, Service
 from tests.gsh.spark.job import STEPS
-from tests.gsh.spark.views import entries, rows_in, views
+from tests.gsh.spark.views import TABLES, entries, rows_in, views
 
 Job = Callable[..., dict[str, Any]]
 
@@ -93,12 +93,30 @@ def test_a_driver_killed_after_any_step_publishes_once(release: Release, tmp_pat
     assert rows_in(release.to) == expected
 
 
+@pytest.mark.parametrize("step", STEPS)
+def test_a_driver_killed_after_any_step_publishes_all_tables_once(release: Release, step: str) -> None:
+    release.run(-signal.SIGKILL, master=CLASSIC, die=step, tables=True)
+    is_committed = STEPS.index(step) >= STEPS.index("commit")
+    assert release.entries() == ({"charge": 1, "committed": 1} if is_committed else {"charge": 1})
+    assert release.to.exists() == (step == "place")
+    staged = release.staged() if step in ("finish", "commit", "certify") else {}
+
+    made = release.run(master=CLASSIC, tables=True)
+
+    assert made["is_replayed"] == is_committed
+    assert release.entries() == {"charge": 1, "committed": 1}
+    assert {name.partition("/")[0] for name in rows_in(release.to)} == set(TABLES["tables"])
+    assert not staged or rows_in(release.to) == staged
+    assert not list(release.to.parent.glob(".published*"))
+
+
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="from pip, Spark Connect works from version 4 on")
-def test_spark_connect_gives_the_rows_of_classic_spark(release: Release) -> None:
+@pytest.mark.parametrize("tables", [False, True])
+def test_spark_connect_gives_the_rows_of_classic_spark(release: Release, tables: bool) -> None:
     """The second run would stop if its rows were others."""
-    release.run(-signal.SIGKILL, master=CLASSIC, die="finish")
+    release.run(-signal.SIGKILL, master=CLASSIC, die="finish", tables=tables)
     staged = release.staged()
-    release.run()
+    release.run(tables=tables)
 
     assert rows_in(release.to) == staged
 

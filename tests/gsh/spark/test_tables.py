@@ -2,9 +2,6 @@
 
 import json
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +16,15 @@ from gsh.errors import InvalidParameter
 from gsh.events.tables import Plans, planned
 from gsh.spark import publishing
 from gsh.spark.aggregates import aggregates, by_user
-from gsh.spark.keepers import ByFile
+from gsh.spark.keepers import ByService
 from gsh.spark.noise import stream_of
+from gsh.spark.places import Place
 from gsh.spark.public_keys import listed_keys
-from tests.app.process import ROOT
+from tests.app.process import Service
 from tests.gsh.events.tables import as_events
-from tests.gsh.spark.job import STEPS
 from tests.gsh.spark.test_aggregates import rows_of
 from tests.gsh.spark.test_exactly_once import Stopped, stopped_at, unreadable
-from tests.gsh.spark.views import TABLES, files_in, rows_in, views
+from tests.gsh.spark.views import TABLES, entries, files_in, views
 from tests.reference.bounding import bounded_tables
 
 if TYPE_CHECKING:
@@ -71,48 +68,65 @@ def test_each_table_is_what_the_judge_says_after_one_shuffle_by_user(
     assert truth["by_country"]["XX",] == (0, 0)
 
 
-def test_a_release_of_tables_appears_whole_or_not_at_all(read: Read, tmp_path: Path) -> None:
+def test_a_release_of_tables_appears_whole_and_is_charged_once(read: Read, service: Service, tmp_path: Path) -> None:
     """The driver ends after the first table, and before the commit; then it makes the same rows."""
     to, events = tmp_path / "published", read(views())
     original = publishing._staged
+    with gsh.Client(service.url) as client:
+        client.budgets.put("tables", epsilon=100, delta=0.5)
+        given = TABLES | {"service": client, "budget": "tables", "once": "tables-W46", "to": to}
 
-    def first_only(*arguments: Any) -> None:
-        original(*arguments)
-        raise Stopped
+        def first_only(*arguments: Any) -> None:
+            original(*arguments)
+            raise Stopped
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(publishing, "_staged", first_only)
-        with pytest.raises(Stopped):
-            gsh.spark.publish(events, to=to, **TABLES)
-    with stopped_at(ByFile, "commit"), pytest.raises(Stopped):
-        gsh.spark.publish(read(views(order=1)), to=to, **TABLES)
-    assert not to.exists()
-    finished = json.loads((tmp_path / ".published.staging" / "finished.json").read_text())
-    staged = files_in(tmp_path / ".published.staging" / finished["attempt"])
-    assert {name.partition("/")[0] for name in staged} == NAMES
-    with pytest.raises(InvalidParameter, match="events: must be the events of the earlier run"):
-        gsh.spark.publish(read(views(late=1)), to=to, **TABLES)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(publishing, "_staged", first_only)
+            with pytest.raises(Stopped):
+                gsh.spark.publish(events, **given)
+        with stopped_at(ByService, "commit"), pytest.raises(Stopped):
+            gsh.spark.publish(read(views(order=1)), **given)
+        assert not to.exists()
+        (finished,) = tmp_path.glob(".published.*.staging/finished.json")
+        staged = files_in(finished.parent / json.loads(finished.read_text())["attempt"])
+        assert {name.partition("/")[0] for name in staged} == NAMES
+        with pytest.raises(InvalidParameter, match="events: must be the events of the earlier run"):
+            gsh.spark.publish(read(views(late=1)), **given)
+        assert entries(service, "tables", "tables-W46") == {"charge": 1}
 
-    made = gsh.spark.publish(read(views(order=2)), to=to, **TABLES)
+        made = gsh.spark.publish(read(views(order=2)), **given)
 
-    assert files_in(to) == staged
-    assert made.groups == sum(pq.read_metadata(pa.BufferReader(file)).num_rows for file in staged.values())
-    assert not list(tmp_path.glob(".published*"))
-    certificate = json.loads((to / "_certificate.json").read_text())
-    assert made.certificate == certificate
-    assert {table["bounds"]["plan_digest"] for table in certificate["tables"]} == {made.plan.digest}
-    assert gsh.exact(Certificate.from_json(certificate).mechanisms, epsilon=20).delta <= 1e-2
-    # All listed groups are there, with noise on each, also on those without records.
-    countries = pq.read_table(to / "by_country").sort_by("country").to_pydict()
-    assert countries["country"] == ["FR", "JP", "XX"]
-    assert countries["count"][2] != 0 or countries["likes"][2] != 0
-    assert pq.read_table(to / "by_url").num_rows == 3
+        assert files_in(to) == staged
+        assert made.groups == sum(pq.read_metadata(pa.BufferReader(file)).num_rows for file in staged.values())
+        assert not list(tmp_path.glob(".published*"))
+        assert entries(service, "tables", "tables-W46") == {"charge": 1, "committed": 1}
+        certificate = json.loads((to / "_certificate.json").read_text())
+        assert made.certificate == certificate
+        assert {table["bounds"]["plan_digest"] for table in certificate["tables"]} == {made.plan.digest}
+        assert client.releases.verify(certificate).made_here
+        assert certificate["record"]["committed_digest"] == Place(to, tables=tuple(TABLES["tables"])).digest(str(to))[0]
+        assert gsh.exact(Certificate.from_json(certificate).mechanisms, epsilon=20).delta <= 1e-2
 
-    again = gsh.spark.publish(unreadable(events), to=to, **TABLES)
-    assert (again.is_replayed, again.groups) == (True, made.groups)
-    other = TABLES | {"tables": {**TABLES["tables"], "detail": gsh.Table(by="url", c_u=1)}}
-    with pytest.raises(InvalidParameter, match="to: must be a new place"):
-        gsh.spark.publish(events, to=to, **other)
+        again = gsh.spark.publish(unreadable(events), **given)
+        assert (again.is_replayed, again.groups) == (True, made.groups)
+        other = {"tables": {**TABLES["tables"], "detail": gsh.Table(by="url", c_u=1)}}
+        with pytest.raises(InvalidParameter, match="to: must be a new place"):
+            gsh.spark.publish(events, **(given | other))
+
+
+def test_all_listed_groups_are_published_with_noise(read: Read, tmp_path: Path) -> None:
+    """Also those without records. Without a service, and for one table too."""
+    to = tmp_path / "published"
+    listed = [f"https://example.org/{number}" for number in range(20)]
+    one = {"user": "user_id", "by": "url", "keys": listed, "c_u": 1, "epsilon": 1, "delta": 1e-2, "partitions": 2}
+    made = gsh.spark.publish(read(views()), to=to, **one)
+
+    found = pq.read_table(to).to_pydict()
+    assert sorted(found["url"]) == sorted(listed)
+    empty = [count for url, count in zip(found["url"], found["count"], strict=True) if len(url) > len(listed[9])]
+    assert len(set(empty)) > 1
+    assert made.plan.public_keys is not None
+    assert gsh.spark.publish(unreadable(read(views())), to=to, **one).is_replayed
 
 
 def test_no_two_tables_share_noise() -> None:
@@ -138,32 +152,3 @@ def test_mistakes_name_the_table(read: Read, tmp_path: Path, change: dict[str, A
     with pytest.raises(InvalidParameter, match=message):
         gsh.spark.publish(unreadable(read(views())), to=tmp_path / "published", **(TABLES | change))
     assert list(tmp_path.glob("*published*")) == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("step", STEPS)
-def test_a_driver_killed_after_any_step_publishes_all_tables_once(tmp_path: Path, step: str) -> None:
-    to, runs = tmp_path / "published", iter(range(9))
-
-    def run(code: int, **given: Any) -> dict[str, Any]:
-        events = tmp_path / f"events-{next(runs)}.parquet"
-        pq.write_table(views(int(events.stem[-1])), events)
-        said = {"master": "local[2]", "events": str(events), "to": str(to), "tables": True} | given
-        command = [sys.executable, "-m", "tests.gsh.spark.job", json.dumps(said)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == code, done.stderr[-3000:]
-        return json.loads(done.stdout.splitlines()[-1]) if code >= 0 else {}
-
-    run(-signal.SIGKILL, die=step)
-    assert to.exists() == (step == "place")
-    seeds = list(tmp_path.glob(".published.staging/seed.json"))
-    assert len(seeds) == (STEPS.index(step) < STEPS.index("commit"))
-    finished = list(tmp_path.glob(".published.staging/finished.json"))
-    before = rows_in(finished[0].parent / json.loads(finished[0].read_text())["attempt"]) if finished else {}
-
-    made = run(0)
-
-    assert made["is_replayed"] == (STEPS.index(step) >= STEPS.index("commit"))
-    assert {name.partition("/")[0] for name in rows_in(to)} == NAMES
-    assert not before or rows_in(to) == before
-    assert not list(tmp_path.glob(".published*"))
