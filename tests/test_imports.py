@@ -45,7 +45,7 @@ ALLOWED = {
     "gsh/events": BASE | {"gsh.accounting", "gsh.client", "gsh.events", "gsh.histogram", "gsh.library"},
     "gsh/spark": BASE
     | {"gsh.accounting", "gsh.certificate", "gsh.certificate_words", "gsh.client", "gsh.events"}
-    | {"gsh.histogram", "gsh.spark"},
+    | {"gsh.histogram", "gsh.library", "gsh.spark"},
     "gsh/client": BASE
     | {
         "gsh.certificate",
