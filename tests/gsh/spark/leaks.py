@@ -21,8 +21,8 @@ def shown_by(spark: "SparkSession") -> str:
     """All settings of a session, and its temporary views with their definitions. Its event log is then complete."""
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     settings = [*spark.sparkContext.getConf().getAll(), *((row.key, row.value) for row in spark.sql("SET").collect())]
-    tables = [*spark.catalog.listTables(), *spark.catalog.listTables("global_temp")]
-    names = {".".join([*(table.namespace or []), f"`{table.name}`"]) for table in tables}
+    tables = [*spark.sql("SHOW TABLES").collect(), *spark.sql("SHOW TABLES IN global_temp").collect()]
+    names = {".".join(f"`{part}`" for part in (table.namespace, table.tableName) if part) for table in tables}
     views = [spark.table(name)._jdf.queryExecution().toString() for name in names]
     return "\n".join([*map(str, settings), *names, *views])
 

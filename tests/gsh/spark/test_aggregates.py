@@ -62,8 +62,14 @@ def on_spark(read: Read, table: pa.Table, plan: Plan) -> Aggregates:
     return found
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
-def test_the_nasty_table_is_bounded_as_the_reference_says(spark: "SparkSession", read: Read, ansi: str) -> None:
+@pytest.mark.parametrize(
+    ("ansi", "is_compiled"), [("true", False), ("false", False), pytest.param("true", True, marks=pytest.mark.long)]
+)
+def test_the_nasty_table_is_bounded_as_the_reference_says(
+    spark: "SparkSession", read: Read, request: pytest.FixtureRequest, ansi: str, is_compiled: bool
+) -> None:
+    if is_compiled:
+        request.getfixturevalue("compiled")
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         assert on_spark(read, NASTY, NASTY_PLAN) == bounded(as_events(NASTY), NASTY_PLAN.to_json())
@@ -75,7 +81,7 @@ def examples(most: int) -> Any:
     return settings(max_examples=most, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
-@examples(5)
+@examples(3)
 @given(draws())
 def test_drawn_tables_are_bounded_as_the_reference_says(read: Read, drawn: tuple[pa.Table, Any, Plan]) -> None:
     table, _, plan = drawn
@@ -84,6 +90,7 @@ def test_drawn_tables_are_bounded_as_the_reference_says(read: Read, drawn: tuple
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("compiled")
 @examples(80)
 @given(draws())
 def test_many_drawn_tables_are_bounded_as_the_reference_says(read: Read, drawn: tuple[pa.Table, Any, Plan]) -> None:
@@ -186,6 +193,7 @@ def random_lots(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(spark_aggregates, "order_sql", lambda *_: "rand()")
 
 
+@pytest.mark.usefixtures("compiled")
 def test_planted_bugs_are_caught(read: Read) -> None:
     """Users have many records in a group, and more groups than C_u. Without a bug all is well."""
     plan = make_plan(**PARAMETERS, salt="0" * 32, partitions=2)
