@@ -55,9 +55,7 @@ def main() -> None:
 
 
 # A driver that lives for a minute spends most of its time on making its own code faster.
-SHORT_LIFE = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-}
+SHORT_LIFE = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 SETTINGS = {
     **SHORT_LIFE,
     "spark.driver.memory": "1g",
