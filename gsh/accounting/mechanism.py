@@ -24,6 +24,7 @@ from gsh.errors import InvalidParameter
 
 __all__ = [
     "MOST_C_U",
+    "MOST_PIECES",
     "MOST_TABLES",
     "Aggregates",
     "Joint",
@@ -43,6 +44,8 @@ __all__ = [
 
 MOST_TABLES = 64
 """The most tables of one release."""
+MOST_PIECES = 512
+"""The most tables and caps on columns of one release together: δ takes an evaluation for each of them."""
 
 
 def effective_tau(tau: int) -> int:
@@ -272,6 +275,8 @@ class Joint(_NoiseCost):
         for i, table in enumerate(listed):
             if not isinstance(table, Mechanism | PlainGaussian):
                 raise InvalidParameter(f"tables/{i}", f"must be a mechanism, not {type(table).__name__}")
+        if sum(1 + len(table.caps) for table in listed) > MOST_PIECES:
+            raise InvalidParameter("tables", f"must have fewer caps on columns: {MOST_PIECES} tables and caps at most")
         object.__setattr__(self, "tables", listed)
 
     @property

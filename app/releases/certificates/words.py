@@ -81,8 +81,11 @@ def digits(number: float) -> str:
 
 
 def few_up(number: float) -> str:
-    """At most four digits of a number, rounded up: ``1e-6``. All digits stand elsewhere."""
-    few = Context(prec=4, rounding=ROUND_CEILING).create_decimal(number)
+    """At most four digits of a number, rounded up: ``1e-6``. All digits stand elsewhere.
+
+    The number is what people read and write: 1e-05, not the double a little above it.
+    """
+    few = Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(number))
     return digits(float(few)).replace("e-0", "e-")
 
 

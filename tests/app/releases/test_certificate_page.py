@@ -102,11 +102,17 @@ def test_the_promise_has_few_digits_and_the_facts_have_all() -> None:
     assert "Allowance, δ\n9.999999999999997e-07, rounded up" in text
 
 
+@pytest.mark.parametrize("text", ["1e-5", "0.001", "1e-6", "0.25"])
+def test_few_digits_of_a_limit_are_those_that_a_person_wrote(text: str) -> None:
+    """The double of 1e-5 is a little above it: 1.001e-5 would be another limit than the one that was signed."""
+    assert few_up(float(text)) == text
+
+
 @given(st.floats(5e-324, 1))
 def test_few_digits_are_rounded_up(number: float) -> None:
     text = few_up(number)
 
-    assert Fraction(number) <= Fraction(text)
+    assert Fraction(repr(number)) <= Fraction(text)
     assert len(re.sub(r"e.*|^0\.0*|\.", "", text)) <= 4
     if number >= 1e-300:  # below, doubles have fewer digits
         assert Fraction(text) <= Fraction(number) * Fraction(1001, 1000)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gsh.accounting import frontier, gaussian, theorem
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, at_delta, at_epsilon, fits
 from gsh.accounting.composition import NOTHING, cost_of, delta_at
-from gsh.accounting.mechanism import MOST_TABLES, Joint, Mechanism, PlainGaussian, Table, release_of
+from gsh.accounting.mechanism import MOST_PIECES, MOST_TABLES, Joint, Mechanism, PlainGaussian, Table, release_of
 from gsh.accounting.numerics.balls import approximate, at_precision
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import MOST_C_U
@@ -260,6 +260,16 @@ def test_a_release_has_1_to_64_tables() -> None:
     assert_refused(lambda: Joint([]), "tables", f"1 to {MOST_TABLES}")
     assert_refused(lambda: Joint([table] * (MOST_TABLES + 1)), "tables", f"1 to {MOST_TABLES}")
     assert_refused(lambda: Joint([table, 3]), "tables/1", "must be a mechanism")  # type: ignore[list-item]
+
+
+def test_a_release_has_a_bounded_number_of_caps() -> None:
+    """Each costs an evaluation, also for every reader of a budget whose only charge it is."""
+    capped = tuple((groups, 0.01) for groups in range(1, 8))
+    table = Mechanism(c_u=9, tau_star=20, sigma=4, capped=capped)
+
+    assert len(Joint([table] * MOST_TABLES).tables) * (1 + len(table.caps)) == MOST_PIECES
+    more = Mechanism(c_u=9, tau_star=20, sigma=4, capped=(*capped, (8, 0.01)))
+    assert_refused(lambda: Joint([table] * (MOST_TABLES - 1) + [more]), "tables", f"{MOST_PIECES} tables and caps")
 
 
 def test_a_position_on_the_frontier_is_a_fraction_of_a_segment() -> None:
