@@ -151,10 +151,15 @@ def test_points_of_several_tables_are_cached() -> None:
 
 
 def test_too_many_caps_are_refused_before_the_work_begins(client: Client) -> None:
-    capped = [{"groups": 1 + n, "mu_0": 0.001} for n in range(100)]
-    tables = [URL | {"name": f"t{k}", "c_u": 10**6, "aggregates": {"mu_0": 0, "capped": capped}} for k in range(64)]
+    def tables(caps: int) -> list[Json]:
+        capped = [{"groups": 1 + n, "mu_0": 0.001} for n in range(caps)]
+        return [URL | {"name": f"t{k}", "c_u": 10**6, "aggregates": {"mu_0": 0, "capped": capped}} for k in range(64)]
 
-    errors = problem_errors(client.post("/account/exact", {"tables": tables, "delta": 1e-6}), 422, "limit-exceeded")
+    errors = problem_errors(client.post("/account/exact", {"tables": tables(8), "epsilon": 1}), 422, "invalid-request")
+    assert "512 tables and caps at most" in errors["/tables"]
+
+    many = {"tables": tables(7), "delta": [1e-6] * 1000}
+    errors = problem_errors(client.post("/account/exact", many), 422, "limit-exceeded")
     assert "fewer tables or caps" in errors["/delta"]
 
 
