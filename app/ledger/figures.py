@@ -107,7 +107,7 @@ def _sentence(limit: Limit, spent: Spent, found: Shortage) -> str:
             )
             if value != before
         ]
-        parts.append(f"{' and '.join(raised)} would fit {number}")
+        parts.append(f"a limit of {' and '.join(raised)} would fit {number}")
     return "; ".join(parts)
 
 

@@ -112,7 +112,7 @@ _SHORTAGE = {
     "releases": 2,
     "epsilon": 2.0,
     "delta": 2.1e-06,
-    "detail": "δ is used up by the threshold; ε 1 of 2 remains; δ = 2.1e-6 would fit two",
+    "detail": "δ is used up by the threshold; ε 1 of 2 remains; a limit of δ = 2.1e-6 would fit two",
 }
 
 

@@ -17,49 +17,49 @@ def weekly(epsilon: float, delta: float) -> Mechanism:
 
 
 CASES: dict[str, tuple[Mechanism | PlainGaussian, Limit, int, int]] = {
-    "δ is used up by the threshold; ε 1 of 2 remains; δ = 2.1e-6 would fit two": (
+    "δ is used up by the threshold; ε 1 of 2 remains; a limit of δ = 2.1e-6 would fit two": (
         weekly(1, 1e-6),
         Limit(2, 1e-6),
         1,
         1,
     ),
-    "one more needs more ε and δ than remain; ε = 1.5 and δ = 2.6e-6 would fit it": (
+    "one more needs more ε and δ than remain; a limit of ε = 1.5 and δ = 2.6e-6 would fit it": (
         weekly(1, 1e-6),
         Limit(1, 1e-6),
         1,
         1,
     ),
-    "52 more need more ε and δ than remain; ε = 7.7 and δ = 0.0001 would fit these 52": (
+    "52 more need more ε and δ than remain; a limit of ε = 7.7 and δ = 0.0001 would fit these 52": (
         weekly(1, 1e-6),
         Limit(2, 1e-6),
         1,
         52,
     ),
-    "52 more need more δ than remains; ε 0.9 of 1 remains; δ = 5.4e-5 would fit these 52": (
+    "52 more need more δ than remains; ε 0.9 of 1 remains; a limit of δ = 5.4e-5 would fit these 52": (
         weekly(0.1, 1e-6),
         Limit(1, 1e-6),
         1,
         52,
     ),
-    "ε is used up by the noise; δ 9.82e-7 of 1e-6 remains; ε = 1.3 would fit two": (
+    "ε is used up by the noise; δ 9.82e-7 of 1e-6 remains; a limit of ε = 1.3 would fit two": (
         PlainGaussian(c_u=1, sigma=5.0),
         Limit(1, 1e-6),
         1,
         1,
     ),
-    "noise and threshold need more than the budget has; ε = 7.6 and δ = 0.0001 would fit all 52": (
+    "noise and threshold need more than the budget has; a limit of ε = 7.6 and δ = 0.0001 would fit all 52": (
         weekly(1, 1e-6),
         Limit(1, 1e-6),
         0,
         52,
     ),
-    "the threshold needs more δ than the budget has; δ = 5.3e-5 would fit all 52": (
+    "the threshold needs more δ than the budget has; a limit of δ = 5.3e-5 would fit all 52": (
         weekly(0.1, 1e-6),
         Limit(1, 1e-6),
         0,
         52,
     ),
-    "the noise needs more ε than the budget has; ε = 1.5 would fit it": (
+    "the noise needs more ε than the budget has; a limit of ε = 1.5 would fit it": (
         PlainGaussian(c_u=1, sigma=3.0),
         Limit(1, 1e-6),
         0,
