@@ -2,19 +2,15 @@
 
 Two shuffles, with adaptive execution on or off, in classic Spark and in Spark Connect:
 
-    by user    one record per user and group, the lots, and counts and sums of the users of a bucket need no other
-               shuffle. One serves all tables of a release. Spark chooses the partitions
-    by key     counts and sums of all buckets. The plan has the number of partitions, and adaptive execution does not
-               change it
+    by user    one record per user and group, and the lots, need no other shuffle. One serves all tables of a release.
+               Spark chooses the partitions
+    by key     count and sums. The plan has the number of partitions, and adaptive execution does not change it
 
-The second shuffle stands *before* the last grouping. After it Spark could drop the shuffle, or merge partitions, and
-the noise depends on the content of a partition (gsh/spark/noise.py).
-
-The first shuffle is by a bucket, which is a function of the user. Spark then knows that a bucket is in one place, so
-that it adds up inside the bucket without a shuffle: a group of many users is a few rows of the second shuffle.
+The second shuffle stands *before* the grouping. After it Spark could drop the shuffle, or merge partitions, and the
+noise depends on the content of a partition (gsh/spark/noise.py).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
@@ -46,7 +42,6 @@ _KINDS: Mapping[str, Kind] = {
 _SMALL = 2**23
 """Sums of numbers up to here stay within 64 bits for 2⁴⁰ users."""
 _HALF = 26
-_NUMBERS_OF_PARTITIONS = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.coalescePartitions.initialPartitionNum")
 
 
 def kinds_of(schema: T.StructType) -> dict[str, Kind | None]:
@@ -60,16 +55,12 @@ def quoted(name: str) -> Column:
 
 
 def by_user(events: DataFrame, plan: AnyPlan) -> DataFrame:
-    """The records that have a user: the columns of the plan, and the bucket as the last one. Shuffled by it."""
+    """The columns of the plan, of the records that have a user. Shuffled by user."""
     plan.kinds_in(kinds_of(events.schema))
     for pointer, name in plan.pointed:
         _SQL.check_name(pointer, name)
-    bucket = f"_bucket{'_' * max(map(len, plan.columns))}"  # so no column of the events has this name
-    records = events.where(quoted(plan.user).isNotNull()).select(
-        *(quoted(name).alias(name) for name in plan.columns),
-        F.expr(_bucket(_SQL.identifier(plan.user), _buckets(events))).alias(bucket),
-    )
-    return records.repartition(bucket)
+    records = events.where(quoted(plan.user).isNotNull())
+    return records.select(*(quoted(name).alias(name) for name in plan.columns)).repartition(quoted(plan.user))
 
 
 def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> DataFrame:
@@ -84,7 +75,6 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
     keys = list(columns)[1:]
     sums = [f"_sum{j}" for j in range(len(plan.sums))]
     records = rows.select(
-        F.col(rows.columns[-1]).alias("_bucket"),
         *(quoted(name).alias(inner) for inner, name in columns.items()),
         *(
             F.expr(f"CAST({record_units(_SQL, each, kinds[each.name], _SQL.identifier(each.name))} AS BIGINT)").alias(
@@ -97,26 +87,22 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
         listed = listed.toDF(*(f"_listed{j}" for j in range(len(keys))))
         same = [F.col(key).eqNullSafe(F.col(f"_listed{j}")) for j, key in enumerate(keys)]
         records = records.join(F.broadcast(listed), same, "left_semi")
-    per_user = records.groupBy("_user", "_bucket", *keys)
+    per_user = records.groupBy("_user", *keys)
     added = [
-        F.expr(clipped(_SQL, each, _exact(f"SUM({_lower(inner)})", f"SUM({_upper(inner)})"))).alias(inner)
-        for inner, each in zip(sums, plan.sums, strict=True)
+        F.expr(clipped(_SQL, each, _exact_sum(inner))).alias(inner) for inner, each in zip(sums, plan.sums, strict=True)
     ]
     each_once = per_user.agg(*added) if added else per_user.agg(F.count(F.lit(1)).alias("_records"))
     kept = _kept(each_once, plan, {inner: kinds[name] for inner, name in columns.items()})
-    halves = {inner: _halves(inner, max(-each.least, each.most)) for inner, each in zip(sums, plan.sums, strict=True)}
-    in_buckets = kept.groupBy("_bucket", *keys).agg(
-        F.count(F.lit(1)).alias("_count"),
-        *(F.expr(f"SUM({part})").alias(name) for parts in halves.values() for name, part in parts.items()),
-    )
-    partial = in_buckets.drop("_bucket")
+    count = F.count(F.lit(1))
     if listed is not None:  # with zeros, so that all of them are there
-        zeros = (F.lit(0).cast("bigint").alias(name) for name in partial.columns[len(keys) :])
-        partial = partial.union(listed.select("*", *zeros))
-    totals = [F.expr(_exact(*added) if added[1:] else added[0]) for added in map(_sums_of, halves.values())]
-    groups = (
-        partial.repartition(plan.partitions, *keys).groupBy(*keys).agg(F.expr("SUM(_count)").alias("_count"), *totals)
-    )
+        zeros = (F.lit(0).cast("bigint").alias(inner) for inner in sums)
+        kept = kept.withColumn("_users", F.lit(1)).union(listed.select("*", *zeros, F.lit(0).alias("_users")))
+        count = F.sum("_users")
+    totals = [
+        F.expr(f"SUM({inner})" if max(-each.least, each.most) <= _SMALL else _exact_sum(inner))
+        for inner, each in zip(sums, plan.sums, strict=True)
+    ]
+    groups = kept.repartition(plan.partitions, *keys).groupBy(*keys).agg(count, *totals)
     named = groups.toDF(*plan.by, COUNT, *(each.name for each in plan.sums))
     return named.where(F.col(COUNT) >= plan.tau) if plan.tau > 1 else named
 
@@ -142,74 +128,19 @@ def _kept(rows: DataFrame, plan: Plan, kinds: Mapping[str, Kind]) -> DataFrame:
     for name, (most, _) in capped.items():
         kept = kept.withColumn(name, F.when(F.col(f"_place{name}") <= most, F.col(name)).otherwise(F.lit(0)))
     keys = (name for name in kinds if name != "_user")
-    return kept.select("_bucket", *keys, *(f"_sum{j}" for j in range(len(plan.sums))))
+    return kept.select(*keys, *(f"_sum{j}" for j in range(len(plan.sums))))
 
 
 def _place(order: str) -> Column:
-    # The user comes first: then the rows are sorted by users, of which there are many, and not by buckets.
-    return F.expr(f"ROW_NUMBER() OVER (PARTITION BY _user, _bucket ORDER BY {order})")
+    return F.expr(f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {order})")
 
 
-def _halves(name: str, most: int) -> dict[str, str]:
-    """What is added up of a number: the number itself, or its lower and its upper bits apart."""
-    return {name: name} if most <= _SMALL else {f"{name}_lower": _lower(name), f"{name}_upper": _upper(name)}
-
-
-def _sums_of(names: Iterable[str]) -> list[str]:
-    return [f"SUM({name})" for name in names]
-
-
-def _lower(name: str) -> str:
-    return f"{name} & {2**_HALF - 1}"
-
-
-def _upper(name: str) -> str:
-    return f"SHIFTRIGHT({name}, {_HALF})"
-
-
-def _exact(lower: str, upper: str) -> str:
+def _exact_sum(name: str) -> str:
     """The sum of integers up to 2⁵² without overflow, faster than with decimals; beyond ±2⁶² it stays there.
 
-    The lower and the upper bits are added up apart: for 2³⁷ records both sums stay within 64 bits.
+    The upper and the lower bits are added up apart: for 2³⁷ records both sums stay within 64 bits.
     """
-    whole = f"({upper} + SHIFTRIGHT({lower}, {_HALF}))"
-    limited = f"LEAST(GREATEST({whole}, -{2 ** (62 - _HALF)}), {2 ** (62 - _HALF)} - 1)"
+    lower = f"SUM({name} & {2**_HALF - 1})"
+    upper = f"(SUM(SHIFTRIGHT({name}, {_HALF})) + SHIFTRIGHT({lower}, {_HALF}))"
+    limited = f"LEAST(GREATEST({upper}, -{2 ** (62 - _HALF)}), {2 ** (62 - _HALF)} - 1)"
     return f"({limited} * {2**_HALF} + ({lower} & {2**_HALF - 1}))"
-
-
-def _buckets(events: DataFrame) -> int:
-    """As many as Spark makes partitions."""
-    found = (events.sparkSession.conf.get(name, None) for name in _NUMBERS_OF_PARTITIONS)
-    return max(int(number) for number in found if number)
-
-
-def _bucket(user: str, buckets: int) -> str:
-    """The bucket of a user. Spark places a bucket by its hash: these numbers are those with the hashes 0, 1, 2 …"""
-    numbers = ",".join(str(_with_hash(number)) for number in range(buckets))
-    return f"CAST(SPLIT('{numbers}', ',') AS ARRAY<INT>)[CAST(PMOD(XXHASH64({user}), {buckets}) AS INT)]"
-
-
-def _with_hash(number: int) -> int:
-    """The integer of 32 bits with this hash of Spark: the steps of Murmur3 for one integer, backwards."""
-    found = number ^ number >> 16
-    found = _times(found, _inverse(0xC2B2AE35))
-    found ^= found >> 13 ^ found >> 26
-    found = _times(found, _inverse(0x85EBCA6B))
-    found ^= found >> 16 ^ 4
-    found = _times(found - 0xE6546B64, _inverse(5))
-    found = _rotated(found, 19) ^ 42
-    found = _rotated(_times(found, _inverse(0x1B873593)), 17)
-    found = _times(found, _inverse(0xCC9E2D51))
-    return found - (found >> 31 << 32)
-
-
-def _inverse(factor: int) -> int:
-    return pow(factor, -1, 2**32)
-
-
-def _times(number: int, factor: int) -> int:
-    return number * factor % 2**32
-
-
-def _rotated(number: int, bits: int) -> int:
-    return (number << bits | number >> (32 - bits)) % 2**32
