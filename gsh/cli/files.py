@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PIPE",
+    "AnswerName",
     "FormatName",
     "Pipes",
+    "answer_named",
     "certificate_in",
     "format_named",
     "read_json",
@@ -114,6 +116,8 @@ def _copy(content: IO[bytes], stream: IO[bytes]) -> None:
 
 FormatName: TypeAlias = Literal["csv", "parquet", "arrow", "arrows"]
 """``arrow`` is an Arrow IPC file, and ``arrows`` an Arrow IPC stream."""
+AnswerName: TypeAlias = Literal["csv", "parquet", "arrow", "arrows", "zip"]
+"""``zip`` has all tables of one release."""
 
 _PIECE = 1 << 20
 _FORMATS: dict[str, Format] = {"csv": "csv", "parquet": "parquet", "arrow": "arrow_file", "arrows": "arrow"}
@@ -121,10 +125,21 @@ _FORMATS: dict[str, Format] = {"csv": "csv", "parquet": "parquet", "arrow": "arr
 
 def format_named(path: str, name: FormatName | None, option: str) -> Format:
     """The format that an option names, or else the one of the extension."""
+    return _named(path, name, f"give {option} csv, parquet, arrow or arrows")
+
+
+def answer_named(path: str, name: AnswerName | None, option: str) -> Format | Literal["zip"]:
+    """The same for a release, which may have several tables."""
+    if name == "zip" or (name is None and path != PIPE and Path(path).suffix.lower() == ".zip"):
+        return "zip"
+    return _named(path, name, f"give {option} csv, parquet, arrow, arrows or zip")
+
+
+def _named(path: str, name: str | None, hint: str) -> Format:
     found = _FORMATS[name] if name else EXTENSIONS.get(Path(path).suffix.lower() if path != PIPE else "")
     if found is None:
         what = "a pipe has no extension" if path == PIPE else f"{path}: the extension names no format"
-        raise Refusal(Code.INVALID, what, f"give {option} csv, parquet, arrow or arrows")
+        raise Refusal(Code.INVALID, what, hint)
     return found
 
 

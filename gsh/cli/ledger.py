@@ -3,18 +3,20 @@
 import dataclasses
 import json
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import PIPE, Pipes, format_named, written
-from gsh.cli.options import Force, Into
+from gsh.cli.files import PIPE, AnswerName, Pipes, answer_named, written
+from gsh.cli.options import Force
 from gsh.cli.output import AsJson, Sheet, number, show
+from gsh.histogram.file_formats import JSON, ZIP
 
 if TYPE_CHECKING:
     from gsh.client import Budget, RecordedRelease
+    from gsh.histogram.file_formats import Format
 
 __all__ = ["commands"]
 
@@ -110,28 +112,43 @@ def get_release(
     context: typer.Context,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The name of the release, as gsh releases lists it.")],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="The private table. - is standard output.")
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The private table; or FILE.zip, with all tables of a release of several. - is standard output.",
+        ),
+    ] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="Which table of a release of several.")
     ] = None,
     certificate: Annotated[
         str | None, typer.Option("--certificate", metavar="FILE", help="The certificate, with the ledger's record.")
     ] = None,
-    output_format: Into = None,
+    output_format: Annotated[
+        AnswerName | None, typer.Option("--format", help="The format of the output, if its name does not say it.")
+    ] = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = 6,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Get a release again: its private table, its certificate, or what the ledger says about it."""
+    """Get a release again: its private table or tables, its certificate, or what the ledger says about it."""
     Pipes(output=output, certificate=certificate)
     if as_json and PIPE in (output, certificate):
         raise Refusal(Code.INVALID, "--json: must be omitted with -", "standard output has the content then")
-    into = None if output is None else format_named(output, output_format, "--format")
+    if table is not None and output is None:
+        raise Refusal(Code.INVALID, "--table: needs --output", "such as -o private.parquet")
+    into = None if output is None else answer_named(output, output_format, "--format")
     with connected(*_place(context, service, key_file), retries) as client:
         found = client.releases[key]
         if output is not None and into is not None:
+            if found.stored is not None:  # else the service says why there is no answer
+                _check_table(_tables_of(found, found.stored.media_type), into, table)
             with written(output, force=force) as sink:
-                sink.write(found.answer(into))
+                sink.write(found.answer(into, table))
         if certificate is not None:
             with written(certificate, force=force) as file:
                 file.write(found.certificate.to_json(indent=2).encode() + b"\n")
@@ -141,6 +158,35 @@ def get_release(
     shown = {name: value for name, value in document.items() if value not in (None, "", [])}
     rows = [[name, value if isinstance(value, str) else json.dumps(value)] for name, value in shown.items()]
     show(document, Sheet(("release", ""), rows), as_json=as_json)
+
+
+def _tables_of(release: "RecordedRelease[Any]", media_type: str) -> list[str]:
+    """The names of the tables of a release of several. Only an archive or a JSON answer may have them."""
+    from gsh.client.errors import NoCertificate  # noqa: PLC0415 - loads the client
+
+    if media_type not in (ZIP, JSON):
+        return []
+    try:
+        return [name for name in release.certificate.described if name]
+    except NoCertificate:  # a release of version 0.1, which is one table
+        return []
+
+
+def _check_table(names: list[str], into: "Format | Literal['zip']", table: str | None) -> None:
+    """Refuse a format or a table that the release does not have."""
+    if not names:
+        if table is not None:
+            raise Refusal(Code.INVALID, "--table: must be omitted: the release is one table", "remove it")
+        if into == "zip":
+            raise Refusal(Code.INVALID, "--output: the release is one table", "such as -o private.parquet")
+        return
+    listed = f"the release has the tables {', '.join(names)}"
+    if table is None and into != "zip":
+        raise Refusal(Code.INVALID, listed, "add --table NAME for one of them, or -o FILE.zip for all")
+    if table is not None and table not in names:
+        raise Refusal(Code.INVALID, f"--table: must be one of them: {listed}", "check the name")
+    if table is not None and into == "zip":
+        raise Refusal(Code.INVALID, "--table: must be omitted with zip, which has all tables", "such as -o table.csv")
 
 
 def _place(context: typer.Context, service: str | None, key_file: str | None) -> tuple[str | None, str | None]:

@@ -1,0 +1,103 @@
+"""A release of several tables with the command: fetched again, as a whole or table by table."""
+
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gsh
+from gsh.cli.errors import Code
+from tests.gsh.cli.here import service_here
+from tests.gsh.cli.running import run
+
+MECHANISMS = {
+    "by_url": gsh.Mechanism(c_u=3, tau=2, tau_star=1200, sigma=200),
+    "by_country": gsh.PlainGaussian(c_u=1, sigma=150),
+}
+TABLES = {
+    "by_url": pa.table({"url": ["b", "a", "c"], "users": [10**6, 2 * 10**6, 3]}),
+    "by_country": pa.table({"country": ["US", "FR"], "users": [3 * 10**6, 3]}),
+}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[gsh.Client]:
+    """With a release of two tables, and one of a single table."""
+    with service_here(tmp_path_factory.mktemp("ledger")) as client:
+        client.budgets.put("web", epsilon=1000, delta=0.5)
+        client.release(
+            TABLES,
+            MECHANISMS,
+            users="users",
+            keys={"by_url": ["url"], "by_country": ["country"]},
+            public_keys={"by_country": ["DE", "FR", "US"]},
+            budget="web",
+            once="two",
+        )
+        client.release(TABLES["by_url"], MECHANISMS["by_url"], users="users", keys=["url"], budget="web", once="single")
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def _url(service: gsh.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GSH_URL", "http://localhost")
+
+
+def test_all_tables_come_back_in_an_archive(service: gsh.Client, tmp_path: Path) -> None:
+    for arguments in (f"-o {tmp_path / 'k.zip'}", f"-o {tmp_path / 'k.bin'} --format zip"):
+        ran = run(f"releases get two {arguments}")
+        assert ran.code == 0, ran.errors
+    piped = run("releases get two -o - --format zip")
+
+    expected = bytes(service.releases.answer("two", "zip"))
+    assert piped.output == expected == (tmp_path / "k.zip").read_bytes() == (tmp_path / "k.bin").read_bytes()
+    with zipfile.ZipFile(io.BytesIO(expected)) as archive:
+        assert {Path(name).stem for name in archive.namelist()} == {"by_url", "by_country", "certificate"}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow", "arrows"])
+def test_one_of_several_tables_comes_back_in_every_format(ending: str, service: gsh.Client, tmp_path: Path) -> None:
+    ran = run(f"releases get two --table by_country -o {tmp_path / 'k'}.{ending} --json")
+
+    assert ran.code == 0, ran.errors
+    assert ran.document["key"] == "two"
+    formats = {"arrow": "arrow_file", "arrows": "arrow"}
+    expected = service.releases.answer("two", formats.get(ending, ending), "by_country")  # type: ignore[arg-type]
+    assert (tmp_path / f"k.{ending}").read_bytes() == bytes(expected)
+    if ending == "parquet":
+        assert pq.read_table(tmp_path / "k.parquet")["country"].to_pylist() == ["DE", "FR", "US"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("two -o k.csv", "the release has the tables by_url, by_country (hint: add --table NAME"),
+        ("two -o - --format csv", "the release has the tables by_url, by_country (hint: add --table NAME"),
+        ("two -o k.csv --table by_day", "--table: must be one of them: the release has the tables by_url, by_country"),
+        ("two -o k.zip --table by_url", "--table: must be omitted with zip"),
+        ("two --table by_url", "--table: needs --output"),
+        ("two -o k.txt", "the extension names no format (hint: give --format csv, parquet, arrow, arrows or zip)"),
+        ("single -o k.zip", "the release is one table"),
+        ("single -o k.csv --table by_url", "--table: must be omitted: the release is one table"),
+    ],
+)
+def test_what_a_release_does_not_have_is_refused_with_its_tables(
+    arguments: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    ran = run(f"releases get {arguments}")
+
+    assert (ran.code, ran.output) == (Code.INVALID, b"")
+    assert said in ran.errors
+    assert ran.errors.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_of_one_table_comes_back_as_before(service: gsh.Client, tmp_path: Path) -> None:
+    assert run(f"releases get single -o {tmp_path / 'k.csv'}").code == 0
+    assert (tmp_path / "k.csv").read_bytes() == bytes(service.releases.answer("single", "csv"))
