@@ -1,8 +1,9 @@
 """gsh account, gsh calibrate and gsh compare: what a mechanism costs, and which one a target needs."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +11,9 @@ import gsh
 from gsh.cli import options
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.output import AsJson, Sheet, number, show
+
+if TYPE_CHECKING:
+    from gsh.accounting.mechanism import Table as Noisy
 
 __all__ = ["commands"]
 
@@ -33,10 +37,14 @@ def account(
     accounting: options.Accounting = "exact",
     as_json: AsJson = False,
 ) -> None:
-    """What a mechanism costs: the smallest δ at ε, or the smallest ε at δ."""
+    """What a mechanism costs: the smallest δ at ε, or the smallest ε at δ.
+
+    The tables of a certificate cost it together.
+    """
     if (epsilon is None) == (delta is None):
         raise Refusal(Code.INVALID, "give exactly one of --epsilon and --delta", "such as --epsilon 1")
-    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma, mu_0)
+    tables = options.mechanisms_of(mechanism, c_u, tau, tau_star, sigma, mu_0)
+    used = tables.get("", tables)
     compute = gsh.exact if accounting == "exact" else gsh.add_deltas
     if epsilon is not None:
         points = compute(used, epsilon=options.numbers("--epsilon", epsilon))
@@ -44,8 +52,8 @@ def account(
         points = compute(used, delta=options.numbers("--delta", delta or ""))
     document = {
         "accounting": accounting,
-        "mechanism": _written(used),
-        "mu": used.mu,
+        **_released(tables),
+        "mu": points[0].mu,
         "points": [_without(asdict(point), "accounting", "mu") for point in points],
     }
     columns = ("epsilon", "delta", "delta_gaussian", "delta_infinite", "binding")
@@ -173,7 +181,14 @@ def _shown(price: "gsh.Price | None") -> list[str]:
     return [number(value, 8) for value in numbers_shown[:2]] + [f"{value:.5f}" for value in numbers_shown[2:]]
 
 
-def _written(mechanism: "gsh.Mechanism") -> dict[str, Any]:
+def _released(tables: "Mapping[str, Noisy]") -> dict[str, Any]:
+    """What is released: a mechanism, or the tables with theirs."""
+    from gsh.wire import tables_to_json  # noqa: PLC0415 - loads numpy
+
+    return {"mechanism": _written(tables[""])} if "" in tables else {"tables": tables_to_json(tables)}
+
+
+def _written(mechanism: "Noisy") -> dict[str, Any]:
     from gsh.wire import mechanism_to_json  # noqa: PLC0415 - loads numpy
 
     return mechanism_to_json(mechanism)

@@ -12,11 +12,22 @@ import typer
 import gsh
 from gsh.cli import options
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import PIPE, Pipes, certificate_in, format_named, read_table_file, write_rows, written
+from gsh.cli.files import (
+    PIPE,
+    Pipes,
+    certificate_in,
+    format_named,
+    read_table_file,
+    table_name_in,
+    write_rows,
+    written,
+)
 from gsh.cli.output import AsJson, Sheet, note, number, show
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from gsh.accounting.mechanism import Table as Noisy
 
 __all__ = ["commands"]
 
@@ -42,6 +53,7 @@ def intervals(
         typer.Option("--output", "-o", metavar="FILE", help="The table with the intervals. - is standard output."),
     ] = None,
     mechanism: options.MechanismFile = None,
+    name: options.OfTable = None,
     c_u: options.C_U = None,
     tau: options.Tau = None,
     tau_star: options.TauStar = None,
@@ -61,13 +73,14 @@ def intervals(
 
     Pipes(table=table, mechanism=mechanism)
     is_given = any(value is not None for value in (mechanism, c_u, tau, tau_star, sigma))
-    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma) if is_given else None
+    given = options.mechanisms_of(mechanism, c_u, tau, tau_star, sigma) if is_given else None
     named = None if keys is None else options.names("--keys", keys)
-    others = () if used is None else used.column_names
+    is_clear = given is not None and (name is not None or len(given) == 1)
+    others = options.one_of(given, name).column_names if given is not None and is_clear else ()
     declared = options.csv_types(types, named or [], users, others) | {users: "float64"}
     kind, published = read_table_file(table, source_format, declared)
-    promise = certificate_in(published)
-    used = used or _certified(promise)
+    promise, own_name = certificate_in(published), table_name_in(published)
+    used = _mechanism_of(_certified(promise) if given is None else given, name, own_name)
     columns = (users, *used.column_names)
     _check(published, columns)
     numbers = {name: published[name].to_numpy() for name in columns}
@@ -81,7 +94,8 @@ def intervals(
         left = tuple(name for name in published.column_names if name not in columns)
         wide = _widened(published.select([*left, *columns]), ends)
         with written(output, force=force) as sink:
-            write_rows(wide, into, promise, sink, Roles(left, users, tuple(wide.column_names[len(left) + 1 :])))
+            roles = Roles(left, users, tuple(wide.column_names[len(left) + 1 :]))
+            write_rows(wide, into, promise, sink, roles, own_name)
         if output == PIPE:
             return
     document = {
@@ -93,10 +107,22 @@ def intervals(
     show(document, *([] if output else [_rows(published, columns, ends)]), *_total_rows(sums), as_json=as_json)
 
 
-def _certified(promise: Any) -> "gsh.Mechanism":
+def _certified(promise: Any) -> "Mapping[str, Noisy]":
     if promise is None:
         raise Refusal(Code.INVALID, "the table has no certificate", "give --mechanism FILE, such as its certificate")
-    return options.mechanism_in(promise)
+    return options.mechanisms_in(promise)
+
+
+def _mechanism_of(tables: "Mapping[str, Noisy]", name: str | None, own_name: str | None) -> "Noisy":
+    """The mechanism of a file: of the table that it says it is, or else of the one that is asked for."""
+    if "" in tables or own_name is None:
+        return options.one_of(tables, name)
+    if name not in (None, own_name):
+        raise Refusal(Code.INVALID, f"--table: the file says that it is the table {own_name}", "omit --table")
+    if own_name not in tables:
+        what = f"the file says that it is the table {own_name}, which the certificate does not have"
+        raise Refusal(Code.INVALID, what, f"give one of its tables: {', '.join(tables)}")
+    return tables[own_name]
 
 
 def _check(published: "pa.Table", columns: tuple[str, ...]) -> None:
@@ -151,6 +177,7 @@ def utility(
     users: options.Users,
     keys: CsvKeys = None,
     mechanism: options.MechanismFile = None,
+    name: options.OfTable = None,
     c_u: options.C_U = None,
     tau: options.Tau = None,
     tau_star: options.TauStar = None,
@@ -166,7 +193,9 @@ def utility(
     import pyarrow as pa  # noqa: PLC0415
 
     Pipes(table=table, mechanism=mechanism)
-    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma)
+    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma, name)
+    if not isinstance(used, gsh.Mechanism):
+        raise Refusal(Code.INVALID, "--mechanism: must have thresholds", "public groups are all published")
     named = [] if keys is None else options.names("--keys", keys)
     _, groups = read_table_file(table, source_format, options.csv_types(types, named, users, used.column_names))
     if groups.column_names.count(users) != 1:

@@ -36,6 +36,7 @@ __all__ = [
     "format_named",
     "read_json",
     "read_table_file",
+    "table_name_in",
     "write_rows",
     "written",
 ]
@@ -154,12 +155,14 @@ def read_table_file(
     return read_table(source, ANY_SIZE, csv_types if is_csv else None)
 
 
-def write_rows(private: "pa.Table", into: Format, promise: Any, sink: IO[bytes], roles: "Roles") -> None:
-    """Write the kept rows, in a form that the format has a place for."""
+def write_rows(
+    private: "pa.Table", into: Format, promise: Any, sink: IO[bytes], roles: "Roles", name: str | None = None
+) -> None:
+    """Write the kept rows, in a form that the format has a place for. ``name`` is that of one of several tables."""
     from gsh.histogram import conversion  # noqa: PLC0415 - loads pyarrow
 
     text = None if promise is None else json.dumps(promise, ensure_ascii=False)
-    conversion.write_rows(private, roles, into, text, sink)
+    conversion.write_rows(private, roles, into, text, sink, name or "")
 
 
 def certificate_in(table: "pa.Table") -> Any:
@@ -171,6 +174,14 @@ def certificate_in(table: "pa.Table") -> Any:
         return None if text is None else json.loads(text)
     except ValueError:
         return None
+
+
+def table_name_in(table: "pa.Table") -> str | None:
+    """The name in the metadata of a table that is one of several, or None."""
+    from gsh.histogram.formats import TABLE  # noqa: PLC0415
+
+    text = (table.schema.metadata or {}).get(TABLE.encode())
+    return None if text is None else str(text, "utf-8", "replace")
 
 
 def _piped() -> "pa.Buffer":

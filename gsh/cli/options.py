@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -13,7 +13,10 @@ from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import FormatName, read_json
 
 if TYPE_CHECKING:
+    from gsh.accounting.mechanism import Table as Noisy
     from gsh.histogram.csv_format import CsvType
+
+    Mechanisms: TypeAlias = Mapping[str, Noisy]
 
 __all__ = [
     "C_U",
@@ -33,6 +36,7 @@ __all__ = [
     "MechanismFile",
     "Memory",
     "Mu0",
+    "OfTable",
     "Once",
     "PaidBy",
     "Sigma",
@@ -47,10 +51,12 @@ __all__ = [
     "columns_of",
     "csv_types",
     "listed",
-    "mechanism_in",
     "mechanism_of",
+    "mechanisms_in",
+    "mechanisms_of",
     "names",
     "numbers",
+    "one_of",
     "parsed",
     "planned",
 ]
@@ -83,6 +89,12 @@ MechanismFile: TypeAlias = Annotated[
         metavar="FILE",
         help="The mechanism as JSON, in place of the numbers: what gsh calibrate --json writes, or a certificate. "
         "- is standard input.",
+    ),
+]
+OfTable: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--table", metavar="NAME", help="Which table, if the certificate has several. TABLE may say it itself."
     ),
 ]
 Sums: TypeAlias = Annotated[
@@ -145,15 +157,27 @@ def mechanism_of(
     tau: int | None,
     tau_star: float | None,
     sigma: float | None,
+    table: str | None = None,
+) -> "Noisy":
+    """The mechanism of the options: from a file, which may have several tables, or from numbers."""
+    return one_of(mechanisms_of(file, c_u, tau, tau_star, sigma), table)
+
+
+def mechanisms_of(
+    file: str | None,
+    c_u: int | None,
+    tau: int | None,
+    tau_star: float | None,
+    sigma: float | None,
     mu_0: float | None = None,
-) -> "gsh.Mechanism":
-    """The mechanism of the options: from a file, or from numbers."""
+) -> "Mechanisms":
+    """The same for each table of the file, by its name. The only table may have the empty name."""
     given = {"--c-u": c_u, "--tau": tau, "--tau-star": tau_star, "--sigma": sigma, "--mu-0": mu_0}
     if file is not None:
         extra = [option for option, value in given.items() if value is not None]
         if extra:
             raise Refusal(Code.INVALID, f"{extra[0]}: must be omitted with --mechanism", "give one or the other")
-        return mechanism_in(read_json(file, "--mechanism"))
+        return mechanisms_in(read_json(file, "--mechanism"))
     for option in ("--c-u", "--tau-star", "--sigma"):
         if given[option] is None:
             hint = "give --c-u, --tau-star and --sigma, or --mechanism; gsh calibrate finds them for a target"
@@ -161,15 +185,41 @@ def mechanism_of(
     assert c_u is not None
     assert tau_star is not None
     assert sigma is not None
-    return gsh.Mechanism(c_u=c_u, tau=1 if tau is None else tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0)
+    return {"": gsh.Mechanism(c_u=c_u, tau=1 if tau is None else tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0)}
 
 
-def mechanism_in(document: Any) -> "gsh.Mechanism":
-    """The mechanism of a document: the whole, or its field ``mechanism``."""
-    from gsh.wire import mechanism_from_json  # noqa: PLC0415 - loads numpy
+def mechanisms_in(document: Any) -> "Mechanisms":
+    """The mechanisms of a document by table: those of a certificate, its field ``mechanism``, or the whole of it."""
+    from gsh.wire import release_from_json  # noqa: PLC0415 - loads numpy
 
+    if isinstance(document, dict) and "tables" in document:
+        return _certified(document)
     inner = document.get("mechanism") if isinstance(document, dict) else None
-    return mechanism_from_json(document if inner is None else inner)
+    return {"": release_from_json(document if inner is None else inner)}
+
+
+def _certified(document: dict[str, Any]) -> "Mechanisms":
+    """The mechanisms of a certificate of several tables."""
+    from gsh.certificate import Certificate  # noqa: PLC0415 - loads numpy
+
+    found: Mechanisms = {}
+    with suppress(ValueError, TypeError, LookupError, AttributeError):
+        found = Certificate.from_json(document).mechanisms
+    if not found:
+        detail = "must be a mechanism, or a certificate with a mechanism for each table"
+        raise Refusal(Code.INVALID, f"--mechanism: {detail}", "gsh publish and gsh calibrate --json write them")
+    return found
+
+
+def one_of(tables: "Mechanisms", name: str | None) -> "Noisy":
+    """The mechanism of one table. The name may be omitted if there is only one."""
+    listed = ", ".join(tables)
+    if name is not None and name not in tables:
+        detail = f"must be one of the tables of the certificate: {listed}" if listed else "is for several tables"
+        raise Refusal(Code.INVALID, f"--table: {detail}", "check the name" if listed else "remove it")
+    if name is None and len(tables) > 1:
+        raise Refusal(Code.INVALID, f"--mechanism: has the tables {listed}", "add --table NAME for one of them")
+    return next(iter(tables.values())) if name is None else tables[name]
 
 
 def names(option: str, text: str) -> list[str]:

@@ -13,7 +13,6 @@ import gsh
 from gsh.cli import options
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.files import read_json
 from gsh.cli.output import AsJson, Sheet, line, progress_bar, show, working
 from gsh.errors import renamed
 from gsh.histogram.file_formats import EXTENSIONS
@@ -151,7 +150,7 @@ def publish(
         arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"], "keys": public_keys}
         arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
         if mechanism is not None:
-            arguments["mechanism"] = options.mechanism_in(read_json(mechanism, "--mechanism"))
+            arguments["mechanism"] = options.mechanism_of(mechanism, None, None, None, None)
         arguments |= {"privacy_unit": unit, "unprotected": unprotected or ()}
     arguments |= {"to": output, "overwrite": force}
     with ExitStack() as stack:

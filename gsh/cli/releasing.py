@@ -18,6 +18,7 @@ from gsh.cli.output import AsJson, Sheet, note, number, show, working
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gsh.accounting.mechanism import Table as Noisy
     from gsh.client.records import DryRun
     from gsh.histogram.file_formats import Format
 
@@ -38,6 +39,7 @@ def release(
         str, typer.Option("--output", "-o", metavar="FILE", help="The private table. - is standard output.")
     ],
     mechanism: options.MechanismFile = None,
+    name: options.OfTable = None,
     c_u: options.C_U = None,
     tau: options.Tau = None,
     tau_star: options.TauStar = None,
@@ -89,7 +91,7 @@ def release(
         raise Refusal(Code.INVALID, "--once and --description: need a service", "add --budget ID and --service URL")
     if is_here and dry_run:
         raise Refusal(Code.INVALID, "--dry-run: needs a service", "add --budget ID and --service URL")
-    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma)
+    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma, name)
     roles = Roles(tuple(options.names("--keys", keys)), users, used.aggregates.names if used.aggregates else ())
     declared = options.csv_types(types, list(roles.keys), users, roles.values)
     into = None if output == PIPE and output_format is None else format_named(output, output_format, "--format")
@@ -128,7 +130,7 @@ def release(
 
 
 def _here(
-    groups: Any, mechanism: "gsh.Mechanism", users: str, keys: list[str], stated: Mapping[str, Any]
+    groups: Any, mechanism: "Noisy", users: str, keys: list[str], stated: Mapping[str, Any]
 ) -> "tuple[pa.Table, Any]":
     """The release in this process, and its certificate."""
     from gsh.certificate import certificate  # noqa: PLC0415 - loads numpy

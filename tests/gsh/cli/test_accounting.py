@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsh
-from gsh.wire import mechanism_from_json
+from gsh.certificate import certificate
+from gsh.wire import mechanism_from_json, mechanism_to_json, tables_from_json
 from tests.gsh.cli.running import run
 
 CASE = "--c-u 51914 --tau-star 13948 --sigma 2228"
@@ -165,3 +166,66 @@ def test_a_wrong_column_is_named_by_its_option(options: str, said: str) -> None:
 
     assert (answer.code, answer.output) == (2, b"")
     assert answer.errors.startswith(f"gsh: {said}"), answer.errors
+
+
+TABLES = {
+    "by_url": gsh.Mechanism(c_u=16, tau=1, tau_star=130.5, sigma=24),
+    "by_country": gsh.PlainGaussian(c_u=1, sigma=6),
+}
+
+
+def written(folder: Path, document: object) -> Path:
+    path = folder / "given.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
+def test_the_tables_of_a_certificate_cost_together(accounting: str, tmp_path: Path) -> None:
+    path = written(tmp_path, certificate(TABLES))
+    compute = gsh.exact if accounting == "exact" else gsh.add_deltas
+
+    answer = run(f"account --mechanism {path} --epsilon 1 --accounting {accounting} --json").document
+
+    expected = compute(TABLES, epsilon=1)
+    assert answer["points"][0]["delta"] == expected.delta > compute(TABLES["by_url"], epsilon=1).delta
+    assert answer["mu"] == expected.mu
+    assert tables_from_json(answer["tables"]) == TABLES
+    assert "mechanism" not in answer
+    assert repr(expected.delta) in run(f"account --mechanism {path} --epsilon 1 --accounting {accounting}").text
+
+
+@pytest.mark.parametrize("is_certificate", [True, False])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_mechanism_with_or_without_thresholds_is_read(name: str, is_certificate: bool, tmp_path: Path) -> None:
+    mechanism = TABLES[name]
+    path = written(tmp_path, certificate(mechanism) if is_certificate else mechanism_to_json(mechanism))
+
+    answer = run(f"account --mechanism {path} --delta 1e-5 --json").document
+
+    assert answer["points"][0]["epsilon"] == gsh.exact(mechanism, delta=1e-5).epsilon
+    assert answer["mechanism"] == mechanism_to_json(mechanism)
+    assert answer["mu"] == mechanism.mu
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"tables": []},
+        {"tables": 3},
+        {"tables": [{"name": "a"}]},
+        {"tables": {"a": {"c_u": 1, "sigma": 1}}},
+        certificate(TABLES) | {"tables": []},
+        certificate(TABLES) | {"tables": [3]},
+        certificate(TABLES) | {"tables": [{"name": "a", "mechanism": {"c_u": 0, "sigma": 1}}]},
+        {"mechanism": 3},
+        [],
+        "text",
+        None,
+    ],
+)
+def test_what_is_no_mechanism_is_refused_in_one_line(document: object, tmp_path: Path) -> None:
+    answer = run(f"account --mechanism {written(tmp_path, document)} --epsilon 1")
+
+    assert (answer.code, answer.output, answer.errors.count("\n")) == (2, b"", 1), answer.errors
+    assert "bug" not in answer.errors

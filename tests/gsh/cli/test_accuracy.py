@@ -11,6 +11,8 @@ import pytest
 import gsh
 from gsh.certificate import certificate
 from gsh.cli.errors import Code
+from gsh.histogram.conversion import write_rows
+from gsh.histogram.tables import Roles
 from tests.gsh.cli.running import run
 
 MECHANISM = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20)
@@ -148,3 +150,79 @@ def test_a_wrong_column_is_refused(tmp_path: Path) -> None:
         answer = run(f"utility {table} --users {column} {NUMBERS}")
         assert (answer.code, answer.output) == (Code.INVALID, b"")
         assert answer.errors.startswith("gsh: --users: must")
+
+
+TABLES = {"by_url": MECHANISM, "by_country": gsh.PlainGaussian(c_u=1, sigma=7.5)}
+COUNTRIES = [-3.5, 12.0, 4000.25]
+
+
+def published(folder: Path, name: str, ending: str = "parquet") -> Path:
+    """A table that is one of two, as gsh publish --tables writes it."""
+    key, counts = ("url", COUNTS) if name == "by_url" else ("country", COUNTRIES)
+    table = pa.table({key: ["a", "b", "c"], "count": counts})
+    path = folder / f"{name}.{ending}"
+    with path.open("wb") as sink:
+        promise = json.dumps(certificate(TABLES))
+        write_rows(table, Roles((key,), "count", ()), "csv" if ending == "csv" else "parquet", promise, sink, name)
+    (folder / "certificate.json").write_text(promise)
+    return path
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_one_of_several_tables_has_its_own_mechanism(name: str, tmp_path: Path) -> None:
+    """The file says which table it is. Public groups have intervals without a threshold."""
+    path, other = published(tmp_path, name), tmp_path / "wide.parquet"
+    counts = COUNTS if name == "by_url" else COUNTRIES
+    expected = gsh.intervals(TABLES[name], counts=counts).counts
+    whole = gsh.total(TABLES[name], counts=counts).counts
+
+    ran = run(f"intervals {path} --users count --keys {'url' if name == 'by_url' else 'country'} --total --json")
+    assert ran.code == 0, ran.errors
+    for end in ENDS:
+        assert ran.document["intervals"]["count"][end] == getattr(expected, end).tolist()
+    assert ran.document["total"]["count"]["estimate"] == whole.estimate
+    promise = tmp_path / "certificate.json"
+    for given in (f"--mechanism {promise}", f"--mechanism {promise} --table {name}", f"--table {name}"):
+        assert run(f"intervals {path} --users count --total --json {given}").document == ran.document
+    assert run(f"intervals {path} --users count -o {other}").code == 0
+    metadata = pq.read_table(other).schema.metadata
+    assert metadata[b"table"].decode() == name
+    assert json.loads(metadata[b"certificate"])["tables"][1]["name"] == "by_country"
+
+
+def test_csv_of_several_tables_needs_the_name_of_its_table(tmp_path: Path) -> None:
+    path = published(tmp_path, "by_url", "csv")
+    command = f"intervals {path} --users count --keys url --mechanism {tmp_path / 'certificate.json'} --json"
+
+    missing = run(command)
+
+    assert (missing.code, missing.output) == (Code.INVALID, b"")
+    assert "has the tables by_url, by_country (hint: add --table NAME" in missing.errors
+    found = run(f"{command} --table by_url").document
+    assert found["intervals"]["count"]["high"] == gsh.intervals(MECHANISM, counts=COUNTS).counts.high.tolist()
+
+
+@pytest.mark.parametrize(
+    ("file", "arguments", "said"),
+    [
+        ("by_url", "--table by_country", "--table: the file says that it is the table by_url"),
+        ("by_url", "--table nothing", "--table: the file says that it is the table by_url"),
+        ("rest", "", "the file says that it is the table rest, which the certificate does not have"),
+        ("by_url", f"--table by_url {NUMBERS}", "--table: is for several tables"),
+    ],
+)
+def test_a_table_that_is_not_the_file_s_is_refused(file: str, arguments: str, said: str, tmp_path: Path) -> None:
+    answer = run(f"intervals {published(tmp_path, file)} --users count {arguments}")
+
+    assert (answer.code, answer.output) == (Code.INVALID, b"")
+    assert said in answer.errors
+
+
+def test_the_utility_is_that_of_one_table_with_thresholds(tmp_path: Path) -> None:
+    published(tmp_path, "by_url")
+    pq.write_table(pa.table({"url": ["a", "b"], "users": [80, 300]}), tmp_path / "groups.parquet")
+    command = f"utility {tmp_path / 'groups.parquet'} --users users --mechanism {tmp_path / 'certificate.json'} --json"
+
+    assert run(f"{command} --table by_url").document["groups"] == gsh.utility(MECHANISM, sizes=[80, 300]).groups
+    assert "--table NAME" in run(command).errors
+    assert "--mechanism: must have thresholds" in run(f"{command} --table by_country").errors
