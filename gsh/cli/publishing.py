@@ -1,7 +1,6 @@
 """gsh demo, plan and publish: made-up events to start with, and private tables with a certificate from raw events."""
 
 import sys
-import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -193,15 +192,14 @@ def plan(events: options.EventsPath, as_json: AsJson = False) -> None:
     """Print a plan of several tables to start from, for gsh publish --tables. It reads the names of columns alone."""
     from gsh.duckdb.sources import columns_of  # noqa: PLC0415 - loads DuckDB
     from gsh.duckdb.workspace import workspace  # noqa: PLC0415
-    from gsh.events.plan_file import started_plan  # noqa: PLC0415
+    from gsh.events.plan_file import plan_text, started_plan  # noqa: PLC0415
 
     with workspace() as space:
         columns = columns_of(space, events)
-    text = started_plan(events, columns)
     if as_json:
-        show(tomllib.loads(text), as_json=True)
+        show(started_plan(columns), as_json=True)
     else:
-        sys.stdout.write(text)
+        sys.stdout.write(plan_text(events, columns))
 
 
 def _report(published: "Published", output: str, *, as_json: bool) -> None:

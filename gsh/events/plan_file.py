@@ -18,21 +18,24 @@
 A file of keys is found from the folder of the plan. Unknown fields are refused, with their place.
 """
 
+import itertools
 import json
 import math
 import os
 import re
+import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from gsh.errors import InvalidParameter, pointer_part
+from gsh.errors import InvalidParameter, pointer_part, visible
 from gsh.events.kinds import KEY_KINDS, SUM_KINDS, Kind, family
+from gsh.events.plan import make_plan
 from gsh.library.tables import Table
 
-__all__ = ["publication_in", "started_plan"]
+__all__ = ["plan_text", "publication_in", "started_plan"]
 
 _FIELDS = (
     "user",
@@ -104,13 +107,15 @@ def _unit(unit: object) -> object:
 
 
 _USERS = ("user_id", "userid", "user", "uid", "person_id", "account_id", "customer_id", "device_id")
+_MOST_KEYS, _MOST_SUMS = 2, 3
+_LONGEST_NAME = 60
 _START = """\
 # A plan for `gsh publish {events} --tables THIS_FILE -o FOLDER`: several tables in one release.
 # Choose the bounds from public knowledge, or say in `unprotected` that you looked at the data.
 
 user = {user}              # the privacy unit: what one user adds to each table is bounded
-epsilon = 1
-delta = 1e-6
+epsilon = {epsilon}
+delta = {delta}
 # shares = "balanced"         # shares of the tables in proportion to the square root of c_u
 # budget = "web"              # a budget of the service; then also: gsh publish --service URL --once NAME
 # unprotected = ["c_u chosen from a preview"]
@@ -127,31 +132,81 @@ c_u = {c_u:<23} # the most groups of one user
 {sums}"""
 
 
-def started_plan(events: str, columns: Mapping[str, Kind | None]) -> str:
-    """A plan in TOML to start from, for events with these columns; None is a column without a type, as in CSV."""
-    families = {name: None if kind is None else family(kind) for name, kind in columns.items()}
-    by_name = {name.lower(): name for name in reversed(list(columns))}
-    keyed = [name for name, kind in families.items() if kind is None or kind in KEY_KINDS]
-    user = next((by_name[name] for name in _USERS if name in by_name), (*keyed, "user_id")[0])
-    keys = [name for name in keyed if name != user and families[name] != "integer"][:2] or ["key"]
-    numbers = [name for name, kind in families.items() if kind in SUM_KINDS and name not in (user, *keys)]
-    types = _TYPES if None in families.values() else ""
-    written = [_START.format(events=events, user=_toml(user), types=types)]
-    for by in [keys[:1], keys][: len(keys)]:
-        is_finest = by == keys
-        sums = [_sum_lines(name, families[name]) for name in numbers[:3]] if is_finest else []
-        name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"by_{'_'.join(by)}")[:60]
-        listed = f"[{', '.join(map(_toml, by))}]"
-        written.append(_ONE.format(name=name, by=listed, c_u=16 if is_finest else 4, sums="".join(sums)))
+def started_plan(columns: Mapping[str, Kind | None]) -> dict[str, Any]:
+    """A plan to start from, for events with these columns; None is a column without a type, as in CSV."""
+    keyed = [name for name, kind in columns.items() if kind is None or family(kind) in KEY_KINDS]
+    by_name = {name.lower(): name for name in reversed(keyed)}
+    likely = [by_name[name] for name in _USERS if name in by_name]
+    user = next((name for name in [*likely, *keyed] if _fits(name, ["k" if name.lower() != "k" else "l"])), "user_id")
+    keys: list[str] = []
+    for name in keyed:
+        is_integer = columns[name] is not None and family(columns[name] or "") == "integer"
+        if len(keys) < _MOST_KEYS and not is_integer and _fits(user, [*keys, name]):
+            keys.append(name)
+    tables: dict[str, Any] = {}
+    for by in [keys[:place] for place in range(1, len(keys) + 1)] or [["key" if user.lower() != "key" else "group"]]:
+        tables[_table_name(by, tables)] = {"by": by, "c_u": 16 if len(by) == max(len(keys), 1) else 4}
+    return {"user": user, "epsilon": 1, "delta": 1e-6, "tables": tables}
+
+
+def plan_text(events: str, columns: Mapping[str, Kind | None]) -> str:
+    """The same plan in TOML, with comments: what else it may have, and which sums the columns offer."""
+    plan = started_plan(columns)
+    start = {"user": _toml(plan["user"]), "epsilon": plan["epsilon"], "delta": plan["delta"]}
+    types = _TYPES if None in columns.values() else ""
+    written = [_START.format(events=visible(shlex.quote(events)), **start, types=types)]
+    *_, finest = plan["tables"]
+    for name, table in plan["tables"].items():
+        sums = _offered_sums(plan["user"], table["by"], columns) if name == finest else []
+        lines = "".join(_sum_lines(each, family(columns[each] or "")) for each in sums)
+        by = f"[{', '.join(map(_toml, table['by']))}]"
+        written.append(_ONE.format(name=_toml_key(name), by=by, c_u=table["c_u"], sums=lines))
     return "\n".join(written)
 
 
-def _sum_lines(name: str, kind: str | None) -> str:
-    line = f"# sums.{_toml(name)} = [0, 1]       # the least and the most of one user in one group\n"
+def _fits(user: str, by: Sequence[str], sums: Sequence[str] = ()) -> bool:
+    """Whether columns of these names go together in a table."""
+    try:
+        make_plan(user=user, by=by, sums=dict.fromkeys(sums, (0, 1)), c_u=1, salt="0" * 32)
+    except InvalidParameter:
+        return False
+    return True
+
+
+def _offered_sums(user: str, by: Sequence[str], columns: Mapping[str, Kind | None]) -> list[str]:
+    found: list[str] = []
+    for name, kind in columns.items():
+        is_number = kind is not None and family(kind) in SUM_KINDS
+        if len(found) < _MOST_SUMS and is_number and _fits(user, by, [*found, name]):
+            found.append(name)
+    return found
+
+
+def _table_name(by: Sequence[str], others: Iterable[str]) -> str:
+    """A name that no other table has in any case, nor its rests."""
+    wanted = re.sub(r"[^A-Za-z0-9_-]", "_", f"by_{'_'.join(by)}")[:_LONGEST_NAME]
+    taken = {ending for other in others for ending in (other.lower(), f"{other.lower()}_rest")}
+    names = (wanted if not k else f"{wanted[: _LONGEST_NAME - 3]}_{k}" for k in itertools.count())
+    return next(name for name in names if name.lower() not in taken and f"{name.lower()}_rest" not in taken)
+
+
+def _sum_lines(name: str, kind: str) -> str:
+    line = f"# sums.{_toml_key(name)} = [0, 1]       # the least and the most of one user in one group\n"
     if kind in ("integer", "boolean"):
         return line
-    return f'{line}# units.{_toml(name)} = "2^-10"   # a column with fractions is rounded to it\n'
+    return f'{line}# units.{_toml_key(name)} = "2^-10"   # a column with fractions is rounded to it\n'
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
 
 
 def _toml(text: str) -> str:
-    return json.dumps(text).replace("\x7f", "\\u007f")
+    """A string of TOML. What a terminal could obey is escaped."""
+    return f'"{"".join(map(_toml_character, text))}"'
+
+
+def _toml_character(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08X}"
