@@ -130,17 +130,12 @@ def publish(
     --budget and --once a service adds the noise and charges it exactly once.
     """
     if tables is not None:
-        one: dict[str, Any] = {
-            "--user": user,
-            "--by": by,
-            "--c-u": c_u,
-            "--public-keys": public_keys,
-            "--epsilon": epsilon,
-        }
-        one |= {"--delta": delta, "--releases": releases, "--most-sigma": most_sigma, "--sum": sums, "--tau": tau}
-        one |= {"--sum-unit": units, "--cap": caps, "--weight": weights, "--type": types, "--mechanism": mechanism}
-        one |= {"--unit": unit, "--unprotected": unprotected}
-        arguments, budget, once = _in_file(tables, one, budget, once)
+        one: dict[str, Any] = {"user": user, "by": by, "c_u": c_u, "public_keys": public_keys, "sum": sums}
+        one |= {"epsilon": epsilon, "delta": delta, "tau": tau, "sum_unit": units, "cap": caps, "weight": weights}
+        one |= {"type": types, "unit": unit, "unprotected": unprotected, "mechanism": mechanism}
+        either = {"budget": budget, "once": once, "releases": releases, "most_sigma": most_sigma}
+        arguments = _in_file(tables, one, either)
+        budget, once = arguments.pop("budget", None), arguments.pop("once", None)
     else:
         if user is None or by is None or c_u is None:
             missing = "--user" if user is None else "--by" if by is None else "--c-u"
@@ -169,22 +164,40 @@ def publish(
     _report(published, output, as_json=as_json)
 
 
-def _in_file(
-    path: str, options_of_one: dict[str, Any], budget: str | None, once: str | None
-) -> tuple[dict[str, Any], str | None, str | None]:
-    """The arguments that a plan of tables has, and who pays: the file or the options may say it, not both."""
+_FIELDS = {
+    "public_keys": "keys",
+    "sum": "sums",
+    "sum_unit": "units",
+    "cap": "caps",
+    "weight": "weights",
+    "type": "types",
+    "unit": "privacy_unit",
+}
+"""The fields of a plan whose options have other names."""
+
+
+def _in_file(path: str, options_of_one: dict[str, Any], either: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that a plan of tables has, and those that the file or the options may say, not both."""
     from gsh.events.plan_file import publication_in  # noqa: PLC0415 - loads pyarrow
 
-    for option, value in options_of_one.items():
+    for name, value in options_of_one.items():
         if value is not None:
-            raise Refusal(Code.INVALID, f"{option}: must be omitted with --tables", "write it in the file")
+            hint = f"write {_FIELDS.get(name, name)} in the file"
+            if name == "mechanism":
+                hint = "the noise of each table follows from epsilon and delta, or from releases, in the file"
+            raise Refusal(Code.INVALID, f"{_option(name)}: must be omitted with --tables", hint)
     found = publication_in(path)
     if "user" not in found:
         raise Refusal(Code.INVALID, "--tables user: must be in the file", 'such as user = "user_id"')
-    for name, value in (("budget", budget), ("once", once)):
+    for name, value in either.items():
         if value is not None and name in found:
-            raise Refusal(Code.INVALID, f"--{name}: must be omitted: the file of --tables has it", "remove one of them")
-    return found, found.pop("budget", budget), found.pop("once", once)
+            what = f"{_option(name)}: must be omitted: the file of --tables has it"
+            raise Refusal(Code.INVALID, what, "remove one of them")
+    return found | {name: value for name, value in either.items() if value is not None}
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 @commands.command(epilog="Example:  gsh plan events.parquet > plan.toml")

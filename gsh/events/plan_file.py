@@ -41,6 +41,8 @@ _FIELDS = (
     "user",
     "epsilon",
     "delta",
+    "releases",
+    "most_sigma",
     "shares",
     "budget",
     "once",
@@ -118,6 +120,7 @@ epsilon = {epsilon}
 delta = {delta}
 # shares = "balanced"         # shares of the tables in proportion to the square root of c_u
 # budget = "web"              # a budget of the service; then also: gsh publish --service URL --once NAME
+# releases = 52               # in place of epsilon and delta: so many equal releases fit the rest of the budget
 # unprotected = ["c_u chosen from a preview"]
 # rest = true                 # also write <table>_rest: what groups have beyond their published children
 {types}"""

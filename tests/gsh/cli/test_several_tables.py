@@ -11,6 +11,8 @@ import pytest
 
 import gsh
 from gsh.cli.errors import Code
+from gsh.cli.publishing import _FIELDS
+from gsh.events import plan_file
 from tests.gsh.cli.here import service_here
 from tests.gsh.cli.running import run
 
@@ -101,3 +103,65 @@ def test_what_a_release_does_not_have_is_refused_with_its_tables(
 def test_a_release_of_one_table_comes_back_as_before(service: gsh.Client, tmp_path: Path) -> None:
     assert run(f"releases get single -o {tmp_path / 'k.csv'}").code == 0
     assert (tmp_path / "k.csv").read_bytes() == bytes(service.releases.answer("single", "csv"))
+
+
+PLAN = """\
+user = "user"
+[tables.by_page]
+by = "page"
+c_u = 2
+[tables.by_country]
+by = "country"
+c_u = 1
+keys = ["DE", "FR"]
+"""
+TWO = {"by_page": gsh.Table(c_u=2), "by_country": gsh.Table(c_u=1, tau=None)}
+
+
+@pytest.fixture
+def publication(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The command that publishes by a plan without a target."""
+    monkeypatch.chdir(tmp_path)
+    Path("events.csv").write_text("user,page,country\na,x,DE\nb,x,FR\n")
+    Path("plan.toml").write_text(PLAN)
+    return "publish events.csv --tables plan.toml -o private"
+
+
+def test_a_plan_or_options_say_how_many_releases_fit_the_budget(service: gsh.Client, publication: str) -> None:
+    by_options = run(f"{publication} --budget web --once options --releases 3 --most-sigma 50 --json")
+    assert by_options.code == 0, by_options.errors
+    service.budgets.put("other", epsilon=1000, delta=0.5)
+    Path("plan.toml").write_text(f'releases = 3\nmost_sigma = 50\nbudget = "other"\nonce = "file"\n{PLAN}')
+    by_file = run(f"{publication} --service http://localhost --force --json")
+    assert by_file.code == 0, by_file.errors
+
+    assert [each["name"] for each in by_file.document["certificate"]["tables"]] == ["by_page", "by_country"]
+    expected = service.budgets.calibrate_tables("other", TWO, releases=2).tables
+    found = by_file.document["certificate"]["tables"]
+    assert [each["mechanism"]["sigma"] for each in found] == pytest.approx([each.sigma for each in expected.values()])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--releases 3", "--releases: must be omitted: the file of --tables has it"),
+        ("--most-sigma 9", "--most-sigma: must be omitted: the file of --tables has it"),
+        ("--mechanism m.json", "--mechanism: must be omitted with --tables (hint: the noise of each table follows"),
+        ("--unit person", "--unit: must be omitted with --tables (hint: write privacy_unit in the file)"),
+        ("--sum-unit likes=1", "--sum-unit: must be omitted with --tables (hint: write units in the file)"),
+        ("--epsilon 1", "--epsilon: must be omitted with --tables (hint: write epsilon in the file)"),
+    ],
+)
+def test_an_option_that_a_plan_excludes_names_the_field(arguments: str, said: str, publication: str) -> None:
+    Path("plan.toml").write_text(f"releases = 3\nmost_sigma = 9\n{PLAN}")
+
+    ran = run(f"{publication} {arguments}")
+
+    assert (ran.code, ran.output) == (Code.INVALID, b"")
+    assert said in ran.errors
+
+
+def test_every_field_that_a_hint_names_is_one_of_a_plan() -> None:
+    fields = _FIELDS | {name: name for name in ("user", "by", "c_u", "epsilon", "delta", "tau", "unprotected")}
+    for field in fields.values():
+        assert field in plan_file._FIELDS or field in plan_file._TABLE_FIELDS
