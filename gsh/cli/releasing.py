@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from gsh.accounting.mechanism import Table as Noisy
     from gsh.client.records import DryRun
+    from gsh.histogram.csv_format import CsvType
     from gsh.histogram.file_formats import Format
+    from gsh.histogram.tables import Roles
 
 __all__ = ["commands"]
 
@@ -44,6 +46,14 @@ def release(
     tau: options.Tau = None,
     tau_star: options.TauStar = None,
     sigma: options.Sigma = None,
+    public_keys: Annotated[
+        str | None,
+        typer.Option(
+            "--public-keys",
+            metavar="FILE",
+            help="The public groups of a mechanism without thresholds: a file with the key columns. All are published.",
+        ),
+    ] = None,
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", metavar="X", help="ε at which the certificate states δ.")
     ] = None,
@@ -86,6 +96,8 @@ def release(
     from gsh.histogram.tables import Roles  # noqa: PLC0415 - loads pyarrow
 
     _check_pipes(table, mechanism, output, certificate, as_json=as_json)
+    if public_keys == PIPE:
+        raise Refusal(Code.INVALID, "--public-keys: must be a file", "such as countries.csv")
     is_here = service is None and budget is None
     if is_here and (once is not None or description is not None):
         raise Refusal(Code.INVALID, "--once and --description: need a service", "add --budget ID and --service URL")
@@ -98,7 +110,8 @@ def release(
     needs_file = certificate is None and once is None
     _check_place(needs_file and into == "csv")
     stated = {"epsilon": epsilon, "delta": delta, "unprotected": unprotected or []}
-    paid = {"budget": budget, "once": once, "description": description, "csv_types": declared}
+    public = None if public_keys is None else _listed(public_keys, roles.keys, declared, is_here=is_here)
+    paid = {"public_keys": public, "budget": budget, "once": once, "description": description, "csv_types": declared}
     is_file = table != PIPE and source_format is None and os.path.isfile(table)
     replay: dict[str, Any] = {"is_replayed": False, "released_at": None}
 
@@ -116,7 +129,7 @@ def release(
         into = into or kind or format_named(table, source_format, "--format")
         _check_place(needs_file and into == "csv")
         if is_here:
-            private, promise = _here(groups, used, users, list(roles.keys), stated)
+            private, promise = _here(groups, used, roles, public, stated)
         else:
             with connected(service, key_file, retries) as client, _interrupted():
                 released = client.release(groups, used, users=users, keys=roles.keys, **_given(stated | paid))
@@ -130,14 +143,30 @@ def release(
 
 
 def _here(
-    groups: Any, mechanism: "Noisy", users: str, keys: list[str], stated: Mapping[str, Any]
+    groups: Any, mechanism: "Noisy", roles: "Roles", public_keys: Any, stated: Mapping[str, Any]
 ) -> "tuple[pa.Table, Any]":
     """The release in this process, and its certificate."""
     from gsh.certificate import certificate  # noqa: PLC0415 - loads numpy
 
     with working("Releasing"):
         promise = certificate(mechanism, **stated)
-        return gsh.release(mechanism, groups, key_columns=keys, count_column=users), promise
+        columns: dict[str, Any] = {"key_columns": roles.keys, "count_column": roles.count}
+        return gsh.release(mechanism, groups, **columns, public_keys=public_keys), promise
+
+
+def _listed(path: str, keys: tuple[str, ...], declared: "Mapping[str, CsvType]", *, is_here: bool) -> Any:
+    """The public groups of a file: a table in this process, and a list for the service."""
+    _, table = read_table_file(path, None, {name: declared[name] for name in keys})
+    if sorted(table.column_names) != sorted(keys):
+        what = f"--public-keys: must have the columns {', '.join(keys)}, and no others"
+        raise Refusal(Code.INVALID, what, "they are those of --keys")
+    if is_here:
+        return table.select(keys)
+    columns = [table[name].to_pylist() for name in keys]
+    if not all(isinstance(value, str | int | None) for column in columns for value in column):
+        what = "--public-keys: must be texts and whole numbers for a service"
+        raise Refusal(Code.INVALID, what, "gsh publish --public-keys takes other types")
+    return columns[0] if len(keys) == 1 else [list(row) for row in zip(*columns, strict=True)]
 
 
 @contextmanager
@@ -173,7 +202,8 @@ def _report(output: str, groups: int, promise: Any, replay: Mapping[str, Any], *
     again = f"released on {replay['released_at']}, nothing was charged now" if replay["is_replayed"] else ""
     if output == PIPE:
         earlier = f"replayed: {again}; " if again else ""
-        note(f"gsh: {earlier}released {groups} groups; budget {payer}")
+        kept = "1 group" if groups == 1 else f"{groups} groups"
+        note(f"gsh: {earlier}released {kept}; budget {payer}")
         return
     rows = [["output", output], ["groups", str(groups)], ["budget", payer]]
     if again:

@@ -165,3 +165,44 @@ def test_every_field_that_a_hint_names_is_one_of_a_plan() -> None:
     fields = _FIELDS | {name: name for name in ("user", "by", "c_u", "epsilon", "delta", "tau", "unprotected")}
     for field in fields.values():
         assert field in plan_file._FIELDS or field in plan_file._TABLE_FIELDS
+
+
+@pytest.fixture
+def public(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The command that releases public groups, without their list."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(TABLES["by_country"], "groups.parquet")
+    Path("mechanism.json").write_text('{"c_u": 1, "sigma": 150}')
+    Path("countries.csv").write_text("country\nDE\nFR\nUS\n")
+    return "release groups.parquet --users users --keys country --mechanism mechanism.json -o private.parquet"
+
+
+@pytest.mark.parametrize("paid", ["", "--budget web --once public"], ids=["here", "service"])
+def test_all_public_groups_of_a_file_are_released(paid: str, public: str) -> None:
+    missing = run(f"{public} {paid}")
+    ran = run(f"{public} --public-keys countries.csv {paid}")
+
+    assert ran.code == 0, ran.errors
+    assert pq.read_table("private.parquet")["country"].to_pylist() == ["DE", "FR", "US"]
+    assert (missing.code, "--public-keys: must list the groups" in missing.errors) == (Code.INVALID, True)
+
+
+def test_a_list_with_other_columns_or_for_thresholds_is_refused(public: str) -> None:
+    Path("lands.csv").write_text("land\nDE\n")
+    pq.write_table(pa.table({"land": ["DE"]}), "lands.parquet")
+    with_thresholds = public.replace("--mechanism mechanism.json", "--c-u 1 --tau-star 900 --sigma 150")
+
+    for command in (f"{public} --public-keys lands.parquet", f"{public} --public-keys lands.csv"):
+        assert (run(command).code, "country" in run(command).errors) == (Code.INVALID, True)
+    assert "--public-keys: must be omitted" in run(f"{with_thresholds} --public-keys countries.csv").errors
+    assert "--public-keys: must be a file" in run(f"{public} --public-keys -").errors
+    assert not Path("private.parquet").exists()
+
+
+def test_one_group_is_not_called_groups(public: str) -> None:
+    Path("countries.csv").write_text("country\nUS\n")
+    pq.write_table(TABLES["by_country"].slice(0, 1), "groups.parquet")
+
+    ran = run(public.replace("-o private.parquet", "-o - --format parquet --public-keys countries.csv"))
+
+    assert "released 1 group;" in ran.errors
