@@ -160,7 +160,7 @@ def test_a_named_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
         os.close(reader)
 
     assert answer.code == 0
-    assert json.loads(content)["schema"] == SCHEMA["properties"]["schema"]["const"]
+    jsonschema_rs.validate(SCHEMA, json.loads(content))
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
