@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
 import pyarrow as pa
 
 from gsh.duckdb.workspace import Workspace, literal, literal_path
@@ -19,7 +20,7 @@ from gsh.errors import InvalidParameter
 from gsh.events.folders import folder_columns
 from gsh.events.tables import AnyPlan
 
-__all__ = ["Scan", "names_in", "scan_of"]
+__all__ = ["Scan", "local_files", "names_in", "scan_of"]
 
 _PACKED = {".gz", ".zst"}
 _READERS = {
@@ -66,6 +67,17 @@ def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Any
     if reader == "json":
         return _json(space, files, listed, plan, rows)
     return _csv(files, listed, plan, rows, "\t" if reader == "tsv" else ",")
+
+
+def local_files(events: object) -> list[str]:
+    """The paths, patterns and folders of local events, and the files that they stand for. None is opened."""
+    paths = [events] if isinstance(events, str | os.PathLike) else events if isinstance(events, Sequence) else []
+    texts = [os.fspath(path) for path in paths if isinstance(path, str | os.PathLike)]
+    local = [text.removeprefix("file://") for text in texts if text.startswith("file://") or "://" not in text]
+    patterns = [_pattern(path) if os.path.exists(path) else path for path in local]
+    with duckdb.connect() as connection:
+        found = [connection.execute("FROM glob($1)", [pattern]).fetchall() for pattern in patterns]
+    return [*local, *(str(name) for names in found for (name,) in names)]
 
 
 def names_in(space: Workspace, path: str) -> tuple[str | None, list[str]]:

@@ -9,8 +9,9 @@ import duckdb
 import pyarrow as pa
 
 from gsh.accounting.mechanism import Table as Noisy
-from gsh.arguments import Integer, Real, flag, path, texts
+from gsh.arguments import Integer, Real, flag, path, text, texts
 from gsh.duckdb.aggregates import aggregated
+from gsh.duckdb.files import local_files
 from gsh.duckdb.job import Job
 from gsh.duckdb.public_keys import keys_table
 from gsh.duckdb.sources import Events, Source
@@ -21,7 +22,7 @@ from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.output import Output, rows_with
 from gsh.events.plan import COUNT, Plan, checked_keys, make_plan
-from gsh.events.public_keys import Keys, ListedKeys, public_keys_of
+from gsh.events.public_keys import Keys, ListedKeys, Origin, public_keys_of
 from gsh.events.published import OnProgress, Progress, Published
 from gsh.events.tables import planned
 from gsh.events.target import Target, check_plan, mechanism_for, mechanisms_for, payer_of
@@ -113,10 +114,11 @@ def publish(
     salt = _salt or (new_salt() if job.payer is None else salt_of_release(job.payer.budget, job.payer.once))
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": job.payer}
+    origin = Origin(text("user", user), events, lambda: local_files(events) if connection is None else ())
     one = {"by": by, "keys": keys, "sums": sums, "units": units, "c_u": c_u, "caps": caps, "weights": weights}
     if tables is not None:
         _refuse("omitted with tables: each of them has its own", **one, tau=None if tau == 1 else tau)
-        plans, lists = planned(tables, user=user, salt=salt, types=types)
+        plans, lists = planned(tables, user=user, salt=salt, types=types, origin=origin)
         targets = mechanisms_for(plans, tables, **aim, shares=shares)
         folder = {"format": format, "overwrite": flag("overwrite", overwrite)}
         place = None if to is None else {"path": path("to", to), **folder}
@@ -127,7 +129,7 @@ def publish(
         rest=None if rest is False else rest,
         format=None if format == "parquet" else format,
     )
-    listed = None if keys is None else public_keys_of(keys, checked_keys(by))
+    listed = None if keys is None else public_keys_of(keys, checked_keys(by), origin=origin)
     bounds: dict[str, Any] = {"by": by, "sums": sums, "units": units, "c_u": c_u, "caps": caps, "tau": tau}
     digest = None if listed is None else listed.digest
     plan = make_plan(user=user, **bounds, salt=salt, types=types, public_keys=digest)

@@ -8,11 +8,16 @@ published, also those that no record has. The plan has a digest of the list:
 ``parts`` is the number of key columns. ``texts`` are the keys, each once, as lots write them (lots.py), sorted and
 joined. So order and duplicates do not matter. The texts are those of the listed values, before an engine casts them to
 the types of the events: the plan is fixed before the events are opened.
+
+A list that comes from the events reveals which groups have users. What can be seen of it is refused: the events
+themselves, one of their columns, one of their files, and whatever has the user column.
 """
 
+import csv
 import hashlib
+import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -26,7 +31,7 @@ from numpy.typing import NDArray
 from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind, family
 
-__all__ = ["Keys", "ListedKeys", "listed_kinds", "public_keys_of"]
+__all__ = ["Keys", "ListedKeys", "Origin", "listed_kinds", "public_keys_of"]
 
 
 class _Arrow(Protocol):
@@ -42,6 +47,56 @@ _FORMS = "must be a list of group keys, a column, a table with the key columns, 
 _TYPES = "must be strings, whole numbers, decimals, Booleans, dates, timestamps or UUIDs"
 
 
+_HEADER_BYTES = 2**20
+_REVEALING = "must not come from the events: a list of the groups that have users reveals them"
+_INSTEAD = "list groups from public knowledge"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """What a list of public keys must not come from: the events, which are not read for it."""
+
+    user: str
+    events: object = None
+    files: Callable[[], Iterable[str]] = tuple
+    """The local files of the events, and the patterns and folders of them; asked only if the keys are a file."""
+
+    def check_file(self, path: Path, pointer: str) -> None:
+        """Refuse one of the files of the events, whatever its name."""
+        for file in self.files():
+            is_it = os.path.abspath(file) == os.path.abspath(path)
+            if is_it or (os.path.exists(file) and path.exists() and os.path.samefile(file, path)):
+                raise InvalidParameter(pointer, f"{_REVEALING}; {_INSTEAD}")
+
+    def check_names(self, names: Iterable[str], pointer: str) -> None:
+        """Refuse what has the user column. Engines compare names without case."""
+        if self.user.lower() in (str(name).lower() for name in names):
+            raise InvalidParameter(pointer, f"{_REVEALING}, and this has their user column {self.user}; {_INSTEAD}")
+
+    def check_columns(self, columns: Sequence[pa.ChunkedArray], by: Sequence[str], pointer: str) -> None:
+        """Refuse columns that are in the memory of the events."""
+        for column, name in zip(columns, by, strict=True):
+            if not set(_memory(column)).isdisjoint(_memory(_column_of(self.events, name))):
+                raise InvalidParameter(pointer, f"{_REVEALING}; {_INSTEAD}")
+
+
+def _column_of(events: Any, name: str) -> pa.ChunkedArray | None:
+    """A column of a frame in memory, if it is one. Streams and relations would be read for it."""
+    if not (hasattr(events, "__arrow_c_stream__") and hasattr(events, "__len__") and hasattr(events, "__getitem__")):
+        return None
+    try:
+        column = events[name]
+        return pa.chunked_array(column) if hasattr(column, "__arrow_c_stream__") else None
+    except Exception:  # of any frame; what is wrong with it is said when it is read
+        return None
+
+
+def _memory(column: pa.ChunkedArray | None) -> Iterator[int]:
+    for chunk in () if column is None else column.chunks:
+        parts = (chunk.indices, chunk.dictionary) if pa.types.is_dictionary(chunk.type) else (chunk,)
+        yield from (buffer.address for part in parts for buffer in part.buffers() if buffer is not None and buffer.size)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ListedKeys:
     """A checked list: the key columns under their names, each key once; and the digest that the plan has."""
@@ -53,9 +108,16 @@ class ListedKeys:
         return len(self.table)
 
 
-def public_keys_of(given: object, by: Sequence[str], pointer: str = "keys") -> ListedKeys:
-    """The list of public keys of a table with the key columns ``by``."""
-    columns = [_checked(column, pointer) for column in _columns(given, tuple(by), pointer)]
+def public_keys_of(
+    given: object, by: Sequence[str], pointer: str = "keys", *, origin: Origin | None = None
+) -> ListedKeys:
+    """The list of public keys of a table with the key columns ``by``, which must not come from the ``origin``."""
+    if origin is not None and given is not None and given is origin.events and not isinstance(given, str):
+        raise InvalidParameter(pointer, f"{_REVEALING}; {_INSTEAD}")
+    found = _columns(given, tuple(by), pointer, origin)
+    if origin is not None and not isinstance(given, str | os.PathLike | list | tuple):
+        origin.check_columns(found, by, pointer)
+    columns = [_checked(column, pointer) for column in found]
     if not len(columns[0]):
         raise InvalidParameter(pointer, "must list at least one group")
     if len(columns[0]) > _MOST:
@@ -80,15 +142,15 @@ def listed_kinds(keys: ListedKeys, kinds: Sequence[Kind], pointer: str = "keys")
             raise InvalidParameter(f"{pointer}/{place}", f"must be of the type of the key column: {kind}, not {listed}")
 
 
-def _columns(given: object, by: tuple[str, ...], pointer: str) -> list[pa.ChunkedArray]:
+def _columns(given: object, by: tuple[str, ...], pointer: str, origin: Origin | None) -> list[pa.ChunkedArray]:
     try:
         if isinstance(given, str | os.PathLike):
-            return _selected(_file(Path(given), by, pointer), by, pointer)
+            return _selected(_file(Path(given), by, pointer, origin), by, pointer)
         if isinstance(given, pa.Array | pa.ChunkedArray | np.ndarray) or hasattr(given, "to_list"):
             column = pa.chunked_array(given) if hasattr(given, "__arrow_c_stream__") else pa.array(given)
             return _one_column(column, by, pointer)
         if hasattr(given, "__arrow_c_stream__"):
-            return _selected(pa.table(given), by, pointer)
+            return _selected(_frame(given, pointer, origin), by, pointer)
         if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray | memoryview):
             return [pa.chunked_array([pa.array(part)]) for part in _parts(given, len(by), pointer)]
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -120,24 +182,44 @@ def _selected(table: pa.Table, by: tuple[str, ...], pointer: str) -> list[pa.Chu
     return [table[name] for name in by]
 
 
-def _file(path: Path, by: tuple[str, ...], pointer: str) -> pa.Table:
+def _frame(given: Any, pointer: str, origin: Origin | None) -> pa.Table:
+    if isinstance(given, pa.Table | pa.RecordBatch):
+        given = pa.table(given).to_reader()
+    with pa.RecordBatchReader.from_stream(given) as reader:
+        if origin is not None:
+            origin.check_names(reader.schema.names, pointer)  # before a row is read
+        return reader.read_all()
+
+
+def _file(path: Path, by: tuple[str, ...], pointer: str, origin: Origin | None) -> pa.Table:
+    if origin is not None:
+        origin.check_file(path, pointer)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _PACKED else suffixes[-1] if suffixes else ""
     if kind not in (".parquet", ".pq", ".csv", ".tsv"):
         raise InvalidParameter(pointer, "must be a file whose name ends with .parquet, .csv or .tsv")
     if not path.is_file():
         raise InvalidParameter(pointer, f"must be a file that exists: there is no {path}")
-    if kind in (".parquet", ".pq"):
-        present = pq.read_schema(path).names
+    is_parquet, delimiter = kind in (".parquet", ".pq"), "\t" if kind == ".tsv" else ","
+    present = pq.read_schema(path).names if is_parquet else _header(path, delimiter)
+    if origin is not None:
+        origin.check_names(present, pointer)
+    if is_parquet:
         return pq.read_table(path, columns=[name for name in by if name in present], partitioning=None)
     # As in events: all cells are texts, and an empty one is missing.
     return pyarrow.csv.read_csv(
         path,
-        parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if kind == ".tsv" else ",", newlines_in_values=True),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(by, pa.string()), null_values=[""], strings_can_be_null=True
         ),
     )
+
+
+def _header(path: Path, delimiter: str) -> list[str]:
+    with pa.input_stream(path, compression="detect") as stream:
+        start = stream.read(_HEADER_BYTES).decode("utf-8-sig", errors="replace")
+    return next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), [])
 
 
 def _checked(column: pa.ChunkedArray, pointer: str) -> pa.ChunkedArray:

@@ -22,7 +22,7 @@ from gsh.errors import InvalidParameter, pointer_part, renamed
 from gsh.events.kinds import Kind, checked_kind
 from gsh.events.lots import salt_of_table
 from gsh.events.plan import Plan, checked_keys, checked_object, make_plan, sums_of_json, sums_to_json
-from gsh.events.public_keys import ListedKeys, public_keys_of
+from gsh.events.public_keys import ListedKeys, Origin, public_keys_of
 from gsh.library.tables import Table
 from gsh.wire import check_table_name
 
@@ -139,8 +139,12 @@ def planned(
     salt: str,
     types: Mapping[str, Kind] | None = None,
     partitions: Integer | None = None,
+    origin: Origin | None = None,
 ) -> tuple[Plans, dict[str, ListedKeys]]:
-    """The plan of the tables of ``publish``, and the public keys of the tables that have them."""
+    """The plan of the tables of ``publish``, and the public keys of the tables that have them.
+
+    The keys must not come from the ``origin``: the events.
+    """
     if not isinstance(tables, Mapping) or not tables:
         raise InvalidParameter("tables", "must be a mapping from names to gsh.Table")
     described: dict[str, dict[str, Any]] = {}
@@ -152,7 +156,7 @@ def planned(
             if table.aggregates is not None:
                 raise InvalidParameter("aggregates", "must be omitted: publish clips each column of sums")
             if table.keys is not None:
-                keys[name] = public_keys_of(table.keys, checked_keys(table.by))
+                keys[name] = public_keys_of(table.keys, checked_keys(table.by), origin=origin)
         described[name] = {
             "by": table.by,
             "sums": table.sums,

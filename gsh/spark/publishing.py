@@ -29,7 +29,7 @@ from gsh.errors import InvalidParameter, sum_too_large
 from gsh.events.folders import checked_folders
 from gsh.events.lots import salt_of_release
 from gsh.events.plan import COUNT, Plan, checked_keys, make_plan
-from gsh.events.public_keys import Keys, ListedKeys, public_keys_of
+from gsh.events.public_keys import Keys, ListedKeys, Origin, public_keys_of
 from gsh.events.published import Published
 from gsh.events.tables import AnyPlan, in_table, planned
 from gsh.events.target import mechanism_for, mechanisms_for, payer_of
@@ -114,16 +114,17 @@ def publish(
     table |= {"weights": weights}
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": payer}
+    origin = Origin(text("user", user), events, lambda: _local_files(events))
     plan: AnyPlan
     if tables is None:
         if shares is not None:
             raise InvalidParameter("shares", "must be omitted without tables")
-        plan, listed, terms = _one(table, aim, user=user, salt=salt, partitions=partitions)
+        plan, listed, terms = _one(table, aim, origin, salt=salt, partitions=partitions)
     else:
         for name, given in table.items():
             if given is not None:
                 raise InvalidParameter(name, "must be omitted with tables: each of them has its own")
-        plan, listed = planned(tables, user=user, salt=salt, partitions=partitions)
+        plan, listed = planned(tables, user=user, salt=salt, partitions=partitions, origin=origin)
         targets = mechanisms_for(plan, tables, shares=shares, **aim)
         terms = Terms(targets.mechanisms, targets.stated)
     check_events(events, plan, listed)
@@ -148,7 +149,7 @@ def publish(
 
 
 def _one(
-    table: Mapping[str, Any], aim: Mapping[str, Any], *, user: str, salt: str, partitions: Integer
+    table: Mapping[str, Any], aim: Mapping[str, Any], origin: Origin, *, salt: str, partitions: Integer
 ) -> tuple[Plan, dict[str, ListedKeys], Terms]:
     """The plan, the public keys and the noise of the only table."""
     fields = dict(table)
@@ -158,9 +159,9 @@ def _one(
             raise InvalidParameter(name, "must be given, or tables in place of it")
     if fields["tau"] is None:
         fields["tau"] = 1
-    listed = {} if keys is None else {"": public_keys_of(keys, checked_keys(fields["by"]))}
+    listed = {} if keys is None else {"": public_keys_of(keys, checked_keys(fields["by"]), origin=origin)}
     digest = listed[""].digest if listed else None
-    plan = make_plan(**fields, user=user, salt=salt, partitions=partitions, public_keys=digest)
+    plan = make_plan(**fields, user=origin.user, salt=salt, partitions=partitions, public_keys=digest)
     target = mechanism_for(plan, **aim, weights=weights)
     return plan, listed, Terms({"": target.mechanism}, target.stated)
 
@@ -177,6 +178,10 @@ def check_events(events: DataFrame, plan: AnyPlan, listed: Mapping[str, ListedKe
         with in_table(name) if name else nullcontext():
             aggregates(rows, table, listed_keys(events, table, listed, name)).schema  # noqa: B018 - Spark analyses it
     checked_folders([unquote(file) for file in events.inputFiles()], plan, lambda files: _columns_of(events, files))
+
+
+def _local_files(events: DataFrame) -> list[str]:
+    return [unquote(re.sub("^file:(//)?", "", file)) for file in events.inputFiles() if file.startswith("file:")]
 
 
 def _tables(plan: AnyPlan) -> dict[str, Plan]:

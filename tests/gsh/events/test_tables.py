@@ -225,6 +225,70 @@ def test_what_is_no_list_of_keys_is_refused(keys: Any, by: list[str]) -> None:
     assert error.value.pointer == "keys"
 
 
+VIEWS = pa.table({"user_id": ["u", "v"], "country": ["DE", "FR"], "n": [1, 2]})
+COPY = pa.table({name: VIEWS[name].to_pylist() for name in VIEWS.column_names})
+
+
+@pytest.mark.parametrize(
+    ("events", "keys", "by"),
+    [
+        (VIEWS, VIEWS, "country"),
+        (VIEWS, VIEWS["country"], "country"),
+        (VIEWS, VIEWS.select(["country"]), "country"),
+        (VIEWS, COPY, "country"),
+        (VIEWS, COPY.rename_columns(["User_ID", "country", "n"]), "country"),
+        *((frame, frame, "country") for frame in [VIEWS.to_pandas(), polars.from_arrow(VIEWS)]),
+        *((frame, frame["n"], "n") for frame in [VIEWS.to_pandas(), polars.from_arrow(VIEWS)]),
+        (VIEWS.to_pandas(), COPY.to_pandas(), "country"),
+        ("events.parquet", "events.parquet", "country"),
+        ("events.parquet", "folder/../link.parquet", "country"),
+        (["events.parquet", "more.parquet"], Path("more.parquet"), "country"),
+        ("*.parquet", "more.parquet", "country"),
+        ("m*.parquet", "m*.parquet", "country"),
+        ("folder", "folder/deep/some.parquet", "country"),
+        ("folder", "folder", "country"),
+        ("file://{}/more.parquet", "more.parquet", "country"),
+        ("missing.parquet", "events.parquet", "country"),
+        ("missing.parquet", "events.csv", "country"),
+        ("missing.parquet", "events.tsv", "country"),
+        ("missing.parquet", VIEWS, "country"),
+    ],
+)
+@pytest.mark.parametrize("is_several", [True, False])
+def test_keys_must_not_come_from_the_events(
+    events: Any, keys: Any, by: str, is_several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder" / "deep").mkdir(parents=True)
+    pq.write_table(VIEWS, "events.parquet")
+    for name in ("more.parquet", "folder/deep/some.parquet"):
+        pq.write_table(VIEWS.select(["country"]), name)
+    (tmp_path / "link.parquet").symlink_to("events.parquet")
+    (tmp_path / "events.csv").write_text("n,user_id,country\n1,u,DE\n")
+    (tmp_path / "events.tsv").write_text("n\tuser_id\tcountry\n1\tu\tDE\n")
+    events = events.format(tmp_path) if isinstance(events, str) else events
+    table = gsh.Table(by=by, keys=keys, c_u=1)
+    asked: dict[str, Any] = {"tables": {"t": table}} if is_several else {"by": by, "keys": keys, "c_u": 1}
+
+    with pytest.raises(gsh.InvalidParameter, match="must not come from the events: a list of the groups that") as error:
+        gsh.publish(events, user="user_id", **asked, epsilon=1, delta=1e-6)
+
+    assert error.value.pointer == ("tables/t/keys" if is_several else "keys")
+
+
+@pytest.mark.parametrize("keys", [COPY["country"], COPY.select(["country"]), "countries.csv", ["DE", "FR"]])
+def test_keys_with_the_values_of_the_events_are_fine(
+    keys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only where a list comes from is asked, never what the events are."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "countries.csv").write_text("country\nDE\nFR\n")
+
+    private = gsh.publish(VIEWS, user="user_id", by="country", keys=keys, c_u=1, epsilon=1, delta=1e-6)
+
+    assert private.table["country"].to_pylist() == ["DE", "FR"]
+
+
 @pytest.mark.parametrize(
     ("keys", "kind", "is_fine"),
     [

@@ -68,6 +68,19 @@ def test_each_table_is_what_the_judge_says_after_one_shuffle_by_user(
     assert truth["by_country"]["XX",] == (0, 0)
 
 
+def test_keys_must_not_come_from_the_events(read: Read, tmp_path: Path) -> None:
+    """Neither the events, nor one of their files, nor what has the user column."""
+    events = read(views().select(["user_id", "country"]))
+    (file,) = (path for folder in tmp_path.glob("*.parquet") for path in [folder, *folder.glob("*.parquet")])
+    (tmp_path / "link.parquet").symlink_to(file)
+    for keys in (events, file, tmp_path / "link.parquet", views()):
+        with pytest.raises(InvalidParameter, match=r"^keys: must not come from the events"):
+            gsh.spark.publish(
+                events, user="user_id", by="country", keys=keys, c_u=1, epsilon=1, delta=1e-6, to=tmp_path / "private"
+            )
+    assert not (tmp_path / "private").exists()
+
+
 def test_a_release_of_tables_appears_whole_and_is_charged_once(read: Read, service: Service, tmp_path: Path) -> None:
     """The driver ends after the first table, and before the commit; then it makes the same rows."""
     to, events = tmp_path / "published", read(views())
