@@ -14,8 +14,8 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,10 @@ class FolderOutput:
         self._plans, self._rests, self._format, self._overwrite = plans, rests, format, overwrite
 
     def check(self) -> None:
-        """Refuse to replace what exists: only an empty folder, or with ``overwrite`` one that publish has written."""
+        """Refuse to replace what exists: only an empty folder, or with ``overwrite`` one that publish has written.
+
+        It must have no other file: the whole folder is replaced.
+        """
         if not os.path.lexists(self.path) or self._is_empty():
             return
         if not self._overwrite:
@@ -67,8 +70,25 @@ class FolderOutput:
                 f"must be a new place: {self.path.name} exists already; choose another name, or overwrite (--force)"
             )
             raise InvalidParameter("to", detail)
-        if not ((self.path / _CERTIFICATE_FILE).is_file() and (self.path / _PLAN_FILE).is_file()):
+        known = self._known(self.path)
+        if known is None:
             raise InvalidParameter("to", f"must be a folder that publish has written, to be replaced: {self.path.name}")
+        for path in sorted(self.path.iterdir()):
+            if path.name not in known or path.is_symlink() or not path.is_file():
+                detail = f"{self.path.name} has {path.name}, which publish did not write; move it away"
+                raise InvalidParameter("to", f"must be a folder that publish has written, to be replaced: {detail}")
+
+    def _known(self, folder: Path) -> set[str] | None:
+        """The names of the files that publish writes by the plan in a folder, in one format; None without a plan."""
+        plans = _plans_in(folder)
+        if plans is None or not (folder / _CERTIFICATE_FILE).is_file():
+            return None
+        stems = [stem for name in plans.tables for stem in (name, f"{name}_rest")]
+        for ending in (self._format, *_FORMATS):
+            names = {f"{stem}.{ending}" for stem in stems}
+            if any((folder / name).is_file() for name in names):
+                break
+        return names | {_CERTIFICATE_FILE, _PLAN_FILE}
 
     def _is_empty(self) -> bool:
         return self.path.is_dir() and not self.path.is_symlink() and not any(self.path.iterdir())
@@ -116,12 +136,14 @@ class FolderOutput:
         target = self.path.absolute()
         hidden = f".{target.name[:200]}.{secrets.token_hex(4)}"
         staging, replaced = target.with_name(f"{hidden}.partial"), target.with_name(f"{hidden}.replaced")
+        known: set[str] = set()
         staging.mkdir()
         try:
             yield staging
             _sync_folder(staging)
             if os.path.lexists(target) and not self._is_empty():
                 self.check()
+                known = self._known(target) or set()
                 target.rename(replaced)
             try:
                 staging.rename(target)
@@ -134,7 +156,23 @@ class FolderOutput:
             _sync_folder(target.parent)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-            shutil.rmtree(replaced, ignore_errors=True)
+            _remove(replaced, known)
+
+
+def _plans_in(folder: Path) -> Plans | None:
+    """The plan of the tables in a folder, if it has one."""
+    try:
+        return Plans.from_json(json.loads((folder / _PLAN_FILE).read_bytes()))
+    except (OSError, ValueError, Error):
+        return None
+
+
+def _remove(folder: Path, known: Iterable[str]) -> None:
+    """Remove a folder with these files. If another program has put a file there in the meantime, both stay."""
+    with suppress(OSError):
+        for name in known:
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 @contextmanager

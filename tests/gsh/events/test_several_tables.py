@@ -448,6 +448,55 @@ def test_a_folder_that_exists_is_replaced_only_if_asked_and_only_if_publish_wrot
     assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
 
 
+SMALL: dict[str, Any] = {
+    "user": "user_id",
+    "tables": {"a": gsh.Table(by="url", c_u=1), "b": gsh.Table(by=["url", "day"], c_u=1)},
+    "epsilon": 1,
+    "delta": 1e-6,
+}
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "b.csv", "c.parquet", ".hidden", "folder/file", "a_rest.parquet.bak"])
+def test_a_folder_with_a_foreign_file_is_not_replaced(name: str, tmp_path: Path) -> None:
+    place = tmp_path / "private"
+    gsh.publish(EVENTS, **SMALL, to=place, rest=True)
+    before = {path: path.read_bytes() for path in place.iterdir()}
+    (place / name).parent.mkdir(exist_ok=True)
+    (place / name).write_text("mine")
+
+    with pytest.raises(gsh.InvalidParameter, match=r"^to: .*publish did not write") as error:
+        gsh.publish("missing.parquet", **SMALL, to=place, overwrite=True)
+
+    assert f"private has {name.partition('/')[0]}," in str(error.value)
+    assert (place / name).read_text() == "mine"
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_folder_of_another_plan_and_format_is_replaced(tmp_path: Path) -> None:
+    place = tmp_path / "private"
+    gsh.publish(EVENTS, **SMALL, to=place, rest=True, format="csv")
+    gsh.publish(EVENTS, **{**SMALL, "tables": {"c": gsh.Table(by="url", c_u=1)}}, to=place, overwrite=True)
+
+    assert {path.name for path in place.iterdir()} == {"c.parquet", "certificate.json", "plan.json"}
+    assert [path.name for path in tmp_path.iterdir()] == ["private"]
+
+
+def test_a_file_that_appears_while_a_folder_is_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, rename = tmp_path / "private", Path.rename
+    gsh.publish(EVENTS, **SMALL, to=place)
+
+    def late(self: Path, target: Path) -> Path:
+        if self == place:
+            (place / "notes.txt").write_text("mine")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    gsh.publish(EVENTS, **SMALL, to=place, overwrite=True)
+
+    (kept,) = tmp_path.glob(".private.*.replaced")
+    assert [(path.name, path.read_text()) for path in kept.iterdir()] == [("notes.txt", "mine")]
+
+
 def test_of_two_runs_with_one_folder_one_is_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     place, rename, first = tmp_path / "private", Path.rename, []
 
