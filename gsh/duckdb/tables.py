@@ -98,7 +98,7 @@ def _released(
     if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again
         return None
     made: Any = record.load()
-    is_there = output is not None and output.written_before(job.payer.once)
+    is_there = output is not None and output.written_before()
     published = _result(job, made.tables, made.certificate.to_dict(), plans, rests, output, is_there=is_there)
     return replace(published, is_replayed=True, released_at=record.at)
 
@@ -118,7 +118,9 @@ def _result(
     groups = sum(map(len, tables.values()))
     path = None if output is None else output.path
     published = Published(None, path, certificate, plans, groups, place, tables=tables)
-    if output is not None and not is_there:
-        job.report(Progress("writing"))
-        output.write(tables, {parent: published.rest(parent, child) for parent, child in rests.items()}, certificate)
+    if output is not None:
+        files = (tables, {parent: published.rest(parent, child) for parent, child in rests.items()}, certificate)
+        if not (is_there and output.is_whole(*files)):
+            job.report(Progress("writing"))
+            output.write(*files)
     return published

@@ -10,14 +10,16 @@ leaves the hidden folder, and never some of the tables in their place.
 """
 
 import errno
+import io
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -26,7 +28,8 @@ from gsh.events.plan import COUNT
 from gsh.events.rest import numbers_of
 from gsh.events.tables import Plans
 from gsh.histogram.conversion import write_rows
-from gsh.histogram.file_formats import EXTENSIONS
+from gsh.histogram.file_formats import EXTENSIONS, Format
+from gsh.histogram.formats import ANY_SIZE, read_table
 from gsh.histogram.tables import Roles, interval_columns
 
 __all__ = ["FolderOutput"]
@@ -80,8 +83,8 @@ class FolderOutput:
 
     def _known(self, folder: Path) -> set[str] | None:
         """The names of the files that publish writes by the plan in a folder, in one format; None without a plan."""
-        plans = _plans_in(folder)
-        if plans is None or not (folder / _CERTIFICATE_FILE).is_file():
+        plans = _plans_in(folder) or (self._plans if self._is_certified(folder) else None)
+        if plans is None:
             return None
         stems = [stem for name in plans.tables for stem in (name, f"{name}_rest")]
         for ending in (self._format, *_FORMATS):
@@ -93,42 +96,68 @@ class FolderOutput:
     def _is_empty(self) -> bool:
         return self.path.is_dir() and not self.path.is_symlink() and not any(self.path.iterdir())
 
-    def written_before(self, once: str) -> bool:
-        """Whether this release is here already, by the same plan and with the same files."""
+    def written_before(self) -> bool:
+        """Whether this release is here already: the plan or the certificate says so. Other files may be damaged.
+
+        The salt of the plan comes from the budget and the name of the release, so its digest stands for them too.
+        """
+        plans = _plans_in(self.path)
+        return (plans is not None and plans.digest == self._plans.digest) or self._is_certified(self.path)
+
+    def _is_certified(self, folder: Path) -> bool:
+        """Whether the certificate in a folder is of this plan."""
         try:
-            said = json.loads((self.path / _CERTIFICATE_FILE).read_bytes())
-            digests = {table["bounds"]["plan_digest"] for table in said["tables"]}
-            is_it = said["idempotency_key"] == once and digests == {self._plans.digest}
-        except (OSError, ValueError, KeyError, TypeError, Error):
+            said = json.loads((folder / _CERTIFICATE_FILE).read_bytes())
+            return {table["bounds"]["plan_digest"] for table in said["tables"]} == {self._plans.digest}
+        except (OSError, ValueError, KeyError, TypeError):
             return False
-        return is_it and all((self.path / name).is_file() for name in self._files())
+
+    def is_whole(
+        self, tables: Mapping[str, pa.Table], rests: Mapping[str, pa.Table], certificate: Mapping[str, Any]
+    ) -> bool:
+        """Whether the folder has these files. If not, it is refused, or to be written again with ``overwrite``."""
+        for name, write in self._contents(tables, rests, certificate):
+            expected = io.BytesIO()
+            write(expected)
+            if not _is_same(self.path / name, expected.getvalue()):
+                break
+        else:
+            return True
+        if not self._overwrite:
+            detail = f"{name} in {self.path.name} is missing, damaged or changed"
+            again = "overwrite (--force) writes this release again, and nothing is charged"
+            raise InvalidParameter("to", f"must be as it was published: {detail}; {again}")
+        return False
 
     def _file(self, name: str) -> str:
         return f"{name}.{self._format}"
 
-    def _files(self) -> list[str]:
-        return [*map(self._file, (*self._plans.tables, *(f"{name}_rest" for name in self._rests))), _PLAN_FILE]
+    def _contents(
+        self, tables: Mapping[str, pa.Table], rests: Mapping[str, pa.Table], certificate: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Callable[[IO[bytes]], object]]]:
+        """The name of each file, and what writes it."""
+        text, into = json.dumps(certificate, ensure_ascii=False), EXTENSIONS[f".{self._format}"]
+        plans = self._plans.tables
+        columns = {name: (COUNT, *(column.name for column in plans[name].sums)) for name in tables}
+        finer = {name: interval_columns(numbers_of(plans[name], plans[self._rests[name]])) for name in rests}
+        for name, table, (first, *others), file in (
+            *((name, table, columns[name], name) for name, table in tables.items()),
+            *((name, table, finer[name], f"{name}_rest") for name, table in rests.items()),
+        ):
+            roles = Roles(plans[name].by, first, tuple(others))
+            yield self._file(file), partial(_write_rows, table, roles, into, text, file)
+        for name, document in ((_PLAN_FILE, self._plans.to_json()), (_CERTIFICATE_FILE, certificate)):
+            yield name, partial(_write_json, document)
 
     def write(
         self, tables: Mapping[str, pa.Table], rests: Mapping[str, pa.Table], certificate: Mapping[str, Any]
     ) -> None:
         """All files, or none of them."""
         self.check()
-        text, into = json.dumps(certificate, ensure_ascii=False), EXTENSIONS[f".{self._format}"]
-        plans = self._plans.tables
         with self._staged() as folder:
-            for name, table in tables.items():
-                plan = plans[name]
-                roles = Roles(plan.by, COUNT, tuple(column.name for column in plan.sums))
-                with _synced(folder / self._file(name)) as sink:
-                    write_rows(table, roles, into, text, sink, name)
-            for name, table in rests.items():
-                first, *others = interval_columns(numbers_of(plans[name], plans[self._rests[name]]))
-                with _synced(folder / self._file(f"{name}_rest")) as sink:
-                    write_rows(table, Roles(plans[name].by, first, tuple(others)), into, text, sink, f"{name}_rest")
-            for name, document in ((_PLAN_FILE, self._plans.to_json()), (_CERTIFICATE_FILE, certificate)):
+            for name, write in self._contents(tables, rests, certificate):
                 with _synced(folder / name) as sink:
-                    sink.write(json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n")
+                    write(sink)
 
     @contextmanager
     def _staged(self) -> Iterator[Path]:
@@ -157,6 +186,30 @@ class FolderOutput:
         finally:
             shutil.rmtree(staging, ignore_errors=True)
             _remove(replaced, known)
+
+
+def _write_rows(table: pa.Table, roles: Roles, into: Format, certificate: str, name: str, sink: IO[bytes]) -> None:
+    write_rows(table, roles, into, certificate, sink, name)
+
+
+def _write_json(document: Mapping[str, Any], sink: IO[bytes]) -> None:
+    sink.write(json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def _is_same(path: Path, expected: bytes) -> bool:
+    """Whether a file has these bytes; or, as another version of pyarrow writes them, the same rows and certificate."""
+    try:
+        found = path.read_bytes()
+        if found == expected:
+            return True
+        if path.suffix == ".json":
+            return bool(json.loads(found) == json.loads(expected))
+        if path.suffix == ".csv":
+            return False
+        theirs, ours = (read_table(pa.py_buffer(each), ANY_SIZE)[1] for each in (found, expected))
+        return bool(theirs.equals(ours) and theirs.schema.metadata == ours.schema.metadata)
+    except (OSError, ValueError, Error):
+        return False
 
 
 def _plans_in(folder: Path) -> Plans | None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import gsh
@@ -39,6 +40,56 @@ def test_tables_are_charged_once_and_come_back_before_an_event_is_read(
     assert {each["bounds"]["enforced_by"] for each in said["tables"]} == {"gsh.duckdb"}
     assert f"paid by the budget {budget}" in first.summary()
     assert {path.suffix for path in (tmp_path / "csv").iterdir()} == {".csv", ".json"}
+
+
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+def _other_rows(path: Path) -> None:
+    if path.suffix == ".parquet":
+        table = pq.read_table(path)
+        pq.write_table(table.slice(1), path)
+    else:
+        path.write_text("{}")
+
+
+def test_a_replay_refuses_damaged_files_and_overwrite_mends_them_without_a_charge(
+    service: gsh.Client, budget: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "private"
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1", "to": place, "rest": {"by_url": "detail"}}
+    gsh.publish(EVENTS, **TARGET, **paid)
+    whole = {path.name: path.read_bytes() for path in place.iterdir()}
+    damages = [*((_cut, name) for name in whole), (_emptied, "detail.parquet"), (Path.unlink, "by_day.parquet")]
+    damages += [(Path.unlink, "certificate.json"), (Path.unlink, "plan.json")]
+    damages += [(_other_rows, "by_day.parquet"), (_other_rows, "certificate.json"), (_other_rows, "plan.json")]
+    for damage, name in damages:
+        damage(place / name)
+        with pytest.raises(gsh.InvalidParameter, match=rf"^to: .*{name} in private .* nothing is charged"):
+            gsh.publish("missing.parquet", **TARGET, **paid)
+        again = gsh.publish("missing.parquet", **TARGET, **paid, overwrite=True)
+        assert again.is_replayed
+        assert {path.name: path.read_bytes() for path in place.iterdir()} == whole
+    assert service.budgets[budget].spent.releases == 1
+
+
+def test_a_replay_takes_the_same_rows_in_another_writing_for_its_own(
+    service: gsh.Client, budget: str, tmp_path: Path
+) -> None:
+    """Another version of pyarrow writes other bytes."""
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1", "to": tmp_path / "private"}
+    gsh.publish(EVENTS, **TARGET, **paid)
+    path = tmp_path / "private" / "detail.parquet"
+    before = path.read_bytes()
+    pq.write_table(pq.read_table(path), path, compression="gzip")
+    assert path.read_bytes() != before
+
+    assert gsh.publish("missing.parquet", **TARGET, **paid).is_replayed
 
 
 @pytest.mark.parametrize(
