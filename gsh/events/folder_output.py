@@ -6,7 +6,8 @@ private/certificate.json            the certificate of the release
 private/plan.json                   the plan of all tables, whose digest is in the certificate
 
 The files are written to a hidden folder next to it, which then gets its name: one rename. A process that is killed
-leaves the hidden folder, and never some of the tables in their place.
+leaves the hidden folder, and never some of the tables in their place. Nobody removes it later: it may be that of
+another run that is not finished, or the only copy of what was to be replaced.
 """
 
 import errno
@@ -56,6 +57,7 @@ class FolderOutput:
             raise InvalidParameter("format", f"must be one of {', '.join(_FORMATS)}")
         if self.path.suffix.lower() in EXTENSIONS:
             raise InvalidParameter("to", "must be a folder: several tables are several files")
+        self._refuse_link()
         if not self.path.absolute().parent.is_dir():
             raise InvalidParameter("to", "must be in a folder that exists")
         self.certificate_path = self.path / _CERTIFICATE_FILE
@@ -66,6 +68,7 @@ class FolderOutput:
 
         It must have no other file: the whole folder is replaced.
         """
+        self._refuse_link()
         if not os.path.lexists(self.path) or self._is_empty():
             return
         if not self._overwrite:
@@ -92,6 +95,11 @@ class FolderOutput:
             if any((folder / name).is_file() for name in names):
                 break
         return names | {_CERTIFICATE_FILE, _PLAN_FILE}
+
+    def _refuse_link(self) -> None:
+        if self.path.is_symlink():
+            detail = f"must not be a symbolic link: {self.path.name} is one; give the folder itself"
+            raise InvalidParameter("to", detail)
 
     def _is_empty(self) -> bool:
         return self.path.is_dir() and not self.path.is_symlink() and not any(self.path.iterdir())

@@ -472,6 +472,23 @@ def test_a_folder_with_a_foreign_file_is_not_replaced(name: str, tmp_path: Path)
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("there", ["nothing", "empty", "published"])
+def test_a_symbolic_link_is_no_folder_to_write(there: str, overwrite: bool, tmp_path: Path) -> None:
+    if there == "empty":
+        (tmp_path / "real").mkdir()
+    elif there == "published":
+        gsh.publish(EVENTS, **SMALL, to=tmp_path / "real")
+    (tmp_path / "link").symlink_to("real")
+    before = sorted(tmp_path.rglob("*"))
+
+    with pytest.raises(gsh.InvalidParameter, match=r"^to: must not be a symbolic link: link is one"):
+        gsh.publish("missing.parquet", **SMALL, to=tmp_path / "link", overwrite=overwrite)
+
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "link").is_symlink()
+
+
 def test_a_folder_of_another_plan_and_format_is_replaced(tmp_path: Path) -> None:
     place = tmp_path / "private"
     gsh.publish(EVENTS, **SMALL, to=place, rest=True, format="csv")
