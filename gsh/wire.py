@@ -54,8 +54,8 @@ Json: TypeAlias = dict[str, Any]
 
 T = TypeVar("T")
 
-TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""The names of tables: they become names of files and of JSON members."""
+TABLE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
+"""The names of tables: they become names of files and of JSON members. Readers skip files like .m and _m."""
 
 PLACES = (("mu_0", "aggregates/mu_0"), ("capped", "aggregates/capped"))
 """Where parameters of a mechanism are in its JSON, if not at their own names."""
@@ -64,7 +64,8 @@ PLACES = (("mu_0", "aggregates/mu_0"), ("capped", "aggregates/capped"))
 def check_table_name(pointer: str, name: object) -> None:
     """Refuse a name that a table cannot have."""
     if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
-        raise InvalidParameter(pointer, "must be 1 to 64 letters, digits, dots, hyphens and underscores")
+        detail = "begin with a letter or a digit, and not end with a dot"
+        raise InvalidParameter(pointer, f"must be 1 to 64 letters, digits, dots, hyphens and underscores, {detail}")
 
 
 def places_in_request(root: str = "") -> tuple[tuple[str, str], ...]:

@@ -181,7 +181,10 @@ TableName = TypeAliasType(
         str,
         Field(
             pattern=f"^{TABLE_NAME.pattern}$",
-            description="The name of a table: 1 to 64 letters, digits, dots, hyphens and underscores.",
+            description=(
+                "The name of a table: 1 to 64 letters, digits, dots, hyphens and underscores. It begins with a letter "
+                "or a digit, and does not end with a dot."
+            ),
         ),
     ],
 )

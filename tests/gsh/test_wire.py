@@ -65,6 +65,7 @@ def test_a_draft_without_tau_has_public_groups_and_a_share_of_1() -> None:
         ([PUBLIC | {"name": "a b"}], "tables/0/name", "letters"),
         ([PUBLIC | {"name": "a\n"}], "tables/0/name", "letters"),
         ([PUBLIC | {"name": "a" * 65}], "tables/0/name", "1 to 64"),
+        *(([PUBLIC | {"name": name}], "tables/0/name", "begin with") for name in ("", ".m", "_m", "-m", "..", "m.")),
         ([PUBLIC, PUBLIC], "tables/1/name", "unique"),
         ([SECRET, PUBLIC | {"sigma": 0}], "tables/1/sigma", "greater than 0"),
         ([SECRET | {"aggregates": {"mu_0": -1}}], "tables/0/aggregates/mu_0", "at least 0"),
@@ -78,3 +79,8 @@ def test_an_error_names_the_place_of_the_table(tables: Any, pointer: str, detail
 
     assert error.value.pointer == pointer
     assert detail in error.value.detail
+
+
+@pytest.mark.parametrize("name", ["a", "7", "a_", "a-", "by.url-2_x", "a" * 64])
+def test_names_that_tables_can_have(name: str) -> None:
+    assert list(tables_from_json([PUBLIC | {"name": name}])) == [name]

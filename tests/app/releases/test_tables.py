@@ -147,6 +147,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
     ),
     "a name twice": (lambda tables: tables[1].update(name="by_url"), "/tables/1/name"),
     "a name": (lambda tables: tables[1].update(name="by/url"), "/tables/1/name"),
+    "a name of a hidden file": (lambda tables: tables[1].update(name=".by_url"), "/tables/1/name"),
     "a field": (lambda tables: tables[1].update(s3ntinel=1), "/tables/1"),
     "no tables": (lambda tables: tables.clear(), "/tables"),
     "65 tables": (lambda tables: tables.extend(tables[:1] * 63), "/tables"),
