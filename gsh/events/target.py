@@ -35,13 +35,17 @@ class Payer:
     once: str
 
     def earlier(self) -> "RecordedRelease[Blocking] | None":
-        """The release that this name has, if there is one."""
+        """The release that this name has, if there is one. It must be of the same budget."""
         from gsh.client.errors import UnknownRelease  # noqa: PLC0415 - only with a service
 
         try:
-            return self.service.releases.get(self.once)
+            found = self.service.releases.get(self.once)
         except UnknownRelease:
             return None
+        if found.budget != self.budget:
+            detail = f"a release of the budget {found.budget} has it already, not of {self.budget}"
+            raise InvalidParameter("once", f"must be a new name: {detail}")
+        return found
 
     def share(
         self,
@@ -111,9 +115,13 @@ def payer_of(
         if value is None:
             raise InvalidParameter(name, "must be given with a service: a release is charged once, under its name")
     text("description", description)
+    payer = Payer(service, checked_name("budget", budget), checked_name("once", once))
     if privacy_unit is not None:
-        raise InvalidParameter("privacy_unit", "must be omitted with a service: the budget has it")
-    return Payer(service, checked_name("budget", budget), checked_name("once", once))
+        paying = service.budgets.get(payer.budget)
+        if text("privacy_unit", privacy_unit) != paying.privacy_unit:
+            detail = f"must be the unit of the budget {payer.budget}, {paying.privacy_unit}, or omitted"
+            raise InvalidParameter("privacy_unit", f"{detail}; not {privacy_unit}")
+    return payer
 
 
 def check_plan(digest: str | None, plan: AnyPlan) -> None:

@@ -113,6 +113,26 @@ def test_another_plan_or_target_under_the_same_name_stops_before_it_reads(
     assert service.budgets[budget].spent.releases == 1
 
 
+@pytest.mark.parametrize("change", [{}, {"tables": None, "by": ["url"], "c_u": 3}])
+def test_another_budget_under_the_same_name_is_named(change: dict[str, Any], service: gsh.Client, budget: str) -> None:
+    gsh.publish(EVENTS, **TARGET, service=service, budget=budget, once=f"{budget}-1")
+    service.budgets.put(f"{budget}-2", epsilon=1, delta=1e-6, reason="test")
+
+    with pytest.raises(gsh.InvalidParameter, match=f"^once: .*budget {budget} has it already, not of {budget}-2"):
+        gsh.publish(
+            "missing.parquet", **{**TARGET, **change}, service=service, budget=f"{budget}-2", once=f"{budget}-1"
+        )
+
+
+def test_the_privacy_unit_must_be_that_of_the_budget(service: gsh.Client, budget: str) -> None:
+    unit = service.budgets[budget].privacy_unit
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
+    with pytest.raises(gsh.InvalidParameter, match=f"^privacy_unit: .* budget {budget}, {unit}, .*not household"):
+        gsh.publish("missing.parquet", **TARGET, **paid, privacy_unit="household")
+
+    assert gsh.publish(EVENTS, **TARGET, **paid, privacy_unit=unit).certificate["privacy_unit"] == unit
+
+
 def test_a_name_of_one_table_is_not_taken_for_several(service: gsh.Client, budget: str) -> None:
     paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
     gsh.publish(EVENTS, user="user_id", by="url", c_u=3, epsilon=1, delta=1e-6, **paid)
@@ -138,7 +158,7 @@ def test_a_run_that_fails_while_it_writes_is_repeated_without_a_charge(
     assert (tmp_path / "private" / "detail.parquet").is_file()
 
 
-def test_an_answer_that_nobody_has_read_is_asked_for_again(
+def test_an_unread_answer_of_several_tables_is_asked_for_again(
     service: gsh.Client, budget: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paid = {"service": service, "budget": budget, "once": f"{budget}-1"}
