@@ -7,10 +7,9 @@ import duckdb
 
 from gsh.duckdb.sources import Source, casted
 from gsh.duckdb.workspace import Workspace
-from gsh.errors import InvalidParameter
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import COUNT, Plan
-from gsh.events.public_keys import ListedKeys, listed_kinds
+from gsh.events.public_keys import ListedKeys, listed_kinds, not_of_type
 from gsh.events.tables import in_table
 
 __all__ = ["KeysTable", "keys_table", "keys_tables"]
@@ -59,16 +58,23 @@ def keys_table(space: Workspace, source: Source, plan: Plan, keys: ListedKeys, n
         for place, column in enumerate(plan.by)
     ]
     try:
-        space.connection.execute(f"CREATE TABLE {name} AS SELECT DISTINCT {', '.join(columns)} FROM {arrow}")
-    except duckdb.Error:
-        is_made = False
-    else:
-        is_made = True
+        wrong = None
+        if not _runs(space, f"CREATE TABLE {name} AS SELECT DISTINCT {', '.join(columns)} FROM {arrow}"):
+            casts = (f"SELECT COUNT({cast.rpartition(' AS ')[0]}) FROM {arrow}" for cast in columns)
+            wrong = next((place for place, query in enumerate(casts) if not _runs(space, query)), 0)
     finally:
         space.connection.unregister(arrow)
-    if not is_made:  # the errors of DuckDB quote values
-        raise InvalidParameter("keys", "must have values of the types of the key columns")
+    if wrong is not None:
+        raise not_of_type(plan.by[wrong], source.kinds[plan.by[wrong]])
     return KeysTable(name, plan.by, is_text)
+
+
+def _runs(space: Workspace, query: str) -> bool:
+    try:
+        space.connection.execute(query)
+    except duckdb.Error:
+        return False
+    return True
 
 
 def keys_tables(

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind, family
 
-__all__ = ["Keys", "ListedKeys", "Origin", "listed_kinds", "public_keys_of"]
+__all__ = ["Keys", "ListedKeys", "Origin", "listed_kinds", "not_of_type", "public_keys_of"]
 
 
 class _Arrow(Protocol):
@@ -139,7 +139,14 @@ def listed_kinds(keys: ListedKeys, kinds: Sequence[Kind], pointer: str = "keys")
         also = {"string", "null", wanted} | {"decimal": {"integer"}, "string": {"integer"}}.get(wanted, set())
         also |= {"timestamp", "timestamp_ns"} if wanted.startswith("timestamp_ns") else set()
         if listed not in also:
-            raise InvalidParameter(f"{pointer}/{place}", f"must be of the type of the key column: {kind}, not {listed}")
+            raise InvalidParameter(
+                f"{pointer}/{place}", f"must be of the type of the key column {field.name}: {kind}, not {listed}"
+            )
+
+
+def not_of_type(name: str, kind: Kind) -> InvalidParameter:
+    """What is wrong with a list whose texts an engine cannot cast. Its errors quote values, so they are not kept."""
+    return InvalidParameter("keys", f"must have values of the types of the key columns: {name} is of type {kind}")
 
 
 def _columns(given: object, by: tuple[str, ...], pointer: str, origin: Origin | None) -> list[pa.ChunkedArray]:
@@ -204,6 +211,9 @@ def _file(path: Path, by: tuple[str, ...], pointer: str, origin: Origin | None) 
     present = pq.read_schema(path).names if is_parquet else _header(path, delimiter)
     if origin is not None:
         origin.check_names(present, pointer)
+    if len(present) == 1 and any(mark in present[0] for mark in ";\t|,") and present[0] not in by:
+        detail = f"there is no {by[0]}: the header has one column; separate columns by commas (.csv) or tabs (.tsv)"
+        raise InvalidParameter(pointer, f"must have the key columns, each once: {detail}")
     if is_parquet:
         return pq.read_table(path, columns=[name for name in by if name in present], partitioning=None)
     # As in events: all cells are texts, and an empty one is missing.

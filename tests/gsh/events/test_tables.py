@@ -185,6 +185,19 @@ def test_texts_of_files_are_texts(tmp_path: Path) -> None:
         assert listed.digest == public_keys_of([("a,b", None), ("007", "DE")], ["url", "country"]).digest
 
 
+def test_a_file_with_semicolons_is_told_to_have_commas(tmp_path: Path) -> None:
+    (tmp_path / "keys.csv").write_text("country;name\nDE;Germany\n")
+
+    with pytest.raises(gsh.InvalidParameter, match="there is no country: the header has one column; separate columns"):
+        public_keys_of(tmp_path / "keys.csv", ["country"])
+
+
+def test_listed_texts_that_are_not_of_the_type_name_the_column() -> None:
+    keys = [("DE", "secret"), ("FR", "2")]
+    with pytest.raises(gsh.InvalidParameter, match=r"^keys: .* key columns: n is of type integer$"):
+        gsh.publish(VIEWS, user="user_id", by=["country", "n"], keys=keys, c_u=1, epsilon=1, delta=1e-6)
+
+
 def test_no_two_lists_have_the_same_text() -> None:
     lists = [
         [("ab", "c")],
