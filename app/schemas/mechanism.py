@@ -1,7 +1,7 @@
 """The mechanism object: the same in every request, and in the answer of /calibrate."""
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -284,26 +284,44 @@ SHARES: dict[str, Any] = {
 
 
 class MechanismOrTables(Strict):
-    """For requests about one mechanism or about several tables: exactly one of the two fields."""
+    """A request about one table, whose fields are in the request itself, or about several in ``tables``; not both."""
+
+    needed: ClassVar[tuple[str, ...]] = ("mechanism",)
+    """The fields of one table that are needed without ``tables``."""
+    optional: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="after")
     def _one_or_several(self) -> Self:
-        given = {name for name in ("mechanism", "tables") if getattr(self, name) is not None}
-        if not given:
-            raise stated_at(self, "mechanism", "is required")
-        if len(given) == 2:
-            raise stated_at(self, "tables", "must be omitted if mechanism is given")
-        if getattr(self, "shares", None) is not None and "tables" not in given:
-            raise stated_at(self, "shares", "must be omitted without tables")
+        if faults := list(self._faults()):
+            raise ValidationError.from_exception_data(type(self).__name__, faults)
         return self
+
+    def _faults(self) -> Iterator[InitErrorDetails]:
+        tables = getattr(self, "tables", None)
+        if tables is None:
+            for name in self.needed:
+                if getattr(self, name) is None:
+                    yield InitErrorDetails(type="missing", loc=(name,), input=None)
+            if getattr(self, "shares", None) is not None:
+                yield _fault("must be omitted without tables", "shares")
+            return
+        for name in (*self.needed, *self.optional):
+            if getattr(self, name) is not None:
+                yield _fault("must be omitted if tables are given", name)
+        seen: set[str] = set()
+        for k, table in enumerate(tables):
+            if table.name in seen:
+                yield _fault("must be unique among the tables", "tables", k, "name")
+            seen.add(table.name)
 
 
 def stated_at(model: Strict, field: str, detail: str) -> ValidationError:
     """An error at one field, from a validator of the whole object."""
-    error = PydanticCustomError("stated", "", {"stated": detail})
-    return ValidationError.from_exception_data(
-        type(model).__name__, [InitErrorDetails(type=error, loc=(field,), input=None)]
-    )
+    return ValidationError.from_exception_data(type(model).__name__, [_fault(detail, field)])
+
+
+def _fault(stated: str, *place: str | int) -> InitErrorDetails:
+    return InitErrorDetails(type=PydanticCustomError("stated", "", {"stated": stated}), loc=place, input=None)
 
 
 def read_release(mechanism: PostedMechanism | None, tables: Sequence[TableIn] | None) -> Release:

@@ -1,8 +1,8 @@
 """Requests and answers of /budgets: a limit, what is spent and what remains."""
 
-from typing import Any, Self
+from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import (
@@ -15,7 +15,7 @@ from app.schemas.costs import (
     SpentOut,
 )
 from app.schemas.ledger_record import Period
-from app.schemas.mechanism import TABLES, AnyMechanismIn, Tables, stated_at
+from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tables
 from app.schemas.scalars import Delta, Epsilon
 from app.schemas.strict import Strict
 
@@ -25,8 +25,11 @@ _LIMIT = {"epsilon": 1.0, "delta": 1e-4, "mu_squared": 0.0798, "hazard": 7.69e-0
 _SPENT = COST_EXAMPLE | {"epsilon_lower": 0.27, "delta_lower": 9.98e-06}
 
 
-class BudgetIn(Strict):
+class BudgetIn(MechanismOrTables):
     """A limit on the privacy cost of all releases about the same users together."""
+
+    needed = ()
+    optional = ("mechanism",)
 
     epsilon: Epsilon = Field(title="ε", description="The ε that all releases together may reach.", examples=[1.0])
     delta: Delta = Field(
@@ -77,12 +80,6 @@ class BudgetIn(Strict):
         default=None,
         **TABLES | {"description": "A typical release of several tables, in place of the mechanism."},
     )
-
-    @model_validator(mode="after")
-    def _one_or_several(self) -> Self:
-        if self.mechanism is not None and self.tables is not None:
-            raise stated_at(self, "tables", "must be omitted if mechanism is given")
-        return self
 
     @property
     def unit(self) -> tuple[str | None, str | None] | None:

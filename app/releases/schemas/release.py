@@ -1,10 +1,9 @@
 """The bodies of /release and /release/table."""
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from app.accounting.schemas.intervals import INTERVALS_EXAMPLE, IntervalsOut, Level
@@ -18,7 +17,7 @@ from app.releases.schemas.certificate import (
 from app.releases.schemas.described import DescribedRelease
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
-from app.schemas.mechanism import AnyMechanismIn, TableName
+from app.schemas.mechanism import AnyMechanismIn, MechanismOrTables, TableName
 from app.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
 from app.schemas.strict import OrAbsent, Strict
 from gsh.accounting.mechanism import MOST_TABLES
@@ -201,44 +200,7 @@ GroupsTables = TypeAliasType("GroupsTables", Annotated[list[GroupsTableIn], Fiel
 ColumnsTables = TypeAliasType("ColumnsTables", Annotated[list[ColumnsTableIn], Field(**_SEVERAL)])
 
 
-class _OneOrSeveral(Payable):
-    """One table whose fields are in the request itself, or several in ``tables``."""
-
-    needed: ClassVar[tuple[str, ...]]
-    """The fields of one table that are needed."""
-    optional: ClassVar[tuple[str, ...]]
-    tables: Sequence[Any] | None = Field(
-        **_TABLES, description="Several tables in one release, in place of the fields of one.", examples=[None]
-    )
-
-    @model_validator(mode="after")
-    def _is_one_or_several(self) -> Self:
-        faults = list(self._faults())
-        if faults:
-            raise ValidationError.from_exception_data(type(self).__name__, faults)
-        return self
-
-    def _faults(self) -> Iterator[InitErrorDetails]:
-        if self.tables is None:
-            for name in self.needed:
-                if getattr(self, name) is None:
-                    yield InitErrorDetails(type="missing", loc=(name,), input=None)
-            return
-        for name in (*self.needed, *self.optional):
-            if getattr(self, name) is not None:
-                yield _fault("must be omitted if tables are given: each table has its own", name)
-        seen: set[str] = set()
-        for k, table in enumerate(self.tables):
-            if table.name in seen:
-                yield _fault("must be unique among the tables", "tables", k, "name")
-            seen.add(table.name)
-
-
-def _fault(stated: str, *place: str | int) -> InitErrorDetails:
-    return InitErrorDetails(type=PydanticCustomError("stated", "", {"stated": stated}), loc=place, input=None)
-
-
-class ReleaseRequest(_OneOrSeveral):
+class ReleaseRequest(Payable, MechanismOrTables):
     """A mechanism and the groups to run it on; or several tables, each with its mechanism and its groups."""
 
     needed = ("mechanism", "groups")
@@ -265,7 +227,7 @@ class ReleaseRequest(_OneOrSeveral):
         return {"": GroupsTableIn.model_construct(name="", **fields)}
 
 
-class TableRequest(_OneOrSeveral):
+class TableRequest(Payable, MechanismOrTables):
     """A mechanism, and which columns of the table are what; or several tables. The other columns are the aggregates."""
 
     needed = ("mechanism", "count_column", "key_columns")

@@ -220,7 +220,7 @@ def test_an_error_names_the_table_and_the_bound(
         ({"tables": []}, "/tables", "must have at least 1 items"),
         ({"tables": URL}, "/tables", "must be a list"),
         ({"tables": [1]}, "/tables/0", "must be an object"),
-        ({"tables": [URL], "mechanism": {"c_u": 1, "sigma": 1}}, "/tables", "must be omitted if mechanism is given"),
+        ({"tables": [URL], "mechanism": {"c_u": 1, "sigma": 1}}, "/mechanism", "must be omitted if tables are given"),
         ({"tables": [URL], "shares": "balanced"}, "/shares", "is not a field of this object"),
     ],
     ids=str,
@@ -229,6 +229,22 @@ def test_a_request_has_a_mechanism_or_tables(client: Client, body: Json, pointer
     response = client.post("/account/exact", {"epsilon": 1} | body)
 
     assert problem_errors(response, 422, "invalid-request") == {pointer: detail}
+
+
+@pytest.mark.parametrize("path", ["/account/exact", "/calibrate", "/compare", "/release"])
+def test_a_mechanism_beside_tables_is_the_same_fault_everywhere(client: Client, path: str) -> None:
+    one: Json = {"c_u": 1, "tau": 1, "tau_star": 99, "sigma": 9}
+    table, body = one, {"epsilon": 1}
+    if path in ("/calibrate", "/compare"):
+        one = table = {"c_u": 1, "tau": 1}
+        body = TARGET
+    elif path == "/release":
+        table = {"mechanism": one, "groups": {"keys": [], "counts": []}}
+
+    response = client.post(path, body | {"mechanism": one, "tables": [{"name": "a"} | table]})
+
+    errors = problem_errors(response, 422, "invalid-request")
+    assert errors == {"/mechanism": "must be omitted if tables are given"}
 
 
 def test_an_overflow_of_all_tables_together_names_the_list(client: Client) -> None:
