@@ -376,7 +376,7 @@ def _object(pointer: str, given: object, needed: Set[str], allowed: Set[str] = f
     if not isinstance(given, _OBJECT):
         raise InvalidParameter(pointer, "must be a JSON object")
     if missing := needed - given.keys():
-        raise InvalidParameter(pointer, f"must have the field {min(missing)}")
+        raise InvalidParameter(f"{pointer}/{min(missing)}", "is required")
     if len(given) > len(needed) and given.keys() - needed - allowed:
         raise InvalidParameter(pointer, f"must have no fields other than {', '.join(sorted(needed | allowed))}")
     return given

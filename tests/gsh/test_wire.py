@@ -70,7 +70,7 @@ def test_a_draft_without_tau_has_public_groups_and_a_share_of_1() -> None:
         ([SECRET, PUBLIC | {"sigma": 0}], "tables/1/sigma", "greater than 0"),
         ([SECRET | {"aggregates": {"mu_0": -1}}], "tables/0/aggregates/mu_0", "at least 0"),
         ([SECRET | {"share": 1}], "tables/0", "no fields other than"),
-        ([PUBLIC | {"tau": 1}], "tables/0", "must have the field tau_star"),
+        ([PUBLIC | {"tau": 1}], "tables/0/tau_star", "is required"),
     ],
 )
 def test_an_error_names_the_place_of_the_table(tables: Any, pointer: str, detail: str) -> None:

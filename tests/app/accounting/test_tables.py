@@ -182,7 +182,8 @@ def test_a_long_body_is_answered_as_a_short_one_is(client: Client) -> None:
         ({"c_u": 0}, "/tables/1/c_u", "must be at least 1"),
         ({"tau_star": 1}, "/tables/1/tau_star", "must be greater than 1"),
         ({"tau_star": 1.5, "tau": 2}, "/tables/1/tau_star", "must be greater than tau, greater than 1 and finite"),
-        ({"tau": None}, "/tables/1", "must have the field tau"),
+        ({"tau": None}, "/tables/1/tau", "is required"),
+        ({"tau_star": None}, "/tables/1/tau_star", "is required"),
         ({"name": "by_url"}, "/tables/1/name", "must be unique among the tables"),
         ({"name": ""}, "/tables/1/name", "has characters that are not allowed here"),
         ({"name": "a/b"}, "/tables/1/name", "has characters that are not allowed here"),
@@ -245,6 +246,17 @@ def test_a_mechanism_beside_tables_is_the_same_fault_everywhere(client: Client, 
 
     errors = problem_errors(response, 422, "invalid-request")
     assert errors == {"/mechanism": "must be omitted if tables are given"}
+
+
+def test_a_missing_field_is_named_as_in_a_mechanism(client: Client) -> None:
+    half: Json = {"c_u": 1, "tau": 1, "sigma": 9}
+    released = {"name": "a", "mechanism": half, "groups": {"keys": [], "counts": []}}
+    for path, body, pointer in (
+        ("/account/exact", {"epsilon": 1, "mechanism": half}, "/mechanism/tau_star"),
+        ("/account/exact", {"epsilon": 1, "tables": [{"name": "a"} | half]}, "/tables/0/tau_star"),
+        ("/release", {"epsilon": 1, "tables": [released]}, "/tables/0/mechanism/tau_star"),
+    ):
+        assert problem_errors(client.post(path, body), 422, "invalid-request") == {pointer: "is required"}
 
 
 def test_an_overflow_of_all_tables_together_names_the_list(client: Client) -> None:
