@@ -104,7 +104,8 @@ def _uneven(source: pa.Buffer) -> str:
 
 
 _MUST_BE = {
-    False: "must be a complete Arrow IPC stream, Arrow IPC file or Parquet file; CSV needs the types of its columns",
+    False: "must be a complete Arrow IPC stream, Arrow IPC file or Parquet file; CSV needs the types of its columns "
+    "(csv_types)",
     True: "must be CSV in UTF-8 (RFC 4180), with a header line and as many cells in every line",
 }
 
@@ -145,7 +146,10 @@ def format_of(source: pa.Buffer) -> Format:
 
 def stream_batches(source: pa.Buffer) -> _Batches:
     """The batches of a stream, not validated. It must end with the end mark: otherwise it may have been cut off."""
-    _check_schema_size(_stream_schema_size(source))
+    size, is_marked = _stream_schema_size(source)
+    if not is_marked and size > _MOST_SCHEMA_BYTES:
+        raise pa.ArrowInvalid  # most likely text, such as CSV, whose first letters are no length
+    _check_schema_size(size)
     reader = pa.BufferReader(source)
     stream = pa.ipc.open_stream(reader)
 
@@ -227,10 +231,13 @@ def _collected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limits: Lim
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _stream_schema_size(source: pa.Buffer) -> int:
-    """The length of the first message. Before it may be a mark, which early versions of the format do not have."""
+def _stream_schema_size(source: pa.Buffer) -> tuple[int, bool]:
+    """The length of the first message, and whether a mark is before it. Early versions of the format have none."""
     start = np.frombuffer(source.slice(0, 8 * (source.size >= 8)), "<u4")
-    return int(start[0] if start[0] != _CONTINUED else start[1]) if len(start) else 0
+    if not len(start):
+        return 0, False
+    is_marked = bool(start[0] == _CONTINUED)
+    return int(start[int(is_marked)]), is_marked
 
 
 def _check_schema_size(size: int) -> None:

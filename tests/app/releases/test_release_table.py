@@ -206,6 +206,14 @@ def test_an_invalid_request_or_table_is_refused_and_not_echoed(
     assert "a.org" not in response.text
 
 
+def test_csv_without_the_types_of_its_columns_is_told_what_it_needs(client: Client) -> None:
+    """Its first letters, read as the length of an Arrow schema, would be a very long one."""
+    errors = problem_errors(post(client, form(b"url,country,users\na.org,US,3\n")), 422, "invalid-request")
+
+    assert list(errors) == ["/table"]
+    assert errors["/table"].endswith("CSV needs the types of its columns (csv_types)")
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize(
     ("counts", "detail"),
