@@ -11,7 +11,7 @@ from starlette.types import Scope
 
 from app.errors import Busy, InvalidRequest
 from app.http.json_route import content_type
-from app.http.problems.errors import InvalidMultipart, is_plain
+from app.http.problems.errors import InvalidMultipart
 from app.releases.spool import SharedFile, in_file_thread, spool, write_all
 from gsh.errors import TooManyGroups
 from gsh.histogram.file_formats import EXTENSIONS
@@ -133,8 +133,7 @@ def _table_of(part: MultipartSegment, names: Sequence[str]) -> str:
     stem, dot, ending = file.rpartition(".")
     name = stem if f"{dot}{ending.lower()}" in EXTENSIONS else file
     if name not in names:
-        shown = f" {name}" if is_plain(name) else ""
-        raise InvalidRequest("/table", f"has a part with the file name{shown}, which is not the name of a table")
+        raise InvalidRequest("/table", "has a part whose file name is not the name of one of the tables")
     return name
 
 
@@ -150,13 +149,13 @@ def _other_part(names: Sequence[str]) -> InvalidRequest:
 def _repeated(name: str, names: Sequence[str]) -> InvalidRequest:
     if _is_unnamed(names):
         return _other_part(names)
-    return InvalidRequest(f"/tables/{list(names).index(name)}", f"must come once: two parts have the file name {name}")
+    return InvalidRequest(f"/tables/{list(names).index(name)}", "must come once: two parts have its name as file name")
 
 
 def _missing(k: int, name: str) -> InvalidRequest:
     if not name:
         return InvalidRequest("/table", "is required, as a part of the form")
-    return InvalidRequest(f"/tables/{k}", f"is required, as a part of the form called table with the file name {name}")
+    return InvalidRequest(f"/tables/{k}", "is required, as a part called table of the form, with its name as file name")
 
 
 async def _refusing(receiving: Coroutine[Any, Any, T]) -> T:
