@@ -4,7 +4,7 @@ Unknown and missing fields are refused. Errors name the field: ``mu_0`` of a cal
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
@@ -25,7 +25,7 @@ from gsh.accounting.mechanism import (
 )
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, caps
 from gsh.arguments import integer, matrix, real, reals, texts
-from gsh.errors import Error, InvalidParameter, renamed, renamed_pointer
+from gsh.errors import Error, InvalidParameter, pointer_part, renamed, renamed_pointer
 
 __all__ = [
     "PLACES",
@@ -35,6 +35,7 @@ __all__ = [
     "charged_from_json",
     "charged_to_json",
     "check_table_name",
+    "check_table_names",
     "draft_from_json",
     "draft_to_json",
     "in_tables",
@@ -46,6 +47,7 @@ __all__ = [
     "sensitivity_to_json",
     "table_drafts_from_json",
     "table_drafts_to_json",
+    "table_name_fault",
     "tables_from_json",
     "tables_to_json",
 ]
@@ -61,11 +63,31 @@ PLACES = (("mu_0", "aggregates/mu_0"), ("capped", "aggregates/capped"))
 """Where parameters of a mechanism are in its JSON, if not at their own names."""
 
 
-def check_table_name(pointer: str, name: object) -> None:
-    """Refuse a name that a table cannot have."""
+def check_table_name(pointer: str, name: object, others: Iterable[str] = ()) -> None:
+    """Refuse a name that a table cannot have next to the others."""
+    if fault := table_name_fault(name, others):
+        raise InvalidParameter(pointer, fault)
+
+
+def table_name_fault(name: object, others: Iterable[str]) -> str | None:
+    """What is wrong with the name of a table, if anything is. Names are unique, and some disks ignore their case."""
     if not isinstance(name, str) or not TABLE_NAME.fullmatch(name):
         detail = "begin with a letter or a digit, and not end with a dot"
-        raise InvalidParameter(pointer, f"must be 1 to 64 letters, digits, dots, hyphens and underscores, {detail}")
+        return f"must be 1 to 64 letters, digits, dots, hyphens and underscores, {detail}"
+    for other in others:
+        if name == other:
+            return "must be unique among the tables"
+        if name.lower() == other.lower():
+            return "must differ from the other names in more than upper and lower case"
+    return None
+
+
+def check_table_names(names: Iterable[object]) -> None:
+    """Refuse names of a mapping of tables, at ``tables/<name>``."""
+    checked: list[str] = []
+    for name in names:
+        check_table_name(f"tables/{pointer_part(str(name))}", name, checked)
+        checked.append(str(name))
 
 
 def places_in_request(root: str = "") -> tuple[tuple[str, str], ...]:
@@ -200,9 +222,7 @@ def _named(given: object, read: Callable[[Mapping[str, Any]], T]) -> dict[str, T
             if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
                 raise InvalidParameter("", "must be a JSON object with a name")
             name = table["name"]
-            check_table_name("name", name)
-            if name in found:
-                raise InvalidParameter("name", "must be unique among the tables")
+            check_table_name("name", name, found)
             found[name] = read({field: value for field, value in table.items() if field != "name"})
     return found
 

@@ -41,7 +41,7 @@ ALLOWED = {
     "gsh/accounting": {"gsh.accounting", "gsh.arguments", "gsh.errors"},
     "gsh/histogram": {"gsh.accounting", "gsh.histogram", "gsh.errors"},
     "gsh/accuracy": {"gsh.accounting", "gsh.accuracy", "gsh.errors"},
-    "gsh/library": {"gsh.arguments", "gsh.errors", "gsh.accounting", "gsh.accuracy", "gsh.histogram", "gsh.library"},
+    "gsh/library": BASE | {"gsh.accounting", "gsh.accuracy", "gsh.histogram", "gsh.library"},
     "gsh/events": BASE | {"gsh.accounting", "gsh.client", "gsh.events", "gsh.histogram", "gsh.library"},
     "gsh/spark": BASE
     | {"gsh.accounting", "gsh.certificate", "gsh.certificate_words", "gsh.client", "gsh.events"}

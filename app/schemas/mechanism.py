@@ -31,6 +31,7 @@ from gsh.wire import (
     priced_tables_to_json,
     release_from_json,
     table_drafts_from_json,
+    table_name_fault,
     tables_from_json,
 )
 
@@ -190,7 +191,7 @@ TableName = TypeAliasType(
 )
 _NAME: dict[str, Any] = {
     "title": "Name",
-    "description": "The name of the table, unique among the tables: letters, digits, dots, hyphens, underscores.",
+    "description": "The name of the table: letters, digits, dots, hyphens, underscores. Unique, whatever its case.",
     "examples": ["by_url"],
 }
 
@@ -308,11 +309,10 @@ class MechanismOrTables(Strict):
         for name in (*self.needed, *self.optional):
             if getattr(self, name) is not None:
                 yield _fault("must be omitted if tables are given", name)
-        seen: set[str] = set()
-        for k, table in enumerate(tables):
-            if table.name in seen:
-                yield _fault("must be unique among the tables", "tables", k, "name")
-            seen.add(table.name)
+        names = [table.name for table in tables]
+        for k, name in enumerate(names):
+            if fault := table_name_fault(name, names[:k]):
+                yield _fault(fault, "tables", k, "name")
 
 
 def stated_at(model: Strict, field: str, detail: str) -> ValidationError:

@@ -280,9 +280,9 @@ def _named_tables(
         ("public_keys", public_keys, False),
     ):
         _check_names(parameter, given, tables, needed)
-    sent = {}
+    sent: dict[str, _Sent] = {}
     for name, table in tables.items():
-        check_table_name(f"table/{pointer_part(str(name))}", name)
+        check_table_name(f"table/{pointer_part(str(name))}", name, sent)
         with renamed(*((each, f"{each}/{name}") for each in ("mechanism", "keys", "users", "public_keys"))):
             roles = _short_roles(chosen[name], keys[name], columns[name])
             listed = _listed((public_keys or {}).get(name))

@@ -24,7 +24,7 @@ from gsh.events.lots import salt_of_table
 from gsh.events.plan import Plan, checked_keys, checked_object, make_plan, sums_of_json, sums_to_json
 from gsh.events.public_keys import ListedKeys, Origin, public_keys_of
 from gsh.library.tables import Table
-from gsh.wire import check_table_name
+from gsh.wire import check_table_name, check_table_names
 
 __all__ = ["AnyPlan", "Plans", "in_table", "place_of", "plan_from_json", "planned"]
 
@@ -112,8 +112,7 @@ class Plans:
         for place, each in enumerate(found["tables"]):
             table = dict(checked_object(f"plan/tables/{place}", each, fields))
             name = table.pop("name")
-            if name in tables:
-                raise InvalidParameter(f"plan/tables/{place}/name", "must be unique among the tables")
+            check_table_name(f"plan/tables/{place}/name", name, tables)
             tables[name] = table | sums_of_json(f"plan/tables/{place}/sums", table["sums"])
         return _plans(tables, user=found["user"], salt=found["salt"], types=found["types"])
 
@@ -147,10 +146,10 @@ def planned(
     """
     if not isinstance(tables, Mapping) or not tables:
         raise InvalidParameter("tables", "must be a mapping from names to gsh.Table")
+    check_table_names(tables)
     described: dict[str, dict[str, Any]] = {}
     keys: dict[str, ListedKeys] = {}
     for name, given in tables.items():
-        check_table_name(place_of(str(name)), name)
         with renamed(("", place_of(name))):
             table = instance("", given, Table)
             if table.aggregates is not None:
@@ -175,11 +174,9 @@ def _plans(tables: Mapping[str, Mapping[str, Any]], *, user: str, salt: str, typ
         raise InvalidParameter("tables", f"must be 1 to {MOST_TABLES} tables")
     if types is not None and not isinstance(types, Mapping):
         raise InvalidParameter("types", "must be a mapping from names of columns")
+    check_table_names(tables)
     named: list[tuple[str, Plan]] = []
     for name, fields in tables.items():
-        check_table_name(place_of(str(name)), name)
-        if name.lower() in {other.lower() for other, _ in named}:
-            raise InvalidParameter("tables", "must have names that differ in more than upper and lower case")
         with in_table(name):
             plain = make_plan(user=user, salt=salt, **fields)
             own = {column: kind for column, kind in (types or {}).items() if column in plain.columns}

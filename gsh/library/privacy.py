@@ -13,6 +13,7 @@ from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.mechanism import Mechanism, PlainGaussian, Release, release_of
 from gsh.arguments import Real, Reals, instance, is_several, real, reals
 from gsh.errors import InvalidParameter, pointer_part
+from gsh.wire import check_table_names
 
 __all__ = ["Curve", "Privacy", "Released", "add_deltas", "asked_points", "exact", "is_several_tables", "privacy_of"]
 
@@ -203,6 +204,7 @@ def _release(given: Released) -> Release:
         return given
     if not is_several_tables(given):
         return instance("mechanism", given, Mechanism)
+    check_table_names(given)
     for name, table in given.items():
         if not isinstance(table, PlainGaussian):
             instance(f"tables/{pointer_part(name)}", table, Mechanism)

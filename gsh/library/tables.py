@@ -14,6 +14,7 @@ from gsh.arguments import Integer, Real, instance, real
 from gsh.errors import InvalidParameter, pointer_part, renamed
 from gsh.library.privacy import Privacy, privacy_of
 from gsh.library.targets import Columns, draft_of, target_of
+from gsh.wire import check_table_names
 
 __all__ = [
     "Table",
@@ -157,6 +158,7 @@ def drafts_of(
         raise InvalidParameter("tables", "must be a mapping from names to gsh.Table")
     if shares not in (None, "balanced"):
         raise InvalidParameter("shares", "must be 'balanced', or omitted: each table has a share")
+    check_table_names(tables)
     drafts, given = {}, []
     for name, table in tables.items():
         with renamed(("", f"tables/{pointer_part(name)}")):

@@ -67,6 +67,7 @@ def test_a_draft_without_tau_has_public_groups_and_a_share_of_1() -> None:
         ([PUBLIC | {"name": "a" * 65}], "tables/0/name", "1 to 64"),
         *(([PUBLIC | {"name": name}], "tables/0/name", "begin with") for name in ("", ".m", "_m", "-m", "..", "m.")),
         ([PUBLIC, PUBLIC], "tables/1/name", "unique"),
+        ([PUBLIC | {"name": "A"}, PUBLIC | {"name": "a"}], "tables/1/name", "upper and lower case"),
         ([SECRET, PUBLIC | {"sigma": 0}], "tables/1/sigma", "greater than 0"),
         ([SECRET | {"aggregates": {"mu_0": -1}}], "tables/0/aggregates/mu_0", "at least 0"),
         ([SECRET | {"share": 1}], "tables/0", "no fields other than"),

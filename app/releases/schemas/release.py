@@ -175,10 +175,17 @@ class GroupsIn(Strict):
     )
 
 
+_NAME: dict[str, Any] = {
+    "title": "Name",
+    "description": "The name of the table; unique, whatever its case.",
+    "examples": ["by_url"],
+}
+
+
 class GroupsTableIn(Strict):
     """One of several tables: its name, its mechanism, and its groups."""
 
-    name: TableName = Field(title="Name", description="The name of the table, unique.", examples=["by_url"])
+    name: TableName = Field(**_NAME)
     mechanism: AnyMechanismIn = Field(**_MECHANISM)
     groups: GroupsIn = Field(**_GROUPS)
     public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
@@ -187,7 +194,7 @@ class GroupsTableIn(Strict):
 class ColumnsTableIn(Strict):
     """One of several tables: its name, its mechanism, and which of its columns are what."""
 
-    name: TableName = Field(title="Name", description="The name of the table, unique.", examples=["by_url"])
+    name: TableName = Field(**_NAME)
     mechanism: AnyMechanismIn = Field(**_MECHANISM)
     count_column: ColumnName = Field(**_COUNT_COLUMN)
     key_columns: KeyColumns = Field(**_KEY_COLUMNS)

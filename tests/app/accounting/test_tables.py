@@ -185,6 +185,11 @@ def test_a_long_body_is_answered_as_a_short_one_is(client: Client) -> None:
         ({"tau": None}, "/tables/1/tau", "is required"),
         ({"tau_star": None}, "/tables/1/tau_star", "is required"),
         ({"name": "by_url"}, "/tables/1/name", "must be unique among the tables"),
+        (
+            {"name": "BY_URL"},
+            "/tables/1/name",
+            "must differ from the other names in more than upper and lower case",
+        ),
         ({"name": ""}, "/tables/1/name", "has characters that are not allowed here"),
         ({"name": "a/b"}, "/tables/1/name", "has characters that are not allowed here"),
         ({"name": "a" * 65}, "/tables/1/name", "has characters that are not allowed here"),

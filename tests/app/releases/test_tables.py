@@ -146,6 +146,7 @@ FAULTS: dict[str, tuple[Any, str]] = {
         "/tables/0/mechanism/tau_star",
     ),
     "a name twice": (lambda tables: tables[1].update(name="by_url"), "/tables/1/name"),
+    "a name in capitals": (lambda tables: tables[1].update(name="BY_URL"), "/tables/1/name"),
     "a name": (lambda tables: tables[1].update(name="by/url"), "/tables/1/name"),
     "a name of a hidden file": (lambda tables: tables[1].update(name=".by_url"), "/tables/1/name"),
     "a field": (lambda tables: tables[1].update(s3ntinel=1), "/tables/1"),
@@ -177,6 +178,14 @@ def test_tables_and_one_mechanism_exclude_each_other(client: Client) -> None:
     assert set(problem_errors(client.post("/release", {}), 422, "invalid-request")) == {"/mechanism", "/groups"}
     mixed = post_form(client, mechanism=URLS, count_column="users")
     assert set(problem_errors(mixed, 422, "invalid-request")) == {"/mechanism", "/count_column"}
+
+
+def test_names_that_would_be_one_file_on_some_disks_are_refused(client: Client) -> None:
+    tables = [REQUEST["tables"][0] | {"name": name} for name in ("A", "a")]
+    refused = post_form(client, parts=[(name, PARTS[1][1]) for name in ("A", "a")], tables=tables)
+
+    errors = problem_errors(refused, 422, "invalid-request")
+    assert errors == {"/tables/1/name": "must differ from the other names in more than upper and lower case"}
 
 
 PART_FAULTS: dict[str, tuple[Any, str, str]] = {

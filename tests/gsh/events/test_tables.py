@@ -92,7 +92,7 @@ def test_the_digest_is_of_every_table_and_every_list() -> None:
         ([], {}, "tables"),
         ({"a/b": TABLES["detail"]}, {}, "tables/a~1b"),
         ({3: TABLES["detail"]}, {}, "tables/3"),
-        ({"a": TABLES["detail"], "A": TABLES["detail"]}, {}, "tables"),
+        ({"a": TABLES["detail"], "A": TABLES["detail"]}, {}, "tables/A"),
         ({f"t{k}": gsh.Table(by="k", c_u=1) for k in range(65)}, {}, "tables"),
         ({"a": 3}, {}, "tables/a"),
         ({"a": gsh.Table(c_u=1)}, {}, "tables/a/by"),

@@ -60,7 +60,11 @@ def test_balanced_shares_replace_those_of_the_tables() -> None:
     [
         ({}, {}, "tables", "must be a mapping"),
         ([gsh.Table(c_u=1)], {}, "tables", "must be a mapping"),
-        ({"a": gsh.Table(c_u=1), "b/c": gsh.Table(c_u=0)}, {}, "tables/b~1c/c_u", "from 1 to 10^18"),
+        ({"a": gsh.Table(c_u=1), "b.c": gsh.Table(c_u=0)}, {}, "tables/b.c/c_u", "from 1 to 10^18"),
+        ({"a": gsh.Table(c_u=1), "b/c": gsh.Table(c_u=1)}, {}, "tables/b~1c", "letters, digits"),
+        ({"a b": gsh.Table(c_u=1)}, {}, "tables/a b", "letters, digits"),
+        ({1: gsh.Table(c_u=1)}, {}, "tables/1", "letters, digits"),
+        ({"a": gsh.Table(c_u=1), "A": gsh.Table(c_u=1)}, {}, "tables/A", "upper and lower case"),
         ({"a": gsh.Table(c_u=1), "b": gsh.Table(c_u=1, share=0)}, {}, "tables/b/share", "greater than 0"),
         ({"a": gsh.Table(c_u=1, share="2")}, {}, "tables/a/share", "must be a number"),
         ({"a": gsh.Mechanism(c_u=1, tau_star=9, sigma=2)}, {}, "tables/a", "must be a gsh.Table"),
@@ -84,7 +88,9 @@ def test_an_error_names_the_table_and_the_bound(
     [
         ({}, "mechanism"),
         ({"c_u": 1, "sigma": 2}, "mechanism"),
-        ({"a": gsh.PlainGaussian(c_u=1, sigma=2), "b/c": 2}, "tables/b~1c"),
+        ({"a": gsh.PlainGaussian(c_u=1, sigma=2), "b": 2}, "tables/b"),
+        ({"b/c": gsh.PlainGaussian(c_u=1, sigma=2)}, "tables/b~1c"),
+        ({"a": gsh.PlainGaussian(c_u=1, sigma=2), "A": gsh.PlainGaussian(c_u=1, sigma=2)}, "tables/A"),
         ("views", "mechanism"),
     ],
 )
