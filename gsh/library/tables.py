@@ -81,7 +81,7 @@ def calibrate_tables(
     Table k has the share w_k of the noise cost and of the threshold cost of one table that meets (ε, δ). All tables
     together then have exactly the privacy curve of that table. The tables must be fixed together, before anything is
     published: tables that are chosen one after the other are releases of their own. ``shares="balanced"`` takes
-    w_k ∝ √C_k in place of the shares of the tables: the sum of all σ² is then the smallest.
+    shares in proportion to √C_u, more for tables with further columns: the sum of all σ² is then the smallest.
 
     >>> import gsh
     >>> found = gsh.calibrate_tables(
@@ -164,6 +164,7 @@ def drafts_of(
         with renamed(("", f"tables/{pointer_part(name)}")):
             drafts[name] = instance("", table, Table).draft()
             given.append(real("share", table.share))
+            by_shares.check_share("share", given[-1])  # also if balanced ones replace it
     return drafts, None if shares else given
 
 

@@ -11,7 +11,7 @@ the largest factor with which no split does. Public groups have no threshold: th
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -42,6 +42,7 @@ __all__ = [
     "TablesCalibration",
     "calibrate_tables",
     "check_drafts",
+    "check_share",
     "highest_tau_star",
     "largest_hazard",
     "largest_square",
@@ -126,11 +127,16 @@ def shares_of(drafts: Sequence[TableDraft], shares: Shares) -> tuple[Fraction, .
         if len(shares) != len(drafts):
             raise InvalidParameter("shares", f"must be {len(drafts)} numbers, one for each table")
         for k, share in enumerate(shares):
-            if not 0 < share < math.inf:
-                raise InvalidParameter(f"tables/{k}/share", "must be greater than 0 and finite")
+            check_share(f"tables/{k}/share", share)
         parts = [Fraction(share) for share in shares]
     total = sum(parts)
     return tuple(part / total for part in parts)
+
+
+def check_share(pointer: str, share: float | Fraction) -> None:
+    """Refuse a share that no table can have."""
+    if not 0 < share < math.inf:
+        raise InvalidParameter(pointer, "must be greater than 0 and finite")
 
 
 def largest_square(target: Target) -> Fraction:
@@ -196,11 +202,11 @@ def _tau_star_near(draft: Draft, sigma: arb | float, most: arb) -> arb:
 
 def _smallest_sigmas(drafts: Sequence[TableDraft], weights: Sequence[Fraction], square: Fraction) -> list[float]:
     """The smallest σ of each table for S_k ≤ w_k S."""
-    return [_smallest_sigma(k, each, weights[k] * square) for k, each in enumerate(drafts)]
+    return [_smallest_sigma(k, each, weights[k] * square, square) for k, each in enumerate(drafts)]
 
 
-def _smallest_sigma(k: int, each: TableDraft, most: Fraction) -> float:
-    """The smallest double σ with S ≤ ``most``."""
+def _smallest_sigma(k: int, each: TableDraft, most: Fraction, whole: Fraction) -> float:
+    """The smallest double σ with S ≤ ``most``, the share of the table of ``whole``."""
     draft, c_u = each.draft, each.draft.c_u
     assert c_u is not None
 
@@ -212,8 +218,18 @@ def _smallest_sigma(k: int, each: TableDraft, most: Fraction) -> float:
         raise InfeasibleTarget(f"tables/{k}/aggregates", "must have more noise, or the table a larger share")
     sigma = smallest_double(is_enough, approximate(lambda: _sigma_near(draft, ball_of(most))), LEAST_DOUBLE)
     if sigma is None:
-        raise InfeasibleTarget(f"tables/{k}/c_u", "must be smaller: the sigma needed exceeds the largest double")
+        raise _too_large(k, "sigma", _is_double(lambda: _sigma_near(draft, ball_of(whole))))
     return sigma
+
+
+def _too_large(k: int, name: str, has_share: bool) -> InfeasibleTarget:
+    """A number that is no double. ``has_share``: a larger share would help. Else the target itself is too small."""
+    field, bound = ("share", "larger") if has_share else ("c_u", "smaller")
+    return InfeasibleTarget(f"tables/{k}/{field}", f"must be {bound}: the {name} needed exceeds the largest double")
+
+
+def _is_double(near: Callable[[], arb]) -> bool:
+    return math.isfinite(float(approximate(near)))
 
 
 def _within_target(drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target) -> tuple[Table, ...]:
@@ -235,7 +251,7 @@ def _with_thresholds(
 ) -> tuple[Table, ...]:
     """The tables with the smallest τ* for D_k ≤ v_k D."""
     return tuple(
-        _smallest_tau_star(k, each, sigmas[k], part * hazard) if part else each.at(sigmas[k])
+        _smallest_tau_star(k, each, sigmas[k], part * hazard, hazard) if part else each.at(sigmas[k])
         for k, (each, part) in enumerate(zip(drafts, _threshold_weights(drafts, weights), strict=True))
     )
 
@@ -250,8 +266,8 @@ def _scale_guess(release: Release, target: Target) -> Fraction:
     return Fraction(min(float(approximate(guess)), 1.0))
 
 
-def _smallest_tau_star(k: int, each: TableDraft, sigma: float, most: Fraction) -> Table:
-    """The table with the smallest double τ* that has D ≤ ``most``."""
+def _smallest_tau_star(k: int, each: TableDraft, sigma: float, most: Fraction, whole: Fraction) -> Table:
+    """The table with the smallest double τ* that has D ≤ ``most``, its share of ``whole``."""
     draft = each.draft
 
     def is_enough(tau_star: float) -> bool:
@@ -261,5 +277,5 @@ def _smallest_tau_star(k: int, each: TableDraft, sigma: float, most: Fraction) -
     guess = approximate(lambda: _tau_star_near(draft, sigma, ball_of(most)))
     tau_star = smallest_double(is_enough, guess, draft.least_tau_star)
     if tau_star is None:
-        raise InfeasibleTarget(f"tables/{k}/c_u", "must be smaller: the tau_star needed exceeds the largest double")
+        raise _too_large(k, "tau_star", most < whole)  # a larger share lowers σ too
     return each.at(sigma, tau_star)

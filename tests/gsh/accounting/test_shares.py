@@ -201,6 +201,16 @@ def test_an_error_in_a_table_names_the_table() -> None:
     assert error.value.pointer == "tables/1/c_u"
 
 
+@pytest.mark.parametrize(("shares", "name"), [([5e-324, 1e308], "sigma"), ([1e-307, 1e307], "tau_star")])
+def test_a_share_that_is_far_too_small_is_named(shares: list[float], name: str) -> None:
+    """A smaller C_u would not help: it is 1."""
+    with pytest.raises(InfeasibleTarget) as error:
+        calibrate_tables([table(1), table(1)], shares, TARGET)
+
+    assert error.value.pointer == "tables/0/share"
+    assert error.value.detail == f"must be larger: the {name} needed exceeds the largest double"
+
+
 def test_columns_that_exceed_their_share_are_infeasible() -> None:
     noisy = TableDraft(Draft(c_u=4, tau=1, tau_star=None, sigma=None, columns=1.0))
     with pytest.raises(InfeasibleTarget) as error:

@@ -67,6 +67,7 @@ def test_balanced_shares_replace_those_of_the_tables() -> None:
         ({"a": gsh.Table(c_u=1), "A": gsh.Table(c_u=1)}, {}, "tables/A", "upper and lower case"),
         ({"a": gsh.Table(c_u=1), "b": gsh.Table(c_u=1, share=0)}, {}, "tables/b/share", "greater than 0"),
         ({"a": gsh.Table(c_u=1, share="2")}, {}, "tables/a/share", "must be a number"),
+        ({"a": gsh.Table(c_u=1, share=-1)}, {"shares": "balanced"}, "tables/a/share", "greater than 0"),
         ({"a": gsh.Mechanism(c_u=1, tau_star=9, sigma=2)}, {}, "tables/a", "must be a gsh.Table"),
         ({"a": gsh.Table(c_u=1, caps={"x": 1})}, {}, "tables/a/caps", "must be omitted unless sums"),
         ({"a": gsh.Table(c_u=1)}, {"shares": [1]}, "shares", "must be 'balanced'"),
