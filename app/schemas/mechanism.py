@@ -279,7 +279,8 @@ TABLE_DRAFTS: dict[str, Any] = {
 }
 SHARES: dict[str, Any] = {
     "title": "w",
-    "description": "balanced, in place of the share of each table: w ∝ √C_u, with which the sum of all σ² is smallest.",
+    "description": "balanced, in place of the share of each table: in proportion to √C_u, more for tables with further "
+    "columns, with which the sum of all σ² is the smallest.",
     "examples": ["balanced"],
 }
 
