@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.errors import Busy
 from app.http.headers import content_disposition, preferred
+from app.http.problems.errors import NotAcceptable
 from app.http.services import services_of
 from app.http.workload import in_pool
 from app.ledger.releases import RecordedRelease
@@ -112,9 +113,11 @@ async def _stored(request: Request, release: RecordedRelease, table: str | None)
 
 def _preferred(request: Request, stored: str, others: Sequence[str]) -> str:
     media_type = preferred(request, list(dict.fromkeys([stored, *others])))
-    if media_type is None:
-        raise HTTPException(406)
-    return media_type
+    if media_type is not None:
+        return media_type
+    if ZIP in others:
+        raise NotAcceptable(f"must allow {ZIP} or {JSON} for several tables; table= gives one of them in any format")
+    raise HTTPException(406)
 
 
 async def streamed(

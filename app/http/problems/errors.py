@@ -22,6 +22,7 @@ __all__ = [
     "InvalidMultipart",
     "InvalidQuery",
     "NoCertificate",
+    "NotAcceptable",
     "NotAdmitted",
     "RequestFault",
     "UnsupportedEncoding",
@@ -113,6 +114,14 @@ class ContentTooLarge(RequestFault):
     def __init__(self, most: int, advice: str) -> None:
         super().__init__(most, advice)
         self.faults = [Fault("pointer", "", f"must have at most {most} bytes{advice}")]
+
+
+class NotAcceptable(RequestFault):
+    """A header Accept without a format of the resource. ``detail`` says what to do."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.faults = [Fault("header", "Accept", detail)]
 
 
 class NoCertificate(Exception):

@@ -345,7 +345,11 @@ def test_a_stored_archive_is_given_as_it_is_as_json_or_table_by_table(bank: Bank
     assert [table["name"] for table in as_json["tables"]] == ["by_url", "by_country"]
     assert as_json["tables"][1]["groups"]["keys"] == LISTED
     assert as_json["tables"][1]["intervals"]["level"] == 0.9
-    assert answer(bank, accept="text/csv").status_code == 406
+    errors = problem_errors(answer(bank, accept="text/csv"), 406, "not-acceptable")
+    assert errors == {
+        "header Accept": "must allow application/zip or application/json for several tables; table= gives one of them "
+        "in any format"
+    }
     stored = answer(bank, "?table=by_country")
     assert stored.headers["content-type"] == "application/vnd.apache.parquet"
     assert from_bytes(stored.content).equals(tables["by_country.parquet"])
