@@ -19,11 +19,11 @@ import flint
 from gsh import certificate_words as words
 from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
 from gsh.accounting.composition import cost_of
-from gsh.accounting.mechanism import Joint, Mechanism, PlainGaussian, Release, Table
+from gsh.accounting.mechanism import Joint, Mechanism, Release, Table, table_of
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm
-from gsh.arguments import Real, instance, real
+from gsh.arguments import Real, real
 from gsh.documents import Document, check_members
-from gsh.errors import InfeasibleTarget, InvalidParameter
+from gsh.errors import InfeasibleTarget, InvalidParameter, pointer_part
 from gsh.histogram.noise import Noise
 from gsh.wire import Json, capped_to_json, mechanism_to_json, release_from_json
 
@@ -156,9 +156,8 @@ def certificate(
     if epsilon is not None and delta is not None:
         raise InvalidParameter("epsilon", "give at most one of epsilon and delta")
     tables = mechanism if isinstance(mechanism, Mapping) else {"": mechanism}
-    for table in tables.values():
-        if not isinstance(table, PlainGaussian):
-            instance("mechanism", table, Mechanism)
+    for name, table in tables.items():
+        table_of(f"tables/{pointer_part(name)}" if isinstance(mechanism, Mapping) else "mechanism", table)
     return certificate_of(
         tables,
         {name: Noise(table) for name, table in tables.items()},

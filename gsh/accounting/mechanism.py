@@ -39,6 +39,7 @@ __all__ = [
     "mu_ball",
     "mu_squared_ball",
     "release_of",
+    "table_of",
     "tables_of",
 ]
 
@@ -259,6 +260,13 @@ Table: TypeAlias = Mechanism | PlainGaussian
 """One group-by: with a threshold, or of public groups."""
 
 
+def table_of(pointer: str, value: object) -> Table:
+    """The value, which must be one table."""
+    if not isinstance(value, Mechanism | PlainGaussian):
+        raise InvalidParameter(pointer, f"must be a gsh.Mechanism or a gsh.PlainGaussian, not {type(value).__name__}")
+    return value
+
+
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Joint(_NoiseCost):
     """Several tables that are fixed together before any noise is drawn, and released at once.
@@ -273,8 +281,7 @@ class Joint(_NoiseCost):
         if not 1 <= len(listed) <= MOST_TABLES:
             raise InvalidParameter("tables", f"must be 1 to {MOST_TABLES} tables")
         for i, table in enumerate(listed):
-            if not isinstance(table, Mechanism | PlainGaussian):
-                raise InvalidParameter(f"tables/{i}", f"must be a mechanism, not {type(table).__name__}")
+            table_of(f"tables/{i}", table)
         if sum(1 + len(table.caps) for table in listed) > MOST_PIECES:
             raise InvalidParameter("tables", f"must have fewer caps on columns: {MOST_PIECES} tables and caps at most")
         object.__setattr__(self, "tables", listed)

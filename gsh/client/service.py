@@ -8,7 +8,7 @@ import numpy as np
 from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.column_costs import Caps
 from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
-from gsh.arguments import Integer, Real, Reals, instance, integer, real, reals
+from gsh.arguments import Integer, Real, Reals, integer, real, reals
 from gsh.client import releasing
 from gsh.client.budgets import Budgets
 from gsh.client.decoding import decoded
@@ -31,7 +31,7 @@ from gsh.client.releases import Releases
 from gsh.client.requests import ask, json_call
 from gsh.documents import parsed
 from gsh.errors import InvalidParameter
-from gsh.library.privacy import Curve, Privacy, Released, asked_points, is_several_tables
+from gsh.library.privacy import Curve, Privacy, Released, accounted, asked_points
 from gsh.library.tables import Table, TablesCalibration, TablesPrice, drafts_of
 from gsh.library.targets import Calibration, Columns, Comparison, draft_of, target_of
 from gsh.wire import Json, draft_to_json, mechanism_to_json, table_drafts_to_json
@@ -214,8 +214,8 @@ def _account(
     epsilon: Real | Reals | None,
     delta: Real | Reals | None,
 ) -> Operation[Privacy | Curve]:
-    if isinstance(mechanism, Mapping) and not is_several_tables(mechanism):  # JSON, which the library does not take
-        instance("mechanism", mechanism, Mechanism)
+    if isinstance(mechanism, Mapping):  # it may be JSON, which the library does not take
+        accounted(mechanism)
     body: Json = release_json(mechanism)
     name, values, several = asked_points(epsilon, delta)
     if not values:

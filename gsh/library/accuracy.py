@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.mechanism import Mechanism, PlainGaussian, table_of
 from gsh.accuracy import intervals as numeric
 from gsh.accuracy import utility as published
 from gsh.accuracy.bounds import check_level
@@ -94,8 +94,7 @@ def intervals(
     array([130.6, 189.1, 439.2])
     """
     chosen = level_of(level)
-    if not isinstance(mechanism, PlainGaussian):
-        instance("mechanism", mechanism, Mechanism)
+    table_of("mechanism", mechanism)
     noisy, others = published_numbers(mechanism, counts, values)
     return Intervals(
         chosen,
@@ -125,8 +124,7 @@ def total(
     (810.5, 949.4)
     """
     chosen = level_of(level)
-    if not isinstance(mechanism, PlainGaussian):
-        instance("mechanism", mechanism, Mechanism)
+    table_of("mechanism", mechanism)
     noisy, others = published_numbers(mechanism, counts, values)
     return Totals(
         chosen,
@@ -163,8 +161,7 @@ def rest(
     """
     chosen, pair = level_of(level), (parent, children)
     for name, table in zip(("parent", "children"), pair, strict=True):
-        if not isinstance(table, PlainGaussian):
-            instance(name, table, Mechanism)
+        table_of(name, table)
     own = _published_counts(parent, "count", [real("count", count)])
     published = _published_counts(children, "counts", counts)
     if not isinstance(values, Mapping | None):

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gsh.accounting.mechanism import Mechanism, PlainGaussian, Table
-from gsh.arguments import instance, texts
+from gsh.accounting.mechanism import Table, table_of
+from gsh.arguments import texts
 from gsh.errors import InvalidGroups, InvalidParameter, TooManyGroups
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.groups import check_groups
@@ -146,8 +146,7 @@ def release(
     >>> bool(abs(private.counts[0] - 81200) < 300)
     True
     """
-    if not isinstance(mechanism, PlainGaussian):
-        instance("mechanism", mechanism, Mechanism)
+    table_of("mechanism", mechanism)
     if table is None:
         refuse_given(key_columns=key_columns, count_column=count_column)
         check_lists(keys, counts)

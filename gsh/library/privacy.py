@@ -10,12 +10,22 @@ from numpy.typing import NDArray
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, Binding, Point, at_delta, at_epsilon
 from gsh.accounting.calibration.comparison import ComparedName
-from gsh.accounting.mechanism import Mechanism, PlainGaussian, Release, release_of
-from gsh.arguments import Real, Reals, instance, is_several, real, reals
+from gsh.accounting.mechanism import Mechanism, PlainGaussian, Release, release_of, table_of
+from gsh.arguments import Real, Reals, is_several, real, reals
 from gsh.errors import InvalidParameter, pointer_part
 from gsh.wire import check_table_names
 
-__all__ = ["Curve", "Privacy", "Released", "add_deltas", "asked_points", "exact", "is_several_tables", "privacy_of"]
+__all__ = [
+    "Curve",
+    "Privacy",
+    "Released",
+    "accounted",
+    "add_deltas",
+    "asked_points",
+    "exact",
+    "is_several_tables",
+    "privacy_of",
+]
 
 Doubles: TypeAlias = NDArray[np.float64]
 Released: TypeAlias = Mechanism | PlainGaussian | Mapping[str, Mechanism | PlainGaussian]
@@ -171,7 +181,7 @@ def privacy_of(accounting: ComparedName, point: Point) -> Privacy:
 def _account(
     accounting: Accounting, mechanism: Released, epsilon: Real | Reals | None, delta: Real | Reals | None
 ) -> Privacy | Curve:
-    costs = _release(mechanism).without_columns
+    costs = accounted(mechanism).without_columns
     name, values, are_several = asked_points(epsilon, delta)
     evaluate = at_epsilon if name == "epsilon" else at_delta
     points = tuple(_point(evaluate, accounting, costs, value) for value in values)
@@ -199,16 +209,12 @@ def _point(
     return privacy_of(accounting.name, evaluate(accounting, release, value + 0.0))  # −0 becomes 0
 
 
-def _release(given: Released) -> Release:
-    if isinstance(given, PlainGaussian):
-        return given
-    if not is_several_tables(given):
-        return instance("mechanism", given, Mechanism)
+def accounted(given: Released) -> Release:
+    """The tables, checked. A mapping is several tables by their names."""
+    if not isinstance(given, Mapping):
+        return table_of("mechanism", given)
     check_table_names(given)
-    for name, table in given.items():
-        if not isinstance(table, PlainGaussian):
-            instance(f"tables/{pointer_part(name)}", table, Mechanism)
-    return release_of(list(given.values()))
+    return release_of([table_of(f"tables/{pointer_part(str(name))}", table) for name, table in given.items()])
 
 
 def is_several_tables(given: object) -> TypeGuard[Mapping[str, Mechanism | PlainGaussian]]:

@@ -212,9 +212,12 @@ def test_mu_0_and_columns_exclude_each_other() -> None:
 
 
 def test_a_mechanism_must_be_one() -> None:
-    for wrong in (MECHANISM, None, "m"):
-        with pytest.raises(gsh.InvalidParameter, match=r"^mechanism: must be a gsh\.Mechanism, not "):
+    both = r"must be a gsh\.Mechanism or a gsh\.PlainGaussian, not "
+    for wrong in (None, "m", 3):
+        with pytest.raises(gsh.InvalidParameter, match=f"^mechanism: {both}"):
             gsh.exact(wrong, epsilon=1.0)  # type: ignore[call-overload]
+    with pytest.raises(gsh.InvalidParameter, match=f"^tables/c_u: {both}int"):
+        gsh.exact(MECHANISM, epsilon=1.0)  # type: ignore[call-overload]
     with pytest.raises(gsh.InvalidParameter, match=r"^aggregates: must be gsh\.Aggregates, not dict"):
         gsh.Mechanism(**MECHANISM, aggregates={"mu_0": 0.1})
 

@@ -1,12 +1,15 @@
 """Several tables in one release, as people describe them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gsh
+from gsh.certificate import certificate
 
+EITHER = "must be a gsh.Mechanism or a gsh.PlainGaussian"
 LEVELS = {
     "by_country": gsh.Table(c_u=1, tau=None),
     "by_url": gsh.Table(c_u=16, share=2),
@@ -56,6 +59,32 @@ def test_balanced_shares_replace_those_of_the_tables() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({}, "tables: must be 1 to 64 tables"),
+        ({"a": 1}, f"tables/a: {EITHER}, not int"),
+        ({"a/b": None}, f"tables/a~1b: {EITHER}, not NoneType"),
+        ({"a": gsh.PlainGaussian(c_u=1, sigma=2), "b": 2}, f"tables/b: {EITHER}, not int"),
+        ({"c_u": 1, "sigma": 2}, f"tables/c_u: {EITHER}, not int"),
+        (3, f"mechanism: {EITHER}, not int"),
+    ],
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda wrong: gsh.exact(wrong, epsilon=1),
+        lambda wrong: gsh.add_deltas(wrong, delta=1e-6),
+        lambda wrong: certificate(wrong, epsilon=1),
+    ],
+)
+def test_what_is_no_table_is_named(use: Callable[[Any], object], wrong: object, said: str) -> None:
+    with pytest.raises(gsh.InvalidParameter) as error:
+        use(wrong)
+
+    assert str(error.value) == said
+
+
+@pytest.mark.parametrize(
     ("tables", "options", "pointer", "detail"),
     [
         ({}, {}, "tables", "must be a mapping"),
@@ -87,8 +116,8 @@ def test_an_error_names_the_table_and_the_bound(
 @pytest.mark.parametrize(
     ("released", "pointer"),
     [
-        ({}, "mechanism"),
-        ({"c_u": 1, "sigma": 2}, "mechanism"),
+        ({}, "tables"),
+        ({"c_u": 1, "sigma": 2}, "tables/c_u"),
         ({"a": gsh.PlainGaussian(c_u=1, sigma=2), "b": 2}, "tables/b"),
         ({"b/c": gsh.PlainGaussian(c_u=1, sigma=2)}, "tables/b~1c"),
         ({"a": gsh.PlainGaussian(c_u=1, sigma=2), "A": gsh.PlainGaussian(c_u=1, sigma=2)}, "tables/A"),
