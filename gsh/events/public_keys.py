@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind, family
+from gsh.histogram.public_keys import key_parts
 
 __all__ = ["Keys", "ListedKeys", "Origin", "listed_kinds", "not_of_type", "public_keys_of"]
 
@@ -159,7 +160,8 @@ def _columns(given: object, by: tuple[str, ...], pointer: str, origin: Origin | 
         if hasattr(given, "__arrow_c_stream__"):
             return _selected(_frame(given, pointer, origin), by, pointer)
         if isinstance(given, Sequence) and not isinstance(given, bytes | bytearray | memoryview):
-            return [pa.chunked_array([pa.array(part)]) for part in _parts(given, len(by), pointer)]
+            parts = key_parts(given, len(by), pointer, InvalidParameter)
+            return [pa.chunked_array([pa.array(part)]) for part in parts]
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         detail = "must have values of one type in each column"
     except OSError:
@@ -173,13 +175,6 @@ def _one_column(column: pa.Array | pa.ChunkedArray, by: tuple[str, ...], pointer
     if len(by) != 1:
         raise InvalidParameter(pointer, f"must have the {len(by)} key columns: give a table with their names")
     return [column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])]
-
-
-def _parts(keys: Sequence[Any], count: int, pointer: str) -> list[list[Any]]:
-    rows = [list(key) if isinstance(key, list | tuple) else [key] for key in keys]
-    if any(len(row) != count for row in rows):
-        raise InvalidParameter(pointer, f"must have a value for each key column: {count}")
-    return [[row[place] for row in rows] for place in range(count)]
 
 
 def _selected(table: pa.Table, by: tuple[str, ...], pointer: str) -> list[pa.ChunkedArray]:

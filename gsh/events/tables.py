@@ -23,8 +23,8 @@ from gsh.events.kinds import Kind, checked_kind
 from gsh.events.lots import salt_of_table
 from gsh.events.plan import Plan, checked_keys, checked_object, make_plan, sums_of_json, sums_to_json
 from gsh.events.public_keys import ListedKeys, Origin, public_keys_of
-from gsh.library.tables import Table
-from gsh.wire import check_table_name, check_table_names
+from gsh.library.tables import Table, check_tables
+from gsh.wire import check_table_name
 
 __all__ = ["AnyPlan", "Plans", "in_table", "place_of", "plan_from_json", "planned"]
 
@@ -144,9 +144,7 @@ def planned(
 
     The keys must not come from the ``origin``: the events.
     """
-    if not isinstance(tables, Mapping) or not tables:
-        raise InvalidParameter("tables", "must be a mapping from names to gsh.Table")
-    check_table_names(tables)
+    check_tables(tables)
     described: dict[str, dict[str, Any]] = {}
     keys: dict[str, ListedKeys] = {}
     for name, given in tables.items():
@@ -174,7 +172,6 @@ def _plans(tables: Mapping[str, Mapping[str, Any]], *, user: str, salt: str, typ
         raise InvalidParameter("tables", f"must be 1 to {MOST_TABLES} tables")
     if types is not None and not isinstance(types, Mapping):
         raise InvalidParameter("types", "must be a mapping from names of columns")
-    check_table_names(tables)
     named: list[tuple[str, Plan]] = []
     for name, fields in tables.items():
         with in_table(name):

@@ -8,11 +8,11 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from gsh.errors import InvalidGroups
+from gsh.errors import Error, InvalidGroups
 from gsh.histogram.keys.types import answer_type
 from gsh.histogram.noise import Noise
 
-__all__ = ["POSTED", "PublicKeys", "check_public", "listed_columns"]
+__all__ = ["POSTED", "PublicKeys", "check_public", "key_parts", "listed_columns"]
 
 POSTED: Literal["posted"] = "posted"
 """The posted groups are the list: the caller has added the groups without users."""
@@ -40,7 +40,7 @@ def listed_columns(public: Sequence[Any] | pa.Table, fields: Sequence[pa.Field],
             raise InvalidGroups(pointer, f"must have the columns {', '.join(names)}, and no others")
         columns = [public[name] for name in names]
     else:
-        columns = [pa.chunked_array([_array(part, pointer)]) for part in _parts(public, len(fields), pointer)]
+        columns = [pa.chunked_array([_array(part, pointer)]) for part in key_parts(public, len(fields), pointer)]
     try:
         return [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
     except pa.ArrowException:
@@ -51,10 +51,11 @@ def _decoded(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _parts(public: Sequence[Any], count: int, pointer: str) -> list[list[Any]]:
+def key_parts(public: Sequence[Any], count: int, pointer: str, error: type[Error] = InvalidGroups) -> list[list[Any]]:
+    """The values of each key column. A key of one column may be without a list around it."""
     keys = [list(key) if isinstance(key, list | tuple) else [key] for key in public]
     if any(len(key) != count for key in keys):
-        raise InvalidGroups(pointer, f"must have a value for each key column: {count}")
+        raise error(pointer, f"must have a value for each key column: {count}")
     return [[key[place] for key in keys] for place in range(count)]
 
 

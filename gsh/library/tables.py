@@ -21,6 +21,7 @@ __all__ = [
     "TablesCalibration",
     "TablesPrice",
     "calibrate_tables",
+    "check_tables",
     "compare_tables",
     "drafts_of",
     "table_places",
@@ -150,15 +151,20 @@ def _price(names: Iterable[str], price: compared_tables.TablesPrice) -> TablesPr
     )
 
 
+def check_tables(tables: object) -> None:
+    """Refuse what is no mapping, an empty one, and names that tables cannot have."""
+    if not isinstance(tables, Mapping) or not tables:
+        raise InvalidParameter("tables", "must be a mapping from names to gsh.Table, with one table at least")
+    check_table_names(tables)
+
+
 def drafts_of(
     tables: Mapping[str, Table], shares: Literal["balanced"] | None
 ) -> tuple[dict[str, by_shares.TableDraft], list[float] | None]:
     """The tables without their noise, and their shares; None if these are balanced. Errors name the table."""
-    if not isinstance(tables, Mapping) or not tables:
-        raise InvalidParameter("tables", "must be a mapping from names to gsh.Table")
+    check_tables(tables)
     if shares not in (None, "balanced"):
         raise InvalidParameter("shares", "must be 'balanced', or omitted: each table has a share")
-    check_table_names(tables)
     drafts, given = {}, []
     for name, table in tables.items():
         with renamed(("", f"tables/{pointer_part(name)}")):

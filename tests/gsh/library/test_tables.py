@@ -63,7 +63,7 @@ def test_balanced_shares_replace_those_of_the_tables() -> None:
     [
         ({}, "tables: must be 1 to 64 tables"),
         ({"a": 1}, f"tables/a: {EITHER}, not int"),
-        ({"a/b": None}, f"tables/a~1b: {EITHER}, not NoneType"),
+        ({"a.b": None}, f"tables/a.b: {EITHER}, not NoneType"),
         ({"a": gsh.PlainGaussian(c_u=1, sigma=2), "b": 2}, f"tables/b: {EITHER}, not int"),
         ({"c_u": 1, "sigma": 2}, f"tables/c_u: {EITHER}, not int"),
         (3, f"mechanism: {EITHER}, not int"),
