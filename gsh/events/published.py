@@ -58,7 +58,7 @@ class Published:
     def rest(self, parent: str, child: str | None = None, *, level: Real = 0.95) -> pa.Table:
         """What each published group of a table has beyond its published children, with intervals.  [docs/levels.md]
 
-        The key columns of the child contain those of the parent. It may be omitted if only one table is such a child.
+        The key columns of the child contain those of the parent. If it is omitted, it is the coarsest such table.
         """
         if not isinstance(self.plan, Plans) or not self.tables:
             raise InvalidParameter("parent", "must be one of several tables, whose rows are here")

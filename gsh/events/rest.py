@@ -6,7 +6,7 @@ used, so it costs no privacy. Columns of the result: the parent's keys, and ``<n
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,38 +24,47 @@ _ENDS = ("low", "estimate", "high")
 
 
 def child_of(plans: Plans, parent: str, child: str | None = None) -> str:
-    """The table of the children: the one that is named, or the only one whose key columns contain the parent's."""
+    """The table of the children: the one that is named, or the coarsest of those that are finer than the parent."""
     tables = plans.tables
     if parent not in tables:
         raise InvalidParameter("parent", f"must be one of the tables: {', '.join(tables)}")
-    finer = [name for name, plan in tables.items() if set(plan.by) > set(tables[parent].by)]
+    finer = _finer(plans, parent)
+    if not finer:
+        raise InvalidParameter("parent", f"must have a finer table: no table has the key columns of {parent} and more")
     if child is None:
-        if len(finer) != 1:
-            found = ", ".join(finer) or "none"
-            raise InvalidParameter(
-                "child", f"must be given: the tables with more key columns than {parent} are {found}"
-            )
-        return finer[0]
+        return _coarsest(plans, parent, finer)
     if child not in finer:
         raise InvalidParameter("child", f"must be a table whose key columns contain those of {parent}, and others")
     return child
 
 
+def _finer(plans: Plans, parent: str) -> list[str]:
+    """The tables with the key columns of the parent and others."""
+    tables = plans.tables
+    return [name for name, plan in tables.items() if set(plan.by) > set(tables[parent].by)]
+
+
+def _coarsest(plans: Plans, parent: str, finer: Sequence[str]) -> str:
+    """The finer table whose key columns all others have too: of url, country and day after url, country."""
+    keys = {name: set(plans.tables[name].by) for name in finer}
+    found = [name for name in finer if all(keys[name] <= each for each in keys.values())]
+    if len(found) != 1:  # none, or two tables with the same key columns
+        listed = ", ".join(finer)
+        raise InvalidParameter("child", f"must name the child of {parent}: none of {listed} is the coarsest")
+    return found[0]
+
+
 def rests_asked(plans: Plans, asked: bool | Mapping[str, str]) -> dict[str, str]:
-    """The child of each parent whose rest is to be written. True: of every table that has exactly one."""
-    if isinstance(asked, Mapping):
-        with renamed(("parent", "rest"), ("child", "rest")):
-            pairs = {parent: child_of(plans, parent, child) for parent, child in asked.items()}
-    elif not isinstance(asked, bool):
+    """The child of each parent whose rest is to be written. True: of every table that has a finer one."""
+    if not isinstance(asked, Mapping | bool):
         raise InvalidParameter("rest", "must be True, False, or a mapping from parents to their children")
-    else:
-        tables = plans.tables if asked else {}
-        finer = {
-            name: [each for each, plan in tables.items() if set(plan.by) > set(tables[name].by)] for name in tables
-        }
-        pairs = {name: children[0] for name, children in finer.items() if len(children) == 1}
-        if asked and not pairs:
-            raise InvalidParameter("rest", "must map parents to children: no table has exactly one finer table")
+    with renamed(("parent", "rest"), ("child", "rest")):
+        if isinstance(asked, Mapping):
+            pairs = {parent: child_of(plans, parent, child) for parent, child in asked.items()}
+        else:
+            pairs = {name: child_of(plans, name) for name in plans.tables if asked and _finer(plans, name)}
+    if asked is True and not pairs:
+        raise InvalidParameter("rest", "must be omitted: no table has the key columns of another and more")
     for parent in pairs:
         if f"{parent}_rest".lower() in {name.lower() for name in plans.tables}:
             raise InvalidParameter("rest", f"needs the name {parent}_rest, and a table has it")

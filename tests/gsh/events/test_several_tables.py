@@ -25,6 +25,7 @@ from gsh.duckdb.workspace import workspace
 from gsh.events.plan import make_plan
 from gsh.events.public_keys import public_keys_of
 from gsh.events.published import Progress
+from gsh.events.rest import child_of, rests_asked
 from gsh.events.tables import Plans, plan_from_json, planned
 from tests.gsh.cli.running import environment
 from tests.gsh.events.tables import KEYS, NUMBERS, as_events
@@ -350,7 +351,7 @@ def test_the_rest_of_a_parent_is_what_its_published_children_lack() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "pointer"),
-    [(("other",), "parent"), (("detail",), "child"), (("by_url", "by_day"), "child"), (("by_url", "x"), "child")],
+    [(("other",), "parent"), (("detail",), "parent"), (("by_url", "by_day"), "child"), (("by_url", "x"), "child")],
 )
 def test_a_child_has_the_key_columns_of_its_parent(arguments: tuple[str, ...], pointer: str) -> None:
     private = gsh.publish(EVENTS, **ASKED)
@@ -358,6 +359,42 @@ def test_a_child_has_the_key_columns_of_its_parent(arguments: tuple[str, ...], p
         private.rest(*arguments)
 
     assert error.value.pointer == pointer
+
+
+def levels(**by: list[str]) -> Plans:
+    tables = {name: gsh.Table(by=keys, c_u=2) for name, keys in by.items()}
+    return planned(tables, user="user_id", salt=SALT)[0]
+
+
+def test_the_child_of_a_nested_level_is_the_next_one() -> None:
+    plans = levels(all=["url", "country", "day"], url=["url"], pair=["country", "url"], day=["day"])
+
+    assert rests_asked(plans, True) == {"url": "pair", "pair": "all", "day": "all"}
+    assert rests_asked(plans, {"url": "all"}) == {"url": "all"}
+    assert rests_asked(plans, False) == {}
+    with pytest.raises(gsh.InvalidParameter, match=r"^parent: must have a finer table: no table has the key columns"):
+        child_of(plans, "all")
+    with pytest.raises(gsh.InvalidParameter, match=r"^rest: must be omitted: no table has"):
+        rests_asked(levels(url=["url"], day=["day"]), True)
+
+
+@pytest.mark.parametrize(
+    "finer",
+    [
+        {"pair": ["url", "country"], "daily": ["url", "day"]},
+        {"pair": ["url", "country"], "daily": ["url", "day"], "all": ["url", "country", "day"]},
+        {"pair": ["url", "country"], "daily": ["country", "url"]},
+    ],
+)
+def test_a_child_that_is_not_unique_must_be_named(finer: dict[str, list[str]]) -> None:
+    plans = levels(url=["url"], **finer)
+    said = "must name the child of url: none of pair, daily.* is the coarsest"
+
+    with pytest.raises(gsh.InvalidParameter, match=f"^child: {said}"):
+        child_of(plans, "url")
+    with pytest.raises(gsh.InvalidParameter, match=f"^rest: {said}"):
+        rests_asked(plans, True)
+    assert rests_asked(plans, {"url": "daily"}) == {"url": "daily"}
 
 
 MECHANISM = {"epsilon": None, "delta": None, "mechanism": CLEAR}
