@@ -1,5 +1,8 @@
 """Several tables, and public keys, with a service: one release under one name, charged once, also after a restart."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,8 @@ import pytest
 import gsh
 from gsh.events import folder_output
 from gsh.events.target import Payer
+from tests.app.process import Service
+from tests.gsh.cli.running import environment
 from tests.gsh.events.test_duckdb import EVENTS
 from tests.gsh.events.test_several_tables import DAYS, TABLES, TARGET
 
@@ -212,3 +217,94 @@ def test_a_budget_that_cannot_pay_writes_nothing(service: gsh.Client, budget: st
     with pytest.raises(gsh.client.errors.BudgetExceeded):
         gsh.publish(EVENTS, **TARGET, service=service, budget=budget, once=f"{budget}-1", to=tmp_path / "private")
     assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import json, os, socket, sys
+from pathlib import Path
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pandas, gsh, gsh.duckdb.publishing  # once, and not in every child
+
+url, folder, budget = sys.argv[1], Path(sys.argv[2]) / "private", sys.argv[3]
+folder.mkdir()
+events = pa.table({"u": [str(n % 50) for n in range(400)], "k": [str(n % 3) for n in range(400)], "l": ["x"] * 400})
+tables = {"a": gsh.Table(by="k", c_u=2), "b": gsh.Table(by=["k", "l"], c_u=2)}
+asked = {"user": "u", "tables": tables, "epsilon": 8, "delta": 1e-3, "budget": budget, "temporary": folder.parent}
+FILES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree")
+
+def publish(once):
+    with gsh.Client(url) as service:
+        return gsh.publish(events, **asked, service=service, once=once, to=folder / once)
+
+def killed(once, step):
+    left = [step]
+    def count():
+        left[0] -= 1
+        if left[0] == 0:
+            os._exit(9)  # as SIGKILL: nothing is tidied up
+    def hook(event, arguments):
+        if event == "socket.connect" or event in FILES and str(folder) in str(arguments[0]):
+            count()
+    def counted(method):
+        def call(*arguments):
+            count()
+            return method(*arguments)
+        return call
+    sys.addaudithook(hook)
+    for name in ("sendall", "send", "recv", "recv_into"):
+        setattr(socket.socket, name, counted(getattr(socket.socket, name)))
+    publish(once)
+
+def again(once):
+    place = folder / once
+    found = {path.name: path.read_bytes() for path in place.iterdir()} if place.exists() else {}
+    made = publish(once)
+    assert not found or found.keys() == {"a.parquet", "b.parquet", "plan.json", "certificate.json"}, found.keys()
+    with gsh.Client(url) as service:
+        stored = service.releases[once].load()
+        is_charged = service.budgets[budget].spent.releases
+    assert made.certificate == stored.certificate.to_dict()
+    for name in tables:
+        written = pq.read_table(place / f"{name}.parquet")
+        assert written.to_pylist() == made.tables[name].to_pylist() == stored.tables[name].to_pylist()
+        assert not found or found[f"{name}.parquet"] == (place / f"{name}.parquet").read_bytes()
+    print(json.dumps([is_charged, made.is_replayed, bool(found)]), flush=True)
+
+def forked(work, *arguments):
+    child = os.fork()
+    if child == 0:
+        try:
+            work(*arguments)
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+step, ended = 0, 9
+while ended == 9:
+    step += 1
+    ended = forked(killed, f"{budget}-{step}", step)
+    assert forked(again, f"{budget}-{step}") == 0, step
+assert ended == 0
+"""
+
+
+def test_a_run_that_is_killed_at_any_step_is_charged_once_and_completed(
+    running: Service, budget: str, tmp_path: Path
+) -> None:
+    """Before every connection, every sending and receiving, and every change of a file."""
+    made = subprocess.run(
+        [sys.executable, "-c", KILLED, running.url, tmp_path, budget],
+        env=environment(),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    runs = [json.loads(line) for line in made.stdout.splitlines()]
+
+    assert made.returncode == 0, made.stderr
+    assert [charged for charged, *_ in runs] == list(range(1, len(runs) + 1))
+    kinds = {(is_replayed, is_written) for _, is_replayed, is_written in runs}
+    assert kinds == {(False, False), (True, False), (True, True)}
