@@ -69,6 +69,35 @@ def test_a_first_release_of_tables_is_admitted_by_its_exact_delta(bank: Bank) ->
     assert not bank.answer("/budgets/web/preview", {"mechanism": one_by_one})["fits"]
 
 
+@pytest.mark.parametrize("as_table", [False, True])
+def test_a_table_that_comes_in_a_second_request_is_composed(bank: Bank, as_table: bool) -> None:
+    """It may be chosen after a look at the first: two halves of a target fit it in one release, and not in two."""
+    asked = LIMIT | {"tables": [{"name": name, "c_u": 16, "tau": 1} for name in ("first", "second")]}
+    tables = bank.answer("/calibrate", asked)["tables"]
+    for name in ("together", "adaptive"):
+        bank.put(name)
+    exact = at_epsilon(EXACT, release(tables), 1.0).delta
+    composed = NOTHING
+    for each in map(release, ([table] for table in tables)):
+        composed = composed.plus(each, cost_of(each))
+
+    def charge(budget: str, once: str, tables: list[Json]) -> Any:
+        plain = {name: tables[0][name] for name in ("c_u", "tau", "tau_star", "sigma")}
+        body = {"tables": tables} if as_table or len(tables) > 1 else {"mechanism": plain}
+        return bank.request("POST", f"/budgets/{budget}/charges", json=body, headers={"idempotency-key": once})
+
+    assert charge("together", "both", tables).status_code == 200
+    assert bank.get("/budgets/together").json()["spent"]["delta"] == exact <= 1e-6
+    assert charge("adaptive", "first", tables[:1]).status_code == 200
+    refused = charge("adaptive", "second", tables[1:])
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/budget-exceeded")
+    assert bank.get("/budgets/adaptive").json()["spent"]["releases"] == 1
+    assert delta_at(composed, 1.0) > 1.4 * exact
+    bank.put("adaptive", delta=1e-3)
+    assert charge("adaptive", "third", tables[1:]).status_code == 200
+    assert bank.get("/budgets/adaptive").json()["spent"]["delta"] == delta_at(composed, 1.0)
+
+
 def test_a_limit_is_divided_for_a_release_of_tables(bank: Bank) -> None:
     tables = bank.answer("/calibrate", LIMIT | {"tables": LEVELS, "releases": 4})["tables"]
 
