@@ -43,7 +43,7 @@ from gsh.accounting.mechanism import (
     release_of,
     tables_of,
 )
-from gsh.accounting.numerics.balls import approximate, at_precision, ball_of, upper_double
+from gsh.accounting.numerics.balls import PRECISIONS, approximate, at_precision, ball_of, upper_double
 from gsh.accounting.numerics.normal_tail import tail
 
 __all__ = [
@@ -62,8 +62,9 @@ __all__ = [
 ENOUGH_EPSILON = 0.105
 """From this ε on the lemma holds for every S: a point takes one evaluation for each cut."""
 _BITS = 192
-# d/B of two pieces that agree to this many bits cannot be told apart. Then S grows by a share that covers both orders.
-_ORDER_BITS, _TIE = 160, 2.0**-120
+# The first of these precisions nearly always tells d/B of two pieces apart. If the last does not, S grows by a share
+# that covers both orders.
+_ORDER_BITS, _TIE = (PRECISIONS[0], 160), 2.0**-120
 # An interval is given up if no point of it can exceed the best one by more than this share: far less than half an ulp.
 _SHARE = 2.0**-60
 # Searches visit a few hundred places. After these, the bounds of the intervals that are left decide.
@@ -207,7 +208,10 @@ def frontier_of(release: Release) -> Frontier:
     if len(secret) == 1:
         segments, has_ties = tuple((piece,) for piece in pieces), False
     else:
-        segments, has_ties = at_precision(_ORDER_BITS, lambda: _sorted(pieces))
+        for bits in _ORDER_BITS:
+            segments, has_ties = at_precision(bits, lambda: _sorted(pieces))
+            if not has_ties:
+                break
     lengths = (sum(piece.groups for piece in segment) for segment in segments)
     return Frontier(
         segments=segments,
@@ -227,7 +231,7 @@ def _pieces(table: Mechanism) -> list[_Piece]:
 def _sorted(pieces: Sequence[_Piece]) -> tuple[tuple[tuple[_Piece, ...], ...], bool]:
     """The pieces by falling d/B, those that balls cannot tell apart together, and whether there are such."""
     ratios = [(-log_p_ball(piece.table) / piece.slope(), piece) for piece in pieces]
-    ratios.sort(key=lambda pair: _Falling(pair[0]))
+    ratios.sort(key=lambda pair: pair[0].mid(), reverse=True)
     segments: list[list[_Piece]] = []
     has_ties = False
     for i, (ratio, piece) in enumerate(ratios):
@@ -237,16 +241,6 @@ def _sorted(pieces: Sequence[_Piece]) -> tuple[tuple[tuple[_Piece, ...], ...], b
         else:
             segments.append([piece])
     return tuple(map(tuple, segments)), has_ties
-
-
-class _Falling:
-    """Orders balls by their midpoints, the largest first."""
-
-    def __init__(self, ball: arb) -> None:
-        self._middle = ball.mid()
-
-    def __lt__(self, other: "_Falling") -> bool:
-        return bool(self._middle > other._middle)
 
 
 def _differ(one: _Piece, other: _Piece) -> bool:

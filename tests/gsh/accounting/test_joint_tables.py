@@ -232,7 +232,7 @@ def test_a_tie_of_different_tables_states_no_less(monkeypatch: pytest.MonkeyPatc
     tables = [Mechanism(c_u=2, tau_star=41.0 + k * 2**-47, sigma=7.0) for k in range(2)]
     exact = at_epsilon(EXACT, Joint(tables), 0.7)
     frontier.frontier_of.cache_clear()
-    monkeypatch.setattr(frontier, "_ORDER_BITS", 20)
+    monkeypatch.setattr(frontier, "_ORDER_BITS", (20,))
     tied = frontier.frontier_of(Joint(tables))
     frontier.frontier_of.cache_clear()
 
@@ -241,6 +241,21 @@ def test_a_tie_of_different_tables_states_no_less(monkeypatch: pytest.MonkeyPatc
     assert others == []
     assert at_precision(200, lambda: square > arb(4) / 49)
     assert exact.delta > 0
+
+
+def test_pieces_that_are_nearly_equal_are_told_apart_at_the_second_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their slopes differ by 2⁻⁹⁰."""
+    tables = [Mechanism(c_u=2, tau_star=41, sigma=8, mu_0=mu_0) for mu_0 in (0, 2**-48)]
+    frontier.frontier_of.cache_clear()
+    sharp = frontier.frontier_of(Joint(tables))
+    frontier.frontier_of.cache_clear()
+    monkeypatch.setattr(frontier, "_ORDER_BITS", frontier._ORDER_BITS[:1])
+    blunt = frontier.frontier_of(Joint(tables[::-1]))
+    frontier.frontier_of.cache_clear()
+
+    assert (sharp.has_ties, blunt.has_ties) == (False, True)
+    assert [piece.table for (piece,) in sharp.segments] == tables
+    assert [len(segment) for segment in blunt.segments] == [2]
 
 
 @pytest.mark.parametrize("c_u", [10, 10**6, MOST_C_U])
