@@ -9,6 +9,7 @@ they lead, and decompress as much as a header says. So every byte is checked bef
     every buffer                 must be as long as its values need, and every offset and index inside of it
     metadata                     is dropped: the certificate and the name of the table alone stay
     an archive of tables         must have the asked tables and the certificate, and no compressed file
+    the certificate              must say what was asked for (asked.py)
 """
 
 import functools
@@ -24,7 +25,8 @@ import pyarrow as pa
 from gsh.accounting.mechanism import Table
 from gsh.arguments import Real
 from gsh.certificate import Certificate
-from gsh.client.decoding import document_in, understood
+from gsh.client.asked import Asked, certified
+from gsh.client.decoding import Contradiction, document_in, understood
 from gsh.client.operations import Answer
 from gsh.errors import InvalidParameter
 from gsh.histogram.archives import read_archive
@@ -32,7 +34,7 @@ from gsh.histogram.formats import CERTIFICATE, TABLE, stream_batches
 from gsh.histogram.keys.types import answer_type
 from gsh.histogram.tables import Roles, interval_columns
 from gsh.library.groups import Groups, Numbers, answered_key
-from gsh.wire import release_from_json
+from gsh.wire import Json, release_from_json
 
 if TYPE_CHECKING:
     from gsh.library.accuracy import Intervals, Totals
@@ -172,24 +174,26 @@ class ReleasedGroups(Groups):
         return ReleasedGroups, (self.keys, self.counts, dict(self.values), *about)
 
 
-def release_of(answer: Answer, asked: Roles | None = None) -> Release:
-    """The release of an Arrow stream, with the columns that were asked for.
+def release_of(answer: Answer, asked: Asked | None = None) -> Release:
+    """The release of an Arrow stream, with the mechanism and the columns that were asked for.
 
     Nothing of it is used before it is checked. The table refers to the bytes of the answer.
     """
 
     def roles(schema: pa.Schema) -> Roles:
-        found = _roles_in(schema, release_from_json(_certificate_in(schema).mechanism))
-        if asked not in (None, found):
-            raise ValueError
-        return found
+        _, mechanisms = certified(_document_in(schema), asked)
+        return _asked_roles(schema, mechanisms[""], asked, "")
 
     table = understood(answer, lambda: _read_answer(answer.content, roles, answer.unload))
     return Release(table, answer.is_replayed, answer.released_at)
 
 
 def _certificate_in(schema: pa.Schema) -> Certificate:
-    return Certificate.from_json(document_in(pa.py_buffer(schema.metadata[CERTIFICATE.encode()])))
+    return Certificate.from_json(_document_in(schema))
+
+
+def _document_in(schema: pa.Schema) -> Json:
+    return document_in(pa.py_buffer(schema.metadata[_CERTIFICATE]))
 
 
 def is_archive(answer: Answer) -> bool:
@@ -198,9 +202,9 @@ def is_archive(answer: Answer) -> bool:
 
 
 def tables_of(
-    answer: Answer, asked: Mapping[str, Roles] | None = None, others: Mapping[str, Answer] = MappingProxyType({})
+    answer: Answer, asked: Asked | None = None, others: Mapping[str, Answer] = MappingProxyType({})
 ) -> ReleasedTables:
-    """The tables of an archive, with the names and the columns that were asked for.
+    """The tables of an archive, with the names, the mechanisms and the columns that were asked for.
 
     Nothing of it is used before it is checked. Its files are not compressed, so that it takes no more memory than its
     answer. Tables that are not Arrow streams must be in ``others``, as streams.
@@ -208,11 +212,10 @@ def tables_of(
     return understood(answer, lambda: _read_tables(answer, asked, others))
 
 
-def _read_tables(answer: Answer, asked: Mapping[str, Roles] | None, others: Mapping[str, Answer]) -> ReleasedTables:
+def _read_tables(answer: Answer, asked: Asked | None, others: Mapping[str, Answer]) -> ReleasedTables:
     members, stated = read_archive(answer.content)
-    certificate = Certificate.from_json(document_in(pa.py_buffer(stated.encode())))
-    mechanisms = certificate.mechanisms
-    if members.keys() != mechanisms.keys() or (asked is not None and asked.keys() != members.keys()):
+    certificate, mechanisms = certified(document_in(pa.py_buffer(stated.encode())), asked)
+    if "" in mechanisms or members.keys() != mechanisms.keys():
         raise ValueError
     tables = {}
     for name, (kind, content) in members.items():
@@ -220,13 +223,17 @@ def _read_tables(answer: Answer, asked: Mapping[str, Roles] | None, others: Mapp
         def roles(schema: pa.Schema, name: str = name) -> Roles:
             if schema.metadata[TABLE.encode()] != name.encode() or schema.metadata[_CERTIFICATE] != stated.encode():
                 raise ValueError
-            found = _roles_in(schema, mechanisms[name])
-            if asked is not None and asked[name] != found:
-                raise ValueError
-            return found
+            return _asked_roles(schema, mechanisms[name], asked, name)
 
         tables[name] = _read_answer(content if kind == "arrow" else others[name].content, roles, answer.unload)
     return ReleasedTables(tables, certificate, answer.is_replayed, answer.released_at)
+
+
+def _asked_roles(schema: pa.Schema, mechanism: Table, asked: Asked | None, name: str) -> Roles:
+    found = _roles_in(schema, mechanism)
+    if asked is not None and asked.roles[name] != found:
+        raise Contradiction("a table has other columns")
+    return found
 
 
 def _roles_in(schema: pa.Schema, mechanism: Table) -> Roles:
@@ -243,10 +250,12 @@ def _roles_in(schema: pa.Schema, mechanism: Table) -> Roles:
     return Roles(names[:place], names[place], values)
 
 
-def groups_of(document: Mapping[str, Any], is_replayed: bool, released_at: str | None) -> ReleasedGroups:
-    """The groups of a JSON answer. Numbers are integers if their grid is 1."""
-    groups, certificate = document["groups"], Certificate.from_json(document["certificate"])
-    grid = document["certificate"]["grid"]
+def groups_of(document: Json, asked: Asked, is_replayed: bool, released_at: str | None) -> ReleasedGroups:
+    """The groups of a JSON answer, with the mechanism that was asked for. Numbers are integers if their grid is 1."""
+    certificate, mechanisms = certified(document["certificate"], asked)
+    groups, grid = document["groups"], document["certificate"]["grid"]
+    if groups["values"].keys() != set(mechanisms[""].column_names):
+        raise Contradiction("it has other columns")
     found = ReleasedGroups(
         keys=tuple(map(answered_key, groups["keys"])),
         counts=_numbers(groups["counts"], grid["count"]),

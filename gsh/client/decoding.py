@@ -20,23 +20,43 @@ from gsh.client.operations import Answer, Failure
 from gsh.errors import Error, renamed_pointer
 from gsh.wire import Json
 
-__all__ = ["Renames", "check_digest", "check_sha256", "decoded", "document_in", "error_of", "understood", "unexpected"]
+__all__ = [
+    "Contradiction",
+    "Renames",
+    "check_digest",
+    "check_sha256",
+    "decoded",
+    "document_in",
+    "error_of",
+    "understood",
+    "unexpected",
+]
 
 T = TypeVar("T")
 
 _OF_PYTHON = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 _FAULTS = (*_OF_PYTHON, pa.ArrowException, Error)
 """What reading can raise."""
+_NOT_OF_THE_SERVICE = "is not one of the service: check the URL and the proxies"
 _DEPTH = 32
 """A problem has less than ten levels, and a certificate too."""
 _DIGEST = re.compile(r"(?:\A|,)\s*sha-256\s*=\s*:([^:,]*):")
 
 
+class Contradiction(Exception):
+    """An answer that can be read, and is not what was asked for. Its text says how, and quotes nothing of it."""
+
+
 def understood(answer: Answer, read: Callable[[], T]) -> T:
     """What is read from an answer, or one error. The cause is not kept: it may quote the answer."""
-    with suppress(*_FAULTS):
+    what = _NOT_OF_THE_SERVICE
+    try:
         return read()
-    raise unexpected(answer)
+    except Contradiction as found:
+        what = f"is not what was asked for: {found}"
+    except _FAULTS:
+        pass
+    raise unexpected(answer, what)
 
 
 def decoded(answer: Answer, decode: Callable[[Json], T]) -> T:
@@ -72,7 +92,7 @@ def check_sha256(answer: Answer, stated: str) -> None:
 
 def unexpected(
     answer: Answer,
-    what: str = "is not one of the service: check the URL and the proxies",
+    what: str = _NOT_OF_THE_SERVICE,
     retry_after: float | None = None,
 ) -> UnexpectedAnswer:
     """The error of an answer that cannot be used. It quotes nothing of it."""

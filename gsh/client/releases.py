@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from gsh.certificate import Certificate
 from gsh.client.answers import Release, ReleasedTables, is_archive, release_of, tables_of
+from gsh.client.asked import check_sizes
 from gsh.client.decoding import check_sha256, decoded, understood
 from gsh.client.encoding import AS_NAMED, AnyRelease, ReleaseOptions, in_tables, release_json, stated
 from gsh.client.operations import (
@@ -146,7 +147,7 @@ class Releases(Collection[M]):
     def certificate(self, key: str) -> Operation[Certificate]:
         """The certificate of a release, with the record of the ledger."""
         answer = yield from ask(self, json_call("GET", f"/releases/{part('key', key)}/certificate"))
-        return decoded(answer, Certificate.from_json)
+        return decoded(answer, _certificate)
 
     @operation
     def certificate_text(self, key: str, format: CertificateFormat = "json") -> Operation[str]:  # noqa: A002
@@ -219,7 +220,13 @@ def _asked(bound: Bound[Any], key: str, media_type: str, table: str | None = Non
     return ask(bound, call)
 
 
+def _certificate(document: Json) -> Certificate:
+    check_sizes(document)
+    return Certificate.from_json(document)
+
+
 def _opened(document: Json, answer: Answer) -> Opened:
+    check_sizes(document["certificate"])
     seed = document.pop("seed", None)
     plain = None if seed is None else base64.b64decode(seed, validate=True)
     if plain is not None and len(plain) != _SEED_BYTES:

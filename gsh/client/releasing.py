@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from gsh.accounting.mechanism import Mechanism, PlainGaussian, Table
 from gsh.client.answers import Release, ReleasedGroups, ReleasedTables, groups_of, release_of, tables_of
+from gsh.client.asked import Asked, certified
 from gsh.client.decoding import Renames, decoded
 from gsh.client.encoding import AnyTable, PaidOptions, mechanism_json, one_table, stated
 from gsh.client.operations import MOST_BYTES, MOST_TABLE_BYTES, Bound, Call, Operation
@@ -26,7 +27,7 @@ from gsh.histogram.tables import Roles
 from gsh.library.groups import check_lists, group_keys, number_column, number_columns, refuse_given, roles_of
 from gsh.library.tables import TablesCalibration
 from gsh.library.targets import Calibration
-from gsh.wire import check_table_name
+from gsh.wire import Json, check_table_name
 
 __all__ = ["AsyncReleaseCall", "BlockingReleaseCall", "dry_run", "release"]
 
@@ -157,7 +158,7 @@ def release(
         sent = _named_tables(table, mechanism, users, keys, csv_types, public_keys)
         call = _call(sent, mechanism, options, is_repeated=is_repeated)
         answer = yield from ask(self, call, _renames(sent))
-        return tables_of(answer, {name: each.roles for name, each in sent.items()})
+        return tables_of(answer, _asked(sent, mechanism, options))
     is_short = key_columns is None and count_column is None
     if is_short:
         roles, renames = _short_roles(mechanism, keys, users), _TABLE
@@ -167,7 +168,7 @@ def release(
         one = _Sent(table, one_table(mechanism), roles, csv_types, _listed(public_keys))
         call = _call({"": one}, mechanism, options, is_repeated=is_repeated)
     answer = yield from ask(self, call, renames)
-    released = release_of(answer, roles)
+    released = release_of(answer, _asked({"": one}, mechanism, options))
     return released if is_short else released.table
 
 
@@ -196,7 +197,13 @@ def dry_run(
     with renamed(*renames):
         call = _call(sent, mechanism, options, is_repeated=True, is_dry=True)
     answer = yield from ask(self, call, renames)
-    return decoded(answer, lambda document: parsed(DryRun, document))
+    asked = _asked(sent, mechanism, options)
+
+    def read(document: Json) -> DryRun:
+        certified(document["certificate"], asked)
+        return parsed(DryRun, document)
+
+    return decoded(answer, read)
 
 
 def _is_mechanism(given: object) -> bool:
@@ -208,7 +215,7 @@ def _is_mechanism(given: object) -> bool:
 def _release_groups(
     self: Bound[Any], mechanism: Any, keys: Any, counts: Any, values: Any, public_keys: Any, options: PaidOptions
 ) -> Operation[ReleasedGroups]:
-    one_table(mechanism)
+    one = one_table(mechanism)
     check_lists(keys, counts)
     groups = {
         "keys": _as_lists(group_keys(keys)),
@@ -216,9 +223,11 @@ def _release_groups(
         "values": {name: column.to_pylist() for name, column in number_columns(values).items()},
     }
     body = {"mechanism": mechanism_json(mechanism), "groups": groups, **_public(_listed(public_keys))}
+    body |= stated(mechanism, options)
     once = options.get("once")
-    answer = yield from ask(self, json_call("POST", "/release", body | stated(mechanism, options), once=once), _GROUPS)
-    return decoded(answer, lambda document: groups_of(document, answer.is_replayed, answer.released_at))
+    answer = yield from ask(self, json_call("POST", "/release", body, once=once), _GROUPS)
+    asked = Asked.of({"": one}, body, once)
+    return decoded(answer, lambda document: groups_of(document, asked, answer.is_replayed, answer.released_at))
 
 
 class _Sent(NamedTuple):
@@ -263,6 +272,13 @@ def _call(
         body=form(request, parts, is_repeated=is_repeated),
         most_bytes=MOST_BYTES if is_dry else MOST_TABLE_BYTES,
     )
+
+
+def _asked(tables: Mapping[str, _Sent], mechanism: Any, options: PaidOptions) -> Asked:
+    """What the call asks for, to compare its answer with."""
+    mechanisms = {name: each.mechanism for name, each in tables.items()}
+    roles = {name: each.roles for name, each in tables.items()}
+    return Asked.of(mechanisms, stated(mechanism, options), options.get("once"), roles)
 
 
 def _named_tables(
