@@ -5,11 +5,13 @@ The list must not depend on the data. Without it, the posted groups themselves w
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
+from uuid import UUID
 
 import pyarrow as pa
 
 from gsh.errors import Error, InvalidGroups
-from gsh.histogram.keys.types import answer_type
+from gsh.histogram.keys.columns import decoded
+from gsh.histogram.keys.types import answer_type, is_unicode
 from gsh.histogram.noise import Noise
 
 __all__ = ["POSTED", "PublicKeys", "check_public", "key_parts", "listed_columns"]
@@ -32,8 +34,11 @@ def check_public(noise: Noise, public: object, pointer: str) -> None:
 
 
 def listed_columns(public: Sequence[Any] | pa.Table, fields: Sequence[pa.Field], pointer: str) -> list[pa.ChunkedArray]:
-    """Listed keys as columns of the types of a table: a table with the same names, or JSON values."""
-    types = [_decoded(answer_type(field, pointer)) for field in fields]
+    """Listed keys as columns of the types of a table: a table with the same names, or JSON values.
+
+    The columns have the values that a dictionary encodes, and the storage of an extension type.
+    """
+    types = [answer_type(field, pointer) for field in fields]
     if isinstance(public, pa.Table):
         names = [field.name for field in fields]
         if sorted(public.column_names) != sorted(names):
@@ -42,13 +47,22 @@ def listed_columns(public: Sequence[Any] | pa.Table, fields: Sequence[pa.Field],
     else:
         columns = [pa.chunked_array([_array(part, pointer)]) for part in key_parts(public, len(fields), pointer)]
     try:
-        return [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
-    except pa.ArrowException:
+        return [_cast(column, kind) for column, kind in zip(columns, types, strict=True)]
+    except (pa.ArrowException, InvalidGroups, ValueError):
         raise InvalidGroups(pointer, "must have values of the types of the key columns") from None
 
 
-def _decoded(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    if pa.types.is_dictionary(column.type):
+        column = pa.chunked_array([decoded(column)])
+    if isinstance(kind, pa.UuidType) and is_unicode(column.type):
+        texts = column.to_pylist()
+        column = pa.chunked_array([pa.array([None if text is None else UUID(text).bytes for text in texts])])
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    return column.cast(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def key_parts(public: Sequence[Any], count: int, pointer: str, error: type[Error] = InvalidGroups) -> list[list[Any]]:

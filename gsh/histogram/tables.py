@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import numpy as np
 import pyarrow as pa
 
 from gsh.errors import InvalidGroups
@@ -112,7 +113,10 @@ def check_table(
         return CheckedTable(noise, roles, keys, counts, values, unique_order(_parts(keys), len(table), "/key_columns"))
     fields = [table.schema.field(name) for name in roles.keys]
     listed = listed_columns(public, fields, "/public_keys")
-    columns = [_after(first, table[name]) for first, name in zip(listed, roles.keys, strict=True)]
+    try:
+        columns = [_after(first, table[name]) for first, name in zip(listed, roles.keys, strict=True)]
+    except pa.ArrowException:
+        raise InvalidGroups("/public_keys", "must have values of the types of the key columns") from None
     keys = _keys(table.schema, columns, roles)
     found = matched(_parts(keys), len(listed[0]), len(columns[0]), ("/public_keys", "/key_columns"))
     return CheckedTable(
@@ -127,9 +131,8 @@ def _after(listed: pa.ChunkedArray, posted: pa.ChunkedArray) -> pa.ChunkedArray:
         kind, then = kind.storage_type, [chunk.storage for chunk in then]
     if pa.types.is_dictionary(kind):
         kind = pa.dictionary(pa.int32(), kind.value_type)
-        encoded = [*(chunk.dictionary_encode() for chunk in first), *then]
-        first = [pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary) for chunk in encoded]
-        then = []
+        first = [pa.DictionaryArray.from_arrays(np.arange(len(chunk), dtype=np.int32), chunk) for chunk in first]
+        then = [pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary) for chunk in then]
     return pa.chunked_array([*first, *then], kind)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gsh.histogram.conversion import AnswerFormat, convert
+from gsh.histogram.conversion import AnswerFormat, convert, write_rows
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.formats import Limits, read_table
 from gsh.histogram.tables import Roles
@@ -204,3 +204,18 @@ def test_a_long_answer_is_converted_in_pieces() -> None:
     assert groups["keys"] == keys.to_pylist()
     assert groups["counts"] == table["count"].to_pylist()
     assert converted(stored, "arrow", "csv", roles).count(b"\n") == size + 1
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("rows", [0, 2, 200_000])
+def test_a_dictionary_of_views_is_written_as_its_values(kind: pa.DataType, rows: int) -> None:
+    """Parquet has no place for such a dictionary."""
+    entries = pa.array([f"a text that is too long for a view: {row:06}" for row in range(rows)], pa.string())
+    column = pa.DictionaryArray.from_arrays(pa.array(range(rows), pa.int32()), entries.cast(pa.binary()).cast(kind))
+    table = pa.table({"key": column, "count": pa.array([1.5] * rows, pa.float64())})
+    sink = io.BytesIO()
+
+    write_rows(table, Roles(("key",), "count", ()), "parquet", "{}", sink)
+
+    found = pq.read_table(sink)["key"]
+    assert found.to_pylist() == column.to_pylist()

@@ -1,6 +1,8 @@
 """Public groups: every listed one is published with noise, a missing one counts 0, and nothing else is let in."""
 
 import datetime
+import random
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +16,7 @@ import gsh
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.groups import check_groups
 from gsh.histogram.noise import Noise
+from tests.gsh.histogram.key_columns import ENCODINGS, EXTENSIONS, SCALARS, encoded, value
 
 PLAIN = gsh.PlainGaussian(c_u=1, sigma=2.0)
 _PARTS = st.one_of(st.none(), st.text(max_size=3), st.integers(-3, 3))
@@ -129,3 +132,65 @@ def test_a_list_that_does_not_fit_a_table_is_refused(public: Any, detail: str) -
         gsh.release(PLAIN, table, key_columns=["key"], count_column="users", public_keys=public)
 
     assert refused.value.detail.startswith(detail)
+
+
+def own_keys(kind: pa.DataType) -> list[Any]:
+    """A few values of a type, without repeats, and null."""
+    return [*dict.fromkeys(value(kind, number) for number in (0, 1, 2, 3)), None]
+
+
+def completed(column: pa.Array, public: Any) -> pa.Table:
+    table = pa.table({"key": column, "users": pa.array([9000] * len(column))})
+    return gsh.release(PLAIN, table, key_columns=["key"], count_column="users", public_keys=public)
+
+
+@pytest.mark.parametrize("is_odd", [False, True], ids=["plain", "odd"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("kind", [*SCALARS, *EXTENSIONS], ids=str)
+def test_keys_of_any_type_can_be_listed(kind: pa.DataType, encoding: str, is_odd: bool) -> None:
+    """As a table of the same type. As values of Python, as far as Python has them; else they are refused."""
+    column = encoded(kind, encoding, own_keys(kind), random.Random(1) if is_odd else None)
+
+    answer = completed(column.slice(1), pa.table({"key": column}))
+    assert answer.schema.field("key").type == completed(column, "posted").schema.field("key").type
+    assert sorted(map(repr, answer["key"].to_pylist())) == sorted(map(repr, column.to_pylist()))
+    assert sum(count > 8000 for count in answer["users"].to_pylist()) == len(column) - 1
+    listed = column.to_pylist()
+    for public in (listed, [str(key) for key in listed], [1.5, 2.5], ["x"], [b"x" * 16], [[]], [None], []):
+        try:
+            assert len(completed(column, public)) == len(column)
+        except gsh.InvalidGroups as error:
+            assert error.pointer in {"/public_keys", "/key_columns"}  # noqa: PT017
+            assert "ns" in str(kind) or public is not listed
+
+
+@pytest.mark.parametrize(
+    "public",
+    [
+        ["12345678-1234-5678-1234-567812345678", None, "00000000-0000-0000-0000-00000000000a"],
+        [uuid.UUID(int=10), uuid.UUID("12345678-1234-5678-1234-567812345678"), None],
+        pa.table({"key": ["12345678-1234-5678-1234-567812345678", None, "00000000-0000-0000-0000-00000000000A"]}),
+        pa.table({"key": pa.array([uuid.UUID(int=10).bytes, None, b"\x124Vx" * 2 + b"\x124Vx" * 2], pa.binary())}),
+    ],
+    ids=["texts", "values", "a table of texts", "a table of bytes"],
+)
+def test_a_uuid_is_listed_in_its_usual_text(public: Any) -> None:
+    column = pa.array([uuid.UUID(int=10).bytes], pa.uuid())
+
+    answer = completed(column, public)
+
+    assert answer["key"].type == pa.uuid()
+    assert answer["key"].to_pylist()[0] == uuid.UUID(int=10)
+    assert [count > 8000 for count in answer["users"].to_pylist()] == [True, False, False]
+    for wrong in (["00000000"], ["x" * 36], [5], [b"x"]):
+        with pytest.raises(gsh.InvalidGroups, match="must have values of the types of the key columns"):
+            completed(column, wrong)
+
+
+def test_json_is_listed_as_its_text() -> None:
+    column = pa.array(['{"a": 1}', "[]"], pa.json_())
+
+    answer = completed(column, ["[]", "null", '{"a": 1}'])
+
+    assert answer["key"].type == pa.json_()
+    assert answer["key"].to_pylist() == ["[]", "null", '{"a": 1}']
