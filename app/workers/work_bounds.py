@@ -11,6 +11,7 @@ The unit is about a millisecond of one core. The estimates follow what the parts
 
     caps on columns             c/30 an evaluation            c different caps; a search of σ or τ* takes about 100
     several tables              c/30 an evaluation            c cuts: one for each table, and one for each of its caps
+    the theorem                 s (2 + n)/10 000              s splits of n tables
 
 If Σ scales with σ, each σ that is tried has a Σ of its own.
 """
@@ -49,6 +50,7 @@ Described: TypeAlias = PostedMechanism | DraftIn | OutlineIn | TableIn | TableDr
 
 _LEAST_COLUMNS_WORK = 0.3
 _MOST_TIES = 1000
+_MOST_TIED_SPLITS = 5000
 # How many Σ are tried, at most or nearly so, if Σ scales with σ.
 _PER_CAP, _EVALUATIONS, _FOR_COMPARED_CAPS = 1 / 30, 100, 1200
 _PER_TABLE = 0.3
@@ -159,8 +161,14 @@ def tables_comparison_work(tables: Sequence[TableDraftIn]) -> float:
 
 
 def theorem_work(splits: int, points: int, caps: Sequence[int]) -> float:
-    """For a scan of all splits of some tables, each with a number of caps."""
-    return points * (5 + splits * (0.8 + math.fsum(0.2 + each / 50 for each in caps)) / 10_000)
+    """For a scan of all splits of some tables, each with a number of caps. Each table adds arrays to the scan.
+
+    Of n tables that are alike, as many splits tie as there are choices of half of them. Balls decide among them.
+    """
+    tables = len(caps)
+    scan = splits * (2 + math.fsum(1 + each / 50 for each in caps)) / 10_000
+    ties = min(splits, _MOST_TIED_SPLITS, math.comb(tables, tables // 2))
+    return points * (5 + scan + ties * (0.025 + tables / 400))
 
 
 def utility_work(sizes: int, quantiles: int) -> float:
