@@ -3,9 +3,9 @@
 import base64
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pyarrow as pa
 from fastapi import Request
@@ -30,6 +30,7 @@ from gsh.histogram.tables import Roles
 __all__ = [
     "DIGEST_HEADER",
     "answer_of",
+    "are_tables",
     "converted",
     "file_named",
     "formats_in",
@@ -37,7 +38,11 @@ __all__ = [
     "layouts_of",
     "streamed",
     "table_names",
+    "with_certificate",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 DIGEST = "Repr-Digest"
 DIGEST_HEADER = {
@@ -49,6 +54,8 @@ DIGEST_HEADER = {
 """The response header as the OpenAPI document describes it."""
 _FORMATS = {media_type: kind for kind, media_type in MEDIA_TYPES.items()}
 _EVERY = tuple(MEDIA_TYPES.values())
+_SHORT_CERTIFICATE = 32 * 1024
+"""In characters: it is parsed in about a millisecond."""
 
 
 class _FileResponse(StreamingResponse):
@@ -83,16 +90,34 @@ async def answer_of(request: Request, release: RecordedRelease, table: str | Non
         raise
 
 
-def table_names(release: RecordedRelease) -> tuple[str, ...]:
+def are_tables(release: RecordedRelease) -> bool:
+    """Whether a release has named tables. Its certificate may be large, and is not parsed for that.
+
+    Only a member of the certificate has these characters: in a text, a quote comes after a backslash.
+    """
+    return '"tables":[' in release.notes.certificate
+
+
+async def table_names(request: Request, release: RecordedRelease) -> list[str]:
     """The names of the tables of a release; empty if it is one table without a name."""
-    certificate = json.loads(release.notes.certificate or "{}")
-    return tuple(table["name"] for table in certificate.get("tables", ()))
+    if not are_tables(release):
+        return []
+    return await with_certificate(request, release, _names, release.notes.certificate)
+
+
+async def with_certificate(
+    request: Request, release: RecordedRelease, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """The result of a function that parses the certificate of a release. A worker parses a large one."""
+    if len(release.notes.certificate) <= _SHORT_CERTIFICATE:
+        return function(*args, **kwargs)
+    return await in_pool(request, services_of(request).conversions, function, *args, **kwargs)
 
 
 async def _stored(request: Request, release: RecordedRelease, table: str | None) -> tuple[SharedFile, str]:
     """What is preferred of the stored answer, in a file, and its media type."""
     if table is None:  # before the answer is fetched
-        media_type = _preferred(request, release.media_type or "", [ZIP, JSON] if table_names(release) else _EVERY)
+        media_type = _preferred(request, release.media_type or "", [ZIP, JSON] if are_tables(release) else _EVERY)
     stored = spool()
     try:
         pool = services_of(request).ledger_pool
@@ -144,7 +169,7 @@ async def converted(
     try:
         notes, pool = release.notes, services_of(request).conversions
         given = release.media_type or "", into, notes.layout, notes.certificate
-        if table_names(release):
+        if are_tables(release):
             await in_pool(request, pool, _convert_tables, *given, table, stored, target)
         else:
             assert isinstance(into, str)

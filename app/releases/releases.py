@@ -1,5 +1,6 @@
 """/releases: what budgets have paid for, with answers and certificates."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request, Response
@@ -16,7 +17,7 @@ from app.http.services import services_of
 from app.ledger.errors import UnknownRelease
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
-from app.releases.answer_formats import DIGEST_HEADER, answer_of, table_names
+from app.releases.answer_formats import DIGEST_HEADER, answer_of, table_names, with_certificate
 from app.releases.asked import encoded
 from app.releases.certificates.page import PAGE_HEADERS, certificate_page
 from app.releases.certificates.registry import registry_yaml
@@ -31,7 +32,6 @@ from app.releases.schemas.releases import (
     VerifiedOut,
 )
 from app.schemas.scalars import BudgetName
-from gsh.certificate import Certificate
 from gsh.histogram.file_formats import JSON, MEDIA_TYPES, ZIP
 
 __all__ = ["router"]
@@ -137,7 +137,7 @@ async def get_answer(
     release = await visible_release(request, key)
     if not release.has_answer or release.media_type is None:
         raise UnknownRelease
-    if table is not None and table not in table_names(release):
+    if table is not None and table not in await table_names(request, release):
         raise InvalidQuery(("table", "must be the name of a table of this release"))
     return await answer_of(request, release, table)
 
@@ -158,14 +158,14 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
     Its `record` names the entry, the head of the history and the hash of the answer.
     """
     release = await visible_release(request, key)
-    certificate = _certificate_of(release)
+    _check_certificate(release)
     media_type = preferred(request, (JSON, _YAML, _HTML))
     if media_type is None:
         raise HTTPException(406)
     headers = {"Vary": "Accept"} | content_disposition(release.key, _ENDINGS[media_type], "inline")
     if media_type == _HTML:
-        return Response(certificate_page(certificate), media_type=_HTML, headers=headers | dict(PAGE_HEADERS))
-    content = registry_yaml(certificate) if media_type == _YAML else encoded(certificate)
+        headers |= PAGE_HEADERS
+    content = await with_certificate(request, release, _certificate_as, media_type, _without_answer(release))
     return Response(content, media_type=media_type, headers=headers)
 
 
@@ -185,12 +185,8 @@ async def verify_certificate(
     release = await services_of(request).ledger_pool.read(lambda ledger: ledger.release_by_id(body.root.release_id))
     if release is None or not access_of(request.scope).may_see(release.budget):
         return VerifiedOut.model_validate({"made_here": False, "differences": []})
-    kept = AnyCertificate.model_validate_json(encoded(_certificate_of(release)))
-    recorded, given = kept.model_dump(mode="json"), body.model_dump(mode="json")
-    if given["record"] is None:
-        recorded["record"] = None
-    # Optional fields are absent if they have no value, so each side may have names that the other lacks.
-    differences = [name for name in recorded | given if recorded.get(name) != given.get(name)]
+    _check_certificate(release)
+    differences = await with_certificate(request, release, _differences, _without_answer(release), body)
     return VerifiedOut(
         made_here=not differences,
         key=release.key,
@@ -205,7 +201,28 @@ async def verify_certificate(
 router.routes.extend(_bodies.routes)
 
 
-def _certificate_of(release: RecordedRelease) -> Certificate:
+def _check_certificate(release: RecordedRelease) -> None:
     if not release.notes.certificate:
         raise NoCertificate
-    return certificate_of(release)
+
+
+def _without_answer(release: RecordedRelease) -> RecordedRelease:
+    """The same without the key of its answer, which no worker needs to read a certificate."""
+    return replace(release, place=None)
+
+
+def _certificate_as(media_type: str, release: RecordedRelease) -> str:
+    certificate = certificate_of(release)
+    if media_type == _HTML:
+        return certificate_page(certificate)
+    return registry_yaml(certificate) if media_type == _YAML else encoded(certificate)
+
+
+def _differences(release: RecordedRelease, body: AnyCertificate) -> list[str]:
+    """The members of a certificate that are not as recorded."""
+    kept = AnyCertificate.model_validate_json(encoded(certificate_of(release)))
+    recorded, given = kept.model_dump(mode="json"), body.model_dump(mode="json")
+    if given["record"] is None:
+        recorded["record"] = None
+    # Optional fields are absent if they have no value, so each side may have names that the other lacks.
+    return [name for name in recorded | given if recorded.get(name) != given.get(name)]
