@@ -100,7 +100,7 @@ class Settings(BaseSettings):
     max_work: int = Field(
         default=20_000,
         ge=1,
-        description="most work of an accounting request, in estimated milliseconds; more is 422",
+        description="most work for accounting, a budget or a release, in estimated milliseconds; more is 422",
     )
     ledger_file: str = Field(default="", description="file with the value of `GSH_LEDGER`, which may have a password")
     ledger: str = Field(

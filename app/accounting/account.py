@@ -24,16 +24,14 @@ from app.http.json_route import JsonRoute, slimmed
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import Services, services_of
 from app.http.workload import in_pool, in_slices
-from app.workers.work_bounds import check_work, cuts_of, points_work, theorem_work
+from app.workers.work_bounds import check_work, cuts_of, needs_search, points_work, take_long, theorem_work
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_epsilon
 from gsh.accounting.curve_cache import Variable, evaluate
-from gsh.accounting.frontier import ENOUGH_EPSILON, number_of_splits
+from gsh.accounting.frontier import number_of_splits
 from gsh.accounting.mechanism import Joint, Mechanism, Release, Table, tables_of
 from gsh.wire import capped_to_json, priced_tables_to_json
 
 __all__ = ["router"]
-
-_CUTS_AT_ONCE = 10
 
 router = APIRouter(prefix="/account", tags=["account"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=JsonRoute)
 
@@ -93,9 +91,10 @@ async def _points(
     variable, values = body.query()
     if len(values) > services.settings.max_curve_points:
         raise LimitExceeded(f"/{variable}", f"must have at most {services.settings.max_curve_points} items")
-    cuts, needs_search = cuts_of(release), variable == "delta" or min(values) < ENOUGH_EPSILON
-    if cuts and (needs_search or cuts > _CUTS_AT_ONCE):
-        work = points_work(cuts, len(values), needs_search=needs_search)
+    cuts = cuts_of(release)
+    is_searched = needs_search(values[0], None) if variable == "delta" else needs_search(None, min(values))
+    if take_long(cuts, needs_search=is_searched):
+        work = points_work(cuts, len(values), needs_search=is_searched)
         check_work(services.settings.max_work, f"/{variable}", work, "give fewer points, or fewer tables or caps")
         return await in_pool(
             request, services.accounting, _searched_points, accounting is EXACT, release, variable, values

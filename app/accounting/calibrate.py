@@ -24,10 +24,11 @@ from app.errors import LimitExceeded
 from app.http.auth import READS_BUDGETS, needs
 from app.http.json_route import JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS, SHARE_PROBLEMS
-from app.http.services import AT_ONCE, Services, services_of
+from app.http.services import Services, services_of
 from app.http.workload import in_pool
 from app.schemas.mechanism import MechanismIn, TableDraftIn, read_table_drafts, tables_out
 from app.workers.work_bounds import (
+    AT_ONCE,
     calibration_work,
     caps_of,
     check_work,

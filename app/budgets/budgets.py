@@ -172,6 +172,17 @@ router.routes.extend(_bodies.routes)
 
 
 @slimmed.register
+def _(body: BudgetIn, most_work: int) -> BudgetIn:
+    if body.tables is not None:
+        check_columns(most_work, None, body.tables)
+        return body.model_copy(update={"tables": tables_without_columns(body.tables)})
+    if body.mechanism is None:
+        return body
+    check_columns(most_work, body.mechanism, None)
+    return body.model_copy(update={"mechanism": without_columns(body.mechanism)})
+
+
+@slimmed.register
 def _(body: PreviewIn, most_work: int) -> PreviewIn:
     _check_plan(body, most_work)
     if body.tables is not None:

@@ -13,16 +13,14 @@ from app.ledger.pool import LedgerPool, LedgerProbe
 from app.places import Places
 from app.settings import Settings
 from app.workers.pool import WorkerPool
+from app.workers.work_bounds import AT_ONCE
 from gsh.accounting.curve_cache import CurveCache
 
-__all__ = ["AT_ONCE", "Services", "services_of"]
+__all__ = ["Services", "services_of"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-AT_ONCE = 1.0
-"""The most work, in milliseconds, that the event loop does without a pause."""
 
 
 class _Described(Protocol[T_co]):

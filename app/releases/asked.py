@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from pydantic_core import to_json
@@ -13,8 +13,10 @@ from app.ledger.answers import Answer
 from app.ledger.releases import Notes, RecordedRelease, ReleaseState
 from app.ledger.state import Budget, By
 from app.ledger.store import Ledger
+from app.releases.bounds import check_certificate
 from app.releases.schemas.certified import Stated
 from app.releases.schemas.described import DescribedRelease
+from gsh.accounting.composition import Spent, fits
 from gsh.accounting.mechanism import Joint, Release, Table
 from gsh.certificate import Certificate, certificate_of
 from gsh.certificate_words import TRUST_ELSEWHERE, TRUST_MODEL
@@ -34,6 +36,7 @@ __all__ = [
     "drafted",
     "encoded",
     "in_table",
+    "judged",
     "meaning_of",
     "meaning_of_tables",
     "notes_of",
@@ -59,6 +62,8 @@ class Asked:
     state: ReleaseState = "made"
     places: tuple[str, ...] = ("",)
     """The pointer of each table in the request. A table that is alone and has no name is the request itself."""
+    is_within: bool | None = None
+    """Whether its δ keeps the operator's bound; None if there is none. Who reads the request computes it: a worker."""
 
     @property
     def release(self) -> Release:
@@ -200,9 +205,17 @@ def in_table(place: str) -> Iterator[None]:
         raise error.at(f"{place}{pointer}") from None
 
 
+def judged(asked: Asked, most: tuple[float, float] | None) -> Asked:
+    """The same with whether its δ at an ε is at most a bound, if there is one."""
+    return asked if most is None else replace(asked, is_within=fits(Spent(releases=1, only=asked.release), *most))
+
+
 def drafted(body: Stated, tables: Mapping[str, Table], noise: Mapping[str, Noise] | None) -> Certificate:
-    """The certificate of a request, before a budget pays. Without ``noise``, another engine draws it."""
-    return certificate_of(
+    """The certificate of a request, before a budget pays. Without ``noise``, another engine draws it.
+
+    An error if that of named tables is too large.
+    """
+    draft = certificate_of(
         tables,
         noise,
         epsilon=body.epsilon,
@@ -212,6 +225,9 @@ def drafted(body: Stated, tables: Mapping[str, Table], noise: Mapping[str, Noise
         plan_digest=body.provenance.plan_digest,
         trust_model=TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
     )
+    if "" not in tables:
+        check_certificate(encoded(draft))
+    return draft
 
 
 def on_terms(draft: Certificate, terms: Terms | None) -> Certificate:

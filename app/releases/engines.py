@@ -6,28 +6,29 @@ POST /releases, POST /releases/{key}/commit, POST /budgets/{id}/charges.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 
-from app.accounting.posted import posted_release
 from app.budgets.budget_route import BudgetInPath, BudgetRoute
 from app.errors import LimitExceeded
 from app.http.auth import access_of, needs
 from app.http.headers import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
-from app.http.json_route import Encoded, JsonRoute
+from app.http.json_route import Encoded, JsonRoute, slimmed
 from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, COMMIT_PROBLEMS, PROBLEMS
 from app.http.services import services_of
+from app.http.workload import RequestWorkers
 from app.ledger.clock import now
 from app.ledger.releases import Commit
-from app.releases.made_elsewhere import ChargedRelease, OpenedRelease
+from app.releases.bounds import Bounds
+from app.releases.made_elsewhere import ChargedRelease, OpenedRelease, check_bounds
 from app.releases.recorded import shown
 from app.releases.release_route import (
     RELEASE_NOT_FOUND,
     ReleaseInPath,
     ReleaseRoute,
     RequestClient,
+    bounds_of,
     releases_of,
     visible_release,
 )
@@ -38,6 +39,7 @@ from app.releases.schemas.releases import (
     ChargeIn,
     ChargeOut,
     CommitIn,
+    MadeElsewhereIn,
     OpenIn,
     OpenOut,
     ReleaseOut,
@@ -68,10 +70,10 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
     Draw all noise from the seed, publish the output once, and commit its digest. The commit erases the seed. Who has
     the seed can remove the noise: keep it as secret as the raw data, and never log it.
     """
-    mechanism = partial(posted_release, request, services_of(request), body.mechanism, body.tables)
-    posted = OpenedRelease(body.budget, body, mechanism)
+    client = RequestClient(request)
+    posted = OpenedRelease(body.budget, body, _workers(request), bounds_of(request, client))
     with _in_list():
-        outcome = await releases_of(request).make(posted, RequestClient(request), budget=body.budget)
+        outcome = await releases_of(request).make(posted, client, budget=body.budget)
     status = 201 if outcome.earlier is None else 200
     content = b"".join(outcome.answer.chunks())
     return Encoded(content, status, replayed_headers(outcome.replayed_at))  # type: ignore[return-value]
@@ -116,12 +118,22 @@ async def charge(
     The same idempotency key and content get the same answer, and are charged once. An engine that retries its tasks
     opens a release instead: POST /releases.
     """
-    mechanism = partial(posted_release, request, services_of(request), body.mechanism, body.tables)
-    posted = ChargedRelease(id, body, mechanism, request.state.content)
+    client = RequestClient(request)
+    posted = ChargedRelease(id, body, _workers(request), bounds_of(request, client), request.state.content)
     with _in_list():
-        outcome = await releases_of(request).make(posted, RequestClient(request), budget=id)
+        outcome = await releases_of(request).make(posted, client, budget=id)
     content = b"".join(outcome.answer.chunks())
     return Encoded(content, headers=replayed_headers(outcome.replayed_at))  # type: ignore[return-value]
+
+
+@slimmed.register
+def _(body: MadeElsewhereIn, most_work: int) -> MadeElsewhereIn:
+    check_bounds(body, Bounds(most_work))
+    return body
+
+
+def _workers(request: Request) -> RequestWorkers:
+    return RequestWorkers(request, services_of(request).accounting)
 
 
 @contextmanager

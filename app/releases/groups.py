@@ -14,7 +14,6 @@ from pydantic_core import to_json
 from app.accounting.published import intervals_of_released
 from app.http.json_route import SHORT_BYTES, parsed
 from app.http.json_text import decoded_size, most_decoded
-from app.http.services import AT_ONCE
 from app.http.workload import RequestWorkers, StepsInPool
 from app.ledger.answers import Answer
 from app.ledger.releases import RecordedRelease
@@ -26,14 +25,15 @@ from app.releases.asked import (
     drafted,
     encoded,
     in_table,
+    judged,
     meaning_of,
     meaning_of_tables,
     notes_of,
     on_terms,
 )
+from app.releases.bounds import Bounds
 from app.releases.schemas.release import GroupsTableIn, ReleaseRequest
 from app.workers.steps import StepsHere
-from app.workers.work_bounds import work_of
 from gsh.accounting.mechanism import Table
 from gsh.errors import TooManyGroups
 from gsh.histogram.entropy import operating_system
@@ -43,9 +43,6 @@ from gsh.histogram.noise import Noise
 from gsh.histogram.tables import check_interval_columns
 
 __all__ = ["PostedGroups"]
-
-_LEAST_WORK = 0.2
-"""For a table without further columns, in milliseconds: its noise, and its part of the certificate."""
 
 
 class _Read(NamedTuple):
@@ -76,10 +73,17 @@ class PostedGroups:
     """The body of POST /release, and its answer in memory."""
 
     def __init__(
-        self, content: bytes, workers: RequestWorkers, *, most_bytes: int, most_groups: int, is_paid: bool
+        self,
+        content: bytes,
+        workers: RequestWorkers,
+        bounds: Bounds,
+        *,
+        most_bytes: int,
+        most_groups: int,
+        is_paid: bool,
     ) -> None:
         self._content = content
-        self._steps = _begun(content, workers, most_bytes, most_groups, is_paid)
+        self._steps = _begun(content, workers, most_bytes, _Setting(bounds, most_groups, is_paid))
         self._meaning = b""
         self.stop = self._steps.stop
 
@@ -108,23 +112,36 @@ class PostedGroups:
         return Answer(release.media_type or JSON, lambda: [stored])
 
 
-def _begun(content: bytes, workers: RequestWorkers, most_bytes: int, most_groups: int, is_paid: bool) -> _Steps:
+class _Setting(NamedTuple):
+    """What a worker must know besides the request."""
+
+    bounds: Bounds
+    most_groups: int
+    is_paid: bool
+
+
+def _begun(content: bytes, workers: RequestWorkers, most_bytes: int, setting: _Setting) -> _Steps:
     """The release, on the event loop if it is small, else in a worker."""
     if len(content) > SHORT_BYTES:
-        return workers.begin(_release_content, content, most_decoded(most_bytes), most_groups, is_paid)
+        return workers.begin(_release_content, content, most_decoded(most_bytes), setting)
     body = parsed(ReleaseRequest, content)
-    work = sum(_LEAST_WORK + work_of(table.mechanism) for table in body.posted.values())
-    if work > AT_ONCE or body.intervals is not None:
-        return workers.begin(_release, body, most_groups, is_paid)
-    return StepsHere(_release(body, most_groups, is_paid))
+    if not _check_bounds(body, setting.bounds) or body.intervals is not None:
+        return workers.begin(_release, body, setting)
+    return StepsHere(_release(body, setting))
 
 
-def _release_content(
-    content: bytes, most_bytes: int, most_groups: int, is_paid: bool
-) -> Generator[_Read, _Decision, _Released]:
+def _release_content(content: bytes, most_bytes: int, setting: _Setting) -> Generator[_Read, _Decision, _Released]:
     if decoded_size(content) > most_bytes:
         raise TooManyGroups("", "must have fewer groups or columns; larger tables go to /release/table")
-    return _release(parsed(ReleaseRequest, content), most_groups, is_paid)
+    body = parsed(ReleaseRequest, content)
+    _check_bounds(body, setting.bounds)
+    return _release(body, setting)
+
+
+def _check_bounds(body: ReleaseRequest, bounds: Bounds) -> bool:
+    """An error if it asks for too much. Whether the event loop may make the release."""
+    mechanisms = [table.mechanism for table in body.posted.values()]
+    return bounds.check(body, mechanisms, are_tables=body.tables is not None)
 
 
 class _Worked(NamedTuple):
@@ -135,15 +152,16 @@ class _Worked(NamedTuple):
     groups: CheckedGroups
 
 
-def _release(body: ReleaseRequest, most_groups: int, is_paid: bool) -> Generator[_Read, _Decision, _Released]:
+def _release(body: ReleaseRequest, setting: _Setting) -> Generator[_Read, _Decision, _Released]:
     """The whole release: first all checks of all tables and what a payment needs, then noise and the answer."""
-    _check_sizes(body, most_groups)
+    _check_sizes(body, setting.most_groups)
     tables = [_checked(place, table, body) for place, table in body.posted.items()]
     noise = {table.posted.name: table.groups.noise for table in tables}
     draft = drafted(body, {table.posted.name: table.mechanism for table in tables}, noise)
-    meaning = _meaning(body, tables) if is_paid else b""
+    meaning = _meaning(body, tables) if setting.is_paid else b""
     costs = tuple(table.mechanism.without_columns for table in tables)
-    decision = yield _Read(Asked(body.budget, costs, notes_of(body), body.dry_run, places=(*body.posted,)), meaning)
+    asked = Asked(body.budget, costs, notes_of(body), body.dry_run, places=(*body.posted,))
+    decision = yield _Read(judged(asked, setting.bounds.most), meaning)
     certificate = encoded(on_terms(draft, decision.terms))
     if body.dry_run:
         return _Released(b"", draft.release_id, certificate)

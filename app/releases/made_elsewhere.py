@@ -1,9 +1,11 @@
 """Releases that another engine makes: charged to a budget, with a seed or with noise of the engine's own."""
 
-from collections.abc import Awaitable, Callable
-from typing import ClassVar
+import pickle
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
 
 from app.accounting.posted import naming
+from app.http.workload import RequestWorkers
 from app.ledger.answers import Answer
 from app.ledger.figures import cost_figures
 from app.ledger.releases import RecordedRelease, ReleaseState
@@ -16,21 +18,39 @@ from app.releases.asked import (
     Terms,
     drafted,
     encoded,
+    judged,
     meaning_of,
     meaning_of_tables,
     notes_of,
     on_terms,
 )
+from app.releases.bounds import Bounds
 from app.releases.recorded import open_answer
 from app.releases.schemas.releases import ChargeOut, MadeElsewhereIn
 from app.schemas.costs import CostOut
+from app.schemas.mechanism import read_release
 from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import Release, tables_of
 from gsh.histogram.file_formats import JSON
 
-__all__ = ["ChargedRelease", "OpenedRelease"]
+__all__ = ["ChargedRelease", "OpenedRelease", "check_bounds"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NOT_COMPARED = {"name", "mu_squared", "hazard"}
+
+
+class _Read(NamedTuple):
+    """What is asked, and what it means."""
+
+    asked: Asked
+    release: Release
+    """Without its columns."""
+    meaning: bytes
+    release_id: str
+    packed: bytes
+    """The draft of the certificate, which the event loop need not unpack."""
 
 
 class _MadeElsewhere:
@@ -38,22 +58,18 @@ class _MadeElsewhere:
 
     state: ClassVar[ReleaseState]
 
-    def __init__(self, budget: str, body: MadeElsewhereIn, mechanism: Callable[[], Awaitable[Release]]) -> None:
+    def __init__(self, budget: str, body: MadeElsewhereIn, workers: RequestWorkers, bounds: Bounds) -> None:
         self._budget = budget
         self._body = body
-        self._mechanism = mechanism
+        self._workers = workers
+        self._bounds = bounds
         self._answer: AfterCharge | None = None
 
     async def ask(self) -> Asked:
-        self._release = await self._mechanism()
-        tables, posted = tables_of(self._release), self._body.tables
-        names = [""] if posted is None else [table.name for table in posted]
-        with naming(posted):
-            self._draft = drafted(self._body, dict(zip(names, tables, strict=True)), None)
-        costs, places = tables_of(self._release.without_columns), [""]
-        if posted is not None:
-            places = [f"/tables/{k}" for k in range(len(posted))]
-        return Asked(self._budget, costs, notes_of(self._body), state=self.state, places=tuple(places))
+        """A worker makes a certificate that takes long, and adds to it what the budget says."""
+        self._is_short = check_bounds(self._body, self._bounds)
+        self._read = await self._made(_read, self._budget, self._body, self.state, self._bounds.most)
+        return self._read.asked
 
     async def receive(self) -> bool:
         return False
@@ -62,20 +78,50 @@ class _MadeElsewhere:
         return ()
 
     async def meaning(self) -> bytes:
-        tables = self._body.tables
-        if tables is None:
-            return meaning_of(self.state, self._body, self._budget)
-        said = {table.name: table.model_dump(mode="json", exclude=_NOT_COMPARED) for table in tables}
-        return meaning_of_tables(self.state, self._body, self._budget, said)
+        return self._read.meaning
 
     async def certificate(self, terms: Terms | None) -> str:
-        return encoded(on_terms(self._draft, terms))
+        return await self._made(_certificate, self._read.packed, terms)
 
     async def draw(self, terms: Terms | None) -> Drawn:
-        return Drawn(self._answer, self._draft.release_id, await self.certificate(terms), await self.meaning())
+        return Drawn(self._answer, self._read.release_id, await self.certificate(terms), self._read.meaning)
 
     async def stop(self) -> None:
         """No worker waits."""
+
+    async def _made(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return function(*args, **kwargs) if self._is_short else await self._workers.run(function, *args, **kwargs)
+
+
+def check_bounds(body: MadeElsewhereIn, bounds: Bounds) -> bool:
+    """An error if it asks for too much. Whether the event loop may make the certificate."""
+    if body.tables is not None:
+        return bounds.check(body, body.tables, are_tables=True)
+    assert body.mechanism is not None
+    return bounds.check(body, [body.mechanism], are_tables=False)
+
+
+def _read(budget: str, body: MadeElsewhereIn, state: ReleaseState, most: tuple[float, float] | None) -> _Read:
+    posted = body.tables
+    names = [""] if posted is None else [table.name for table in posted]
+    with naming(posted):
+        release = read_release(body.mechanism, posted)
+        draft = drafted(body, dict(zip(names, tables_of(release), strict=True)), None)
+    slim = release.without_columns
+    places = ("",) if posted is None else tuple(f"/tables/{k}" for k in range(len(posted)))
+    asked = judged(Asked(budget, tables_of(slim), notes_of(body), state=state, places=places), most)
+    return _Read(asked, slim, _meaning(budget, body, state), draft.release_id, pickle.dumps(draft))
+
+
+def _meaning(budget: str, body: MadeElsewhereIn, state: ReleaseState) -> bytes:
+    if body.tables is None:
+        return meaning_of(state, body, budget)
+    said = {table.name: table.model_dump(mode="json", exclude=_NOT_COMPARED) for table in body.tables}
+    return meaning_of_tables(state, body, budget, said)
+
+
+def _certificate(packed: bytes, terms: Terms | None) -> str:
+    return encoded(on_terms(pickle.loads(packed), terms))  # noqa: S301 - made by _read
 
 
 class OpenedRelease(_MadeElsewhere):
@@ -96,9 +142,9 @@ class ChargedRelease(_MadeElsewhere):
     state = "charged"
 
     def __init__(
-        self, budget: str, body: MadeElsewhereIn, mechanism: Callable[[], Awaitable[Release]], content: bytes
+        self, budget: str, body: MadeElsewhereIn, workers: RequestWorkers, bounds: Bounds, content: bytes
     ) -> None:
-        super().__init__(budget, body, mechanism)
+        super().__init__(budget, body, workers, bounds)
         self._content = content
         self._answer = self._encoded
 
@@ -111,7 +157,7 @@ class ChargedRelease(_MadeElsewhere):
         return Answer(JSON, lambda: [stored])
 
     def _encoded(self, after: Budget, number: int, at: str) -> bytes:
-        cost, spent = cost_of(self._release), CostOut(**cost_figures(after.spent, after.limit))
+        cost, spent = cost_of(self._read.release), CostOut(**cost_figures(after.spent, after.limit))
         charged = ChargeOut(
             budget=self._budget, number=number, at=at, mu_squared=cost.mu_squared, hazard=cost.hazard, spent=spent
         )

@@ -6,7 +6,6 @@ Groups in JSON, tables in files, and releases that another engine makes differ o
 (``Posted``). A dry run ends before the draw, and a request that comes again gets the stored answer.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.errors import InvalidRequest, LimitExceeded, MissingIdempotencyKey
@@ -17,8 +16,8 @@ from app.releases.asked import Asked, Client, Outcome, Posted, Terms
 from app.releases.payments import Payments, Rehearsal
 from app.releases.schemas.release import DryBudget
 from app.schemas.costs import CostOut
-from gsh.accounting.composition import Release, Spent, cost_of, fits
-from gsh.accounting.mechanism import Joint, tables_of
+from gsh.accounting.composition import cost_of
+from gsh.accounting.mechanism import Joint
 from gsh.errors import renamed
 from gsh.histogram.file_formats import JSON
 
@@ -34,23 +33,20 @@ class ReleaseRules:
     most: tuple[float, float] | None = None
     """An ε, and the most δ that a release may have there."""
 
-    def check(self, release: Release, budget: str | None, *, is_exempt: bool, places: Sequence[str] = ("",)) -> None:
-        """Refuse a release that breaks a rule. No rule applies to an exempt client.
-
-        ``places`` are the pointers of the tables in the request.
-        """
+    def check(self, asked: Asked, *, is_exempt: bool) -> None:
+        """Refuse a release that breaks a rule. No rule applies to an exempt client."""
         if is_exempt:
             return
-        if self.require_budget and budget is None:
+        if self.require_budget and asked.budget is None:
             raise InvalidRequest("/budget", "is required: a budget must pay for every release (GSH_REQUIRE_BUDGET)")
-        for table, place in zip(tables_of(release), places, strict=True):
+        for table, place in zip(asked.tables, asked.places, strict=True):
             if self.least_sigma is not None and table.sigma < self.least_sigma:
                 detail = f"must be at least {self.least_sigma:g} (GSH_LEAST_SIGMA)"
                 raise LimitExceeded(f"{place}/mechanism/sigma", detail)
-        if self.most is not None and not fits(Spent(releases=1, only=release), *self.most):
+        if self.most is not None and not asked.is_within:
             epsilon, delta = self.most
             raise LimitExceeded(
-                "/tables" if isinstance(release, Joint) else "/mechanism",
+                "/tables" if isinstance(asked.release, Joint) else "/mechanism",
                 f"must have a δ of at most {delta:g} at ε = {epsilon:g} (GSH_MOST_EPSILON, GSH_MOST_DELTA)",
             )
 
@@ -105,7 +101,7 @@ class Releases:
         A budget and an idempotency key, both or neither: without a budget nothing makes a release exactly-once. A dry
         run may leave the idempotency key out. It is then the empty one, which is never used.
         """
-        self.rules.check(asked.release, asked.budget, is_exempt=client.is_admin, places=asked.places)
+        self.rules.check(asked, is_exempt=client.is_admin)
         _admit(client, asked.budget, is_dry=asked.is_dry)
         if asked.budget is None:
             return None

@@ -13,7 +13,7 @@ from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.http.workload import RequestWorkers
 from app.releases.groups import PostedGroups
-from app.releases.release_route import RequestClient, releases_of
+from app.releases.release_route import RequestClient, bounds_of, releases_of
 from app.releases.schemas.release import DryRunAnswer, ReleaseAnswer, ReleaseRequest, TablesAnswer
 from app.schemas.case_study import CASE_STUDY
 
@@ -144,6 +144,7 @@ async def post_release(request: Request, body: _Content) -> Encoded:
     posted = PostedGroups(
         body,
         workers,
+        bounds_of(request, client),
         most_bytes=services.settings.max_release_bytes,
         most_groups=services.settings.max_release_groups,
         is_paid=client.idempotency_key is not None,

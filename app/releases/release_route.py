@@ -13,6 +13,7 @@ from app.http.problems import KEY_NOT_FOUND
 from app.http.services import services_of
 from app.ledger.errors import UnknownRelease
 from app.ledger.releases import RecordedRelease
+from app.releases.bounds import Bounds
 from app.releases.making import Releases
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "ReleaseInPath",
     "ReleaseRoute",
     "RequestClient",
+    "bounds_of",
     "releases_of",
     "visible_release",
 ]
@@ -65,6 +67,12 @@ class RequestClient:
 def releases_of(request: Request) -> Releases:
     releases: Releases = request.app.state.releases
     return releases
+
+
+def bounds_of(request: Request, client: RequestClient) -> Bounds:
+    """What the client may ask of one release."""
+    most = None if client.is_admin else releases_of(request).rules.most
+    return Bounds(services_of(request).settings.max_work, most)
 
 
 async def visible_release(request: Request, key: str) -> RecordedRelease:

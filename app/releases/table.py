@@ -12,7 +12,7 @@ from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.http.workload import RequestWorkers
 from app.releases.answer_formats import DIGEST_HEADER, converted, file_named, formats_in, streamed
-from app.releases.release_route import RequestClient, releases_of
+from app.releases.release_route import RequestClient, bounds_of, releases_of
 from app.releases.schemas.release import TableRequest
 from app.releases.spool import SharedFile, in_file_thread
 from app.releases.uploaded_table import UploadedTables
@@ -99,7 +99,7 @@ async def release_uploaded_table(request: Request) -> Response:
     form = Form(request.scope, received(request.receive), settings.max_body_bytes)
     workers = RequestWorkers(request, services.release_workers)
     limits = Limits(settings.max_table_groups, settings.max_table_bytes)
-    posted = UploadedTables(form, workers, limits, settings.heavy_seconds)
+    posted = UploadedTables(form, workers, limits, bounds_of(request, client), settings.heavy_seconds)
     try:
         outcome = await releases_of(request).make(posted, client)
         if posted.answer is None:

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from app.accounting.published import columns_of_released
 from app.http.json_route import SHORT_BYTES, parsed
-from app.http.services import AT_ONCE
 from app.http.workload import RequestWorkers
 from app.ledger.answers import Answer
 from app.ledger.releases import RecordedRelease
@@ -26,16 +25,17 @@ from app.releases.asked import (
     drafted,
     encoded,
     in_table,
+    judged,
     meaning_of,
     meaning_of_tables,
     notes_of,
     on_terms,
 )
+from app.releases.bounds import Bounds
 from app.releases.schemas.release import ColumnsTableIn, TableRequest
 from app.releases.spool import SharedFile, digest_of, in_file_thread, mapped, overwrite, read_file, spool
 from app.releases.uploads import Form
 from app.workers.memory import less_memory
-from app.workers.work_bounds import work_of
 from gsh.accounting.mechanism import Table
 from gsh.certificate import Certificate
 from gsh.errors import TooManyGroups
@@ -70,10 +70,11 @@ class _Request(NamedTuple):
 class UploadedTables:
     """The form of POST /release/table, and its answer in a file. The caller closes it."""
 
-    def __init__(self, form: Form, workers: RequestWorkers, limits: Limits, seconds: float) -> None:
+    def __init__(self, form: Form, workers: RequestWorkers, limits: Limits, bounds: Bounds, seconds: float) -> None:
         self._form = form
         self._workers = workers
         self._limits = limits
+        self._bounds = bounds
         self._seconds = seconds
         self._arrived: list[SharedFile] = []
         self.answer: SharedFile | None = None
@@ -145,11 +146,11 @@ class UploadedTables:
     async def _read(self, content: bytes) -> _Request:
         """A worker reads a long request, or one whose mechanism takes long."""
         if len(content) > SHORT_BYTES:
-            return await self._workers.pool.run_within(self._seconds, _read_content, content)
+            return await self._workers.pool.run_within(self._seconds, _read_content, content, self._bounds)
         body = parsed(TableRequest, content)
-        if sum(work_of(table.mechanism) for table in body.posted.values()) > AT_ONCE:
-            return await self._workers.pool.run_within(self._seconds, _read, body)
-        return _read(body)
+        if _check_bounds(body, self._bounds):
+            return _read(body, self._bounds.most)
+        return await self._workers.pool.run_within(self._seconds, _read, body, self._bounds.most)
 
 
 def _format_of(table: SharedFile) -> Format:
@@ -158,11 +159,19 @@ def _format_of(table: SharedFile) -> Format:
     return format_of(pa.py_buffer(table.file.read(8)))
 
 
-def _read_content(content: bytes) -> _Request:
-    return _read(parsed(TableRequest, content))
+def _read_content(content: bytes, bounds: Bounds) -> _Request:
+    body = parsed(TableRequest, content)
+    _check_bounds(body, bounds)
+    return _read(body, bounds.most)
 
 
-def _read(body: TableRequest) -> _Request:
+def _check_bounds(body: TableRequest, bounds: Bounds) -> bool:
+    """An error if it asks for too much. Whether the event loop may read it."""
+    mechanisms = [table.mechanism for table in body.posted.values()]
+    return bounds.check(body, mechanisms, are_tables=body.tables is not None)
+
+
+def _read(body: TableRequest, most: tuple[float, float] | None) -> _Request:
     mechanisms: list[Table] = []
     for place, table in body.posted.items():
         with in_table(place):
@@ -170,7 +179,7 @@ def _read(body: TableRequest) -> _Request:
     costs = tuple(mechanism.without_columns for mechanism in mechanisms)
     asked = Asked(body.budget, costs, notes_of(body, layout_of(body)), body.dry_run, places=(*body.posted,))
     names = tuple(table.name for table in body.posted.values())
-    return _Request(asked, names, pickle.dumps((body, mechanisms)))
+    return _Request(judged(asked, most), names, pickle.dumps((body, mechanisms)))
 
 
 class _Worked(NamedTuple):

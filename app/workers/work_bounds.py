@@ -24,10 +24,12 @@ from app.errors import LimitExceeded
 from app.schemas.aggregates import BalancedColumnsIn, BoxIn, ColumnsIn, L2In, MuZeroIn, RelativeColumnsIn, VectorsIn
 from app.schemas.mechanism import DraftIn, OutlineIn, PostedMechanism, TableDraftIn, TableIn
 from gsh.accounting.covariance import is_diagonal
+from gsh.accounting.frontier import ENOUGH_EPSILON
 from gsh.accounting.mechanism import Mechanism, Release, tables_of
 from gsh.accounting.sensitivity import MOST_BOX_COLUMNS
 
 __all__ = [
+    "AT_ONCE",
     "calibration_work",
     "caps_of",
     "check_work",
@@ -36,15 +38,21 @@ __all__ = [
     "cuts_of",
     "frontier_work",
     "is_relative",
+    "needs_search",
     "points_work",
+    "posted_cuts",
     "remaining_work",
     "solves_sigma",
     "tables_calibration_work",
     "tables_comparison_work",
+    "take_long",
     "theorem_work",
     "utility_work",
     "work_of",
 ]
+
+AT_ONCE = 1.0
+"""The most work, in milliseconds, that the event loop does without a pause."""
 
 Described: TypeAlias = PostedMechanism | DraftIn | OutlineIn | TableIn | TableDraftIn
 
@@ -54,6 +62,7 @@ _MOST_TIED_SPLITS = 5000
 # How many Σ are tried, at most or nearly so, if Σ scales with σ.
 _PER_CAP, _EVALUATIONS, _FOR_COMPARED_CAPS = 1 / 30, 100, 1200
 _PER_TABLE = 0.3
+_CUTS_AT_ONCE = 10
 _FOR_SIGMA, _FOR_ANOTHER, _PER_FRONTIER_POINT, _FOR_COMPARISON, _FOR_REMAINDER = 40, 10, 8, 16, 250
 
 
@@ -112,6 +121,22 @@ def cuts_of(release: Release) -> int:
     secret = [table for table in tables if isinstance(table, Mechanism)]
     pieces = sum(1 + len(table.caps) for table in secret)
     return pieces - (len(secret) == len(tables))
+
+
+def posted_cuts(posted: Sequence[Described]) -> int:
+    """The same for the tables of a request, before anything of them is computed; perhaps more."""
+    secret = [each for each in posted if getattr(each, "tau", None) is not None]
+    return sum(1 + caps_of(each) for each in secret) - (len(secret) == len(posted))
+
+
+def needs_search(delta: float | None, epsilon: float | None) -> bool:
+    """Whether a point of a curve with cuts takes a search: by δ, or at ε near 0. Without both, ε is 0."""
+    return delta is not None or (epsilon or 0.0) < ENOUGH_EPSILON
+
+
+def take_long(cuts: int, *, needs_search: bool) -> bool:
+    """Whether a point of a curve with cuts takes too long for the event loop."""
+    return cuts > (0 if needs_search else _CUTS_AT_ONCE)
 
 
 def points_work(cuts: int, points: int, *, needs_search: bool = True) -> float:
