@@ -12,6 +12,7 @@ import gsh
 from gsh.cli import options
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
+from gsh.cli.files import PIPE
 from gsh.cli.output import AsJson, Sheet, line, progress_bar, show, working
 from gsh.errors import renamed
 from gsh.histogram.file_formats import EXTENSIONS
@@ -130,6 +131,8 @@ def publish(
     --budget and --once a service adds the noise and charges it exactly once.
     """
     if tables is not None:
+        if output == PIPE:
+            raise Refusal(Code.INVALID, "--output: must be a folder with --tables, not standard output")
         one: dict[str, Any] = {"user": user, "by": by, "c_u": c_u, "public_keys": public_keys, "sum": sums}
         one |= {"epsilon": epsilon, "delta": delta, "tau": tau, "sum_unit": units, "cap": caps, "weight": weights}
         one |= {"type": types, "unit": unit, "unprotected": unprotected, "mechanism": mechanism}
@@ -187,7 +190,7 @@ def _in_file(path: str, options_of_one: dict[str, Any], either: dict[str, Any]) 
                 hint = "the noise of each table follows from epsilon and delta, or from releases, in the file"
             raise Refusal(Code.INVALID, f"{_option(name)}: must be omitted with --tables", hint)
     found = publication_in(path)
-    if "user" not in found:
+    if not found.get("user"):
         raise Refusal(Code.INVALID, "--tables user: must be in the file", 'such as user = "user_id"')
     for name, value in either.items():
         if value is not None and name in found:

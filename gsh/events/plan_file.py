@@ -24,6 +24,7 @@ import math
 import os
 import re
 import shlex
+import stat
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -70,13 +71,29 @@ def publication_in(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Any:
-    text = path.read_bytes()
+    with path.open("rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise InvalidParameter("tables", "must be a plain file")
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise InvalidParameter("tables", f"must be a file of at most {_MOST_BYTES} bytes")
     try:
-        return tomllib.loads(text.decode()) if path.suffix.lower() == ".toml" else json.loads(text)
+        text = content.decode("utf-8-sig")  # some editors begin a file with a mark
+        return tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text, object_pairs_hook=_members)
     except (ValueError, RecursionError) as error:  # TOML and JSON errors, and bytes that are no text
         kind = "TOML" if path.suffix.lower() == ".toml" else "JSON (TOML is in files that end with .toml)"
         where = re.search(r"line \d+", str(error))
         raise InvalidParameter("tables", f"must be {kind}{f': see {where[0]}' if where else ''}") from None
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of a JSON object. Two of one name are an error, as in TOML: one of them would be lost."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in members if names.count(name) > 1)
+        raise InvalidParameter("tables", f"must have each name once in an object: {visible(twice)} is there twice")
+    return members
 
 
 def _checked(place: str, given: object, allowed: Sequence[str]) -> Mapping[str, Any]:
@@ -109,13 +126,17 @@ def _unit(unit: object) -> object:
 
 
 _USERS = ("user_id", "userid", "user", "uid", "person_id", "account_id", "customer_id", "device_id")
+_MOST_BYTES = 1 << 20
 _MOST_KEYS, _MOST_SUMS = 2, 3
 _LONGEST_NAME = 60
+_SOMEBODY = "_the user column_"
+_UNIT = "the privacy unit: what one user adds to each table is bounded"
+_FILL_IN = "FILL IN the column with the users: what one of them adds to each table is bounded"
 _START = """\
 # A plan for `gsh publish {events} --tables THIS_FILE -o FOLDER`: several tables in one release.
 # Choose the bounds from public knowledge, or say in `unprotected` that you looked at the data.
 
-user = {user}              # the privacy unit: what one user adds to each table is bounded
+user = {user:<22} # {unit}
 epsilon = {epsilon}
 delta = {delta}
 # shares = "balanced"         # in proportion to the square root of c_u, more for tables with further columns
@@ -140,14 +161,15 @@ def started_plan(columns: Mapping[str, Kind | None]) -> dict[str, Any]:
     keyed = [name for name, kind in columns.items() if kind is None or family(kind) in KEY_KINDS]
     by_name = {name.lower(): name for name in reversed(keyed)}
     likely = [by_name[name] for name in _USERS if name in by_name]
-    user = next((name for name in [*likely, *keyed] if _fits(name, ["k" if name.lower() != "k" else "l"])), "user_id")
+    # Whose privacy is protected is never guessed from other names: the certificate would promise it to nobody.
+    user = next((name for name in likely if _fits(name, ["page"])), "")
     keys: list[str] = []
     for name in keyed:
         is_integer = columns[name] is not None and family(columns[name] or "") == "integer"
-        if len(keys) < _MOST_KEYS and not is_integer and _fits(user, [*keys, name]):
+        if len(keys) < _MOST_KEYS and not is_integer and _fits(user or _SOMEBODY, [*keys, name]):
             keys.append(name)
     tables: dict[str, Any] = {}
-    for by in [keys[:place] for place in range(1, len(keys) + 1)] or [["key" if user.lower() != "key" else "group"]]:
+    for by in [keys[:place] for place in range(1, len(keys) + 1)] or [["key"]]:
         tables[_table_name(by, tables)] = {"by": by, "c_u": 16 if len(by) == max(len(keys), 1) else 4}
     return {"user": user, "epsilon": 1, "delta": 1e-6, "tables": tables}
 
@@ -155,12 +177,13 @@ def started_plan(columns: Mapping[str, Kind | None]) -> dict[str, Any]:
 def plan_text(events: str, columns: Mapping[str, Kind | None]) -> str:
     """The same plan in TOML, with comments: what else it may have, and which sums the columns offer."""
     plan = started_plan(columns)
-    start = {"user": _toml(plan["user"]), "epsilon": plan["epsilon"], "delta": plan["delta"]}
+    unit = _UNIT if plan["user"] else _FILL_IN
+    start = {"user": _toml(plan["user"]), "unit": unit, "epsilon": plan["epsilon"], "delta": plan["delta"]}
     types = _TYPES if None in columns.values() else ""
     written = [_START.format(events=visible(shlex.quote(events)), **start, types=types)]
     *_, finest = plan["tables"]
     for name, table in plan["tables"].items():
-        sums = _offered_sums(plan["user"], table["by"], columns) if name == finest else []
+        sums = _offered_sums(plan["user"] or _SOMEBODY, table["by"], columns) if name == finest else []
         lines = "".join(_sum_lines(each, family(columns[each] or "")) for each in sums)
         by = f"[{', '.join(map(_toml, table['by']))}]"
         written.append(_ONE.format(name=_toml_key(name), by=by, c_u=table["c_u"], sums=lines))

@@ -87,7 +87,8 @@ class Published:
         place = "" if self.path is None else f" in {self.path}"
         groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
         if isinstance(self.plan, Plans):
-            groups += f" of {len(self.plan.named)} tables"
+            tables = len(self.plan.named)
+            groups += " of 1 table" if tables == 1 else f" of {tables} tables"
         made = f"{groups} published{place}{point}; {payer}; certificate {self.certificate_at}"
         if not self.is_replayed:
             return made

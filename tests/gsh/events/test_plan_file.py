@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind
 from gsh.events.plan_file import plan_text, publication_in, started_plan
 from gsh.events.tables import planned
+from gsh.library.tables import Table
 
 SALT = "0" * 32
 KINDS: list[Kind | None] = ["string", "integer", "double", "boolean", "date", "decimal(10,2)", None]
@@ -27,7 +29,7 @@ def check(columns: dict[str, Kind | None], folder: Path, events: str = "events.p
     for name, content in (("a.toml", text), ("b.json", json.dumps(plan)), ("c.toml", complete)):
         (folder / name).write_text(content, "utf-8")
         found = publication_in(folder / name)
-        plans, _ = planned(found["tables"], user=found["user"], salt=SALT)
+        plans, _ = planned(found["tables"], user=found["user"] or "the user", salt=SALT)
         tables = [each.lower() for each in plans.tables]
         assert len({*tables, *(f"{each}_rest" for each in tables)}) == 2 * len(tables)
     return plan
@@ -82,6 +84,48 @@ def test_a_user_is_a_column_that_can_be_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("columns", [{"key": "string"}, {"x": "double"}, {"Key": None}, {"user_id": "integer"}])
 def test_too_few_columns_give_a_plan_with_other_names(columns: dict[str, Kind | None], tmp_path: Path) -> None:
     check(columns, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "columns", [{"year": "integer", "tailnum": "string"}, {"event_id": "string", "page": "string"}]
+)
+def test_the_user_column_is_not_guessed_from_other_names(columns: dict[str, Kind | None], tmp_path: Path) -> None:
+    """A certificate for single events, or for a year, would promise privacy to nobody."""
+    assert check(columns, tmp_path)["user"] == ""
+    assert 'user = ""' in plan_text("events.parquet", columns)
+    assert "FILL IN" in plan_text("events.parquet", columns)
+    with pytest.raises(InvalidParameter, match="user"):
+        planned({"t": Table(by="page", c_u=1)}, user="", salt=SALT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"user": "u", "epsilon": 1, "epsilon": 500, "tables": {"t": {"by": ["a"], "c_u": 1}}}',
+        '{"user": "u", "tables": {"t": {"by": ["a"], "c_u": 1, "c_u": 3}}}',
+        '{"user": "u", "tables": {"t": {"by": ["a"], "c_u": 1}, "t": {"by": ["b"], "c_u": 1}}}',
+    ],
+)
+def test_no_member_of_a_plan_is_lost_because_it_is_there_twice(text: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(text)
+
+    with pytest.raises(InvalidParameter, match="is there twice"):
+        publication_in(tmp_path / "plan.json")
+
+
+def test_a_plan_may_begin_with_a_mark_and_has_a_bounded_size(tmp_path: Path) -> None:
+    text = plan_text("events.parquet", {"user_id": "string", "page": "string"})
+    (tmp_path / "plan.toml").write_text("\ufeff" + text, "utf-8")
+    assert publication_in(tmp_path / "plan.toml")["user"] == "user_id"
+
+    (tmp_path / "plan.toml").write_text("#" * (1 << 20) + "\n")
+    with pytest.raises(InvalidParameter, match="at most 1048576 bytes"):
+        publication_in(tmp_path / "plan.toml")
+
+
+def test_a_plan_is_not_read_from_a_device() -> None:
+    with pytest.raises(InvalidParameter, match="plain file"):
+        publication_in(Path("/dev/zero"))
 
 
 def test_the_path_of_the_events_cannot_end_the_comment(tmp_path: Path) -> None:
