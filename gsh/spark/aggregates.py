@@ -10,7 +10,7 @@ The second shuffle stands *before* the grouping. After it Spark could drop the s
 noise depends on the content of a partition (gsh/spark/noise.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
@@ -19,7 +19,7 @@ from pyspark.sql import types as T  # noqa: N812
 from gsh.events.bounding import clipped, record_units
 from gsh.events.dialects import DIALECTS
 from gsh.events.kinds import Kind
-from gsh.events.lots import order_sql
+from gsh.events.lots import lot_sql
 from gsh.events.plan import COUNT, Plan
 from gsh.events.tables import AnyPlan
 
@@ -116,23 +116,34 @@ def _kind(kind: T.DataType) -> Kind | None:
 def _kept(rows: DataFrame, plan: Plan, kinds: Mapping[str, Kind]) -> DataFrame:
     """Of each user at most C_u rows, and in a capped column at most so many values: those with the smallest lots."""
     parts = list(kinds.items())
-    kept = rows.withColumn("_place", _place(order_sql(_SQL, plan.salt, parts))).where(F.col("_place") <= plan.c_u)
-    # Zeros come last, so that they do not use the cap up.
-    capped = {
-        f"_sum{j}": (each.groups, _place(f"_sum{j} = 0, {order_sql(_SQL, plan.salt, parts, each.name)}"))
-        for j, each in enumerate(plan.sums)
-        if each.groups is not None
-    }
-    for name, (_, place) in capped.items():
-        kept = kept.withColumn(f"_place{name}", place)
-    for name, (most, _) in capped.items():
-        kept = kept.withColumn(name, F.when(F.col(f"_place{name}") <= most, F.col(name)).otherwise(F.lit(0)))
+    counted = rows.withColumn("_groups", _of_user("COUNT(1)"))
+    place = _place(_order(plan, parts, f"_groups > {plan.c_u}"))
+    kept = counted.withColumn("_place", place).where(F.col("_place") <= plan.c_u)
+    capped = {f"_sum{j}": each for j, each in enumerate(plan.sums) if each.groups is not None}
+    for name in capped:
+        kept = kept.withColumn(f"_groups{name}", _of_user(f"COUNT(NULLIF({name}, 0))"))
+    for name, each in capped.items():
+        # Zeros come last, so that they do not use the cap up.
+        order = _order(plan, parts, f"_groups{name} > {each.groups}", each.name)
+        kept = kept.withColumn(f"_place{name}", _place(f"{name} = 0, {order}"))
+    for name, each in capped.items():
+        kept = kept.withColumn(name, F.when(F.col(f"_place{name}") <= each.groups, F.col(name)).otherwise(F.lit(0)))
     keys = (name for name in kinds if name != "_user")
     return kept.select(*keys, *(f"_sum{j}" for j in range(len(plan.sums))))
 
 
+def _order(plan: Plan, parts: Sequence[tuple[str, Kind]], is_needed: str, column: str = "") -> str:
+    """By lot, and then by key, where this decides what a user keeps. Else lots are not computed: they cost the most."""
+    by = (lot_sql(_SQL, plan.salt, parts, column), *(key for key, _ in parts[1:]))
+    return ", ".join(f"CASE WHEN {is_needed} THEN {each} END" for each in by)
+
+
 def _place(order: str) -> Column:
     return F.expr(f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {order})")
+
+
+def _of_user(number: str) -> Column:
+    return F.expr(f"{number} OVER (PARTITION BY _user)")
 
 
 def _exact_sum(name: str) -> str:

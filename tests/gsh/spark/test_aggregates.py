@@ -190,7 +190,7 @@ def clip_records(patch: pytest.MonkeyPatch) -> None:
 
 @planted("random lots")
 def random_lots(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(spark_aggregates, "order_sql", lambda *_: "rand()")
+    patch.setattr(spark_aggregates, "lot_sql", lambda *_: "rand()")
 
 
 @pytest.mark.usefixtures("compiled")
