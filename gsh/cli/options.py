@@ -177,7 +177,12 @@ def mechanisms_of(
         extra = [option for option, value in given.items() if value is not None]
         if extra:
             raise Refusal(Code.INVALID, f"{extra[0]}: must be omitted with --mechanism", "give one or the other")
-        return mechanisms_in(read_json(file, "--mechanism"))
+        try:
+            return mechanisms_in(read_json(file, "--mechanism"))
+        except gsh.InvalidParameter as error:
+            place = error.pointer.removeprefix("mechanism").removeprefix("/")
+            where = f"--mechanism ({place})" if place else "--mechanism"
+            raise Refusal(Code.INVALID, f"{where}: {error.detail}") from None
     for option in ("--c-u", "--tau-star", "--sigma"):
         if given[option] is None:
             hint = "give --c-u, --tau-star and --sigma, or --mechanism; gsh calibrate finds them for a target"

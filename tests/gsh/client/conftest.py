@@ -28,6 +28,8 @@ def service(running: Service) -> Iterator[gsh.Client]:
 @pytest.fixture
 def budget(service: gsh.Client, request: pytest.FixtureRequest) -> str:
     """The name of a budget that is large enough. It also names releases."""
-    name = re.sub(r"\W+", "-", request.node.name).strip("-")[-60:].strip("-_").lower()
+    module = request.node.nodeid.partition("::")[0].rpartition("/")[2].removeprefix("test_").removesuffix(".py")
+    name = re.sub(r"\W+", "-", f"{module}-{request.node.name}").strip("-")
+    name = f"{name[:30]}{name[30:][-30:]}".strip("-_").lower()  # two modules may have a test of one name
     service.budgets.put(name, epsilon=1000, delta=0.5)
     return name

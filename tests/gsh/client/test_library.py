@@ -251,7 +251,7 @@ def test_an_error_about_tables_names_the_table(service: gsh.Client) -> None:
     for to in (gsh, service):
         with pytest.raises(gsh.InfeasibleTarget, match=r"^tables/b/aggregates: must have more noise"):
             to.calibrate_tables(named, epsilon=1, delta=1e-6)  # type: ignore[attr-defined]
-    with pytest.raises(gsh.InvalidParameter, match=r"^tables/by url/name"):
+    with pytest.raises(gsh.InvalidParameter, match=r"^tables/by url: must be 1 to 64"):
         service.calibrate_tables(levels, epsilon=1, delta=1e-6)
 
 
