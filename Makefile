@@ -44,10 +44,10 @@ spark-test: $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp java
 		$(MEMORY) $$environment/bin/python -m pytest -o filterwarnings=default --durations=25 tests/gsh/spark || exit 1; \
 	done
 
-# The properties with all their examples, and the crashes with all their kills: four times as many as in make test.
+# The properties with all their examples, and the crashes with all their kills: three times as many as in make test.
 thorough: $(VENV)/test.stamp
 	THOROUGH=1 $(PYTEST) --numprocesses=$(PROCESSES) tests/gsh/accounting tests/gsh/accuracy tests/gsh/histogram/test_judged_columns.py \
-		tests/gsh/events/test_tables_service.py tests/app/http/test_extremes.py tests/app/http/test_schemathesis.py tests/app/budgets/test_crashes.py
+		tests/app/http/test_extremes.py tests/app/http/test_schemathesis.py tests/app/budgets/test_crashes.py
 
 # Each documented line that installs something, in an environment of its own; and the commands for a cluster.
 install-test: $(VENV)/test.stamp java

@@ -14,7 +14,6 @@ from gsh.events.kinds import Kind
 from gsh.events.plan_file import plan_text, publication_in, started_plan
 from gsh.events.tables import planned
 from gsh.library.tables import Table
-from tests.surroundings import some_of
 
 SALT = "0" * 32
 KINDS: list[Kind | None] = ["string", "integer", "double", "boolean", "date", "decimal(10,2)", None]
@@ -133,7 +132,7 @@ def test_the_path_of_the_events_cannot_end_the_comment(tmp_path: Path) -> None:
     check({"user": "string", "page": "string"}, tmp_path, "a\nuser = 3\x1b[2J.csv")
 
 
-@settings(max_examples=some_of(120), deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.text(max_size=80), st.sampled_from(KINDS), max_size=6))
 def test_any_names_give_a_plan_that_works(
     tmp_path_factory: pytest.TempPathFactory, columns: dict[str, Kind | None]

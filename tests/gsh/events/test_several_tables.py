@@ -32,7 +32,6 @@ from tests.gsh.events.tables import KEYS, NUMBERS, as_events
 from tests.gsh.events.test_bounding import rows_of
 from tests.gsh.events.test_duckdb import EVENTS, SALT
 from tests.reference.bounding import Aggregates, bounded, bounded_tables
-from tests.surroundings import some_of
 
 pytestmark = pytest.mark.slow
 
@@ -125,7 +124,7 @@ def _several(each: st.SearchStrategy[Any], rows: int) -> st.SearchStrategy[list[
     return st.lists(each, min_size=rows, max_size=rows)
 
 
-@settings(max_examples=some_of(60), deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(several(), st.sampled_from([None, 2]))
 def test_duckdb_bounds_tables_as_the_reference(
     drawn: tuple[pa.Table, dict[str, gsh.Table]], buckets: int | None
