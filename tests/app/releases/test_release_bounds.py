@@ -1,7 +1,7 @@
 """One release is bounded before anything of it is computed or drawn: its work, its certificate, and the event loop."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -91,14 +91,6 @@ def _post(bank: Client, path: str, body: Json) -> httpx.Response:
 
 RELEASES: list[Any] = [post_groups, post_form, post_open, post_charge]
 OTHERS: list[Any] = [put_budget, post_preview]
-
-
-@pytest.fixture
-def bank(tmp_path: Path) -> Iterator[Bank]:
-    made = Bank(str(tmp_path / "ledger.sqlite3"))
-    yield made
-    made.app.state.services.ledger_pool.close()
-    made.app.state.services.close_pools()
 
 
 @pytest.fixture

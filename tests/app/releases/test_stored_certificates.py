@@ -1,8 +1,6 @@
 """The certificate of a stored release may be large: it is parsed once, and not on the event loop."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,14 +11,6 @@ from tests.app.budgets.test_budgets import Bank
 from tests.app.releases.test_tables import post_json
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def bank(tmp_path: Path) -> Iterator[Bank]:
-    made = Bank(str(tmp_path / "ledger.sqlite3"))
-    yield made
-    made.app.state.services.ledger_pool.close()
-    made.app.state.services.close_pools()
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ import json
 import random
 import re
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -81,14 +79,6 @@ def unzipped(content: bytes) -> tuple[dict[str, pa.Table], Json]:
         files = {name: archive.read(name) for name in archive.namelist()}
     certificate = json.loads(files.pop("certificate.json"))
     return {name: from_bytes(file) for name, file in files.items()}, certificate
-
-
-@pytest.fixture
-def bank(tmp_path: Path) -> Iterator[Bank]:
-    made = Bank(str(tmp_path / "ledger.sqlite3"))
-    yield made
-    made.app.state.services.ledger_pool.close()
-    made.app.state.services.close_pools()
 
 
 def test_tables_come_back_in_order_with_one_certificate(client: Client) -> None:
