@@ -29,7 +29,8 @@ from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.formats import Limits, read_table, write_table
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import CheckedTable, Roles, check_table
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import CheckedTable, check_table
 
 KEPT = 10**6
 SIZES = (10**4, 10**5, 10**6)

@@ -10,7 +10,7 @@ from app.accounting.schemas.intervals import IntervalOut, IntervalsOut
 from gsh.accounting.mechanism import Table
 from gsh.histogram.apply import ReleasedGroups
 from gsh.histogram.arrays import Numbers
-from gsh.histogram.tables import Roles, interval_columns
+from gsh.histogram.roles import Roles, interval_columns
 
 if TYPE_CHECKING:
     from gsh.accuracy.intervals import Interval

@@ -25,7 +25,7 @@ from gsh.histogram.archives import formats_of
 from gsh.histogram.conversion import Layout, convert, convert_tables
 from gsh.histogram.file_formats import JSON, MEDIA_TYPES, ZIP, AnswerFormat, Format
 from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table
-from gsh.histogram.tables import Roles
+from gsh.histogram.roles import Roles
 
 __all__ = [
     "DIGEST_HEADER",

@@ -40,7 +40,7 @@ from gsh.histogram.entropy import operating_system
 from gsh.histogram.file_formats import JSON
 from gsh.histogram.groups import CheckedGroups, check_groups
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import check_interval_columns
+from gsh.histogram.roles import check_interval_columns
 
 __all__ = ["PostedGroups"]
 

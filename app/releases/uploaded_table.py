@@ -47,7 +47,8 @@ from gsh.histogram.file_formats import MEDIA_TYPES, ZIP, Format
 from gsh.histogram.formats import Limits, decoded_size, format_of, read_table, write_table
 from gsh.histogram.noise import Noise
 from gsh.histogram.public_keys import POSTED
-from gsh.histogram.tables import CheckedTable, Roles, check_interval_columns, check_schema, check_table
+from gsh.histogram.roles import Roles, check_interval_columns
+from gsh.histogram.tables import CheckedTable, check_schema, check_table
 
 __all__ = ["UploadedTables"]
 

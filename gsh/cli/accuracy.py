@@ -23,6 +23,7 @@ from gsh.cli.files import (
     written,
 )
 from gsh.cli.output import AsJson, Sheet, note, number, show
+from gsh.histogram.roles import ENDS, Roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +38,6 @@ CsvKeys: TypeAlias = Annotated[
     str | None, typer.Option("--keys", metavar="COLUMNS", help="The columns of the group key. CSV needs it.")
 ]
 
-_ENDS = ("low", "estimate", "high")
 _EXPECTED = ("all_groups", "groups", "groups_deviation", "all_volume", "volume", "below", "false_groups", "false_share")
 
 
@@ -69,8 +69,6 @@ def intervals(
     The mechanism is the one of the table's certificate, unless another is given. Each column of numbers gets three
     more: its name with _low, _estimate and _high.
     """
-    from gsh.histogram.tables import Roles  # noqa: PLC0415 - loads pyarrow
-
     Pipes(table=table, mechanism=mechanism)
     is_given = any(value is not None for value in (mechanism, c_u, tau, tau_star, sigma))
     given = options.mechanisms_of(mechanism, c_u, tau, tau_star, sigma) if is_given else None
@@ -101,7 +99,7 @@ def intervals(
     document = {
         "level": found.level,
         "output": output,
-        "intervals": {name: {end: getattr(each, end).tolist() for end in _ENDS} for name, each in ends.items()},
+        "intervals": {name: {end: getattr(each, end).tolist() for end in ENDS} for name, each in ends.items()},
         "total": {name: dataclasses.asdict(each) for name, each in sums.items()} if sums else None,
     }
     show(document, *([] if output else [_rows(published, columns, ends)]), *_total_rows(sums), as_json=as_json)
@@ -145,7 +143,7 @@ def _widened(table: "pa.Table", ends: Mapping[str, Any]) -> "pa.Table":
     import pyarrow as pa  # noqa: PLC0415
 
     for name, each in ends.items():
-        for end in _ENDS:
+        for end in ENDS:
             if f"{name}_{end}" in table.column_names:
                 raise Refusal(Code.INVALID, f"the table has a column {name}_{end} already", "give the private table")
             table = table.append_column(f"{name}_{end}", pa.array(getattr(each, end)))
@@ -157,9 +155,9 @@ def _rows(published: "pa.Table", columns: tuple[str, ...], ends: Mapping[str, An
     cells = [[str(value) for value in published[name].to_pylist()] for name in left]
     heads = list(left)
     for name in columns:
-        heads += [name, *_ENDS]
+        heads += [name, *ENDS]
         cells.append([number(value, 8) for value in published[name].to_pylist()])
-        cells += [[number(value, 8) for value in getattr(ends[name], end).tolist()] for end in _ENDS]
+        cells += [[number(value, 8) for value in getattr(ends[name], end).tolist()] for end in ENDS]
     return Sheet(heads, list(zip(*cells, strict=True)), frozenset(range(len(left), len(heads))))
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gsh.histogram.csv_format import CsvType
-    from gsh.histogram.tables import Roles
+    from gsh.histogram.roles import Roles
 
 __all__ = [
     "PIPE",

@@ -14,6 +14,7 @@ from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import PIPE, Pipes, format_named, read_table_file, write_rows, written
 from gsh.cli.output import AsJson, Sheet, note, number, show, working
+from gsh.histogram.roles import Roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from gsh.client.records import DryRun
     from gsh.histogram.csv_format import CsvType
     from gsh.histogram.file_formats import Format
-    from gsh.histogram.tables import Roles
 
 __all__ = ["commands"]
 
@@ -93,8 +93,6 @@ def release(
     noise and costs privacy again. With a --once that was used before, the earlier release comes again, and the output
     says so.
     """
-    from gsh.histogram.tables import Roles  # noqa: PLC0415 - loads pyarrow
-
     _check_pipes(table, mechanism, output, certificate, as_json=as_json)
     if public_keys == PIPE:
         raise Refusal(Code.INVALID, "--public-keys: must be a file", "such as countries.csv")
@@ -143,7 +141,7 @@ def release(
 
 
 def _here(
-    groups: Any, mechanism: "Noisy", roles: "Roles", public_keys: Any, stated: Mapping[str, Any]
+    groups: Any, mechanism: "Noisy", roles: Roles, public_keys: Any, stated: Mapping[str, Any]
 ) -> "tuple[pa.Table, Any]":
     """The release in this process, and its certificate."""
     from gsh.certificate import certificate  # noqa: PLC0415 - loads numpy

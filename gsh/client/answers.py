@@ -32,7 +32,7 @@ from gsh.errors import InvalidParameter
 from gsh.histogram.archives import read_archive
 from gsh.histogram.formats import CERTIFICATE, TABLE, stream_batches
 from gsh.histogram.keys.types import answer_type
-from gsh.histogram.tables import Roles, interval_columns
+from gsh.histogram.roles import Roles, interval_columns
 from gsh.library.groups import Groups, Numbers, answered_key
 from gsh.wire import Json, release_from_json
 

@@ -17,7 +17,7 @@ from typing import Any
 from gsh.accounting.mechanism import MOST_TABLES, Table
 from gsh.certificate import Certificate
 from gsh.client.decoding import Contradiction
-from gsh.histogram.tables import Roles
+from gsh.histogram.roles import Roles
 from gsh.wire import Json, check_table_name, mechanism_to_json, release_from_json
 
 __all__ = ["MOST_COLUMNS", "Asked", "certified", "check_sizes"]

@@ -23,7 +23,7 @@ from gsh.errors import InvalidParameter, pointer_part, renamed
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.file_formats import ARROW, JSON, ZIP
 from gsh.histogram.public_keys import PublicKeys
-from gsh.histogram.tables import Roles
+from gsh.histogram.roles import Roles
 from gsh.library.groups import check_lists, group_keys, number_column, number_columns, refuse_given, roles_of
 from gsh.library.tables import TablesCalibration
 from gsh.library.targets import Calibration

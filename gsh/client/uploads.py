@@ -19,7 +19,8 @@ from gsh.client.operations import Body
 from gsh.errors import InvalidGroups, renamed
 from gsh.histogram.csv_format import CsvType, csv_batches
 from gsh.histogram.file_formats import ARROW, EXTENSIONS, JSON, Format
-from gsh.histogram.tables import Roles, check_columns
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import check_columns
 from gsh.library.groups import ArrowTable, unnamed_index
 
 __all__ = ["SentTable", "TableSource", "form"]

@@ -25,13 +25,12 @@ from typing import IO, Any
 import pyarrow as pa
 
 from gsh.errors import Error, InvalidParameter
-from gsh.events.plan import COUNT
 from gsh.events.rest import numbers_of
 from gsh.events.tables import Plans
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import EXTENSIONS, Format
 from gsh.histogram.formats import ANY_SIZE, read_table
-from gsh.histogram.tables import Roles, interval_columns
+from gsh.histogram.roles import Roles, interval_columns
 
 __all__ = ["FolderOutput"]
 
@@ -146,10 +145,9 @@ class FolderOutput:
         """The name of each file, and what writes it."""
         text, into = json.dumps(certificate, ensure_ascii=False), EXTENSIONS[f".{self._format}"]
         plans = self._plans.tables
-        columns = {name: (COUNT, *(column.name for column in plans[name].sums)) for name in tables}
         finer = {name: interval_columns(numbers_of(plans[name], plans[self._rests[name]])) for name in rests}
         for name, table, (first, *others), file in (
-            *((name, table, columns[name], name) for name, table in tables.items()),
+            *((name, table, plans[name].roles.numbers, name) for name, table in tables.items()),
             *((name, table, finer[name], f"{name}_rest") for name, table in rests.items()),
         ):
             roles = Roles(plans[name].by, first, tuple(others))

@@ -14,12 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from gsh.errors import Error, InvalidParameter
-from gsh.events.plan import COUNT, Plan
+from gsh.events.plan import Plan
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import EXTENSIONS, Format
 from gsh.histogram.formats import ANY_SIZE as _ANY_SIZE
 from gsh.histogram.formats import CERTIFICATE, metadata_of, read_table
-from gsh.histogram.tables import Roles
 from gsh.library.whole_files import whole_files
 
 __all__ = ["Output", "rows_with"]
@@ -69,7 +68,6 @@ class Output:
     def write(self, table: pa.Table, plan: Plan, certificate: Mapping[str, Any]) -> None:
         """All files, or none of them: the table gets its name last."""
         replaced = self.check(plan)
-        roles = Roles(plan.by, COUNT, tuple(column.name for column in plan.sums))
         beside = {self.plan_path: plan.to_json()}
         if self.certificate_path is not None:
             beside[self.certificate_path] = dict(certificate)
@@ -77,7 +75,7 @@ class Output:
             with whole_files([*beside, self.path], replaced) as (*files, sink):
                 for file, document in zip(files, beside.values(), strict=True):
                     file.write(_json(document))
-                write_rows(table, roles, self.format, json.dumps(certificate, ensure_ascii=False), sink)
+                write_rows(table, plan.roles, self.format, json.dumps(certificate, ensure_ascii=False), sink)
         except FileExistsError:
             taken = self.path  # by another program, in the meantime
         else:

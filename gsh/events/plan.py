@@ -28,6 +28,7 @@ from gsh.arguments import Integer, Real, integer, real, texts
 from gsh.errors import InvalidParameter
 from gsh.events.dialects import check_characters
 from gsh.events.kinds import KEY_KINDS, SUM_KINDS, Kind, checked_kind, family
+from gsh.histogram.roles import Roles
 
 __all__ = ["COUNT", "Plan", "Sum", "checked_keys", "checked_object", "make_plan", "sums_of_json", "sums_to_json"]
 
@@ -100,6 +101,11 @@ class Plan:
         """The same columns, each with the argument that names it."""
         keys = ((f"by/{place}", name) for place, name in enumerate(self.by))
         return ("user", self.user), *keys, *((f"sums/{column.name}", column.name) for column in self.sums)
+
+    @property
+    def roles(self) -> Roles:
+        """The columns of the result."""
+        return Roles(self.by, COUNT, tuple(column.name for column in self.sums))
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]] | None:

@@ -16,11 +16,10 @@ from gsh.arguments import Real
 from gsh.errors import InvalidParameter, renamed
 from gsh.events.plan import COUNT, Plan
 from gsh.events.tables import Plans
+from gsh.histogram.roles import ENDS
 from gsh.library.accuracy import rest
 
 __all__ = ["child_of", "numbers_of", "rest_table", "rests_asked"]
-
-_ENDS = ("low", "estimate", "high")
 
 
 def child_of(plans: Plans, parent: str, child: str | None = None) -> str:
@@ -94,8 +93,8 @@ def rest_table(
         places = below[key]
         values = {name: (value, columns[name][places]) for name, value in zip(numbers[1:], own[1:], strict=True)}
         found = rest(mechanism, theirs, count=own[0], counts=columns[COUNT][places], values=values, level=level)
-        rows.append([getattr(each, end) for each in (found.counts, *found.values.values()) for end in _ENDS])
-    names = [f"{name}_{end}" for name in numbers for end in _ENDS]
+        rows.append([getattr(each, end) for each in (found.counts, *found.values.values()) for end in ENDS])
+    names = [f"{name}_{end}" for name in numbers for end in ENDS]
     made = {name: pa.array([row[place] for row in rows], pa.float64()) for place, name in enumerate(names)}
     return pa.table({name: groups[name] for name in plan.by} | made)
 

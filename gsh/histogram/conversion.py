@@ -23,7 +23,8 @@ from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table, write_table
 from gsh.histogram.json_answers import Answer, read_json, read_json_tables, write_json, write_json_tables
 from gsh.histogram.keys.columns import decoded, key_of, plain
 from gsh.histogram.keys.types import is_text
-from gsh.histogram.tables import Roles, interval_columns, rows_of
+from gsh.histogram.roles import Roles, interval_columns
+from gsh.histogram.tables import rows_of
 from gsh.histogram.texts import texts_of
 
 __all__ = ["Layout", "convert", "convert_tables", "write_rows"]

@@ -26,7 +26,7 @@ import pyarrow as pa
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.keys.columns import decoded
 from gsh.histogram.keys.json_keys import keys_as_json
-from gsh.histogram.tables import ENDS, Roles, interval_columns
+from gsh.histogram.roles import ENDS, Roles, interval_columns
 from gsh.histogram.texts import texts_of
 
 __all__ = ["Answer", "read_json", "read_json_tables", "write_groups", "write_json", "write_json_tables"]

@@ -4,7 +4,7 @@ Each column of an answer is built anew in canonical form (keys/canonical.py). Of
 remain: no metadata, no nullability, no order of a dictionary.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -22,28 +22,16 @@ from gsh.histogram.keys.types import answer_type
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
 from gsh.histogram.public_keys import PublicKeys, check_public, listed_columns
+from gsh.histogram.roles import Roles
 
 __all__ = [
-    "ENDS",
     "CheckedTable",
-    "Roles",
     "check_columns",
-    "check_interval_columns",
     "check_schema",
     "check_table",
-    "interval_columns",
     "release_table",
     "rows_of",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """The role of each column of a table. The table must have no other columns."""
-
-    keys: tuple[str, ...]
-    count: str
-    values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,19 +182,3 @@ def _check_number(schema: pa.Schema, name: str, pointer: str) -> None:
     kind = schema.field(name).type
     if not pa.types.is_primitive(kind) and not pa.types.is_decimal(kind):
         raise InvalidGroups(pointer, "must name a column of plain numbers, neither a dictionary nor runs")
-
-
-ENDS = ("low", "estimate", "high")
-"""Intervals add three columns to each column of numbers: ``<name>_low``, ``<name>_estimate`` and ``<name>_high``."""
-
-
-def interval_columns(numbers: Iterable[str]) -> tuple[str, ...]:
-    """The names of the further columns, for columns of numbers with these names."""
-    return tuple(f"{name}_{end}" for name in numbers for end in ENDS)
-
-
-def check_interval_columns(numbers: Iterable[str], keys: Iterable[str] = ()) -> None:
-    """Refuse intervals whose columns have the name of another column."""
-    named = tuple(numbers)
-    if {*named, *keys} & {*interval_columns(named)}:
-        raise InvalidGroups("/intervals", f"need names that end in _{', _'.join(ENDS)}, and the table has one of them")

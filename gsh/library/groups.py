@@ -21,7 +21,8 @@ from gsh.histogram.groups import check_groups
 from gsh.histogram.keys.json_keys import normalised
 from gsh.histogram.noise import Noise
 from gsh.histogram.public_keys import PublicKeys
-from gsh.histogram.tables import Roles, release_table
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import release_table
 
 __all__ = [
     "ArrowTable",

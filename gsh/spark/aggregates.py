@@ -103,7 +103,7 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
         for inner, each in zip(sums, plan.sums, strict=True)
     ]
     groups = kept.repartition(plan.partitions, *keys).groupBy(*keys).agg(count, *totals)
-    named = groups.toDF(*plan.by, COUNT, *(each.name for each in plan.sums))
+    named = groups.toDF(*plan.by, *plan.roles.numbers)
     return named.where(F.col(COUNT) >= plan.tau) if plan.tau > 1 else named
 
 

@@ -15,14 +15,15 @@ import pyarrow.compute as pc
 
 from gsh.accounting.mechanism import Mechanism, PlainGaussian
 from gsh.errors import sum_too_large
-from gsh.events.plan import COUNT, Plan
+from gsh.events.plan import Plan
 from gsh.histogram.apply import MOST_COUNT
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.keys.columns import plain
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_values
 from gsh.histogram.public_keys import POSTED
-from gsh.histogram.tables import Roles, check_table
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import check_table
 from gsh.wire import mechanism_to_json, release_from_json
 
 __all__ = ["SEED_BYTES", "add_noise", "noise_function", "noise_of", "stream_of"]
@@ -72,7 +73,7 @@ def noise_function(
     ``table`` is the name of one of several tables, and ``digest`` that of the plan of all of them.
     """
     said, digest = json.dumps(mechanism_to_json(mechanism)), digest or plan.digest
-    roles = Roles(plan.by, COUNT, tuple(column.name for column in plan.sums))
+    roles = plan.roles
     scales = tuple(column.scale for column in plan.sums)
 
     def with_noise(batches: Batches) -> Batches:

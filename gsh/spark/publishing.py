@@ -28,7 +28,7 @@ from gsh.certificate import Certificate
 from gsh.errors import InvalidParameter, sum_too_large
 from gsh.events.folders import checked_folders
 from gsh.events.lots import salt_of_release
-from gsh.events.plan import COUNT, Plan, checked_keys, make_plan
+from gsh.events.plan import Plan, checked_keys, make_plan
 from gsh.events.public_keys import Keys, ListedKeys, Origin, public_keys_of
 from gsh.events.published import Published
 from gsh.events.tables import AnyPlan, in_table, planned
@@ -215,7 +215,7 @@ def noised_table(
     table = _tables(plan)[name]
     groups = aggregates(rows, table, listed)
     noise = Noise(mechanism)
-    grids = zip((COUNT, *(column.name for column in table.sums)), (noise.count_grid, *noise.value_grids), strict=True)
+    grids = zip(table.roles.numbers, (noise.count_grid, *noise.value_grids), strict=True)
     numbers = [T.StructField(name, T.LongType() if grid == 1 else T.DoubleType(), False) for name, grid in grids]
     schema = T.StructType([*groups.schema.fields[: len(table.by)], *numbers])
     return groups.mapInArrow(noise_function(table, mechanism, seed, name, plan.digest), schema)

@@ -14,7 +14,8 @@ import pytest
 import gsh
 from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Roles, check_table
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import check_table
 from tests.app.budgets.test_budgets import Bank
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors
 from tests.gsh.histogram.recorded import Recorded

@@ -12,7 +12,7 @@ import gsh
 from gsh.certificate import certificate
 from gsh.cli.errors import Code
 from gsh.histogram.conversion import write_rows
-from gsh.histogram.tables import Roles
+from gsh.histogram.roles import Roles
 from tests.gsh.cli.running import run
 
 MECHANISM = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import gsh
 from gsh.client import ServiceError
 from gsh.histogram.conversion import write_rows
-from gsh.histogram.tables import Roles
+from gsh.histogram.roles import Roles
 
 __all__ = ["CALLS", "KEYS", "MECHANISM", "RELEASE", "Recorder", "attack"]
 

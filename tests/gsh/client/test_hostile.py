@@ -18,7 +18,7 @@ from gsh.certificate import certificate
 from gsh.client import BudgetExceeded, Release, UnexpectedAnswer, UnknownBudget, answers
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import ARROW
-from gsh.histogram.tables import Roles
+from gsh.histogram.roles import Roles
 from tests.app.process import PATIENCE, Service
 from tests.gsh.client.hostile import CALLS, MECHANISM, RELEASE, Recorder
 from tests.gsh.client.modes import MODES, Mode, outcome

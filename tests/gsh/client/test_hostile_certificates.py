@@ -24,7 +24,7 @@ from gsh.client.decoding import Contradiction
 from gsh.histogram.archives import write_archive
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import ARROW, JSON, ZIP
-from gsh.histogram.tables import Roles
+from gsh.histogram.roles import Roles
 from gsh.wire import Json
 from gsh.wire import mechanism_to_json as written
 from tests.gsh.client.hostile import changed

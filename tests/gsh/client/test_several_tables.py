@@ -20,7 +20,7 @@ from gsh.histogram.archives import write_archive
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import ZIP
 from gsh.histogram.formats import write_table
-from gsh.histogram.tables import Roles
+from gsh.histogram.roles import Roles
 from tests.app.process import Service
 from tests.gsh.client.conftest import AT_ONCE
 from tests.gsh.client.modes import MODES, Mode, outcome

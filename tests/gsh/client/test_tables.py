@@ -22,7 +22,7 @@ from gsh.client import Release
 from gsh.client.connections import Spool
 from gsh.client.operations import MOST_TABLE_BYTES
 from gsh.client.uploads import SentTable, form
-from gsh.histogram.tables import Roles
+from gsh.histogram.roles import Roles
 from tests.app.process import Service
 from tests.gsh.client.conftest import AT_ONCE
 from tests.gsh.client.modes import MODES, Mode, outcome

@@ -21,7 +21,8 @@ from gsh.histogram.keys import columns
 from gsh.histogram.keys import order as keys
 from gsh.histogram.keys.canonical import canonical
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Roles, release_table
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import release_table
 from tests.gsh.histogram.key_columns import ENCODINGS, EXTENSIONS, SCALARS, encoded, value
 from tests.gsh.histogram.uploads import TYPED_FORMATS, as_bytes, from_bytes
 

@@ -20,7 +20,8 @@ from gsh.accounting.sensitivity import Box
 from gsh.histogram import content
 from gsh.histogram.formats import Limits, read_table
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Roles, check_table
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import check_table
 from tests.gsh.histogram.test_answer_bytes import CASES, formats_of, posted, rows_of
 from tests.gsh.histogram.uploads import as_bytes
 

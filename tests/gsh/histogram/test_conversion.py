@@ -15,7 +15,7 @@ import pytest
 from gsh.histogram.conversion import AnswerFormat, convert, write_rows
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.formats import Limits, read_table
-from gsh.histogram.tables import Roles
+from gsh.histogram.roles import Roles
 from gsh.histogram.texts import texts_of
 from tests.gsh.histogram.test_answer_bytes import CASES, answer, fill_free_memory, formats_of, posted, rows_of
 from tests.gsh.histogram.uploads import as_bytes, from_bytes

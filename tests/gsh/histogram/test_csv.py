@@ -17,7 +17,8 @@ from gsh.histogram import csv_format
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.formats import Limits, read_table, write_table
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Roles, check_table
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import check_table
 from tests.gsh.histogram.test_answer_bytes import CERTAIN, HOPELESS, same_noise
 
 AMPLE = Limits(10**6, 10**9)

@@ -14,7 +14,8 @@ from gsh.accounting.sensitivity import Box
 from gsh.errors import InvalidGroups
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
-from gsh.histogram.tables import Roles, check_table
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import check_table
 
 WHOLE_DECIMALS = [pa.decimal32(9), pa.decimal64(18), pa.decimal128(38), pa.decimal256(76)]
 

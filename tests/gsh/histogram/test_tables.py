@@ -19,7 +19,8 @@ from gsh.histogram.formats import Limits, read_table, write_table
 from gsh.histogram.keys import columns
 from gsh.histogram.keys.types import answer_type
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Roles, release_table
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import release_table
 from tests.gsh.histogram.recorded import Recorded
 from tests.gsh.histogram.test_keys import ASCENDING
 from tests.gsh.histogram.uploads import TYPED_FORMATS, as_bytes, as_file, as_parquet, as_stream, from_bytes

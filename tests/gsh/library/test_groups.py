@@ -17,7 +17,8 @@ import pytest
 import gsh
 from gsh.histogram.apply import apply_mechanism
 from gsh.histogram.noise import Noise
-from gsh.histogram.tables import Roles, release_table
+from gsh.histogram.roles import Roles
+from gsh.histogram.tables import release_table
 from gsh.library import groups as front_door
 from tests.gsh.histogram.recorded import Recorded
 from tests.gsh.library.examples import COLUMNS
