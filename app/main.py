@@ -107,7 +107,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:
         await ledger_pool.start()
         tidying = asyncio.create_task(Tidying(ledger_pool, settings.answer_days).run())
-        quantiles.table()  # made and proven now, so that the first release does not wait for it
+        quantiles.polynomials()  # made and proven now, so that the first release does not wait for it
         # All objects made so far stay. The collector need not visit them, and the cache's values form no cycles.
         gc.collect()
         gc.freeze()

@@ -17,11 +17,11 @@ from benchmarks.markdown import places_up, table
 from benchmarks.timing import duration, medians
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import EXACT, at_epsilon
-from gsh.accounting.calibration.compared_tables import TablesPrice, WayName, compare_tables
+from gsh.accounting.calibration.compared_tables import PricedTables, WayName, compare_tables
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.shares import Shares, TableDraft, calibrate_tables, largest_hazard, largest_square
 from gsh.accounting.calibration.target import calibrate
-from gsh.accounting.mechanism import Joint, Mechanism, Release, tables_of
+from gsh.accounting.mechanism import Joint, Mechanism, Release, mechanisms_of
 from gsh.accounting.numerics.balls import at_precision
 
 TARGET = Target(1.0, 1e-6)
@@ -57,7 +57,7 @@ def drafts(c_us: Sequence[int] = tuple(LEVELS.values())) -> list[TableDraft]:
 
 
 @functools.cache
-def compared(name: str) -> dict[WayName, TablesPrice | None]:
+def compared(name: str) -> dict[WayName, PricedTables | None]:
     return compare_tables(drafts(), SHARES[name], TARGET)
 
 
@@ -173,7 +173,7 @@ def times() -> str:
 
 def _scaled(release: Release, factor: float) -> Joint:
     """The same tables with other noise and thresholds."""
-    secret = [table for table in tables_of(release) if isinstance(table, Mechanism)]
+    secret = [table for table in mechanisms_of(release) if isinstance(table, Mechanism)]
     return Joint([replace(each, sigma=each.sigma * factor, tau_star=each.tau_star * factor) for each in secret])
 
 

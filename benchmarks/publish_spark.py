@@ -136,7 +136,7 @@ def _tables(spark: Any, folder: Path, size: int) -> None:
 
     events, numbers = spark.read.parquet(str(folder / f"events-{size}.parquet")), iter(range(1000))
     tables = {
-        "by_country": gsh.Table(by="country", keys=[f"C{number}" for number in range(COUNTRIES)], c_u=1),
+        "by_country": gsh.Table(by="country", public_keys=[f"C{number}" for number in range(COUNTRIES)], c_u=1),
         "by_url": gsh.Table(by="url", c_u=C_U),
         "detail": gsh.Table(by=["url", "country"], sums={"likes": (0, 1), "seconds": (0, 600)}, c_u=C_U),
     }
@@ -147,7 +147,7 @@ def _tables(spark: Any, folder: Path, size: int) -> None:
 
     def apart() -> None:
         for each in tables.values():
-            own = {"by": each.by, "keys": each.keys, "sums": each.sums, "c_u": each.c_u}
+            own = {"by": each.by, "public_keys": each.public_keys, "sums": each.sums, "c_u": each.c_u}
             gsh.spark.publish(events, to=folder / f"tables-{next(numbers)}", **own, **shared)
 
     (one, cpu), (three, more) = _in_turn([together, apart], 3, 1)

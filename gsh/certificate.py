@@ -19,7 +19,7 @@ import flint
 from gsh import certificate_words as words
 from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
 from gsh.accounting.composition import cost_of
-from gsh.accounting.mechanism import Joint, Mechanism, Release, Table, table_of
+from gsh.accounting.mechanism import AnyMechanism, Joint, Mechanism, Release, checked_mechanism
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm
 from gsh.arguments import Real, real
 from gsh.documents import Document, check_members
@@ -99,7 +99,7 @@ class Certificate(Document):
         return {table.name: table for table in self.tables} if "tables" in self else {"": self}
 
     @property
-    def mechanisms(self) -> Mapping[str, Table]:
+    def mechanisms(self) -> Mapping[str, AnyMechanism]:
         """The mechanism of each table, by its name. The only table of version 2 has the empty name."""
         return {name: release_from_json(table.mechanism) for name, table in self.described.items()}
 
@@ -136,7 +136,7 @@ class Certificate(Document):
 
 
 def certificate(
-    mechanism: Table | Mapping[str, Table],
+    mechanism: AnyMechanism | Mapping[str, AnyMechanism],
     *,
     epsilon: Real | None = None,
     delta: Real | None = None,
@@ -157,7 +157,7 @@ def certificate(
         raise InvalidParameter("epsilon", "give at most one of epsilon and delta")
     tables = mechanism if isinstance(mechanism, Mapping) else {"": mechanism}
     for name, table in tables.items():
-        table_of(f"tables/{pointer_part(name)}" if isinstance(mechanism, Mapping) else "mechanism", table)
+        checked_mechanism(f"tables/{pointer_part(name)}" if isinstance(mechanism, Mapping) else "mechanism", table)
     return certificate_of(
         tables,
         {name: Noise(table) for name, table in tables.items()},
@@ -172,7 +172,7 @@ def certificate(
 
 
 def certificate_of(
-    tables: Mapping[str, Table],
+    tables: Mapping[str, AnyMechanism],
     noise: Mapping[str, Noise] | None,
     *,
     epsilon: float | None,
@@ -230,15 +230,15 @@ def _in_order(members: Json) -> Certificate:
     return Certificate({name: members[name] for name in Certificate.__annotations__ if name in members})
 
 
-def _are_named(tables: Mapping[str, Table]) -> bool:
+def _are_named(tables: Mapping[str, AnyMechanism]) -> bool:
     return "" not in tables
 
 
-def _release_of(tables: Mapping[str, Table]) -> Release:
+def _release_of(tables: Mapping[str, AnyMechanism]) -> Release:
     return Joint(list(tables.values())) if _are_named(tables) else tables[""]
 
 
-def _described(mechanism: Table, noise: Noise | None, enforced: Json) -> Json:
+def _described(mechanism: AnyMechanism, noise: Noise | None, enforced: Json) -> Json:
     """The members that describe one table."""
     capped = capped_to_json(mechanism.costs.capped)
     return {
@@ -253,7 +253,7 @@ def _described(mechanism: Table, noise: Noise | None, enforced: Json) -> Json:
     }
 
 
-def _listed(tables: Mapping[str, Table], described: Mapping[str, Json]) -> list[Json]:
+def _listed(tables: Mapping[str, AnyMechanism], described: Mapping[str, Json]) -> list[Json]:
     """The tables in their order, each with its name and its costs."""
     return [{"name": name, **described[name], **asdict(cost_of(table))} for name, table in tables.items()]
 
@@ -290,11 +290,11 @@ def _stated(release: Release, epsilon: float | None, delta: float | None) -> _St
     return _StatedPoint(point.epsilon, point.delta, point.mu, point.delta_infinite)
 
 
-def _by_name(mechanism: Table, grids: Sequence[float]) -> dict[str, float]:
+def _by_name(mechanism: AnyMechanism, grids: Sequence[float]) -> dict[str, float]:
     return dict(zip(mechanism.column_names, grids, strict=True))
 
 
-def _bounds(mechanism: Table) -> Json:
+def _bounds(mechanism: AnyMechanism) -> Json:
     said: Json = {"c_u": mechanism.c_u, "per_group": "", "columns": None, "norm": None, "vectors": None}
     columns = mechanism.aggregates
     if columns is None:

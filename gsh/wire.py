@@ -16,12 +16,12 @@ from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import (
     MOST_TABLES,
     Aggregates,
+    AnyMechanism,
     Joint,
     Mechanism,
     PlainGaussian,
     RelativeAggregates,
     Release,
-    Table,
 )
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, caps
 from gsh.arguments import integer, matrix, real, reals, texts
@@ -123,7 +123,7 @@ _SENSITIVITIES: dict[str, tuple[set[str], Callable[[Mapping[str, Any]], Sensitiv
 """The fields of each kind, and how it is made. Its columns check it, because they know how many they are."""
 
 
-def mechanism_to_json(mechanism: Table) -> Json:
+def mechanism_to_json(mechanism: AnyMechanism) -> Json:
     """A mechanism as a JSON object. ``aggregates`` is absent for counts only, and thresholds for public groups."""
     written: Json = {"c_u": mechanism.c_u}
     if isinstance(mechanism, Mechanism):
@@ -153,7 +153,7 @@ def mechanism_from_json(given: object) -> Mechanism:
         raise error.at(renamed_pointer(error.pointer, *PLACES)) from None
 
 
-def release_from_json(given: object) -> Table:
+def release_from_json(given: object) -> AnyMechanism:
     """The mechanism of a JSON object. Without ``tau`` and ``tau_star`` its groups are public."""
     if not isinstance(given, Mapping) or _THRESHOLDS & given.keys():
         return mechanism_from_json(given)
@@ -162,12 +162,12 @@ def release_from_json(given: object) -> Table:
         return PlainGaussian(c_u=fields["c_u"], sigma=fields["sigma"], **_columns_from_json(fields.get("aggregates")))
 
 
-def tables_to_json(tables: Mapping[str, Table]) -> list[Json]:
+def tables_to_json(tables: Mapping[str, AnyMechanism]) -> list[Json]:
     """The tables of a release: a list of mechanisms with names."""
     return [{"name": name} | mechanism_to_json(table) for name, table in tables.items()]
 
 
-def priced_tables_to_json(tables: Mapping[str, Table]) -> list[Json]:
+def priced_tables_to_json(tables: Mapping[str, AnyMechanism]) -> list[Json]:
     """The tables of a release as answers have them: each with its noise cost and its threshold cost."""
     written = tables_to_json(tables)
     for k, table in enumerate(tables.values()):
@@ -177,7 +177,7 @@ def priced_tables_to_json(tables: Mapping[str, Table]) -> list[Json]:
     return written
 
 
-def tables_from_json(given: object) -> dict[str, Table]:
+def tables_from_json(given: object) -> dict[str, AnyMechanism]:
     """The tables of a release, by their names. One without ``tau`` and ``tau_star`` has public groups.
 
     The costs that answers have are left out: they follow from the other fields.
@@ -233,7 +233,7 @@ def charged_to_json(release: Release) -> Json:
     Several tables are a list of such objects.
     """
     if isinstance(release, Joint):
-        return {"tables": [charged_to_json(table) for table in release.tables]}
+        return {"tables": [charged_to_json(table) for table in release.mechanisms]}
     thresholds = {"tau": release.tau, "tau_star": release.tau_star} if isinstance(release, Mechanism) else {}
     costs = release.costs
     written = {"c_u": release.c_u} | thresholds | {"sigma": release.sigma, "mu_0": costs.mu_0}
@@ -248,7 +248,7 @@ def charged_from_json(given: object) -> Release:
     return _charged_table(given)
 
 
-def _charged_table(given: object) -> Table:
+def _charged_table(given: object) -> AnyMechanism:
     fields = _object("release", given, {"c_u", "sigma"}, {*_THRESHOLDS, "mu_0", "capped"})
     kind = Mechanism if "tau_star" in fields else PlainGaussian
     return kind(**{**fields, "capped": tuple(Capped(**part) for part in fields.get("capped", ()))})

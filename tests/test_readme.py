@@ -232,17 +232,17 @@ def test_the_numbers_about_weekly_tables_are_those_of_the_command() -> None:
 
 
 def test_the_errors_in_the_note_on_noise_match_the_table_in_use() -> None:
-    note, table = (ROOT / "docs" / "math" / "noise.md").read_text(), quantiles.table()
+    note, polynomials = (ROOT / "docs" / "math" / "noise.md").read_text(), quantiles.polynomials()
     rows = re.findall(r"^\| ([\d.e-]+) \| ([\d.]+) \| .* \| ([\d.e-]+) \|$", note, re.MULTILINE)
     words = np.array([int(float(q) * 2**64) for q, _, _ in rows], np.int64)
-    normals, segments = quantiles.normals(words, table)
-    assert [(f"{z:.2f}", f"{table.error[place]:.2e}") for z, place in zip(normals, segments, strict=True)] == [
+    normals, segments = quantiles.normals(words, polynomials)
+    assert [(f"{z:.2f}", f"{polynomials.error[place]:.2e}") for z, place in zip(normals, segments, strict=True)] == [
         (z, error) for _, z, error in rows
     ]
 
-    is_finite = np.isfinite(table.error)
-    errors, widths = table.error[is_finite], np.repeat(2.0 ** np.arange(30), 64)
+    is_finite = np.isfinite(polynomials.error)
+    errors, widths = polynomials.error[is_finite], np.repeat(2.0 ** np.arange(30), 64)
     largest, mean = f"{errors.max():.2e}", f"{np.average(errors, weights=widths):.1e}"
     assert f"The largest error is {largest}, the smallest is above 4.3e-14, and the mean over draws is {mean}." in note
     assert errors.min() > 4.3e-14
-    assert table.largest[is_finite].min() > 0.0097
+    assert polynomials.largest[is_finite].min() > 0.0097

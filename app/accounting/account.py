@@ -28,7 +28,7 @@ from app.workers.work_bounds import check_work, cuts_of, needs_search, points_wo
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_epsilon
 from gsh.accounting.curve_cache import Variable, evaluate
 from gsh.accounting.frontier import number_of_splits
-from gsh.accounting.mechanism import Joint, Mechanism, Release, Table, tables_of
+from gsh.accounting.mechanism import AnyMechanism, Joint, Mechanism, Release, mechanisms_of
 from gsh.wire import capped_to_json, priced_tables_to_json
 
 __all__ = ["router"]
@@ -116,7 +116,7 @@ def _check_evaluations(services: Services, body: AccountRequest, release: Releas
     if splits * points > most:
         each = "c_u" if body.tables is None else "the product of all c_u + 1"
         raise LimitExceeded("/theorem", f"needs {each} times the number of points to be at most {most}")
-    work = theorem_work(splits, points, [len(table.caps) for table in tables_of(release)])
+    work = theorem_work(splits, points, [len(table.caps) for table in mechanisms_of(release)])
     check_work(services.settings.max_work, "/theorem", work, "give fewer points, or a smaller c_u")
 
 
@@ -132,7 +132,7 @@ def _point_with_theorem(release: Release, point: Point, as_tables: bool) -> Poin
     closed_form = at_epsilon(EXACT, release, point.epsilon).delta
     shown: TheoremOut | TablesTheoremOut
     if as_tables:
-        splits = theorem.evaluate_tables(Joint(tables_of(release)), point.epsilon)
+        splits = theorem.evaluate_tables(Joint(mechanisms_of(release)), point.epsilon)
         added, removed = (
             TablesTermOut(value=term.value, a_equal=list(term.a_equal)) for term in (splits.added, splits.removed)
         )
@@ -176,10 +176,10 @@ def _shown(body: AccountRequest, release: Release, mu: float) -> dict[str, Any]:
         assert not isinstance(release, Joint)
         return {"mechanism": _mechanism_out(release, mu)}
     names = (table.name for table in body.tables)
-    return {"tables": priced_tables_to_json(dict(zip(names, tables_of(release), strict=True))), "mu": mu}
+    return {"tables": priced_tables_to_json(dict(zip(names, mechanisms_of(release), strict=True))), "mu": mu}
 
 
-def _mechanism_out(mechanism: Table, mu: float) -> dict[str, Any]:
+def _mechanism_out(mechanism: AnyMechanism, mu: float) -> dict[str, Any]:
     """The fields of MechanismOut."""
     shown: dict[str, Any] = {"c_u": mechanism.c_u}
     if isinstance(mechanism, Mechanism):

@@ -26,7 +26,7 @@ from app.http.services import services_of
 from app.http.workload import in_pool
 from app.schemas.mechanism import MechanismIn, TableDraftIn, read_table_drafts, tables_out
 from app.workers.work_bounds import check_work, comparison_work, tables_comparison_work
-from gsh.accounting.calibration.compared_tables import TablesPrice, compare_tables
+from gsh.accounting.calibration.compared_tables import PricedTables, compare_tables
 from gsh.accounting.calibration.comparison import Price, compare, price_without_caps
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.mechanism import Mechanism
@@ -68,7 +68,7 @@ def _compared_tables(body: CompareRequest, tables: list[TableDraftIn], target: T
     drafts, shares = read_table_drafts(tables)
     prices = compare_tables(list(drafts.values()), body.shares or shares, target)
 
-    def shown(price: TablesPrice) -> TablesPriceOut:
+    def shown(price: PricedTables) -> TablesPriceOut:
         return TablesPriceOut(
             tables=tables_out(drafts, price.tables),
             delta=price.delta,

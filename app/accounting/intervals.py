@@ -21,7 +21,7 @@ from app.http.services import services_of
 from app.http.workload import in_pool
 from app.workers.work_bounds import check_work, work_of
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Table
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.errors import TooManyGroups, pointer_part
 
 __all__ = ["router"]
@@ -83,7 +83,7 @@ def _answer(content: bytes, most_bytes: int, most_groups: int, most_work: int) -
     return IntervalsAnswer.model_construct(**dict(found), total=total).model_dump_json().encode()
 
 
-def _checked(body: IntervalsRequest, mechanism: Table) -> tuple[Doubles, dict[str, Doubles]]:
+def _checked(body: IntervalsRequest, mechanism: AnyMechanism) -> tuple[Doubles, dict[str, Doubles]]:
     """The numbers as arrays, if the mechanism can have published them."""
     from gsh.accuracy.intervals import check_counts, check_values  # noqa: PLC0415 - app/accounting/published.py says why
 
@@ -98,7 +98,7 @@ def _checked(body: IntervalsRequest, mechanism: Table) -> tuple[Doubles, dict[st
     return counts, values
 
 
-def _totals(mechanism: Table, counts: Doubles, values: Mapping[str, Doubles], level: float) -> TotalsOut:
+def _totals(mechanism: AnyMechanism, counts: Doubles, values: Mapping[str, Doubles], level: float) -> TotalsOut:
     from gsh.accuracy.totals import count_total, value_total  # noqa: PLC0415
 
     places = {name: place for place, name in enumerate(mechanism.column_names)}

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.accounting.schemas.intervals import IntervalOut, IntervalsOut
-from gsh.accounting.mechanism import Table
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.histogram.apply import ReleasedGroups
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.roles import Roles, interval_columns
@@ -19,19 +19,21 @@ __all__ = ["columns_of_released", "intervals_of", "intervals_of_released"]
 
 
 def intervals_of(
-    mechanism: Table, counts: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]], level: float
+    mechanism: AnyMechanism, counts: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]], level: float
 ) -> IntervalsOut:
     """The intervals of numbers that are checked already."""
     shown, *others = map(_shown, _intervals(mechanism, counts, values, level))
     return IntervalsOut.model_construct(level=level, counts=shown, values=dict(zip(values, others, strict=True)))
 
 
-def intervals_of_released(mechanism: Table, released: ReleasedGroups, level: float) -> IntervalsOut:
+def intervals_of_released(mechanism: AnyMechanism, released: ReleasedGroups, level: float) -> IntervalsOut:
     """The intervals of the groups that were kept."""
     return intervals_of(mechanism, *_doubles(mechanism, released), level)
 
 
-def columns_of_released(mechanism: Table, roles: Roles, released: ReleasedGroups, level: float) -> dict[str, Numbers]:
+def columns_of_released(
+    mechanism: AnyMechanism, roles: Roles, released: ReleasedGroups, level: float
+) -> dict[str, Numbers]:
     """The same as columns of a table."""
     found = _intervals(mechanism, *_doubles(mechanism, released), level)
     ends = [end for each in found for end in (each.low, each.estimate, each.high)]
@@ -39,7 +41,7 @@ def columns_of_released(mechanism: Table, roles: Roles, released: ReleasedGroups
 
 
 def _intervals(
-    mechanism: Table, counts: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]], level: float
+    mechanism: AnyMechanism, counts: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]], level: float
 ) -> "list[Interval]":
     """Those of the counts, and of each column of values."""
     from gsh.accuracy.intervals import count_intervals, value_intervals  # noqa: PLC0415
@@ -49,7 +51,9 @@ def _intervals(
     return [count_intervals(mechanism, counts, level), *others]
 
 
-def _doubles(mechanism: Table, released: ReleasedGroups) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+def _doubles(
+    mechanism: AnyMechanism, released: ReleasedGroups
+) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     counts, *values = [column.astype(np.float64) for column in (released.counts, *released.values)]
     return counts, dict(zip(mechanism.column_names, values, strict=True))
 

@@ -17,7 +17,7 @@ from app.releases.bounds import check_certificate
 from app.releases.schemas.certified import Stated
 from app.releases.schemas.described import DescribedRelease
 from gsh.accounting.composition import Spent, fits
-from gsh.accounting.mechanism import Joint, Release, Table
+from gsh.accounting.mechanism import AnyMechanism, Joint, Release
 from gsh.certificate import Certificate, certificate_of
 from gsh.certificate_words import TRUST_ELSEWHERE, TRUST_MODEL
 from gsh.errors import Error, renamed_pointer
@@ -54,7 +54,7 @@ class Asked:
     """What a request asks for: tables that share one certificate and one charge."""
 
     budget: str | None
-    tables: tuple[Table, ...]
+    tables: tuple[AnyMechanism, ...]
     """The mechanism of each table, without its columns: μ₀ is all that a cost needs of them."""
     notes: Notes
     is_dry: bool = False
@@ -210,7 +210,7 @@ def judged(asked: Asked, most: tuple[float, float] | None) -> Asked:
     return asked if most is None else replace(asked, is_within=fits(Spent(releases=1, only=asked.release), *most))
 
 
-def drafted(body: Stated, tables: Mapping[str, Table], noise: Mapping[str, Noise] | None) -> Certificate:
+def drafted(body: Stated, tables: Mapping[str, AnyMechanism], noise: Mapping[str, Noise] | None) -> Certificate:
     """The certificate of a request, before a budget pays. Without ``noise``, another engine draws it.
 
     An error if that of named tables is too large.

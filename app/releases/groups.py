@@ -34,7 +34,7 @@ from app.releases.asked import (
 from app.releases.bounds import Bounds
 from app.releases.schemas.release import GroupsTableIn, ReleaseRequest
 from app.workers.steps import StepsHere
-from gsh.accounting.mechanism import Table
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.errors import TooManyGroups
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.file_formats import JSON
@@ -148,7 +148,7 @@ class _Worked(NamedTuple):
     """A table, checked."""
 
     posted: GroupsTableIn
-    mechanism: Table
+    mechanism: AnyMechanism
     groups: CheckedGroups
 
 

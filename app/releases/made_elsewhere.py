@@ -30,7 +30,7 @@ from app.releases.schemas.releases import ChargeOut, MadeElsewhereIn
 from app.schemas.costs import CostOut
 from app.schemas.mechanism import read_release
 from gsh.accounting.composition import cost_of
-from gsh.accounting.mechanism import Release, tables_of
+from gsh.accounting.mechanism import Release, mechanisms_of
 from gsh.histogram.file_formats import JSON
 
 __all__ = ["ChargedRelease", "OpenedRelease", "check_bounds"]
@@ -106,10 +106,10 @@ def _read(budget: str, body: MadeElsewhereIn, state: ReleaseState, most: tuple[f
     names = [""] if posted is None else [table.name for table in posted]
     with naming(posted):
         release = read_release(body.mechanism, posted)
-        draft = drafted(body, dict(zip(names, tables_of(release), strict=True)), None)
+        draft = drafted(body, dict(zip(names, mechanisms_of(release), strict=True)), None)
     slim = release.without_columns
     places = ("",) if posted is None else tuple(f"/tables/{k}" for k in range(len(posted)))
-    asked = judged(Asked(budget, tables_of(slim), notes_of(body), state=state, places=places), most)
+    asked = judged(Asked(budget, mechanisms_of(slim), notes_of(body), state=state, places=places), most)
     return _Read(asked, slim, _meaning(budget, body, state), draft.release_id, pickle.dumps(draft))
 
 

@@ -36,7 +36,7 @@ from app.releases.schemas.release import ColumnsTableIn, TableRequest
 from app.releases.spool import SharedFile, digest_of, in_file_thread, mapped, overwrite, read_file, spool
 from app.releases.uploads import Form
 from app.workers.memory import less_memory
-from gsh.accounting.mechanism import Table
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.certificate import Certificate
 from gsh.errors import TooManyGroups
 from gsh.histogram.apply import ReleasedGroups
@@ -173,7 +173,7 @@ def _check_bounds(body: TableRequest, bounds: Bounds) -> bool:
 
 
 def _read(body: TableRequest, most: tuple[float, float] | None) -> _Request:
-    mechanisms: list[Table] = []
+    mechanisms: list[AnyMechanism] = []
     for place, table in body.posted.items():
         with in_table(place):
             mechanisms.append(table.mechanism.to_domain())
@@ -187,7 +187,7 @@ class _Worked(NamedTuple):
     """In a worker: one table, checked."""
 
     posted: ColumnsTableIn
-    mechanism: Table
+    mechanism: AnyMechanism
     kind: Format
     table: CheckedTable
     level: float | None
@@ -280,7 +280,7 @@ def _with_tables(
 
 
 def _checked(
-    body: TableRequest, mechanisms: Sequence[Table], sources: Sequence[pa.Buffer], limits: Limits
+    body: TableRequest, mechanisms: Sequence[AnyMechanism], sources: Sequence[pa.Buffer], limits: Limits
 ) -> list[_Worked]:
     """All tables. The limits are for all of them together."""
     noises: list[Noise] = []
@@ -329,7 +329,7 @@ def _groups(table: ColumnsTableIn, groups: pa.Table) -> int:
     return max(len(groups), len(table.public_keys) if isinstance(table.public_keys, list) else 0)
 
 
-def _roles(table: ColumnsTableIn, mechanism: Table) -> Roles:
+def _roles(table: ColumnsTableIn, mechanism: AnyMechanism) -> Roles:
     return Roles(tuple(table.key_columns), table.count_column, mechanism.column_names)
 
 

@@ -22,7 +22,7 @@ from app.schemas.strict import OneOrMany, OrAbsent, Strict
 from gsh.accounting import case_study
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.calibration.shares import TableDraft
-from gsh.accounting.mechanism import MOST_TABLES, Mechanism, Release, Table, release_of
+from gsh.accounting.mechanism import MOST_TABLES, AnyMechanism, Mechanism, Release, release_of
 from gsh.wire import (
     TABLE_NAME,
     draft_from_json,
@@ -134,7 +134,7 @@ class GaussianIn(Strict):
     sigma: Sigma = Field(**SIGMA)
     aggregates: _FurtherColumns
 
-    def to_domain(self) -> Table:
+    def to_domain(self) -> AnyMechanism:
         return release_from_json(self.model_dump())
 
 
@@ -226,7 +226,7 @@ class TableIn(Strict):
         examples=[3.3e-07],
     )
 
-    def to_domain(self) -> Table:
+    def to_domain(self) -> AnyMechanism:
         """Errors name fields of the table."""
         return release_from_json(self.model_dump(exclude={"name", "mu_squared", "hazard"}))
 
@@ -338,7 +338,7 @@ def read_table_drafts(tables: Sequence[TableDraftIn]) -> tuple[dict[str, TableDr
     return table_drafts_from_json([table.model_dump(exclude_none=True) for table in tables])
 
 
-def tables_out(names: Iterable[str], tables: Iterable[Table]) -> list[TableIn]:
+def tables_out(names: Iterable[str], tables: Iterable[AnyMechanism]) -> list[TableIn]:
     """The tables of an answer, each with its costs."""
     priced = priced_tables_to_json(dict(zip(names, tables, strict=True)))
     return [TableIn.model_validate(table) for table in priced]

@@ -10,5 +10,5 @@ __all__: list[str] = []
 # is reserved. Reading from memory needs no more threads, and each has a stack.
 pa.set_memory_pool(pa.system_memory_pool())
 pa.set_io_thread_count(1)
-quantiles.table()
+quantiles.polynomials()
 pa.array([""])  # loads pandas if it is installed, for half a second

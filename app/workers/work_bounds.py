@@ -25,7 +25,7 @@ from app.schemas.aggregates import BalancedColumnsIn, BoxIn, ColumnsIn, L2In, Mu
 from app.schemas.mechanism import DraftIn, OutlineIn, PostedMechanism, TableDraftIn, TableIn
 from gsh.accounting.covariance import is_diagonal
 from gsh.accounting.frontier import ENOUGH_EPSILON
-from gsh.accounting.mechanism import Mechanism, Release, tables_of
+from gsh.accounting.mechanism import Mechanism, Release, mechanisms_of
 from gsh.accounting.sensitivity import MOST_BOX_COLUMNS
 
 __all__ = [
@@ -117,7 +117,7 @@ def is_relative(described: Described) -> bool:
 
 def cuts_of(release: Release) -> int:
     """How many splits the exact δ of a release compares, between all groups above τ and all of them at τ."""
-    tables = tables_of(release)
+    tables = mechanisms_of(release)
     secret = [table for table in tables if isinstance(table, Mechanism)]
     pieces = sum(1 + len(table.caps) for table in secret)
     return pieces - (len(secret) == len(tables))

@@ -33,15 +33,15 @@ from flint import arb
 
 from gsh.accounting import gaussian
 from gsh.accounting.mechanism import (
+    AnyMechanism,
     Mechanism,
     PlainGaussian,
     Release,
-    Table,
     log_p_ball,
+    mechanisms_of,
     mu_ball,
     mu_squared_ball,
     release_of,
-    tables_of,
 )
 from gsh.accounting.numerics.balls import PRECISIONS, approximate, at_precision, ball_of, upper_double
 from gsh.accounting.numerics.normal_tail import tail
@@ -185,7 +185,7 @@ class Worst:
         return largest * (1 + arb(self.share)) if self.share else largest
 
 
-def most_at_tau(tables: Sequence[Table]) -> tuple[int, ...]:
+def most_at_tau(tables: Sequence[AnyMechanism]) -> tuple[int, ...]:
     """The most groups of each table that can be at τ: none if its groups are public."""
     return tuple(table.c_u if isinstance(table, Mechanism) else 0 for table in tables)
 
@@ -194,13 +194,13 @@ def number_of_splits(release: Release) -> int:
     """How many splits a scan of all of them evaluates (theorem.py)."""
     if isinstance(release, Mechanism):
         return release.c_u
-    return math.prod(most + 1 for most in most_at_tau(tables_of(release)))
+    return math.prod(most + 1 for most in most_at_tau(mechanisms_of(release)))
 
 
 @lru_cache(maxsize=4096)
 def frontier_of(release: Release) -> Frontier:
     """The frontier of a release. Its costs alone decide: give it without columns."""
-    tables = tables_of(release)
+    tables = mechanisms_of(release)
     secret = [table for table in tables if isinstance(table, Mechanism)]
     public = [table for table in tables if isinstance(table, PlainGaussian)]
     pieces = [piece for table in secret for piece in _pieces(table)]

@@ -2,7 +2,7 @@
 
 import math
 
-from gsh.accounting.mechanism import Table
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.errors import InvalidParameter
 
 __all__ = ["count_grid", "value_grids"]
@@ -12,12 +12,12 @@ _GRID_BITS = 20
 _LEAST_DEVIATION, _LARGEST_DEVIATION = 2.0**-400, 2.0**400
 
 
-def count_grid(mechanism: Table) -> float:
+def count_grid(mechanism: AnyMechanism) -> float:
     """The step of noisy counts."""
     return _grid(mechanism.sigma, "sigma")
 
 
-def value_grids(mechanism: Table) -> tuple[float, ...]:
+def value_grids(mechanism: AnyMechanism) -> tuple[float, ...]:
     """The step of each other column."""
     matrix = () if mechanism.aggregates is None else mechanism.aggregates.covariance
     return tuple(_grid(math.sqrt(row[j]), f"aggregates/covariance/{j}/{j}") for j, row in enumerate(matrix))

@@ -27,20 +27,20 @@ __all__ = [
     "MOST_PIECES",
     "MOST_TABLES",
     "Aggregates",
+    "AnyMechanism",
     "Joint",
     "Mechanism",
     "PlainGaussian",
     "RelativeAggregates",
     "Release",
-    "Table",
+    "checked_mechanism",
     "effective_tau",
     "hazard_ball",
     "log_p_ball",
+    "mechanisms_of",
     "mu_ball",
     "mu_squared_ball",
     "release_of",
-    "table_of",
-    "tables_of",
 ]
 
 MOST_TABLES = 64
@@ -256,12 +256,12 @@ class PlainGaussian(_GaussianNoise):
         return f"PlainGaussian(c_u={self.c_u}, sigma={self.sigma!r}{self._columns_shown()})"
 
 
-Table: TypeAlias = Mechanism | PlainGaussian
-"""One group-by: with a threshold, or of public groups."""
+AnyMechanism: TypeAlias = Mechanism | PlainGaussian
+"""The mechanism of one table: with a threshold, or of public groups."""
 
 
-def table_of(pointer: str, value: object) -> Table:
-    """The value, which must be one table."""
+def checked_mechanism(pointer: str, value: object) -> AnyMechanism:
+    """The value, which must be the mechanism of one table."""
     if not isinstance(value, Mechanism | PlainGaussian):
         raise InvalidParameter(pointer, f"must be a gsh.Mechanism or a gsh.PlainGaussian, not {type(value).__name__}")
     return value
@@ -274,17 +274,18 @@ class Joint(_NoiseCost):
     Tables that are chosen one after the other are releases of their own.
     """
 
-    tables: tuple[Table, ...]
+    mechanisms: tuple[AnyMechanism, ...]
+    """One for each table."""
 
-    def __init__(self, tables: Sequence[Table]) -> None:
-        listed = tuple(tables)
+    def __init__(self, mechanisms: Sequence[AnyMechanism]) -> None:
+        listed = tuple(mechanisms)
         if not 1 <= len(listed) <= MOST_TABLES:
             raise InvalidParameter("tables", f"must be 1 to {MOST_TABLES} tables")
-        for i, table in enumerate(listed):
-            table_of(f"tables/{i}", table)
-        if sum(1 + len(table.caps) for table in listed) > MOST_PIECES:
+        for i, mechanism in enumerate(listed):
+            checked_mechanism(f"tables/{i}", mechanism)
+        if sum(1 + len(mechanism.caps) for mechanism in listed) > MOST_PIECES:
             raise InvalidParameter("tables", f"must have fewer caps on columns: {MOST_PIECES} tables and caps at most")
-        object.__setattr__(self, "tables", listed)
+        object.__setattr__(self, "mechanisms", listed)
 
     @property
     def hazard(self) -> float:
@@ -294,25 +295,25 @@ class Joint(_NoiseCost):
     @property
     def without_columns(self) -> "Joint":
         """The same privacy with the costs of the columns in place of the columns."""
-        return Joint([table.without_columns for table in self.tables])
+        return Joint([mechanism.without_columns for mechanism in self.mechanisms])
 
     def __repr__(self) -> str:
         """The call that makes it."""
-        return f"Joint({list(self.tables)!r})"
+        return f"Joint({list(self.mechanisms)!r})"
 
 
-Release: TypeAlias = Table | Joint
+Release: TypeAlias = AnyMechanism | Joint
 """One or more tables under one name, fixed before any noise is drawn and charged once."""
 
 
-def tables_of(release: Release) -> tuple[Table, ...]:
-    """The tables of a release."""
-    return release.tables if isinstance(release, Joint) else (release,)
+def mechanisms_of(release: Release) -> tuple[AnyMechanism, ...]:
+    """The mechanism of each table of a release."""
+    return release.mechanisms if isinstance(release, Joint) else (release,)
 
 
-def release_of(tables: Sequence[Table]) -> Release:
-    """The release of some tables. A single table is a release by itself."""
-    return tables[0] if len(tables) == 1 else Joint(tables)
+def release_of(mechanisms: Sequence[AnyMechanism]) -> Release:
+    """The release of tables with these mechanisms. A single table is a release by itself."""
+    return mechanisms[0] if len(mechanisms) == 1 else Joint(mechanisms)
 
 
 def mu_squared_ball(release: Release, groups: int | None = None) -> arb:
@@ -323,7 +324,7 @@ def mu_squared_ball(release: Release, groups: int | None = None) -> arb:
     S(a) = a (1/σ² + μ₀²) + Σ min(a, n) μ_n²,   n the caps of columns that have one
     """
     if isinstance(release, Joint):
-        return _sum(mu_squared_ball(table) for table in release.tables)
+        return _sum(mu_squared_ball(mechanism) for mechanism in release.mechanisms)
     groups = release.c_u if groups is None else groups
     sigma, costs = arb(release.sigma), release.costs
     count = groups / (sigma * sigma)
@@ -350,7 +351,7 @@ def hazard_ball(release: Release) -> arb:
         case Mechanism():
             return -release.c_u * log_p_ball(release)
         case Joint():
-            return _sum(hazard_ball(table) for table in release.tables)
+            return _sum(hazard_ball(mechanism) for mechanism in release.mechanisms)
         case _:
             return arb(0)
 

@@ -37,7 +37,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 from gsh.accounting import gaussian
 from gsh.accounting.accountings import delta_infinite
 from gsh.accounting.frontier import most_at_tau
-from gsh.accounting.mechanism import Joint, Mechanism, Table, log_p_ball, mu_squared_ball
+from gsh.accounting.mechanism import AnyMechanism, Joint, Mechanism, log_p_ball, mu_squared_ball
 from gsh.accounting.numerics.balls import round_up
 from gsh.errors import InvalidParameter
 
@@ -108,14 +108,14 @@ def evaluate(mechanism: Mechanism, epsilon: float) -> Theorem:
 
 def evaluate_tables(joint: Joint, epsilon: float) -> JointTheorem:
     """The largest values over all splits of all tables, rounded up.  [docs/math/joint-tables.md, Theorem A]"""
-    added = _worst(joint.tables, epsilon, _added_screen, _added)
-    if all(isinstance(table, Mechanism) for table in joint.tables):  # all groups at τ: the scan leaves it out
+    added = _worst(joint.mechanisms, epsilon, _added_screen, _added)
+    if all(isinstance(table, Mechanism) for table in joint.mechanisms):  # all groups at τ: the scan leaves it out
         (at_threshold,) = round_up(lambda: [delta_infinite(joint)], ceilings=(1.0,))
-        added = max(added, JointTerm(at_threshold, most_at_tau(joint.tables)), key=lambda term: term.value)
-    return JointTheorem(added, removed=_worst(joint.tables, epsilon, _removed_screen, _removed))
+        added = max(added, JointTerm(at_threshold, most_at_tau(joint.mechanisms)), key=lambda term: term.value)
+    return JointTheorem(added, removed=_worst(joint.mechanisms, epsilon, _removed_screen, _removed))
 
 
-def _costs(tables: tuple[Table, ...], a_equal: tuple[int, ...]) -> tuple[arb, arb]:
+def _costs(tables: tuple[AnyMechanism, ...], a_equal: tuple[int, ...]) -> tuple[arb, arb]:
     """μ of the groups above τ, and −Σ a₌ ln p, as balls."""
     square = hazard = arb(0)
     for table, equal in zip(tables, a_equal, strict=True):
@@ -125,13 +125,13 @@ def _costs(tables: tuple[Table, ...], a_equal: tuple[int, ...]) -> tuple[arb, ar
     return square.sqrt(), hazard
 
 
-def _added(tables: tuple[Table, ...], epsilon: float, a_equal: tuple[int, ...]) -> arb:
+def _added(tables: tuple[AnyMechanism, ...], epsilon: float, a_equal: tuple[int, ...]) -> arb:
     """1 − p^a₌ + p^a₌ f(μ(a₊), ε − a₌ ln p), as a ball."""
     mu, hazard = _costs(tables, a_equal)
     return gaussian.delta_with_accident(mu, hazard, epsilon)
 
 
-def _removed(tables: tuple[Table, ...], epsilon: float, a_equal: tuple[int, ...]) -> arb:
+def _removed(tables: tuple[AnyMechanism, ...], epsilon: float, a_equal: tuple[int, ...]) -> arb:
     """f(μ(a₊), ε + a₌ ln p), as a ball."""
     mu, hazard = _costs(tables, a_equal)
     return gaussian.delta(mu, epsilon - hazard)
@@ -150,11 +150,11 @@ def _removed_screen(epsilon: float, log_d: Doubles) -> tuple[Doubles, Doubles]:
     return np.log(np.maximum(0.0, -shifted)), np.abs(shifted)
 
 
-Ball = Callable[[tuple[Table, ...], float, tuple[int, ...]], arb]
+Ball = Callable[[tuple[AnyMechanism, ...], float, tuple[int, ...]], arb]
 Screen = Callable[[float, Doubles], tuple[Doubles, Doubles]]
 
 
-def _worst(tables: tuple[Table, ...], epsilon: float, screen: Screen, ball: Ball) -> JointTerm:
+def _worst(tables: tuple[AnyMechanism, ...], epsilon: float, screen: Screen, ball: Ball) -> JointTerm:
     """The largest value of a term over all splits: doubles screen them, balls decide."""
     certified = [
         JointTerm(round_up(lambda a_equal=a_equal: [ball(tables, epsilon, a_equal)], ceilings=(1.0,))[0], a_equal)  # type: ignore[misc]
@@ -163,7 +163,7 @@ def _worst(tables: tuple[Table, ...], epsilon: float, screen: Screen, ball: Ball
     return max(certified, key=lambda term: term.value)
 
 
-def _candidates(tables: tuple[Table, ...], epsilon: float, screen: Screen) -> list[tuple[int, ...]]:
+def _candidates(tables: tuple[AnyMechanism, ...], epsilon: float, screen: Screen) -> list[tuple[int, ...]]:
     """Every split whose term may be the largest; only one if all of them round up to 1 or to the least double."""
     most = most_at_tau(tables)
     shape = tuple(each + 1 for each in most)
@@ -191,7 +191,7 @@ def _candidates(tables: tuple[Table, ...], epsilon: float, screen: Screen) -> li
     return [tuple(map(int, np.unravel_index(place, shape))) for chosen in contenders for place in chosen]
 
 
-def _log_hazard(tables: tuple[Table, ...], a_equal: tuple[NDArray[np.int64], ...]) -> Doubles:
+def _log_hazard(tables: tuple[AnyMechanism, ...], a_equal: tuple[NDArray[np.int64], ...]) -> Doubles:
     """ln(−Σ a₌ ln p)."""
     total: Doubles = np.full(a_equal[0].shape, -np.inf)
     for table, equal in zip(tables, a_equal, strict=True):
@@ -200,7 +200,7 @@ def _log_hazard(tables: tuple[Table, ...], a_equal: tuple[NDArray[np.int64], ...
     return total
 
 
-def _mu(tables: tuple[Table, ...], a_equal: tuple[NDArray[np.int64], ...]) -> Doubles:
+def _mu(tables: tuple[AnyMechanism, ...], a_equal: tuple[NDArray[np.int64], ...]) -> Doubles:
     """√S of the groups above τ, in units of the largest part, so that no square overflows."""
     uncapped = [float(np.hypot(1 / table.sigma, table.costs.mu_0)) for table in tables]
     unit = max(*uncapped, *(part.mu_0 for table in tables for part in table.costs.capped), 0.0)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism, Table
+from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE
 from gsh.accuracy.bounds import log_tails
 from gsh.accuracy.truncation import Doubles, distances
@@ -54,7 +54,7 @@ class Interval:
         return len(self.estimate)
 
 
-def count_intervals(mechanism: Table, counts: Doubles, level: float) -> Interval:
+def count_intervals(mechanism: AnyMechanism, counts: Doubles, level: float) -> Interval:
     """The intervals of published counts, which ``check_counts`` has checked.
 
     C is at least max(τ, 1), and at least 0 in public groups: they may have no users.
@@ -71,7 +71,7 @@ def count_intervals(mechanism: Table, counts: Doubles, level: float) -> Interval
     return _clipped((low, estimate, high), float(mechanism.effective_tau))
 
 
-def value_intervals(mechanism: Table, place: int, values: Doubles, level: float) -> Interval:
+def value_intervals(mechanism: AnyMechanism, place: int, values: Doubles, level: float) -> Interval:
     """The intervals of published values of one of the other columns."""
     reach = z_of(level) * deviation_of(mechanism, place) + half_steps(value_grids(mechanism)[place], values)
     return _clipped(_around(values, reach), -LARGEST_DOUBLE)
@@ -87,7 +87,7 @@ def _clipped(columns: tuple[Doubles, Doubles, Doubles], least: float) -> Interva
     return Interval(*(np.clip(column, least, LARGEST_DOUBLE) for column in columns))
 
 
-def check_counts(mechanism: Table, counts: Doubles, pointer: str) -> None:
+def check_counts(mechanism: AnyMechanism, counts: Doubles, pointer: str) -> None:
     """Refuse numbers that this mechanism never publishes. One step below τ* may come from rounding."""
     if not np.isfinite(counts).all():
         raise InvalidParameter(pointer, "must be finite")
@@ -105,7 +105,7 @@ def check_values(values: Doubles, groups: int, pointer: str) -> None:
         raise InvalidParameter(pointer, "must be finite")
 
 
-def deviation_of(mechanism: Table, place: int) -> float:
+def deviation_of(mechanism: AnyMechanism, place: int) -> float:
     """s_j = √Σ_jj"""
     assert mechanism.aggregates is not None
     return math.sqrt(mechanism.aggregates.covariance[place][place])

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism, Table
+from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accuracy.bounds import log_tails
 from gsh.accuracy.intervals import Interval, count_intervals, deviation_of, half_steps, z_of
 from gsh.accuracy.totals import MANY, SHARE_OF_SINGLES, Total, normal_parts, shared
@@ -44,8 +44,8 @@ _HALVINGS = 80
 class _Published:
     """A parent and its published children."""
 
-    parent: Table
-    children: Table
+    parent: AnyMechanism
+    children: AnyMechanism
     count: float
     counts: Doubles
 
@@ -66,7 +66,7 @@ class _Published:
         return float(own.sum() + half_steps(count_grid(self.children), self.counts).sum())
 
 
-def count_rest(parent: Table, children: Table, count: float, counts: Doubles, level: float) -> Total:
+def count_rest(parent: AnyMechanism, children: AnyMechanism, count: float, counts: Doubles, level: float) -> Total:
     """The rest of a parent's count. A table with public groups has no threshold."""
     given = _Published(parent, children, count, counts)
     error = given.deviation
@@ -80,7 +80,7 @@ def count_rest(parent: Table, children: Table, count: float, counts: Doubles, le
 
 
 def value_rest(
-    parent: Table, children: Table, places: tuple[int, int], value: float, values: Doubles, level: float
+    parent: AnyMechanism, children: AnyMechanism, places: tuple[int, int], value: float, values: Doubles, level: float
 ) -> Total:
     """The rest of a parent's value in another column: its noise is independent of what was published."""
     first, second = deviation_of(parent, places[0]), deviation_of(children, places[1])
@@ -180,7 +180,7 @@ def _without_thresholds(given: _Published, level: float) -> Total:
     return Total(min(max(given.difference, low), high), given.deviation, low, high, "exact")
 
 
-def _intervals(table: Table, counts: Doubles, level: float) -> Interval:
+def _intervals(table: AnyMechanism, counts: Doubles, level: float) -> Interval:
     """Counts of public groups are normal, and their intervals y ± z σ."""
     if isinstance(table, Mechanism):
         return count_intervals(table, counts, level)

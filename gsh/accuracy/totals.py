@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism, Table
+from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accuracy.bounds import log_tails
 from gsh.accuracy.intervals import count_intervals, deviation_of, half_steps, z_of
 from gsh.accuracy.truncation import Doubles, distances
@@ -68,7 +68,7 @@ class Total:
     method: Method
 
 
-def count_total(mechanism: Table, counts: Doubles, level: float, pointer: str) -> Total:
+def count_total(mechanism: AnyMechanism, counts: Doubles, level: float, pointer: str) -> Total:
     """The total of the true counts of published groups. ``check_counts`` has checked their noisy ones."""
     if not isinstance(mechanism, Mechanism):
         return _plain_total(counts, mechanism.sigma, count_grid(mechanism), level, pointer)
@@ -82,7 +82,7 @@ def count_total(mechanism: Table, counts: Doubles, level: float, pointer: str) -
     return total
 
 
-def value_total(mechanism: Table, place: int, values: Doubles, level: float, pointer: str) -> Total:
+def value_total(mechanism: AnyMechanism, place: int, values: Doubles, level: float, pointer: str) -> Total:
     """The total of one of the other columns: their noise is independent of which groups were published."""
     return _plain_total(values, deviation_of(mechanism, place), value_grids(mechanism)[place], level, pointer)
 

@@ -13,7 +13,7 @@ from gsh.cli.errors import Code, Refusal
 from gsh.cli.output import AsJson, Sheet, number, show
 
 if TYPE_CHECKING:
-    from gsh.accounting.mechanism import Table as Noisy
+    from gsh.accounting.mechanism import AnyMechanism
 
 __all__ = ["commands"]
 
@@ -181,14 +181,14 @@ def _shown(price: "gsh.Price | None") -> list[str]:
     return [number(value, 8) for value in numbers_shown[:2]] + [f"{value:.5f}" for value in numbers_shown[2:]]
 
 
-def _released(tables: "Mapping[str, Noisy]") -> dict[str, Any]:
+def _released(tables: "Mapping[str, AnyMechanism]") -> dict[str, Any]:
     """What is released: a mechanism, or the tables with theirs."""
     from gsh.wire import tables_to_json  # noqa: PLC0415 - loads numpy
 
     return {"mechanism": _written(tables[""])} if "" in tables else {"tables": tables_to_json(tables)}
 
 
-def _written(mechanism: "Noisy") -> dict[str, Any]:
+def _written(mechanism: "AnyMechanism") -> dict[str, Any]:
     from gsh.wire import mechanism_to_json  # noqa: PLC0415 - loads numpy
 
     return mechanism_to_json(mechanism)

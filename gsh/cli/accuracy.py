@@ -28,7 +28,7 @@ from gsh.histogram.roles import ENDS, Roles
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gsh.accounting.mechanism import Table as Noisy
+    from gsh.accounting.mechanism import AnyMechanism
 
 __all__ = ["commands"]
 
@@ -105,13 +105,13 @@ def intervals(
     show(document, *([] if output else [_rows(published, columns, ends)]), *_total_rows(sums), as_json=as_json)
 
 
-def _certified(promise: Any) -> "Mapping[str, Noisy]":
+def _certified(promise: Any) -> "Mapping[str, AnyMechanism]":
     if promise is None:
         raise Refusal(Code.INVALID, "the table has no certificate", "give --mechanism FILE, such as its certificate")
     return options.mechanisms_in(promise)
 
 
-def _mechanism_of(tables: "Mapping[str, Noisy]", name: str | None, own_name: str | None) -> "Noisy":
+def _mechanism_of(tables: "Mapping[str, AnyMechanism]", name: str | None, own_name: str | None) -> "AnyMechanism":
     """The mechanism of a file: of the table that it says it is, or else of the one that is asked for."""
     if "" in tables or own_name is None:
         return options.one_of(tables, name)

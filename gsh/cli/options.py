@@ -13,10 +13,10 @@ from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import FormatName, read_json
 
 if TYPE_CHECKING:
-    from gsh.accounting.mechanism import Table as Noisy
+    from gsh.accounting.mechanism import AnyMechanism
     from gsh.histogram.csv_format import CsvType
 
-    Mechanisms: TypeAlias = Mapping[str, Noisy]
+    Mechanisms: TypeAlias = Mapping[str, AnyMechanism]
 
 __all__ = [
     "C_U",
@@ -158,7 +158,7 @@ def mechanism_of(
     tau_star: float | None,
     sigma: float | None,
     table: str | None = None,
-) -> "Noisy":
+) -> "AnyMechanism":
     """The mechanism of the options: from a file, which may have several tables, or from numbers."""
     return one_of(mechanisms_of(file, c_u, tau, tau_star, sigma), table)
 
@@ -216,7 +216,7 @@ def _certified(document: dict[str, Any]) -> "Mechanisms":
     return found
 
 
-def one_of(tables: "Mechanisms", name: str | None) -> "Noisy":
+def one_of(tables: "Mechanisms", name: str | None) -> "AnyMechanism":
     """The mechanism of one table. The name may be omitted if there is only one."""
     listed = ", ".join(tables)
     if name is not None and name not in tables:

@@ -14,7 +14,6 @@ from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import PIPE
 from gsh.cli.output import AsJson, Sheet, line, progress_bar, show, working
-from gsh.errors import renamed
 from gsh.histogram.file_formats import EXTENSIONS
 from gsh.library.whole_files import ended_by_signals
 
@@ -144,7 +143,7 @@ def publish(
             missing = "--user" if user is None else "--by" if by is None else "--c-u"
             raise Refusal(Code.INVALID, f"{missing}: is missing", "give --user, --by and --c-u, or --tables FILE")
         arguments = options.planned(user, by, sums, units, caps, types) | {"c_u": c_u, "tau": 1 if tau is None else tau}
-        arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"], "keys": public_keys}
+        arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"], "public_keys": public_keys}
         arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
         if mechanism is not None:
             arguments["mechanism"] = options.mechanism_of(mechanism, None, None, None, None)
@@ -162,13 +161,11 @@ def publish(
         elif once is not None:
             raise Refusal(Code.INVALID, "--once: needs a service", "add --budget ID and --service URL")
         arguments["progress"] = stack.enter_context(_bar())
-        stack.enter_context(renamed() if tables is not None else renamed(("keys", "public_keys")))
         published = gsh.publish(events, memory_limit=memory, **arguments)
     _report(published, output, as_json=as_json)
 
 
 _FIELDS = {
-    "public_keys": "keys",
     "sum": "sums",
     "sum_unit": "units",
     "cap": "caps",

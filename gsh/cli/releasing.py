@@ -19,7 +19,7 @@ from gsh.histogram.roles import Roles
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gsh.accounting.mechanism import Table as Noisy
+    from gsh.accounting.mechanism import AnyMechanism
     from gsh.client.records import DryRun
     from gsh.histogram.csv_format import CsvType
     from gsh.histogram.file_formats import Format
@@ -141,7 +141,7 @@ def release(
 
 
 def _here(
-    groups: Any, mechanism: "Noisy", roles: Roles, public_keys: Any, stated: Mapping[str, Any]
+    groups: Any, mechanism: "AnyMechanism", roles: Roles, public_keys: Any, stated: Mapping[str, Any]
 ) -> "tuple[pa.Table, Any]":
     """The release in this process, and its certificate."""
     from gsh.certificate import certificate  # noqa: PLC0415 - loads numpy

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gsh.accounting.mechanism import Table
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Real
 from gsh.certificate import Certificate
 from gsh.client.asked import Asked, certified
@@ -57,7 +57,7 @@ class Release:
         return _certificate_in(self.table.schema)
 
     @functools.cached_property
-    def mechanism(self) -> Table:
+    def mechanism(self) -> AnyMechanism:
         """The mechanism that was run."""
         return release_from_json(self.certificate.mechanism)
 
@@ -145,7 +145,7 @@ class ReleasedTables:
         )
 
     @functools.cached_property
-    def mechanisms(self) -> Mapping[str, Table]:
+    def mechanisms(self) -> Mapping[str, AnyMechanism]:
         """The mechanism of each table, by its name."""
         return self.certificate.mechanisms
 
@@ -229,14 +229,14 @@ def _read_tables(answer: Answer, asked: Asked | None, others: Mapping[str, Answe
     return ReleasedTables(tables, certificate, answer.is_replayed, answer.released_at)
 
 
-def _asked_roles(schema: pa.Schema, mechanism: Table, asked: Asked | None, name: str) -> Roles:
+def _asked_roles(schema: pa.Schema, mechanism: AnyMechanism, asked: Asked | None, name: str) -> Roles:
     found = _roles_in(schema, mechanism)
     if asked is not None and asked.roles[name] != found:
         raise Contradiction("a table has other columns")
     return found
 
 
-def _roles_in(schema: pa.Schema, mechanism: Table) -> Roles:
+def _roles_in(schema: pa.Schema, mechanism: AnyMechanism) -> Roles:
     """Keys come first, then the count, then the values, then the intervals of both, if they were asked for."""
     values = () if mechanism.aggregates is None else mechanism.aggregates.names
     names = tuple(schema.names)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gsh.accounting.mechanism import MOST_TABLES, Table
+from gsh.accounting.mechanism import MOST_TABLES, AnyMechanism
 from gsh.certificate import Certificate
 from gsh.client.decoding import Contradiction
 from gsh.histogram.roles import Roles
@@ -30,7 +30,7 @@ MOST_COLUMNS = 100
 class Asked:
     """What a request says that the certificate of its answer repeats."""
 
-    mechanisms: Mapping[str, Table]
+    mechanisms: Mapping[str, AnyMechanism]
     """By the names of the tables. The only table without a name has the empty one."""
     epsilon: float | None = None
     delta: float | None = None
@@ -42,7 +42,7 @@ class Asked:
     @classmethod
     def of(
         cls,
-        mechanisms: Mapping[str, Table],
+        mechanisms: Mapping[str, AnyMechanism],
         request: Mapping[str, Any],
         once: str | None,
         roles: Mapping[str, Roles] | None = None,
@@ -52,7 +52,7 @@ class Asked:
         return cls(mechanisms, epsilon, delta, budget, once, roles or {})
 
 
-def certified(document: Json, asked: Asked | None = None) -> tuple[Certificate, Mapping[str, Table]]:
+def certified(document: Json, asked: Asked | None = None) -> tuple[Certificate, Mapping[str, AnyMechanism]]:
     """The certificate of a JSON object and its mechanisms, which must be those that were asked for.
 
     ``Contradiction`` if they are not, and an error of Python or of the library if it is no certificate.

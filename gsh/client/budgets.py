@@ -11,8 +11,8 @@ from gsh.client.decoding import decoded
 from gsh.client.encoding import (
     AS_NAMED,
     IN_A_MECHANISM,
-    AnyMechanism,
-    AnyRelease,
+    MechanismOrJson,
+    ReleaseLike,
     ReleaseOptions,
     in_tables,
     mechanism_json,
@@ -79,7 +79,7 @@ class Budgets(Collection[M]):
         reason: str = "",
         privacy_unit: str | None = None,
         period: Period | None = None,
-        mechanism: AnyRelease | None = None,
+        mechanism: ReleaseLike | None = None,
     ) -> Operation[Budget]:
         """Create a budget, or change its limit with a ``reason``. The same limit again changes nothing.
 
@@ -97,7 +97,7 @@ class Budgets(Collection[M]):
     def preview(
         self,
         id: str,  # noqa: A002
-        mechanism: AnyRelease | Sequence[AnyMechanism],
+        mechanism: ReleaseLike | Sequence[MechanismOrJson],
     ) -> Operation[Preview]:
         """Whether a mechanism, several tables in one release, or a list of mechanisms in order, fits.
 
@@ -115,7 +115,7 @@ class Budgets(Collection[M]):
     def charge(
         self,
         id: str,  # noqa: A002
-        mechanism: AnyRelease,
+        mechanism: ReleaseLike,
         *,
         once: str,
         **options: Unpack[ReleaseOptions],

@@ -8,7 +8,7 @@ from gsh.accounting.accountings import AccountingName, Point
 from gsh.accounting.calibration import comparison
 from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.comparison import ComparedName
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.mechanism import AnyMechanism, Mechanism, PlainGaussian
 from gsh.arguments import Real, instance, real
 from gsh.client.records import Provenance, TablesPlan
 from gsh.documents import Document, parsed
@@ -20,17 +20,17 @@ from gsh.wire import PLACES, Json, mechanism_from_json, mechanism_to_json, table
 __all__ = [
     "AS_NAMED",
     "IN_A_MECHANISM",
-    "AnyMechanism",
-    "AnyRelease",
-    "AnyTable",
+    "MechanismLike",
+    "MechanismOrJson",
     "PaidOptions",
+    "ReleaseLike",
     "ReleaseOptions",
+    "any_mechanism",
     "calibration_of",
     "comparison_of",
     "in_tables",
     "mechanism_json",
     "one_mechanism",
-    "one_table",
     "points_of",
     "release_json",
     "stated",
@@ -39,11 +39,11 @@ __all__ = [
     "tables_plan_of",
 ]
 
-AnyTable: TypeAlias = Mechanism | PlainGaussian | Calibration
+MechanismLike: TypeAlias = AnyMechanism | Calibration
 """The mechanism of a table. That of public groups is a ``PlainGaussian``."""
-AnyMechanism: TypeAlias = AnyTable | Mapping[str, Any]
+MechanismOrJson: TypeAlias = MechanismLike | Mapping[str, Any]
 """A mechanism, a calibration that has one, or the JSON object of the contract."""
-AnyRelease: TypeAlias = AnyMechanism | TablesCalibration | Released
+ReleaseLike: TypeAlias = MechanismOrJson | TablesCalibration | Released
 """The same, or several tables in one release: by their names, or a calibration of them."""
 
 AS_NAMED = (("", ""),)
@@ -57,18 +57,18 @@ def one_mechanism(given: Mechanism | Calibration) -> Mechanism:
     return instance("mechanism", given.mechanism if isinstance(given, Calibration) else given, Mechanism)
 
 
-def one_table(given: AnyTable) -> Mechanism | PlainGaussian:
+def any_mechanism(given: MechanismLike) -> AnyMechanism:
     """The same, also for public groups."""
     return given if isinstance(given, PlainGaussian) else one_mechanism(given)
 
 
-def mechanism_json(given: AnyMechanism) -> Json:
+def mechanism_json(given: MechanismOrJson) -> Json:
     if isinstance(given, Mapping):
         return dict(given)
-    return mechanism_to_json(one_table(given))
+    return mechanism_to_json(any_mechanism(given))
 
 
-def release_json(given: AnyRelease) -> Json:
+def release_json(given: ReleaseLike) -> Json:
     """The member ``mechanism`` of a request, or ``tables``."""
     tables = given.tables if isinstance(given, TablesCalibration) else given
     if is_several_tables(tables):
@@ -151,7 +151,7 @@ def _tables_price(names: Sequence[str], price: Mapping[str, Any]) -> TablesPrice
     )
 
 
-def _tables(names: Sequence[str], answer: Mapping[str, Any]) -> dict[str, Mechanism | PlainGaussian]:
+def _tables(names: Sequence[str], answer: Mapping[str, Any]) -> dict[str, AnyMechanism]:
     """The tables of an answer, which must be those that were asked for."""
     found = tables_from_json(answer["tables"])
     if list(found) != list(names):
@@ -187,7 +187,7 @@ class PaidOptions(ReleaseOptions, total=False):
     once: str | None
 
 
-def stated(mechanism: AnyRelease, options: ReleaseOptions) -> Json:
+def stated(mechanism: ReleaseLike, options: ReleaseOptions) -> Json:
     """The options as fields of a request. A calibration states the ε of its target, if no other point is given."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     fields: Json = {name: real(name, given[name]) for name in ("epsilon", "delta") if name in given}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.certificate import Certificate
 from gsh.documents import Document
 
@@ -145,7 +145,7 @@ class Plan:
 class TablesPlan:
     """Several tables in one release, and the number of such releases that fit the remaining part of a budget."""
 
-    tables: Mapping[str, Mechanism | PlainGaussian]
+    tables: Mapping[str, AnyMechanism]
     shares: Mapping[str, float]
     budget: str
     releases: int

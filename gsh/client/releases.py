@@ -11,7 +11,7 @@ from gsh.certificate import Certificate
 from gsh.client.answers import Release, ReleasedTables, is_archive, release_of, tables_of
 from gsh.client.asked import check_sizes
 from gsh.client.decoding import check_sha256, decoded, understood
-from gsh.client.encoding import AS_NAMED, AnyRelease, ReleaseOptions, in_tables, release_json, stated
+from gsh.client.encoding import AS_NAMED, ReleaseLike, ReleaseOptions, in_tables, release_json, stated
 from gsh.client.operations import (
     MOST_TABLE_BYTES,
     Answer,
@@ -158,7 +158,7 @@ class Releases(Collection[M]):
 
     @operation
     def open(
-        self, mechanism: AnyRelease, *, budget: str, once: str, **options: Unpack[ReleaseOptions]
+        self, mechanism: ReleaseLike, *, budget: str, once: str, **options: Unpack[ReleaseOptions]
     ) -> Operation[Opened]:
         """Open a release that another engine makes: it is charged once, and every call gets the same seed.
 

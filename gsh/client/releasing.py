@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack, overlo
 
 import pyarrow as pa
 
-from gsh.accounting.mechanism import Mechanism, PlainGaussian, Table
+from gsh.accounting.mechanism import AnyMechanism, Mechanism, PlainGaussian
 from gsh.client.answers import Release, ReleasedGroups, ReleasedTables, groups_of, release_of, tables_of
 from gsh.client.asked import Asked, certified
 from gsh.client.decoding import Renames, decoded
-from gsh.client.encoding import AnyTable, PaidOptions, mechanism_json, one_table, stated
+from gsh.client.encoding import MechanismLike, PaidOptions, any_mechanism, mechanism_json, stated
 from gsh.client.operations import MOST_BYTES, MOST_TABLE_BYTES, Bound, Call, Operation
 from gsh.client.records import DryRun
 from gsh.client.requests import ask, json_call, once_headers
@@ -36,7 +36,7 @@ T_co = TypeVar("T_co", covariant=True)
 G_co = TypeVar("G_co", covariant=True)
 N_co = TypeVar("N_co", covariant=True)
 
-AnyTables: TypeAlias = Mapping[str, AnyTable] | TablesCalibration
+MechanismsLike: TypeAlias = Mapping[str, MechanismLike] | TablesCalibration
 """The mechanism of each table by its name, or a calibration of several tables."""
 
 _MECHANISMS = (Mechanism, PlainGaussian, Calibration)
@@ -56,7 +56,7 @@ class ReleaseCall(Protocol[R_co, N_co, T_co, G_co]):
     def __call__(
         self,
         table: TableSource,
-        mechanism: AnyTable,
+        mechanism: MechanismLike,
         /,
         *,
         users: str,
@@ -69,7 +69,7 @@ class ReleaseCall(Protocol[R_co, N_co, T_co, G_co]):
     def __call__(
         self,
         tables: Mapping[str, TableSource],
-        mechanisms: AnyTables,
+        mechanisms: MechanismsLike,
         /,
         *,
         users: str | Mapping[str, str],
@@ -81,7 +81,7 @@ class ReleaseCall(Protocol[R_co, N_co, T_co, G_co]):
     @overload
     def __call__(
         self,
-        mechanism: AnyTable,
+        mechanism: MechanismLike,
         table: TableSource,
         *,
         key_columns: Sequence[str],
@@ -93,7 +93,7 @@ class ReleaseCall(Protocol[R_co, N_co, T_co, G_co]):
     @overload
     def __call__(
         self,
-        mechanism: AnyTable,
+        mechanism: MechanismLike,
         *,
         keys: Sequence[Any] | Any,
         counts: Sequence[int] | Any,
@@ -163,9 +163,9 @@ def release(
     if is_short:
         roles, renames = _short_roles(mechanism, keys, users), _TABLE
     else:
-        roles, renames = roles_of(one_table(mechanism), key_columns, count_column), ()
+        roles, renames = roles_of(any_mechanism(mechanism), key_columns, count_column), ()
     with renamed(*renames):
-        one = _Sent(table, one_table(mechanism), roles, csv_types, _listed(public_keys))
+        one = _Sent(table, any_mechanism(mechanism), roles, csv_types, _listed(public_keys))
         call = _call({"": one}, mechanism, options, is_repeated=is_repeated)
     answer = yield from ask(self, call, renames)
     released = release_of(answer, _asked({"": one}, mechanism, options))
@@ -175,7 +175,7 @@ def release(
 def dry_run(
     self: Bound[Any],
     table: TableSource | Mapping[str, TableSource],
-    mechanism: AnyTable | AnyTables,
+    mechanism: MechanismLike | MechanismsLike,
     *,
     users: str | Mapping[str, str],
     keys: Sequence[str] | Mapping[str, Sequence[str]],
@@ -191,7 +191,7 @@ def dry_run(
         sent = _named_tables(table, mechanism, users, keys, csv_types, public_keys)
         renames: Renames = _renames(sent)
     else:
-        one = one_table(mechanism)  # type: ignore[arg-type]
+        one = any_mechanism(mechanism)  # type: ignore[arg-type]
         sent = {"": _Sent(table, one, _short_roles(one, keys, users), csv_types, _listed(public_keys))}
         renames = _TABLE
     with renamed(*renames):
@@ -215,7 +215,7 @@ def _is_mechanism(given: object) -> bool:
 def _release_groups(
     self: Bound[Any], mechanism: Any, keys: Any, counts: Any, values: Any, public_keys: Any, options: PaidOptions
 ) -> Operation[ReleasedGroups]:
-    one = one_table(mechanism)
+    one = any_mechanism(mechanism)
     check_lists(keys, counts)
     groups = {
         "keys": _as_lists(group_keys(keys)),
@@ -234,7 +234,7 @@ class _Sent(NamedTuple):
     """A table of a release, and what the request says about it."""
 
     table: TableSource
-    mechanism: Table
+    mechanism: AnyMechanism
     roles: Roles
     csv_types: Mapping[str, CsvType] | None
     public_keys: PublicKeys | None
@@ -302,7 +302,7 @@ def _named_tables(
         with renamed(*((each, f"{each}/{name}") for each in ("mechanism", "keys", "users", "public_keys"))):
             roles = _short_roles(chosen[name], keys[name], columns[name])
             listed = _listed((public_keys or {}).get(name))
-        sent[name] = _Sent(table, one_table(chosen[name]), roles, (csv_types or {}).get(name), listed)
+        sent[name] = _Sent(table, any_mechanism(chosen[name]), roles, (csv_types or {}).get(name), listed)
     return sent
 
 
@@ -358,6 +358,6 @@ def _is_repeated(bound: Bound[Any], options: PaidOptions) -> bool:
     return options.get("once") is not None and bound._driver.retries.most > 0
 
 
-def _short_roles(mechanism: AnyTable, keys: Any, users: Any) -> Roles:
+def _short_roles(mechanism: MechanismLike, keys: Any, users: Any) -> Roles:
     """The roles of the columns that ``keys`` and ``users`` name. One key column need not be in a list."""
-    return roles_of(one_table(mechanism), [keys] if isinstance(keys, str) else keys, users, ("keys", "users"))
+    return roles_of(any_mechanism(mechanism), [keys] if isinstance(keys, str) else keys, users, ("keys", "users"))

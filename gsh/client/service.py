@@ -14,12 +14,12 @@ from gsh.client.budgets import Budgets
 from gsh.client.decoding import decoded
 from gsh.client.encoding import (
     IN_A_MECHANISM,
-    AnyTable,
+    MechanismLike,
+    any_mechanism,
     calibration_of,
     comparison_of,
     in_tables,
     one_mechanism,
-    one_table,
     points_of,
     release_json,
     tables_calibration_of,
@@ -45,7 +45,7 @@ __all__ = ["Service"]
 
 def _intervals(
     self: Bound[Any],
-    mechanism: AnyTable,
+    mechanism: MechanismLike,
     *,
     counts: Reals,
     values: Mapping[str, Reals] | None = None,
@@ -66,7 +66,7 @@ def _intervals(
 
 def _total(
     self: Bound[Any],
-    mechanism: AnyTable,
+    mechanism: MechanismLike,
     *,
     counts: Reals,
     values: Mapping[str, Reals] | None = None,
@@ -85,7 +85,7 @@ def _total(
 
 def _published(
     self: Bound[Any],
-    mechanism: AnyTable,
+    mechanism: MechanismLike,
     counts: Reals,
     values: Mapping[str, Reals] | None,
     level: Real,
@@ -95,7 +95,7 @@ def _published(
     """The answer about published numbers. The library checks them, so that its errors name them."""
     from gsh.library.accuracy import level_of, published_numbers  # noqa: PLC0415
 
-    used, chosen = one_table(mechanism), level_of(level)
+    used, chosen = any_mechanism(mechanism), level_of(level)
     numbers, others = published_numbers(used, counts, values)
     columns = {name: column.tolist() for name, (_, column) in others.items()}
     body: Json = {"mechanism": mechanism_to_json(used), "level": chosen, "counts": numbers.tolist(), "values": columns}

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import duckdb
 
-from gsh.accounting.mechanism import Table as Noisy
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import text
 from gsh.certificate import certificate as certificate_of
 from gsh.duckdb.sources import Events, Source, open_source
@@ -42,7 +42,7 @@ class Job:
     """For tests."""
 
     def local_certificate(
-        self, mechanism: Noisy | Mapping[str, Noisy], stated: Mapping[str, float], plan: AnyPlan
+        self, mechanism: AnyMechanism | Mapping[str, AnyMechanism], stated: Mapping[str, float], plan: AnyPlan
     ) -> dict[str, Any]:
         """Made before anything is read, so that mistakes in it come first. It does not depend on the data."""
         return certificate_of(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import duckdb
 import pyarrow as pa
 
-from gsh.accounting.mechanism import Table as Noisy
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Integer, Real, flag, path, text, texts
 from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.files import local_files
@@ -22,7 +22,7 @@ from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.output import Output, rows_with
 from gsh.events.plan import COUNT, Plan, checked_keys, make_plan
-from gsh.events.public_keys import Keys, ListedKeys, Origin, public_keys_of
+from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import OnProgress, Progress, Published
 from gsh.events.tables import planned
 from gsh.events.target import Target, check_plan, mechanism_for, mechanisms_for, payer_of
@@ -41,7 +41,7 @@ def publish(
     *,
     user: str,
     by: str | Sequence[str] | None = None,
-    keys: Keys | None = None,
+    public_keys: KeysLike | None = None,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     units: Mapping[str, Real] | None = None,
     c_u: Integer | None = None,
@@ -52,7 +52,7 @@ def publish(
     shares: Literal["balanced"] | None = None,
     epsilon: Real | None = None,
     delta: Real | None = None,
-    mechanism: Noisy | Mapping[str, Noisy] | None = None,
+    mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
     service: "Client | None" = None,
@@ -79,8 +79,8 @@ def publish(
     ``events`` are files (Parquet, CSV, JSON lines; globs and folders), a relation of DuckDB, the name of a table if
     ``connection`` is given, or any frame with the Arrow stream interface. Each user counts in at most ``c_u`` groups of
     ``by``. ``sums`` maps columns to what one user adds to one group at most, ``units`` to the power of two in which
-    they are counted, ``caps`` to the number of groups that one user changes. ``keys`` lists public groups (a list, a
-    column, a table or a file): all of them are published, and other records are left out first.
+    they are counted, ``caps`` to the number of groups that one user changes. ``public_keys`` lists public groups (a
+    list, a column, a table or a file): all of them are published, and other records are left out first.
 
     The noise meets (``epsilon``, ``delta``), or is that of a complete ``mechanism``. With ``service``, ``budget`` and
     ``once`` it is charged exactly once; without, nothing keeps count of it. With ``releases`` it is the smallest with
@@ -95,7 +95,7 @@ def publish(
     ``<table>_rest``: what each group has beyond its published children.
 
         gsh.publish("events.parquet", user="user_id", epsilon=1, delta=1e-6, to="private", tables={
-            "by_country": gsh.Table(by=["country"], keys=["DE", "FR"], c_u=1),
+            "by_country": gsh.Table(by=["country"], public_keys=["DE", "FR"], c_u=1),
             "detail": gsh.Table(by=["url", "country"], c_u=16)})
     """
     job = Job(
@@ -115,7 +115,8 @@ def publish(
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": job.payer}
     origin = Origin(text("user", user), events, lambda: local_files(events) if connection is None else ())
-    one = {"by": by, "keys": keys, "sums": sums, "units": units, "c_u": c_u, "caps": caps, "weights": weights}
+    one = {"by": by, "public_keys": public_keys, "sums": sums, "units": units, "c_u": c_u, "caps": caps}
+    one |= {"weights": weights}
     if tables is not None:
         _refuse("omitted with tables: each of them has its own", **one, tau=None if tau == 1 else tau)
         plans, lists = planned(tables, user=user, salt=salt, types=types, origin=origin)
@@ -129,7 +130,7 @@ def publish(
         rest=None if rest is False else rest,
         format=None if format == "parquet" else format,
     )
-    listed = None if keys is None else public_keys_of(keys, checked_keys(by), origin=origin)
+    listed = None if public_keys is None else public_keys_of(public_keys, checked_keys(by), origin=origin)
     bounds: dict[str, Any] = {"by": by, "sums": sums, "units": units, "c_u": c_u, "caps": caps, "tau": tau}
     digest = None if listed is None else listed.digest
     plan = make_plan(user=user, **bounds, salt=salt, types=types, public_keys=digest)

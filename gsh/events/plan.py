@@ -256,7 +256,7 @@ def _least_users(tau: object, public_keys: object) -> int:
             raise InvalidParameter("tau", "must be omitted with public keys: all of them are published")
         return 0
     if tau is None:
-        raise InvalidParameter("keys", "must list the groups if tau is None: they are public")
+        raise InvalidParameter("public_keys", "must list the groups if tau is None: they are public")
     least_users = integer("tau", tau)
     if not 0 <= least_users <= 2**53:
         raise InvalidParameter("tau", "must be from 0 to 2^53")

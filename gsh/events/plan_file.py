@@ -7,7 +7,7 @@
     [tables.by_country]
     by = ["country"]
     c_u = 1
-    keys = "countries.csv"
+    public_keys = "countries.csv"
 
     [tables.detail]
     by = ["url", "country"]
@@ -15,7 +15,7 @@
     sums = { likes = [0, 1], seconds = [0, 600] }
     units = { seconds = "2^-10" }
 
-A file of keys is found from the folder of the plan. Unknown fields are refused, with their place.
+A file of public keys is found from the folder of the plan. Unknown fields are refused, with their place.
 """
 
 import itertools
@@ -112,8 +112,8 @@ def _table(name: str, given: object, folder: Path) -> Table:
     for needed in ("by", "c_u"):
         if needed not in found:
             raise InvalidParameter(f"{place}/{needed}", "must be given")
-    if isinstance(found.get("keys"), str):
-        found["keys"] = folder / found["keys"]
+    if isinstance(found.get("public_keys"), str):
+        found["public_keys"] = folder / found["public_keys"]
     if isinstance(found.get("units"), Mapping):
         found["units"] = {column: _unit(unit) for column, unit in found["units"].items()}
     return Table(**found)
@@ -150,7 +150,7 @@ _ONE = """\
 [tables.{name}]
 by = {by}
 c_u = {c_u:<23} # the most groups of one user
-# keys = "keys.csv"           # public groups, a file or a list: all are published, zeros included
+# public_keys = "keys.csv"    # public groups, a file or a list: all are published, zeros included
 # tau = 1                     # groups with fewer users are dropped before the noise
 # share = 1                   # relative to the other tables
 {sums}"""

@@ -32,14 +32,14 @@ from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind, family
 from gsh.histogram.public_keys import key_parts
 
-__all__ = ["Keys", "ListedKeys", "Origin", "listed_kinds", "not_of_type", "public_keys_of"]
+__all__ = ["KeysLike", "ListedKeys", "Origin", "listed_kinds", "not_of_type", "public_keys_of"]
 
 
 class _Arrow(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-Keys: TypeAlias = Sequence[Any] | NDArray[Any] | _Arrow | str | os.PathLike[str]
+KeysLike: TypeAlias = Sequence[Any] | NDArray[Any] | _Arrow | str | os.PathLike[str]
 """A list of keys (of tuples for several columns), a column, a table with the key columns, or a file of one."""
 
 _MOST = 2**31 - 1
@@ -110,7 +110,7 @@ class ListedKeys:
 
 
 def public_keys_of(
-    given: object, by: Sequence[str], pointer: str = "keys", *, origin: Origin | None = None
+    given: object, by: Sequence[str], pointer: str = "public_keys", *, origin: Origin | None = None
 ) -> ListedKeys:
     """The list of public keys of a table with the key columns ``by``, which must not come from the ``origin``."""
     if origin is not None and given is not None and given is origin.events and not isinstance(given, str):
@@ -130,7 +130,7 @@ def public_keys_of(
     return ListedKeys(table.combine_chunks(), hashlib.sha256(written.encode()).hexdigest())
 
 
-def listed_kinds(keys: ListedKeys, kinds: Sequence[Kind], pointer: str = "keys") -> None:
+def listed_kinds(keys: ListedKeys, kinds: Sequence[Kind], pointer: str = "public_keys") -> None:
     """Refuse values that cannot mean those of the columns of the events, whose kinds are given.
 
     Texts may mean anything: the engine casts them, and refuses what it cannot read. Whole numbers may mean texts.
@@ -147,7 +147,9 @@ def listed_kinds(keys: ListedKeys, kinds: Sequence[Kind], pointer: str = "keys")
 
 def not_of_type(name: str, kind: Kind) -> InvalidParameter:
     """What is wrong with a list whose texts an engine cannot cast. Its errors quote values, so they are not kept."""
-    return InvalidParameter("keys", f"must have values of the types of the key columns: {name} is of type {kind}")
+    return InvalidParameter(
+        "public_keys", f"must have values of the types of the key columns: {name} is of type {kind}"
+    )
 
 
 def _columns(given: object, by: tuple[str, ...], pointer: str, origin: Origin | None) -> list[pa.ChunkedArray]:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from gsh.accounting.mechanism import Table as Noisy
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Real
 from gsh.errors import InvalidParameter
 from gsh.events.rest import child_of, rest_table
@@ -51,7 +51,7 @@ class Published:
     """The rows of each of several tables, by its name."""
 
     @property
-    def mechanisms(self) -> Mapping[str, Noisy]:
+    def mechanisms(self) -> Mapping[str, AnyMechanism]:
         """The mechanism of each of several tables, by its name."""
         return {each["name"]: release_from_json(each["mechanism"]) for each in self.certificate.get("tables", ())}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from gsh.accounting.mechanism import Table as Noisy
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Real
 from gsh.errors import InvalidParameter, renamed
 from gsh.events.plan import COUNT, Plan
@@ -77,8 +77,8 @@ def numbers_of(parent: Plan, child: Plan) -> tuple[str, ...]:
 
 
 def rest_table(
-    parent: tuple[Plan, Noisy, pa.Table],
-    child: tuple[Plan, Noisy, pa.Table],
+    parent: tuple[Plan, AnyMechanism, pa.Table],
+    child: tuple[Plan, AnyMechanism, pa.Table],
     level: Real = 0.95,
 ) -> pa.Table:
     """The rest of each published group of the parent, in their order."""

@@ -152,8 +152,8 @@ def planned(
             table = instance("", given, Table)
             if table.aggregates is not None:
                 raise InvalidParameter("aggregates", "must be omitted: publish clips each column of sums")
-            if table.keys is not None:
-                keys[name] = public_keys_of(table.keys, checked_keys(table.by), origin=origin)
+            if table.public_keys is not None:
+                keys[name] = public_keys_of(table.public_keys, checked_keys(table.by), origin=origin)
         described[name] = {
             "by": table.by,
             "sums": table.sums,

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from gsh.accounting.mechanism import Mechanism
-from gsh.accounting.mechanism import Table as Noisy
+from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.arguments import Integer, Real, instance, real, text
 from gsh.errors import InvalidParameter, renamed
@@ -83,7 +82,7 @@ class Payer:
         releases: Integer,
         shares: Literal["balanced"] | None,
         most_sigma: Real | None,
-    ) -> tuple[Mapping[str, Noisy], Mapping[str, float]]:
+    ) -> tuple[Mapping[str, AnyMechanism], Mapping[str, float]]:
         """The same for several tables in one release."""
         earlier = self.earlier()
         if earlier is None:
@@ -134,7 +133,7 @@ def check_plan(digest: str | None, plan: AnyPlan) -> None:
 class Target:
     """The mechanism, and the point of its privacy curve that the certificate states."""
 
-    mechanism: Noisy
+    mechanism: AnyMechanism
     stated: Mapping[str, float]
     """``epsilon`` or ``delta``, or nothing."""
 
@@ -149,7 +148,7 @@ class Target:
 class Targets:
     """The mechanism of each of several tables, and the stated point of the curve of all of them together."""
 
-    mechanisms: Mapping[str, Noisy]
+    mechanisms: Mapping[str, AnyMechanism]
     stated: Mapping[str, float]
 
 
@@ -158,7 +157,7 @@ def mechanism_for(
     *,
     epsilon: Real | None = None,
     delta: Real | None = None,
-    mechanism: Noisy | None = None,
+    mechanism: AnyMechanism | None = None,
     weights: Mapping[str, Real] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
@@ -172,7 +171,7 @@ def mechanism_for(
     _check_aim(epsilon, delta, mechanism, releases, most_sigma, payer)
     if releases is not None:
         assert payer is not None
-        found: Noisy
+        found: AnyMechanism
         if plan.public_keys is None:
             found, stated = payer.share(plan, releases, weights, most_sigma)
         else:
@@ -214,7 +213,7 @@ def mechanisms_for(
     *,
     epsilon: Real | None = None,
     delta: Real | None = None,
-    mechanism: Mapping[str, Noisy] | None = None,
+    mechanism: Mapping[str, AnyMechanism] | None = None,
     shares: Literal["balanced"] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
@@ -280,11 +279,11 @@ def _table(plan: Plan, weights: Mapping[str, Real] | None, **more: Any) -> Table
     return Table(c_u=plan.c_u, tau=tau, sums=plan.ranges, caps=plan.caps, weights=weights, **more)
 
 
-def _check(plan: Plan, mechanism: Noisy) -> None:
+def _check(plan: Plan, mechanism: AnyMechanism) -> None:
     """The bounds that the mechanism promises are at least as wide as those that the plan enforces."""
     bounds = [("c_u", plan.c_u)]
     if plan.public_keys is not None:
-        if not isinstance(mechanism, Noisy) or isinstance(mechanism, Mechanism):
+        if not isinstance(mechanism, AnyMechanism) or isinstance(mechanism, Mechanism):
             raise InvalidParameter("mechanism", "must be a gsh.PlainGaussian: public keys have no thresholds")
     else:
         instance("mechanism", mechanism, Mechanism)

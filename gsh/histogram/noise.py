@@ -17,13 +17,13 @@ from gsh.accounting.column_costs import ColumnCosts
 from gsh.accounting.covariance import Matrix, Triangle, cholesky, dot, prove_positive_definite
 from gsh.accounting.gaussian import quantile
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism, Table
+from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.numerics import balls
 from gsh.accounting.numerics.balls import ball_of
 from gsh.accounting.numerics.doubles import next_above
 from gsh.histogram.arrays import Doubles, Flags, Integers
 from gsh.histogram.entropy import Entropy
-from gsh.histogram.quantiles import MAGNITUDE, normals, table
+from gsh.histogram.quantiles import MAGNITUDE, normals, polynomials
 
 __all__ = ["Noise", "Noisy"]
 
@@ -48,14 +48,14 @@ class Noise:
     If the groups are public, there is no threshold, and every group is kept.
     """
 
-    def __init__(self, mechanism: Table) -> None:
+    def __init__(self, mechanism: AnyMechanism) -> None:
         self._mechanism = mechanism
-        self._table = table()
+        self._q = polynomials()
         self._matrix = matrix = mechanism.aggregates.covariance if mechanism.aggregates is not None else ()
         self.count_grid, self.value_grids = count_grid(mechanism), value_grids(mechanism)
         self._in_grids = mechanism.sigma / self.count_grid
         # The product with σ/grid is rounded once, and the sum with the fraction of a count once more.
-        self._count_error = self._in_grids * (self._table.error + 4 * _HALF_ULP * self._table.largest) + 4 * _HALF_ULP
+        self._count_error = self._in_grids * (self._q.error + 4 * _HALF_ULP * self._q.largest) + 4 * _HALF_ULP
         # Each bit beyond those that prove the pivots positive halves the error of L.
         self._bits = prove_positive_definite(matrix, "aggregates/covariance") if matrix else 0
         self._factor, self._factor_error, self._draw_error = self._scaled_factor()
@@ -89,7 +89,7 @@ class Noise:
     def _add(self, counts: Integers, values: Doubles, entropy: Entropy) -> Noisy:
         columns = len(self.value_grids)
         words = np.frombuffer(entropy(8 * len(counts) * (1 + columns)), np.int64).reshape(1 + columns, len(counts))
-        noise, segment = normals(words[0], self._table)
+        noise, segment = normals(words[0], self._q)
         noise *= self._in_grids
         error = self._count_error.take(segment)
         kept, opened = self._kept(counts, noise, error)
@@ -97,8 +97,8 @@ class Noise:
         opened |= unsettled
         noisy_values = np.empty(values.shape)
         if columns:
-            standard, segments = normals(words[1:], self._table)
-            errors = self._table.error.take(segments)
+            standard, segments = normals(words[1:], self._q)
+            errors = self._q.error.take(segments)
             with np.errstate(invalid="ignore"):  # an infinite bound times a zero of the factor: the group is open
                 noises = self._factor @ standard
                 bounds = self._draw_error @ errors + self._factor_error @ np.abs(standard)

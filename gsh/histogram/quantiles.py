@@ -21,7 +21,7 @@ from gsh.accounting.numerics import balls
 from gsh.accounting.numerics.balls import upper_double
 from gsh.histogram.arrays import Doubles, Integers
 
-__all__ = ["MAGNITUDE", "Table", "normals", "table"]
+__all__ = ["MAGNITUDE", "Polynomials", "normals", "polynomials"]
 
 MAGNITUDE = 2**63 - 1
 """The bits of a draw that are not its sign."""
@@ -36,7 +36,7 @@ _FIRST = ((1023 + _OCTAVES.start) << _SEGMENT_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class Polynomials:
     """Coefficients by degree and segment, and by segment a bound on the error and one on the value."""
 
     coefficients: Doubles
@@ -44,7 +44,7 @@ class Table:
     largest: Doubles
 
 
-def normals(words: Integers, polynomials: Table) -> tuple[Doubles, Integers]:
+def normals(words: Integers, q: Polynomials) -> tuple[Doubles, Integers]:
     """The draws that begin with these words, up to the error of their segments, and the segments."""
     position = (words & MAGNITUDE).astype(np.float64)
     position += 0.5
@@ -55,22 +55,22 @@ def normals(words: Integers, polynomials: Table) -> tuple[Doubles, Integers]:
     local = (bits & ((1 << _SHIFT) - 1)).astype(np.float64)
     local *= 2.0 ** (1 - _SHIFT)
     local -= 1.0
-    value = polynomials.coefficients[_DEGREE].take(segment)
+    value = q.coefficients[_DEGREE].take(segment)
     for degree in reversed(range(_DEGREE)):
         value *= local
-        value += polynomials.coefficients[degree].take(segment)
+        value += q.coefficients[degree].take(segment)
     signs = value.view(np.int64)
     signs ^= words & ~MAGNITUDE
     return value, segment
 
 
 @functools.cache
-def table() -> Table:
+def polynomials() -> Polynomials:
     """The polynomials. They are made and proven once per process, in about half a second."""
     return balls.at_precision(_BITS, _make)
 
 
-def _make() -> Table:
+def _make() -> Polynomials:
     coefficients = [[0.0] * (_DEGREE + 1)]
     error, largest = [np.inf], [np.inf]
     for octave in _OCTAVES:
@@ -85,7 +85,7 @@ def _make() -> Table:
     coefficients.append([0.0] * (_DEGREE + 1))
     error.append(np.inf)
     largest.append(np.inf)
-    return Table(np.array(coefficients).T.copy(), np.array(error), np.array(largest))
+    return Polynomials(np.array(coefficients).T.copy(), np.array(error), np.array(largest))
 
 
 def _segment(middle: arb, half: arb) -> tuple[list[float], float, float]:

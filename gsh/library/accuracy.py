@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gsh.accounting.grid import count_grid, value_grids
-from gsh.accounting.mechanism import Mechanism, PlainGaussian, table_of
+from gsh.accounting.mechanism import AnyMechanism, Mechanism, checked_mechanism
 from gsh.accuracy import intervals as numeric
 from gsh.accuracy import utility as published
 from gsh.accuracy.bounds import check_level
@@ -67,7 +67,7 @@ class Totals(_Numbers[Total]):
 
 
 def intervals(
-    mechanism: Mechanism | PlainGaussian,
+    mechanism: AnyMechanism,
     *,
     counts: Reals,
     values: Mapping[str, Reals] | None = None,
@@ -94,7 +94,7 @@ def intervals(
     array([130.6, 189.1, 439.2])
     """
     chosen = level_of(level)
-    table_of("mechanism", mechanism)
+    checked_mechanism("mechanism", mechanism)
     noisy, others = published_numbers(mechanism, counts, values)
     return Intervals(
         chosen,
@@ -104,7 +104,7 @@ def intervals(
 
 
 def total(
-    mechanism: Mechanism | PlainGaussian,
+    mechanism: AnyMechanism,
     *,
     counts: Reals,
     values: Mapping[str, Reals] | None = None,
@@ -124,7 +124,7 @@ def total(
     (810.5, 949.4)
     """
     chosen = level_of(level)
-    table_of("mechanism", mechanism)
+    checked_mechanism("mechanism", mechanism)
     noisy, others = published_numbers(mechanism, counts, values)
     return Totals(
         chosen,
@@ -137,8 +137,8 @@ def total(
 
 
 def rest(
-    parent: Mechanism | PlainGaussian,
-    children: Mechanism | PlainGaussian,
+    parent: AnyMechanism,
+    children: AnyMechanism,
     *,
     count: Real,
     counts: Reals,
@@ -161,7 +161,7 @@ def rest(
     """
     chosen, pair = level_of(level), (parent, children)
     for name, table in zip(("parent", "children"), pair, strict=True):
-        table_of(name, table)
+        checked_mechanism(name, table)
     own = _published_counts(parent, "count", [real("count", count)])
     published = _published_counts(children, "counts", counts)
     if not isinstance(values, Mapping | None):
@@ -182,7 +182,7 @@ def rest(
     return Totals(chosen, count_rest(parent, children, float(own[0]), published, chosen), found)
 
 
-def _published_counts(table: Mechanism | PlainGaussian, pointer: str, numbers: object) -> Doubles:
+def _published_counts(table: AnyMechanism, pointer: str, numbers: object) -> Doubles:
     count_grid(table), value_grids(table)  # refuses noise that is never drawn
     counts = _column(pointer, numbers)
     numeric.check_counts(table, counts, pointer)
@@ -197,7 +197,7 @@ def level_of(level: object) -> float:
 
 
 def published_numbers(
-    mechanism: Mechanism | PlainGaussian, counts: object, values: Mapping[str, Reals] | None
+    mechanism: AnyMechanism, counts: object, values: Mapping[str, Reals] | None
 ) -> tuple[Doubles, dict[str, tuple[int, Doubles]]]:
     """The published counts; and by name the place of each other column in the mechanism, and its values."""
     noisy = _published_counts(mechanism, "counts", counts)

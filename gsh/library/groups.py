@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gsh.accounting.mechanism import Table, table_of
+from gsh.accounting.mechanism import AnyMechanism, checked_mechanism
 from gsh.arguments import texts
 from gsh.errors import InvalidGroups, InvalidParameter, TooManyGroups
 from gsh.histogram.entropy import operating_system
@@ -99,7 +99,7 @@ class Groups:
 
 @overload
 def release(
-    mechanism: Table,
+    mechanism: AnyMechanism,
     *,
     keys: Sequence[Any] | NDArray[Any],
     counts: Sequence[int] | NDArray[np.integer[Any]],
@@ -108,7 +108,7 @@ def release(
 ) -> Groups: ...
 @overload
 def release(
-    mechanism: Table,
+    mechanism: AnyMechanism,
     table: ArrowTable,
     *,
     key_columns: Sequence[str],
@@ -116,7 +116,7 @@ def release(
     public_keys: Sequence[Any] | NDArray[Any] | ArrowTable | None = None,
 ) -> pa.Table: ...
 def release(
-    mechanism: Table,
+    mechanism: AnyMechanism,
     table: ArrowTable | None = None,
     *,
     keys: Any = None,
@@ -147,7 +147,7 @@ def release(
     >>> bool(abs(private.counts[0] - 81200) < 300)
     True
     """
-    table_of("mechanism", mechanism)
+    checked_mechanism("mechanism", mechanism)
     if table is None:
         refuse_given(key_columns=key_columns, count_column=count_column)
         check_lists(keys, counts)
@@ -164,7 +164,7 @@ def _listed_keys(public: Any) -> PublicKeys | None:
 
 
 def _release_columns(
-    mechanism: Table,
+    mechanism: AnyMechanism,
     keys: Sequence[Any],
     counts: pa.Array,
     values: Mapping[str, pa.Array],
@@ -184,7 +184,7 @@ def _release_columns(
 
 
 def _release_arrow(
-    mechanism: Table,
+    mechanism: AnyMechanism,
     table: ArrowTable,
     key_columns: Sequence[str] | None,
     count_column: str | None,
@@ -209,7 +209,7 @@ def arrow_of(table: ArrowTable, pointer: str) -> pa.Table:
 
 
 def roles_of(
-    mechanism: Table, keys: object, count: object, parameters: tuple[str, str] = ("key_columns", "count_column")
+    mechanism: AnyMechanism, keys: object, count: object, parameters: tuple[str, str] = ("key_columns", "count_column")
 ) -> Roles:
     """The roles of the columns of a table. ``parameters`` are the names of the arguments ``keys`` and ``count``."""
     for_keys, for_count = parameters

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, Binding, Point, at_delta, at_epsilon
 from gsh.accounting.calibration.comparison import ComparedName
-from gsh.accounting.mechanism import Mechanism, PlainGaussian, Release, release_of, table_of
+from gsh.accounting.mechanism import AnyMechanism, Mechanism, PlainGaussian, Release, checked_mechanism, release_of
 from gsh.arguments import Real, Reals, is_several, real, reals
 from gsh.errors import InvalidParameter, pointer_part
 from gsh.wire import check_table_names
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Doubles: TypeAlias = NDArray[np.float64]
-Released: TypeAlias = Mechanism | PlainGaussian | Mapping[str, Mechanism | PlainGaussian]
+Released: TypeAlias = AnyMechanism | Mapping[str, AnyMechanism]
 """What is released together: one table, or several by their names."""
 
 
@@ -212,11 +212,11 @@ def _point(
 def accounted(given: Released) -> Release:
     """The tables, checked. A mapping is several tables by their names."""
     if not isinstance(given, Mapping):
-        return table_of("mechanism", given)
+        return checked_mechanism("mechanism", given)
     check_table_names(given)
-    return release_of([table_of(f"tables/{pointer_part(str(name))}", table) for name, table in given.items()])
+    return release_of([checked_mechanism(f"tables/{pointer_part(str(name))}", table) for name, table in given.items()])
 
 
-def is_several_tables(given: object) -> TypeGuard[Mapping[str, Mechanism | PlainGaussian]]:
+def is_several_tables(given: object) -> TypeGuard[Mapping[str, AnyMechanism]]:
     """Not so the JSON of a mechanism: it is a mapping too."""
     return isinstance(given, Mapping) and any(isinstance(each, Mechanism | PlainGaussian) for each in given.values())

@@ -9,7 +9,7 @@ from gsh.accounting.calibration import compared_tables
 from gsh.accounting.calibration import shares as by_shares
 from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.draft import Draft
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Integer, Real, instance, real
 from gsh.errors import InvalidParameter, pointer_part, renamed
 from gsh.library.privacy import Privacy, privacy_of
@@ -32,16 +32,16 @@ __all__ = [
 class Table:
     """One group-by of a release, without its noise and its threshold.
 
-    ``tau=None`` or ``keys`` say that the groups are public: all of them are published, and there is no threshold.
-    ``share`` is relative to the shares of the other tables. ``by``, ``keys`` and ``units`` are for ``gsh.publish``: the
-    key columns, the list of public groups (a list, a column, a table or a file), and the units of the sums. The other
-    fields are those of ``gsh.calibrate``.
+    ``tau=None`` or ``public_keys`` say that the groups are public: all are published, and there is no threshold.
+    ``share`` is relative to the shares of the other tables. ``by``, ``public_keys`` and ``units`` are for
+    ``gsh.publish``: the key columns, the list of public groups (a list, a column, a table or a file), and the units of
+    the sums. The other fields are those of ``gsh.calibrate``.
     """
 
     by: str | Sequence[str] = ()
     c_u: Integer
     tau: Integer | None = 1
-    keys: Any = None
+    public_keys: Any = None
     aggregates: Aggregates | RelativeAggregates | None = None
     sums: Mapping[str, tuple[Real, Real]] | None = None
     units: Mapping[str, Real] | None = None
@@ -52,7 +52,7 @@ class Table:
     @property
     def is_public(self) -> bool:
         """Whether the groups are listed: then there is no threshold."""
-        return self.tau is None or self.keys is not None
+        return self.tau is None or self.public_keys is not None
 
     def draft(self) -> by_shares.TableDraft:
         columns = Columns(aggregates=self.aggregates, sums=self.sums, caps=self.caps, weights=self.weights)
@@ -64,7 +64,7 @@ class Table:
 class TablesCalibration:
     """The mechanism of each table, its share, and the certified (ε, δ) of all tables together."""
 
-    tables: Mapping[str, Mechanism | PlainGaussian]
+    tables: Mapping[str, AnyMechanism]
     shares: Mapping[str, float]
     """They add up to 1, each to the nearest double."""
     privacy: Privacy
@@ -108,7 +108,7 @@ def calibrate_tables(
 class TablesPrice:
     """The tables that a way to account for them needs, and the δ that it claims for all of them, rounded up."""
 
-    tables: Mapping[str, Mechanism | PlainGaussian]
+    tables: Mapping[str, AnyMechanism]
     delta: float
     sigma_ratios: Mapping[str, float]
     """The σ of each table divided by its σ in one release by shares."""
@@ -142,7 +142,7 @@ def compare_tables(
     return {way: None if price is None else _price(tables, price) for way, price in prices.items()}
 
 
-def _price(names: Iterable[str], price: compared_tables.TablesPrice) -> TablesPrice:
+def _price(names: Iterable[str], price: compared_tables.PricedTables) -> TablesPrice:
     return TablesPrice(
         tables=dict(zip(names, price.tables, strict=True)),
         delta=price.delta,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.certificate import Certificate, certificate
 from gsh.certificate_words import NOISE_FROM_A_SEED
 from gsh.errors import InvalidParameter
@@ -34,11 +34,11 @@ class Terms:
     The only table has the empty name.
     """
 
-    mechanisms: Mapping[str, Mechanism | PlainGaussian]
+    mechanisms: Mapping[str, AnyMechanism]
     stated: Mapping[str, float]
 
     @property
-    def released(self) -> Mechanism | PlainGaussian | Mapping[str, Mechanism | PlainGaussian]:
+    def released(self) -> AnyMechanism | Mapping[str, AnyMechanism]:
         """What is opened and certified: the mechanism of the only table, or those of several by their names."""
         return self.mechanisms.get("", self.mechanisms)
 

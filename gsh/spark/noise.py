@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.errors import sum_too_large
 from gsh.events.plan import Plan
 from gsh.histogram.apply import MOST_COUNT
@@ -66,7 +66,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def noise_function(
-    plan: Plan, mechanism: Mechanism | PlainGaussian, seed: bytes, table: str = "", digest: str | None = None
+    plan: Plan, mechanism: AnyMechanism, seed: bytes, table: str = "", digest: str | None = None
 ) -> Callable[[Batches], Batches]:
     """The function that turns the groups of a partition into published rows, sorted by key.
 

@@ -16,20 +16,20 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
 
-from gsh.accounting.mechanism import Mechanism, PlainGaussian
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Integer, Real, text, texts
 from gsh.certificate import Certificate
 from gsh.errors import InvalidParameter, sum_too_large
 from gsh.events.folders import checked_folders
 from gsh.events.lots import salt_of_release
 from gsh.events.plan import Plan, checked_keys, make_plan
-from gsh.events.public_keys import Keys, ListedKeys, Origin, public_keys_of
+from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import Published
 from gsh.events.tables import AnyPlan, in_table, planned
 from gsh.events.target import mechanism_for, mechanisms_for, payer_of
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_events", "noised", "noised_table", "publish"]
 
-AnyNoise: TypeAlias = Mechanism | PlainGaussian
 
 _NO_KEYS: Mapping[str, ListedKeys] = MappingProxyType({})
 
@@ -57,7 +56,7 @@ def publish(
     *,
     user: str,
     by: str | Sequence[str] | None = None,
-    keys: "Keys | None" = None,
+    public_keys: "KeysLike | None" = None,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     units: Mapping[str, Real] | None = None,
     c_u: Integer | None = None,
@@ -68,7 +67,7 @@ def publish(
     shares: Literal["balanced"] | None = None,
     epsilon: Real | None = None,
     delta: Real | None = None,
-    mechanism: AnyNoise | Mapping[str, AnyNoise] | None = None,
+    mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
     service: "Client | None" = None,
@@ -110,8 +109,8 @@ def publish(
         salt = salt_of_release(payer.budget, payer.once)
         place = Place(to, f".{salt[:16]}", tables=names)
         keeper = ByService(payer, description, unprotected)
-    table: dict[str, Any] = {"by": by, "keys": keys, "sums": sums, "units": units, "c_u": c_u, "caps": caps, "tau": tau}
-    table |= {"weights": weights}
+    table: dict[str, Any] = {"by": by, "public_keys": public_keys, "sums": sums, "units": units, "c_u": c_u}
+    table |= {"caps": caps, "weights": weights, "tau": tau}
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": payer}
     origin = Origin(text("user", user), events, lambda: _local_files(events))
@@ -153,13 +152,13 @@ def _one(
 ) -> tuple[Plan, dict[str, ListedKeys], Terms]:
     """The plan, the public keys and the noise of the only table."""
     fields = dict(table)
-    keys, weights = fields.pop("keys"), fields.pop("weights")
+    public_keys, weights = fields.pop("public_keys"), fields.pop("weights")
     for name in ("by", "c_u"):
         if fields[name] is None:
             raise InvalidParameter(name, "must be given, or tables in place of it")
     if fields["tau"] is None:
         fields["tau"] = 1
-    listed = {} if keys is None else {"": public_keys_of(keys, checked_keys(fields["by"]), origin=origin)}
+    listed = {} if public_keys is None else {"": public_keys_of(public_keys, checked_keys(fields["by"]), origin=origin)}
     digest = listed[""].digest if listed else None
     plan = make_plan(**fields, user=origin.user, salt=salt, partitions=partitions, public_keys=digest)
     target = mechanism_for(plan, **aim, weights=weights)
@@ -202,14 +201,14 @@ def _columns_of(events: DataFrame, files: Sequence[str]) -> list[str]:
 
 
 def noised(
-    events: DataFrame, plan: AnyPlan, mechanism: AnyNoise, seed: bytes, listed: DataFrame | None = None
+    events: DataFrame, plan: AnyPlan, mechanism: AnyMechanism, seed: bytes, listed: DataFrame | None = None
 ) -> DataFrame:
     """The published rows of the only table, as a plan of Spark. Every execution gives the same rows."""
     return noised_table(by_user(events, plan), plan, "", mechanism, seed, listed)
 
 
 def noised_table(
-    rows: DataFrame, plan: AnyPlan, name: str, mechanism: AnyNoise, seed: bytes, listed: DataFrame | None = None
+    rows: DataFrame, plan: AnyPlan, name: str, mechanism: AnyMechanism, seed: bytes, listed: DataFrame | None = None
 ) -> DataFrame:
     """The published rows of a table. ``rows`` are those of ``by_user``, for all tables of the plan."""
     table = _tables(plan)[name]

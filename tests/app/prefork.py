@@ -82,7 +82,7 @@ def supervise(port: int, workers: int) -> NoReturn:
 
 def main() -> None:
     port, workers = map(int, sys.argv[1:])
-    quantiles.table()
+    quantiles.polynomials()
     pa.array([""])  # loads pandas, if it is there
     gc.collect()
     gc.freeze()  # so a worker has little to collect when it starts

@@ -23,21 +23,21 @@ from gsh.accounting.accountings import EXACT, ZCDP, at_epsilon
 from gsh.accounting.calibration.comparison import or_none
 from gsh.accounting.calibration.draft import Target
 from gsh.accounting.calibration.shares import (
+    CalibratedTables,
     Shares,
     TableDraft,
-    TablesCalibration,
     calibrate_tables,
     highest_tau_star,
     tables_within,
 )
 from gsh.accounting.calibration.target import calibrate, smallest_sigma_for_noise
-from gsh.accounting.mechanism import Mechanism, Table, hazard_ball, mu_squared_ball, release_of
+from gsh.accounting.mechanism import AnyMechanism, Mechanism, hazard_ball, mu_squared_ball, release_of
 from gsh.accounting.numerics.balls import approximate, at_most, ball_of, round_up
 from gsh.accounting.numerics.doubles import LEAST_DOUBLE, double_above, double_below
 from gsh.accounting.numerics.search import golden_section, largest_double
 from gsh.errors import InfeasibleTarget
 
-__all__ = ["TablesPrice", "WayName", "best_composition", "compare_tables"]
+__all__ = ["PricedTables", "WayName", "best_composition", "compare_tables"]
 
 WayName = Literal["shares", "composition", "zcdp", "separate"]
 
@@ -46,12 +46,12 @@ _POSITIONS = (-25.0, 25.0)
 
 
 @dataclass(frozen=True, slots=True)
-class TablesPrice:
+class PricedTables:
     """The price of a way: tables that meet the target by it, and the δ that it claims for them, rounded up."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[AnyMechanism, ...]
     delta: float
-    exact: tuple[Table, ...]
+    exact: tuple[AnyMechanism, ...]
     """The tables that one release needs for the same shares."""
 
     @property
@@ -92,11 +92,11 @@ _ZCDP = _Way(
 )
 
 
-def compare_tables(drafts: Sequence[TableDraft], shares: Shares, target: Target) -> dict[WayName, TablesPrice | None]:
+def compare_tables(drafts: Sequence[TableDraft], shares: Shares, target: Target) -> dict[WayName, PricedTables | None]:
     """The price of each way; None if it cannot meet the target. If shares cannot, it raises InfeasibleTarget."""
     found = calibrate_tables(drafts, shares, target)
     return {
-        "shares": TablesPrice(found.tables, found.point.delta, found.tables),
+        "shares": PricedTables(found.tables, found.point.delta, found.tables),
         "composition": or_none(lambda: _divided(_COMPOSITION, drafts, found, target)),
         "zcdp": or_none(lambda: _divided(_ZCDP, drafts, found, target)),
         "separate": or_none(lambda: _separate(drafts, found, target)),
@@ -114,7 +114,7 @@ def best_composition(
     return _largest_square(_COMPOSITION, hazard, target), hazard
 
 
-def _divided(way: _Way, drafts: Sequence[TableDraft], found: TablesCalibration, target: Target) -> TablesPrice:
+def _divided(way: _Way, drafts: Sequence[TableDraft], found: CalibratedTables, target: Target) -> PricedTables:
     """The tables at about the best division of δ between noise and thresholds."""
     hazard = _best_hazard(way, drafts, found.shares, target)
     tables = tables_within(drafts, found.shares, _largest_square(way, hazard, target), hazard)
@@ -123,7 +123,7 @@ def _divided(way: _Way, drafts: Sequence[TableDraft], found: TablesCalibration, 
     def claimed() -> list[arb]:
         return [way.bound(mu_squared_ball(release), hazard_ball(release), arb(target.epsilon))]
 
-    return TablesPrice(tables, round_up(claimed, ceilings=(1.0,))[0], found.tables)
+    return PricedTables(tables, round_up(claimed, ceilings=(1.0,))[0], found.tables)
 
 
 def _best_hazard(
@@ -173,7 +173,7 @@ def _largest_square(way: _Way, hazard: Fraction, target: Target) -> Fraction:
     return Fraction(square)
 
 
-def _separate(drafts: Sequence[TableDraft], found: TablesCalibration, target: Target) -> TablesPrice:
+def _separate(drafts: Sequence[TableDraft], found: CalibratedTables, target: Target) -> PricedTables:
     """Each table at its share of ε and of δ, by exact accounting."""
     tables, total = [], Fraction(0)
     for each, share in zip(drafts, found.shares, strict=True):
@@ -183,10 +183,10 @@ def _separate(drafts: Sequence[TableDraft], found: TablesCalibration, target: Ta
         table = _alone(each, Target(epsilon, delta))
         tables.append(table)
         total += Fraction(at_epsilon(EXACT, table, epsilon).delta)
-    return TablesPrice(tuple(tables), double_above(total), found.tables)
+    return PricedTables(tuple(tables), double_above(total), found.tables)
 
 
-def _alone(each: TableDraft, target: Target) -> Table:
+def _alone(each: TableDraft, target: Target) -> AnyMechanism:
     """The table with the smallest σ, and then the smallest τ*, by exact accounting."""
     if each.is_public:
         return each.at(smallest_sigma_for_noise(EXACT.noise, each.draft, target))

@@ -22,7 +22,7 @@ from gsh.accounting.calibration.shares import (
     tables_within,
 )
 from gsh.accounting.composition import Spent, cost_of, delta_at
-from gsh.accounting.mechanism import Table, release_of
+from gsh.accounting.mechanism import AnyMechanism, release_of
 from gsh.accounting.numerics.doubles import double_below
 from gsh.errors import InfeasibleTarget
 
@@ -35,7 +35,7 @@ _ROOM = 2.0**-52
 class RemainingTables:
     """The completed tables in their order, their shares, and the certified δ at the limit's ε after all releases."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[AnyMechanism, ...]
     shares: tuple[Fraction, ...]
     delta: float
 
@@ -57,7 +57,7 @@ def calibrate_remaining_tables(
 
 def _within(
     spent: Spent, drafts: Sequence[TableDraft], weights: Sequence[Fraction], releases: int, limit: Limit
-) -> tuple[Table, ...]:
+) -> tuple[AnyMechanism, ...]:
     """The tables with a k-th of what is left of both sums."""
     if limit.proportion is None:
         whole_square, whole_hazard = best_composition(
@@ -75,6 +75,6 @@ def _within(
     raise InfeasibleTarget("tables", "cannot be solved: too little of the budget is left")
 
 
-def _after(spent: Spent, tables: tuple[Table, ...], releases: int) -> Spent:
+def _after(spent: Spent, tables: tuple[AnyMechanism, ...], releases: int) -> Spent:
     release = release_of(tables)
     return spent.plus(release, cost_of(release), releases)

@@ -24,9 +24,9 @@ from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Target
 from gsh.accounting.frontier import frontier_of, scale_guess
 from gsh.accounting.mechanism import (
     MOST_TABLES,
+    AnyMechanism,
     PlainGaussian,
     Release,
-    Table,
     hazard_ball,
     mu_squared_ball,
     release_of,
@@ -37,9 +37,9 @@ from gsh.accounting.numerics.search import largest_double, smallest_double
 from gsh.errors import InfeasibleTarget, InvalidParameter, renamed
 
 __all__ = [
+    "CalibratedTables",
     "Shares",
     "TableDraft",
-    "TablesCalibration",
     "calibrate_tables",
     "check_drafts",
     "check_share",
@@ -62,7 +62,7 @@ class TableDraft:
     draft: Draft
     is_public: bool = False
 
-    def at(self, sigma: float, tau_star: float = ANY_TAU_STAR) -> Table:
+    def at(self, sigma: float, tau_star: float = ANY_TAU_STAR) -> AnyMechanism:
         """The table with these numbers."""
         mechanism = self.draft.with_sigma(sigma).complete(tau_star=tau_star)
         if not self.is_public:
@@ -77,10 +77,10 @@ class TableDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class TablesCalibration:
+class CalibratedTables:
     """The completed tables in their order, the share of each, and the certified point of all together."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[AnyMechanism, ...]
     shares: tuple[Fraction, ...]
     point: Point
 
@@ -89,17 +89,17 @@ class TablesCalibration:
         return release_of(self.tables)
 
 
-def calibrate_tables(drafts: Sequence[TableDraft], shares: Shares, target: Target) -> TablesCalibration:
+def calibrate_tables(drafts: Sequence[TableDraft], shares: Shares, target: Target) -> CalibratedTables:
     """The smallest σ of each table for its share, and then the smallest τ*."""
     check_drafts(drafts)
     weights = shares_of(drafts, shares)
     tables = _within_target(drafts, weights, target)
-    return TablesCalibration(tables, weights, at_epsilon(EXACT, release_of(tables), target.epsilon))
+    return CalibratedTables(tables, weights, at_epsilon(EXACT, release_of(tables), target.epsilon))
 
 
 def tables_within(
     drafts: Sequence[TableDraft], weights: Sequence[Fraction], square: Fraction, hazard: Fraction
-) -> tuple[Table, ...]:
+) -> tuple[AnyMechanism, ...]:
     """The tables with the smallest σ for S_k ≤ w_k S, and then the smallest τ* for D_k ≤ v_k D.
 
     v_k is the share of a table among those with thresholds.
@@ -232,7 +232,9 @@ def _is_double(near: Callable[[], arb]) -> bool:
     return math.isfinite(float(approximate(near)))
 
 
-def _within_target(drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target) -> tuple[Table, ...]:
+def _within_target(
+    drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target
+) -> tuple[AnyMechanism, ...]:
     """The tables within S* and λ D*, λ the largest factor with which no split costs more than δ."""
     sigmas, hazard = _smallest_sigmas(drafts, weights, largest_square(target)), largest_hazard(target)
     tables, scale, room = _with_thresholds(drafts, sigmas, weights, hazard), None, _ROOM
@@ -248,7 +250,7 @@ def _within_target(drafts: Sequence[TableDraft], weights: Sequence[Fraction], ta
 
 def _with_thresholds(
     drafts: Sequence[TableDraft], sigmas: Sequence[float], weights: Sequence[Fraction], hazard: Fraction
-) -> tuple[Table, ...]:
+) -> tuple[AnyMechanism, ...]:
     """The tables with the smallest τ* for D_k ≤ v_k D."""
     return tuple(
         _smallest_tau_star(k, each, sigmas[k], part * hazard, hazard) if part else each.at(sigmas[k])
@@ -266,7 +268,7 @@ def _scale_guess(release: Release, target: Target) -> Fraction:
     return Fraction(min(float(approximate(guess)), 1.0))
 
 
-def _smallest_tau_star(k: int, each: TableDraft, sigma: float, most: Fraction, whole: Fraction) -> Table:
+def _smallest_tau_star(k: int, each: TableDraft, sigma: float, most: Fraction, whole: Fraction) -> AnyMechanism:
     """The table with the smallest double τ* that has D ≤ ``most``, its share of ``whole``."""
     draft = each.draft
 

@@ -13,10 +13,10 @@ from app.releases.making import ReleaseRules
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.case_study import PRINTED
 from gsh.accounting.composition import NOTHING, cost_of, delta_at
-from gsh.accounting.mechanism import Mechanism, PlainGaussian, Table
+from gsh.accounting.mechanism import AnyMechanism, Mechanism, PlainGaussian
 
 
-def check(rules: ReleaseRules, release: Table, budget: str | None = None, *, is_exempt: bool = False) -> None:
+def check(rules: ReleaseRules, release: AnyMechanism, budget: str | None = None, *, is_exempt: bool = False) -> None:
     rules.check(judged(Asked(budget, (release,), Notes()), rules.most), is_exempt=is_exempt)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsh.accounting.accountings import EXACT, ZCDP, at_epsilon, fits
-from gsh.accounting.calibration.compared_tables import TablesPrice, WayName, compare_tables
+from gsh.accounting.calibration.compared_tables import PricedTables, WayName, compare_tables
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.shares import Shares, TableDraft
 from gsh.accounting.composition import fits_together
@@ -25,13 +25,13 @@ LEVELS = [table(1), table(16), table(16)]
 """By country, by URL, by URL and country."""
 
 
-def price(drafts: Sequence[TableDraft], shares: Shares, way: WayName, target: Target = TARGET) -> TablesPrice:
+def price(drafts: Sequence[TableDraft], shares: Shares, way: WayName, target: Target = TARGET) -> PricedTables:
     found = compare_tables(drafts, shares, target)[way]
     assert found is not None
     return found
 
 
-def tau_stars(found: TablesPrice) -> list[float]:
+def tau_stars(found: PricedTables) -> list[float]:
     return [each.tau_star for each in found.tables if isinstance(each, Mechanism)]
 
 
@@ -109,8 +109,8 @@ def normed(shares: Sequence[float]) -> list[float]:
 
 def zcdp_in_60_digits(release: Joint, epsilon: float) -> float:
     mpf = reference.mp.mpf
-    square = reference.mp.fsum(mpf(each.mu_squared) for each in release.tables)
-    hazard = reference.mp.fsum(mpf(each.hazard) for each in release.tables if isinstance(each, Mechanism))
+    square = reference.mp.fsum(mpf(each.mu_squared) for each in release.mechanisms)
+    hazard = reference.mp.fsum(mpf(each.hazard) for each in release.mechanisms if isinstance(each, Mechanism))
     # mu_squared and hazard are rounded up, each by two units in the last place at most.
     return float((reference.zcdp(reference.mp.sqrt(square), epsilon) - reference.mp.expm1(-hazard)) * (1 - mpf(1e-9)))
 
@@ -157,7 +157,7 @@ def test_no_other_division_has_a_lower_highest_threshold(way: WayName, shares: S
         assert highest_at(other, found, way) > max(tau_stars(found)) * (1 - 1e-9)
 
 
-def highest_at(tables: list[Mechanism], found: TablesPrice, way: WayName) -> float:
+def highest_at(tables: list[Mechanism], found: PricedTables, way: WayName) -> float:
     """The least highest τ* at these σ, if the hazards keep their proportions, by bisection."""
     hazards = [each.hazard for each in found.tables if isinstance(each, Mechanism)]
 

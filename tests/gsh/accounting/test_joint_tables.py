@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gsh.accounting import frontier, gaussian, theorem
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, at_delta, at_epsilon, fits
 from gsh.accounting.composition import NOTHING, cost_of, delta_at
-from gsh.accounting.mechanism import MOST_PIECES, MOST_TABLES, Joint, Mechanism, PlainGaussian, Table, release_of
+from gsh.accounting.mechanism import MOST_PIECES, MOST_TABLES, AnyMechanism, Joint, Mechanism, PlainGaussian, release_of
 from gsh.accounting.numerics.balls import approximate, at_precision
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import MOST_C_U
@@ -24,7 +24,7 @@ PUBLIC = math.inf
 """The τ* of a table with public groups, in cases of the reference."""
 
 
-def table_of(case: Case) -> Table:
+def table_of(case: Case) -> AnyMechanism:
     if case.tau_star < PUBLIC:
         return mechanism_of(case)
     return PlainGaussian(c_u=case.c_u, sigma=case.sigma, mu_0=case.mu_0, capped=case.capped or None)
@@ -193,7 +193,7 @@ def test_a_joint_release_costs_less_than_releases_one_after_the_other() -> None:
 def test_costs_are_sums_and_add_deltas_bounds_from_above(family: tuple[tuple[Case, ...], float]) -> None:
     tables, epsilon = family
     joint = joint_of(tables)
-    costs = [cost_of(table) for table in joint.tables]
+    costs = [cost_of(table) for table in joint.mechanisms]
 
     for name in ("mu_squared", "hazard"):
         whole = math.fsum(getattr(cost, name) for cost in costs)
@@ -282,7 +282,7 @@ def test_a_release_has_a_bounded_number_of_caps() -> None:
     capped = tuple((groups, 0.01) for groups in range(1, 8))
     table = Mechanism(c_u=9, tau_star=20, sigma=4, capped=capped)
 
-    assert len(Joint([table] * MOST_TABLES).tables) * (1 + len(table.caps)) == MOST_PIECES
+    assert len(Joint([table] * MOST_TABLES).mechanisms) * (1 + len(table.caps)) == MOST_PIECES
     more = Mechanism(c_u=9, tau_star=20, sigma=4, capped=(*capped, (8, 0.01)))
     assert_refused(lambda: Joint([table] * (MOST_TABLES - 1) + [more]), "tables", f"{MOST_PIECES} tables and caps")
 

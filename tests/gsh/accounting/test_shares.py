@@ -11,15 +11,15 @@ from gsh.accounting.accountings import EXACT, at_epsilon, fits
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.shares import (
+    CalibratedTables,
     Shares,
     TableDraft,
-    TablesCalibration,
     calibrate_tables,
     largest_hazard,
     largest_square,
 )
 from gsh.accounting.calibration.target import calibrate
-from gsh.accounting.mechanism import Joint, Mechanism, PlainGaussian, Table, hazard_ball, mu_squared_ball
+from gsh.accounting.mechanism import AnyMechanism, Joint, Mechanism, PlainGaussian, hazard_ball, mu_squared_ball
 from gsh.accounting.numerics.balls import at_most, ball_of
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import Box
@@ -38,7 +38,7 @@ def table(c_u: int | None, *, is_public: bool = False, caps: tuple[int | None, .
     return TableDraft(Draft(c_u=c_u, tau=tau, tau_star=None, sigma=None, columns=columns), is_public)
 
 
-def levels(shares: Shares) -> TablesCalibration:
+def levels(shares: Shares) -> CalibratedTables:
     """By country, by URL, by URL and country."""
     return calibrate_tables([table(1), table(16), table(16)], shares, TARGET)
 
@@ -61,7 +61,7 @@ def test_three_levels_need_the_noise_of_the_document(
     assert 0.999999 * TARGET.delta < found.point.delta <= TARGET.delta
 
 
-def secret(found: TablesCalibration) -> list[Mechanism]:
+def secret(found: CalibratedTables) -> list[Mechanism]:
     return [each for each in found.tables if isinstance(each, Mechanism)]
 
 
@@ -90,7 +90,7 @@ def test_each_table_stays_within_its_share_and_no_smaller_double_does(
     assert fits(EXACT, found.release, epsilon, delta)
 
 
-def within(each: Table, square: Fraction, hazard: Fraction) -> tuple[bool, bool]:
+def within(each: AnyMechanism, square: Fraction, hazard: Fraction) -> tuple[bool, bool]:
     return (
         at_most(lambda: (mu_squared_ball(each), ball_of(square))),
         at_most(lambda: (hazard_ball(each), ball_of(hazard))),

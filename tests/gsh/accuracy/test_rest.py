@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian, Table
+from gsh.accounting.mechanism import Aggregates, AnyMechanism, Mechanism, PlainGaussian
 from gsh.accounting.sensitivity import Box
 from gsh.accuracy.intervals import count_intervals, z_of
 from gsh.accuracy.rest import _distance, count_rest, value_rest
@@ -27,7 +27,7 @@ NEAR = TAU_STAR - 2 * SIGMA
 FAR = TAU_STAR + 10 * SIGMA
 
 
-def drawn(parent: Table, true: float, size: int, seed: int) -> Doubles:
+def drawn(parent: AnyMechanism, true: float, size: int, seed: int) -> Doubles:
     if isinstance(parent, Mechanism):
         return published(np.array([true]), parent.tau_star, parent.sigma, size, seed)[:, 0]
     return true + parent.sigma * np.random.default_rng(seed).standard_normal(size)
@@ -76,7 +76,7 @@ def test_a_plain_difference_is_not_covered(name: str) -> None:
 
 @pytest.mark.parametrize("parent", [PUBLIC, PARENT])
 @pytest.mark.parametrize("groups", [1, 7, MANY, 200])
-def test_far_above_the_thresholds_it_is_the_difference_with_its_normal_error(parent: Table, groups: int) -> None:
+def test_far_above_the_thresholds_it_is_the_difference_with_its_normal_error(parent: AnyMechanism, groups: int) -> None:
     counts = np.linspace(FAR, 2 * FAR, groups) + 30 * SIGMA
     error = math.hypot(parent.sigma, SIGMA * math.sqrt(groups))
     found = count_rest(parent, CHILDREN, 1e6, counts, 0.95)

@@ -171,7 +171,7 @@ rest = true
 [tables.by_country]
 by = "country"
 c_u = 4
-keys = "countries.csv"
+public_keys = "countries.csv"
 [tables.detail]
 by = ["url", "country"]
 c_u = 8
@@ -212,7 +212,7 @@ def test_several_tables_are_published_by_a_plan(ending: str, events: Path, tmp_p
         ("c_u = 8", "", "--tables detail/c_u: must be given"),
         ('user = "user_id"', "", "--tables user: must be in the file"),
         ("likes = [0, 1]", "likes = [1, 0]", "--tables detail/sums/likes: must have a lower bound"),
-        ("countries.csv", "missing.csv", "--tables by_country/keys: must be a file that exists"),
+        ("countries.csv", "missing.csv", "--tables by_country/public_keys: must be a file that exists"),
         ("share = 2", "share = 0", "--tables detail/share"),
         ("epsilon = 1", "epsilon = ", "--tables: must be TOML: see line"),
         ('by = "country"', 'by = "land"', "--tables by_country/"),

@@ -113,7 +113,7 @@ c_u = 2
 [tables.by_country]
 by = "country"
 c_u = 1
-keys = ["DE", "FR"]
+public_keys = ["DE", "FR"]
 """
 TWO = {"by_page": gsh.Table(c_u=2), "by_country": gsh.Table(c_u=1, tau=None)}
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import gsh
-from gsh.accounting.mechanism import Table
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Vectors
 from gsh.certificate import certificate
 from gsh.client import UnexpectedAnswer
@@ -192,7 +192,7 @@ def test_many_columns_are_refused_before_any_linear_algebra(
     shape = "tables" if kind == "tables" else "table"
     said = with_mechanism(honest(shape), aggregates=WIDE[wide])
 
-    def forbidden(_given: object) -> Table:
+    def forbidden(_given: object) -> AnyMechanism:
         raise AssertionError("the mechanism was read")
 
     monkeypatch.setattr("gsh.client.asked.release_from_json", forbidden)
@@ -216,7 +216,7 @@ def aggregates(sensitivity: Any, count: int = 2) -> gsh.Aggregates:
     return gsh.Aggregates(names=names, covariance=(np.eye(count) / 3).tolist(), sensitivity=sensitivity)
 
 
-MECHANISMS: dict[str, Table] = {
+MECHANISMS: dict[str, AnyMechanism] = {
     "counts": MECHANISM,
     "public": gsh.PlainGaussian(c_u=1, sigma=1 / 3),
     "box": gsh.Mechanism(c_u=3, tau=1, tau_star=30, sigma=4, aggregates=aggregates(Box([0, -1], [0.1, 1 / 3]))),
@@ -226,7 +226,7 @@ MECHANISMS: dict[str, Table] = {
     "vectors": gsh.Mechanism(c_u=3, tau=1, tau_star=30, sigma=4, aggregates=aggregates(Vectors([[1, 0], [0.1, 2]]))),
     "many": gsh.Mechanism(c_u=3, tau=1, tau_star=30, sigma=4, aggregates=aggregates(L2Norm(1), MOST_COLUMNS)),
 }
-COSTS: dict[str, Table] = {
+COSTS: dict[str, AnyMechanism] = {
     "cost": gsh.Mechanism(c_u=3, tau=1, tau_star=30, sigma=4, mu_0=1),
     "costs": gsh.Mechanism(c_u=3, tau=1, tau_star=30, sigma=4, mu_0=0.1, capped={1: 0.1, 2: 0.3}),
 }

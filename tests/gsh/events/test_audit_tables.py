@@ -33,7 +33,7 @@ Outcomes = Mapping[str, NDArray[np.float64]]
 
 TABLES = {
     "secret": gsh.Table(by=["copy", "g"], c_u=2),
-    "public": gsh.Table(by=["listed"], keys=np.arange(COPIES), c_u=1),
+    "public": gsh.Table(by=["listed"], public_keys=np.arange(COPIES), c_u=1),
 }
 NOISE = {"secret": gsh.Mechanism(c_u=2, tau_star=8.0, sigma=2.0), "public": gsh.PlainGaussian(c_u=1, sigma=1.2)}
 """δ at ε = 0.5 is that of the noise of both tables together."""

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 
 DAYS = [datetime.date(1970, 1, day) for day in (1, 2, 31)] + [None]
 TABLES: dict[str, gsh.Table] = {
-    "by_day": gsh.Table(by="day", keys=DAYS, c_u=2, sums={"likes": (0, 3)}),
+    "by_day": gsh.Table(by="day", public_keys=DAYS, c_u=2, sums={"likes": (0, 3)}),
     "by_url": gsh.Table(by=["url"], c_u=3, sums={"seconds": (0, 64)}, units={"seconds": 0.5}),
     "detail": gsh.Table(
         by=["url", "day"],
@@ -110,7 +110,7 @@ def several(draw: st.DrawFn) -> tuple[pa.Table, dict[str, gsh.Table]]:
         c_u = draw(st.integers(1, 4))
         tables[f"t{place}"] = gsh.Table(
             by=[f"k {kind}" for kind in by],
-            keys=keys,
+            public_keys=keys,
             c_u=c_u,
             tau=1 if keys is not None else draw(st.integers(0, 2)),
             sums={name: (0, 2 * draw(st.integers(1, 9)) * max(unit[name] or 1, 1)) for name in own},
@@ -207,17 +207,19 @@ def test_records_of_other_groups_use_nobodys_bound_up(
 def test_keys_that_are_filtered_after_bounding_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug keeps the bounds, so no audit sees it. The reference does: users lose listed groups."""
     monkeypatch.setattr(KeysTable, "listed", lambda _self, scan: scan)
-    tables = {"t": gsh.Table(by="k", keys=["a", "x", None], c_u=2)}
+    tables = {"t": gsh.Table(by="k", public_keys=["a", "x", None], c_u=2)}
 
     assert counted(KEYED, tables) != judged(KEYED, tables)
 
 
-@pytest.mark.parametrize(("keys", "pointer"), [(["x"], "keys"), (["1.5"], "keys"), ([True], "keys/0")])
+@pytest.mark.parametrize(
+    ("keys", "pointer"), [(["x"], "public_keys"), (["1.5"], "public_keys"), ([True], "public_keys/0")]
+)
 def test_keys_that_are_no_values_of_the_column_are_refused(keys: list[Any], pointer: str) -> None:
     with pytest.raises(gsh.InvalidParameter) as error:
-        gsh.publish(KEYED, user="user_id", by="n", keys=keys, c_u=1, epsilon=1, delta=1e-6)
+        gsh.publish(KEYED, user="user_id", by="n", public_keys=keys, c_u=1, epsilon=1, delta=1e-6)
     assert error.value.pointer == pointer
-    tables = {"t": gsh.Table(by="n", keys=keys, c_u=1)}
+    tables = {"t": gsh.Table(by="n", public_keys=keys, c_u=1)}
     with pytest.raises(gsh.InvalidParameter) as error:
         gsh.publish(KEYED, user="user_id", tables=tables, epsilon=1, delta=1e-6)
     assert error.value.pointer == f"tables/t/{pointer}"
@@ -274,7 +276,14 @@ def test_published_numbers_are_the_bounded_ones_zeros_included() -> None:
 
 def test_one_table_with_public_keys_publishes_every_listed_group(tmp_path: Path) -> None:
     private = gsh.publish(
-        EVENTS, user="user_id", by="day", keys=DAYS, c_u=2, epsilon=1, delta=1e-6, to=tmp_path / "private.parquet"
+        EVENTS,
+        user="user_id",
+        by="day",
+        public_keys=DAYS,
+        c_u=2,
+        epsilon=1,
+        delta=1e-6,
+        to=tmp_path / "private.parquet",
     )
 
     assert set(private.table["day"].to_pylist()) == set(DAYS)
@@ -406,7 +415,7 @@ MECHANISM = {"epsilon": None, "delta": None, "mechanism": CLEAR}
         ({"by": ["url"]}, "by"),
         ({"c_u": 3}, "c_u"),
         ({"tau": 2}, "tau"),
-        ({"keys": ["x"]}, "keys"),
+        ({"public_keys": ["x"]}, "public_keys"),
         ({"sums": {"likes": (0, 1)}}, "sums"),
         ({"shares": "even"}, "shares"),
         ({"tables": {}}, "tables"),

@@ -24,7 +24,7 @@ from gsh.events.tables import Plans, plan_from_json, planned
 SALT = "0123456789abcdef0123456789abcdef"
 SECONDS = {"sums": {"likes": (0, 1), "seconds": (0, 600)}, "units": {"seconds": 2**-10}, "caps": {"likes": 4}}
 TABLES = {
-    "by_country": gsh.Table(by="country", keys=["DE", "FR", None], c_u=1),
+    "by_country": gsh.Table(by="country", public_keys=["DE", "FR", None], c_u=1),
     "detail": gsh.Table(by=["url", "country"], c_u=16, tau=2, share=2, **SECONDS),
 }
 
@@ -72,7 +72,7 @@ def test_the_digest_is_of_every_table_and_every_list() -> None:
         {"by_country": first},
         {"detail": second, "by_country": first},
         {"by_land": first, "detail": second},
-        {"by_country": gsh.Table(by="country", keys=["DE", "FR"], c_u=1), "detail": second},
+        {"by_country": gsh.Table(by="country", public_keys=["DE", "FR"], c_u=1), "detail": second},
         {"by_country": gsh.Table(by="country", c_u=1), "detail": second},
         {"by_country": gsh.Table(by="country", c_u=1, tau=0), "detail": second},
         {"by_country": first, "detail": gsh.Table(by=["url", "country"], c_u=15, tau=2, **SECONDS)},
@@ -96,11 +96,11 @@ def test_the_digest_is_of_every_table_and_every_list() -> None:
         ({f"t{k}": gsh.Table(by="k", c_u=1) for k in range(65)}, {}, "tables"),
         ({"a": 3}, {}, "tables/a"),
         ({"a": gsh.Table(c_u=1)}, {}, "tables/a/by"),
-        ({"a": gsh.Table(c_u=1, keys=["x"])}, {}, "tables/a/by"),
+        ({"a": gsh.Table(c_u=1, public_keys=["x"])}, {}, "tables/a/by"),
         ({"a": gsh.Table(by="k", c_u=0)}, {}, "tables/a/c_u"),
-        ({"a": gsh.Table(by="k", c_u=1, tau=None)}, {}, "tables/a/keys"),
-        ({"a": gsh.Table(by="k", c_u=1, keys=[])}, {}, "tables/a/keys"),
-        ({"a": gsh.Table(by="k", c_u=1, keys=["x"], tau=5)}, {}, "tables/a/tau"),
+        ({"a": gsh.Table(by="k", c_u=1, tau=None)}, {}, "tables/a/public_keys"),
+        ({"a": gsh.Table(by="k", c_u=1, public_keys=[])}, {}, "tables/a/public_keys"),
+        ({"a": gsh.Table(by="k", c_u=1, public_keys=["x"], tau=5)}, {}, "tables/a/tau"),
         ({"a": gsh.Table(by="k", c_u=1, sums={"s": (1, 0)})}, {}, "tables/a/sums/s"),
         ({"a": gsh.Table(by="user_id", c_u=1)}, {}, "tables/a/by"),
         (TABLES, {"user": ""}, "user"),
@@ -194,8 +194,8 @@ def test_a_file_with_semicolons_is_told_to_have_commas(tmp_path: Path) -> None:
 
 def test_listed_texts_that_are_not_of_the_type_name_the_column() -> None:
     keys = [("DE", "secret"), ("FR", "2")]
-    with pytest.raises(gsh.InvalidParameter, match=r"^keys: .* key columns: n is of type integer$"):
-        gsh.publish(VIEWS, user="user_id", by=["country", "n"], keys=keys, c_u=1, epsilon=1, delta=1e-6)
+    with pytest.raises(gsh.InvalidParameter, match=r"^public_keys: .* key columns: n is of type integer$"):
+        gsh.publish(VIEWS, user="user_id", by=["country", "n"], public_keys=keys, c_u=1, epsilon=1, delta=1e-6)
 
 
 def test_no_two_lists_have_the_same_text() -> None:
@@ -235,7 +235,7 @@ def test_what_is_no_list_of_keys_is_refused(keys: Any, by: list[str]) -> None:
     with pytest.raises(gsh.InvalidParameter) as error:
         public_keys_of(keys, by)
 
-    assert error.value.pointer == "keys"
+    assert error.value.pointer == "public_keys"
 
 
 VIEWS = pa.table({"user_id": ["u", "v"], "country": ["DE", "FR"], "n": [1, 2]})
@@ -280,13 +280,13 @@ def test_keys_must_not_come_from_the_events(
     (tmp_path / "events.csv").write_text("n,user_id,country\n1,u,DE\n")
     (tmp_path / "events.tsv").write_text("n\tuser_id\tcountry\n1\tu\tDE\n")
     events = events.format(tmp_path) if isinstance(events, str) else events
-    table = gsh.Table(by=by, keys=keys, c_u=1)
-    asked: dict[str, Any] = {"tables": {"t": table}} if is_several else {"by": by, "keys": keys, "c_u": 1}
+    table = gsh.Table(by=by, public_keys=keys, c_u=1)
+    asked: dict[str, Any] = {"tables": {"t": table}} if is_several else {"by": by, "public_keys": keys, "c_u": 1}
 
     with pytest.raises(gsh.InvalidParameter, match="must not come from the events: a list of the groups that") as error:
         gsh.publish(events, user="user_id", **asked, epsilon=1, delta=1e-6)
 
-    assert error.value.pointer == ("tables/t/keys" if is_several else "keys")
+    assert error.value.pointer == ("tables/t/public_keys" if is_several else "public_keys")
 
 
 @pytest.mark.parametrize("keys", [COPY["country"], COPY.select(["country"]), "countries.csv", ["DE", "FR"]])
@@ -297,7 +297,7 @@ def test_keys_with_the_values_of_the_events_are_fine(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "countries.csv").write_text("country\nDE\nFR\n")
 
-    private = gsh.publish(VIEWS, user="user_id", by="country", keys=keys, c_u=1, epsilon=1, delta=1e-6)
+    private = gsh.publish(VIEWS, user="user_id", by="country", public_keys=keys, c_u=1, epsilon=1, delta=1e-6)
 
     assert private.table["country"].to_pylist() == ["DE", "FR"]
 
@@ -327,5 +327,5 @@ def test_listed_values_must_be_able_to_mean_those_of_the_column(keys: Any, kind:
     if is_fine:
         listed_kinds(listed, [kind])
     else:
-        with pytest.raises(gsh.InvalidParameter, match=r"^keys/0: must be of the type of the key column"):
+        with pytest.raises(gsh.InvalidParameter, match=r"^public_keys/0: must be of the type of the key column"):
             listed_kinds(listed, [kind])

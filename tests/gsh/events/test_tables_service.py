@@ -103,7 +103,7 @@ def test_a_replay_takes_the_same_rows_in_another_writing_for_its_own(
         {"epsilon": 2},
         {"unprotected": ["c_u"]},
         {"tables": {"detail": TABLES["detail"]}},
-        {"tables": {**TABLES, "by_day": gsh.Table(by="day", keys=DAYS[:2], c_u=2, sums={"likes": (0, 3)})}},
+        {"tables": {**TABLES, "by_day": gsh.Table(by="day", public_keys=DAYS[:2], c_u=2, sums={"likes": (0, 3)})}},
         {"tables": None, "by": ["url"], "c_u": 3},
     ],
 )
@@ -198,7 +198,7 @@ def test_a_share_of_a_budget_is_the_target_also_for_a_restarted_job(service: gsh
 def test_one_table_with_public_keys_is_charged_once(
     target: dict[str, Any], service: gsh.Client, budget: str, tmp_path: Path
 ) -> None:
-    asked = {"user": "user_id", "by": "day", "keys": DAYS, "c_u": 2, **target}
+    asked = {"user": "user_id", "by": "day", "public_keys": DAYS, "c_u": 2, **target}
     paid = {"service": service, "budget": budget, "once": f"{budget}-1", "to": tmp_path / "private.parquet"}
     first = gsh.publish(EVENTS, **asked, **paid)
     again = gsh.publish("missing.parquet", **asked, **paid)
@@ -208,7 +208,7 @@ def test_one_table_with_public_keys_is_charged_once(
     assert set(first.table["day"].to_pylist()) == set(DAYS)
     assert again.table.to_pylist() == first.table.to_pylist()
     with pytest.raises(gsh.InvalidParameter, match=r"^once: "):
-        gsh.publish("missing.parquet", **{**asked, "keys": DAYS[:2]}, **paid)
+        gsh.publish("missing.parquet", **{**asked, "public_keys": DAYS[:2]}, **paid)
 
 
 def test_a_budget_that_cannot_pay_writes_nothing(service: gsh.Client, budget: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import L2Norm
 from gsh.histogram import noise as noise_of_release
 from gsh.histogram.noise import Noise
-from gsh.histogram.quantiles import MAGNITUDE, normals, table
+from gsh.histogram.quantiles import MAGNITUDE, normals, polynomials
 from tests.gsh.accounting.draws import examples
 from tests.gsh.histogram.ideal import UNIT, Judge, assert_as_judged, quantiles
 from tests.gsh.histogram.recorded import Recorded, awkward_words
@@ -180,10 +180,10 @@ def test_any_group_is_as_judged(
 def test_the_error_of_a_draw_is_within_its_bound() -> None:
     """For all missing bits: at the ends of segments, the worst places of the polynomials, and in between."""
     words = np.concatenate([awkward_words(), np.frombuffer(Recorded("bounds")(8 * 2000), np.int64)])
-    draws, segments = normals(words, table())
+    draws, segments = normals(words, polynomials())
     off = []
     for word, draw, segment in zip(words.tolist(), draws.tolist(), segments.tolist(), strict=True):
-        bound = float(table().error[segment])
+        bound = float(polynomials().error[segment])
         if math.isfinite(bound):
             low, high = (Fraction(end, 1 << UNIT) for end in quantiles(word & (2**63 - 1), 64))
             error = max(abs(Fraction(abs(draw)) - low), abs(Fraction(abs(draw)) - high))

@@ -74,9 +74,16 @@ def test_keys_must_not_come_from_the_events(read: Read, tmp_path: Path) -> None:
     (file,) = (path for folder in tmp_path.glob("*.parquet") for path in [folder, *folder.glob("*.parquet")])
     (tmp_path / "link.parquet").symlink_to(file)
     for keys in (events, file, tmp_path / "link.parquet", views()):
-        with pytest.raises(InvalidParameter, match=r"^keys: must not come from the events"):
+        with pytest.raises(InvalidParameter, match=r"^public_keys: must not come from the events"):
             gsh.spark.publish(
-                events, user="user_id", by="country", keys=keys, c_u=1, epsilon=1, delta=1e-6, to=tmp_path / "private"
+                events,
+                user="user_id",
+                by="country",
+                public_keys=keys,
+                c_u=1,
+                epsilon=1,
+                delta=1e-6,
+                to=tmp_path / "private",
             )
     assert not (tmp_path / "private").exists()
 
@@ -129,7 +136,15 @@ def test_all_listed_groups_are_published_with_noise(read: Read, tmp_path: Path) 
     """Also those without records. Without a service, and for one table too."""
     to = tmp_path / "published"
     listed = [f"https://example.org/{number}" for number in range(20)]
-    one = {"user": "user_id", "by": "url", "keys": listed, "c_u": 1, "epsilon": 1, "delta": 1e-2, "partitions": 2}
+    one = {
+        "user": "user_id",
+        "by": "url",
+        "public_keys": listed,
+        "c_u": 1,
+        "epsilon": 1,
+        "delta": 1e-2,
+        "partitions": 2,
+    }
     made = gsh.spark.publish(read(views()), to=to, **one)
 
     found = pq.read_table(to).to_pydict()
@@ -155,7 +170,10 @@ def test_no_two_tables_share_noise() -> None:
         ({"tables": {"_a": gsh.Table(by="url", c_u=1)}}, "tables: must have names that begin with a letter"),
         ({"tables": {"..": gsh.Table(by="url", c_u=1)}}, "tables: must have names that begin with a letter"),
         ({"tables": {"a": gsh.Table(by="nothing", c_u=1)}}, "tables/a/by/0: must name a column"),
-        ({"tables": {"a": gsh.Table(by="likes", keys=["x"], c_u=1)}}, "tables/a/keys: must have values of the types"),
+        (
+            {"tables": {"a": gsh.Table(by="likes", public_keys=["x"], c_u=1)}},
+            "tables/a/public_keys: must have values of the types",
+        ),
         ({"tables": None, "c_u": 1}, "by: must be given"),
     ],
 )

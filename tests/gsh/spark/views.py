@@ -26,8 +26,10 @@ RELEASE: dict[str, Any] = {
 TABLES: dict[str, Any] = {
     "user": "user_id",
     "tables": {
-        "by_country": gsh.Table(by="country", keys=["FR", "JP", "XX"], c_u=1, sums={"likes": (0, 3)}),
-        "by_url": gsh.Table(by=["url"], keys=[None, "https://example.org/1", "https://example.org/99"], c_u=2, share=2),
+        "by_country": gsh.Table(by="country", public_keys=["FR", "JP", "XX"], c_u=1, sums={"likes": (0, 3)}),
+        "by_url": gsh.Table(
+            by=["url"], public_keys=[None, "https://example.org/1", "https://example.org/99"], c_u=2, share=2
+        ),
         "detail": gsh.Table(**{name: RELEASE[name] for name in ("by", "sums", "units", "c_u", "caps")}),
     },
     "epsilon": 20,
