@@ -1,5 +1,6 @@
 """The service that a command talks to: its URL, the access key, and a progress bar while a table goes there."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ import typer
 
 import gsh
 from gsh.cli.errors import Code, Refusal
-from gsh.cli.output import progress_bar
+from gsh.cli.output import note, progress_bar
 
 if TYPE_CHECKING:
     import httpx
@@ -26,22 +27,47 @@ KeyFile: TypeAlias = Annotated[
     typer.Option("--key-file", metavar="FILE", help="A file with the access key; else GSH_KEY, if there is one."),
 ]
 RetryCount: TypeAlias = Annotated[
-    int, typer.Option("--retries", metavar="N", min=0, help="How often to try again if the service is busy or away.")
+    int | None,
+    typer.Option(
+        "--retries",
+        metavar="N",
+        min=0,
+        help="How often to try again, within two minutes, if the service is busy or away; else as often as fits.",
+    ),
 ]
 
 
 @contextmanager
-def connected(url: str | None, key_file: str | None, retries: int) -> Iterator["gsh.Client"]:
+def connected(url: str | None, key_file: str | None, retries: int | None) -> Iterator["gsh.Client"]:
     """A client of the service. The access key is never an argument, which other users of the machine could see."""
     found = url or os.environ.get("GSH_URL")
     if not found:
         raise Refusal(Code.INVALID, "--service: is missing", "give the URL of the service, or set GSH_URL")
     key = None if key_file is None else Path(key_file).read_text("ascii", "replace").strip()
+    options: dict[str, Any] = {} if retries is None else {"retries": retries}
     with (
+        _waits_shown(),
         _progress() as sending,
-        gsh.Client(found, key=key, retries=retries, event_hooks={"request": [sending]}) as made,
+        gsh.Client(found, key=key, event_hooks={"request": [sending]}, **options) as made,
     ):
         yield made
+
+
+class _Notes(logging.Handler):
+    """Says on standard error why the client waits."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"gsh: {record.getMessage()}")
+
+
+@contextmanager
+def _waits_shown() -> Iterator[None]:
+    log, handler = logging.getLogger("gsh.client"), _Notes()
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 @contextmanager

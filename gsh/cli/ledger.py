@@ -34,7 +34,7 @@ def list_budgets(
     context: typer.Context,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
-    retries: RetryCount = 6,
+    retries: RetryCount = None,
     as_json: AsJson = False,
 ) -> None:
     """List the budgets of the service, show one, or make one."""
@@ -53,7 +53,7 @@ def get_budget(
     name: Name,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
-    retries: RetryCount = 6,
+    retries: RetryCount = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a budget: its limit, what is spent, and what remains."""
@@ -76,7 +76,7 @@ def put_budget(
     ] = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
-    retries: RetryCount = 6,
+    retries: RetryCount = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a budget, or change its limit with a reason. The same limit again changes nothing."""
@@ -94,7 +94,7 @@ def list_releases(
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The most to list.")] = 20,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
-    retries: RetryCount = 6,
+    retries: RetryCount = None,
     as_json: AsJson = False,
 ) -> None:
     """List the releases that budgets have paid for, the newest first, or get one again."""
@@ -131,7 +131,7 @@ def get_release(
     ] = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
-    retries: RetryCount = 6,
+    retries: RetryCount = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:

@@ -119,7 +119,7 @@ def publish(
     once: options.Once = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
-    retries: RetryCount = 6,
+    retries: RetryCount = None,
     memory: options.Memory = None,
     force: options.Force = False,
     as_json: AsJson = False,

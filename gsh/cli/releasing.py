@@ -68,7 +68,7 @@ def release(
     ] = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
-    retries: RetryCount = 6,
+    retries: RetryCount = None,
     certificate: Annotated[
         str | None,
         typer.Option("--certificate", metavar="FILE", help="The certificate in a file of its own. CSV needs it."),

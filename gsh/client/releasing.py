@@ -355,7 +355,7 @@ def _public(public_keys: PublicKeys | None) -> dict[str, Any]:
 
 def _is_repeated(bound: Bound[Any], options: PaidOptions) -> bool:
     """Whether the client would send the release again."""
-    return options.get("once") is not None and bound._driver.retries.most > 0
+    return options.get("once") is not None and bound._driver.retries.are_on
 
 
 def _short_roles(mechanism: MechanismLike, keys: Any, users: Any) -> Roles:

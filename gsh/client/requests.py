@@ -2,10 +2,11 @@
 
 A request is repeated if it is safe (``Call.is_safe``) and its body can be read again, after a connection that failed
 and after 429 and 503. The wait is random between 0 and a bound that doubles, which is called full jitter, and comes on
-top of what ``Retry-After`` asks. Both the number of attempts and the time are bounded.
+top of what ``Retry-After`` asks. The time is bounded, and the number of attempts too if it is given.
 """
 
 import json
+import logging
 import re
 import secrets
 import time
@@ -24,17 +25,21 @@ from gsh.histogram.file_formats import JSON
 __all__ = ["Retries", "ask", "checked_name", "json_call", "once_headers", "part", "with_retries"]
 
 _STATUSES = (429, 503)
+_NOTICED = 1.0
+"""Seconds. A shorter wait is not logged."""
 _random = secrets.SystemRandom()
+_log = logging.getLogger("gsh.client")
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """When a client tries again: at most ``most`` more times, begun within ``seconds`` of the first attempt.
+    """When a client tries again: until ``seconds`` after the first failure, at most ``most`` more times if it is given.
 
-    The longest random wait is ``first`` seconds after the first attempt, and doubles up to ``longest``.
+    The longest random wait is ``first`` seconds after the first attempt, and doubles up to ``longest``. The last
+    attempt begins when the time is over.
     """
 
-    most: int = 6
+    most: int | None = None
     seconds: float = 120.0
     first: float = 0.25
     longest: float = 20.0
@@ -42,31 +47,45 @@ class Retries:
 
     def __post_init__(self) -> None:
         for name in ("most", "seconds", "first", "longest"):
-            if not getattr(self, name) >= 0:
+            value = getattr(self, name)
+            if not (name == "most" and value is None) and not value >= 0:
                 raise InvalidParameter(f"retries/{name}", "must be at least 0")
+        if self.most is None and not self.first * self.longest > 0:
+            raise InvalidParameter("retries/most", "must be given if first or longest is 0: nothing else ends them")
 
-    def wait(self, attempt: int, asked: float) -> float:
-        """The wait after an attempt, counted from 0. ``asked``: the seconds that the service asks for."""
-        return asked + _random.uniform(0.0, min(self.longest, self.first * 2.0 ** min(attempt, 60)))
+    @property
+    def are_on(self) -> bool:
+        """Whether anything is tried again."""
+        return self.most != 0 and self.seconds > 0
+
+    def wait(self, attempt: int, asked: float, left: float) -> float | None:
+        """The wait after an attempt, counted from 0; None if it was the last one.
+
+        ``asked``: the seconds that the service asks for. ``left``: those until the time is over.
+        """
+        if (self.most is not None and attempt >= self.most) or asked > left or left <= 0:
+            return None
+        return min(left, asked + _random.uniform(0.0, min(self.longest, self.first * 2.0 ** min(attempt, 60))))
 
 
 def with_retries(retries: Retries, call: Call, renames: Renames = ()) -> Operation[Answer]:
     """The successful answer of a call, after repetitions if it may be repeated. Else the error of the last outcome."""
-    begin = retries.clock()
-    attempt = 0
+    attempt, end = 0, None
     while True:
         outcome = yield call
         assert isinstance(outcome, Answer | Failure)
         if isinstance(outcome, Answer) and outcome.is_success:
             return outcome
+        now = retries.clock()
+        end = now + retries.seconds if end is None else end
         asked = _retry_after(outcome)
-        wait = retries.wait(attempt, asked or 0.0)
-        is_last = attempt >= retries.most or retries.clock() + wait - begin > retries.seconds
-        if is_last or not (call.may_be_repeated and _passes(outcome)):
-            break
+        wait = retries.wait(attempt, asked or 0.0, end - now)
+        if wait is None or not (call.may_be_repeated and _passes(outcome)):
+            raise error_of(outcome, renames, asked)
+        if wait >= _NOTICED:
+            _log.warning("%s; trying again in %.0f s (%.0f s left)", error_of(outcome), wait, end - now)
         yield Pause(wait)
         attempt += 1
-    raise error_of(outcome, renames, asked)
 
 
 def _passes(outcome: Outcome) -> bool:

@@ -9,7 +9,7 @@ import gsh
 from gsh.client import Retries
 from tests.app.process import Service
 
-AT_ONCE = Retries(first=0.0)
+AT_ONCE = Retries(most=6, first=0.0)
 """Retries without waiting."""
 
 

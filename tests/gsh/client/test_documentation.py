@@ -49,5 +49,5 @@ def test_the_page_shows_the_defaults_of_retries() -> None:
 
     assert f"between 0 and {usual.first} s, then {2 * usual.first} s" in PAGE
     assert f"up to {usual.longest:g} s" in PAGE
-    assert f"at most {usual.most} \nfurther attempts".replace(" \n", "\n") in PAGE
-    assert f"later than {usual.seconds:g} s after the first" in PAGE
+    assert f"again until {usual.seconds:g} s after the first failure" in PAGE
+    assert usual.most is None

@@ -1,5 +1,6 @@
 """When a request is sent again, and how long the client waits: by hand, without a network and without a clock."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -90,7 +91,7 @@ def test_waits_are_random_and_their_bounds_double() -> None:
 
 def test_retry_after_is_honoured_as_a_number_and_as_a_date() -> None:
     then = format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True)
-    number, date = waits([refused(503, "7"), refused(429, then), FINE], first=0.0)
+    number, date = waits([refused(503, "7"), refused(429, then), FINE], first=0.0, most=2)
 
     assert number == 7
     assert 40 < date <= 50
@@ -98,20 +99,63 @@ def test_retry_after_is_honoured_as_a_number_and_as_a_date() -> None:
 
 @pytest.mark.parametrize("said", ["", "soon", "-3", "²", "Tue, 99 Nov 2026 00:00:00 GMT"])
 def test_a_retry_after_that_says_nothing_is_ignored(said: str) -> None:
-    assert waits([refused(503, said), FINE], first=0.0) == [0.0]
+    assert waits([refused(503, said), FINE], first=0.0, most=1) == [0.0]
 
 
 def test_a_date_in_the_past_means_now() -> None:
-    assert waits([refused(503, "Tue, 17 Nov 1998 00:00:00 GMT"), FINE], first=0.0) == [0.0]
+    assert waits([refused(503, "Tue, 17 Nov 1998 00:00:00 GMT"), FINE], first=0.0, most=1) == [0.0]
 
 
 def test_a_wait_that_is_too_long_is_not_begun() -> None:
-    assert waits([refused(503, "120"), FINE], first=0.0, seconds=120.0) == [120.0]
-    assert waits([refused(503, "121")], first=0.0, seconds=120.0) == []
+    assert waits([refused(503, "120"), FINE], first=0.0, most=1, seconds=120.0) == [120.0]
+    assert waits([refused(503, "121")], first=0.0, most=1, seconds=120.0) == []
 
 
-def test_the_time_that_the_calls_take_counts() -> None:
-    assert len(waits([BROKEN] * 4, first=0.0, each_takes=31.0)) == 3
+def waits_of_a_service_that_stays_away(outcome: Outcome, **settings: float) -> list[float]:
+    """The pauses until the client gives up, if calls take no time."""
+    clock, paused = Clock(), []
+    steps = with_retries(Retries(clock=clock, **settings), SAFE)  # type: ignore[arg-type]
+    next(steps)
+    with suppress(ServiceError):
+        while True:
+            pause = steps.send(outcome)
+            assert isinstance(pause, Pause)
+            paused.append(pause.seconds)
+            clock.now += pause.seconds
+            assert steps.send(None) is SAFE
+    return paused
+
+
+@pytest.mark.parametrize("outcome", [BROKEN, refused(503), refused(503, "0")])
+def test_the_client_tries_again_until_the_time_is_over(outcome: Outcome) -> None:
+    """The last attempt begins 120 seconds after the first failure, and not earlier."""
+    for _ in range(20):
+        assert sum(waits_of_a_service_that_stays_away(outcome)) == pytest.approx(120)
+
+
+def test_a_service_that_asks_for_more_than_is_left_gets_no_further_attempt() -> None:
+    for _ in range(20):
+        assert 120 - 7 < sum(waits_of_a_service_that_stays_away(refused(503, "7"))) < 120.001
+
+
+def test_the_number_of_attempts_is_bounded_only_if_it_is_given() -> None:
+    assert len(waits_of_a_service_that_stays_away(BROKEN, seconds=10_000)) > 300
+    assert len(waits_of_a_service_that_stays_away(BROKEN, seconds=10_000, most=7)) == 7
+    for name in ("first", "longest"):
+        with pytest.raises(gsh.InvalidParameter, match="retries/most: must be given if first or longest is 0"):
+            Retries(**{name: 0.0})
+
+
+def test_the_time_begins_with_the_first_failure() -> None:
+    """A long upload that breaks is sent again at least once."""
+    assert len(waits([BROKEN, BROKEN], first=0.0, most=9, each_takes=3600.0)) == 1
+    assert len(waits([BROKEN] * 5, first=0.0, most=9, each_takes=31.0)) == 4
+
+
+def test_a_wait_that_people_notice_is_logged_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+    waits([refused(503, "7"), BROKEN, FINE], first=0.5)
+
+    assert caplog.messages == ["no; trying again in 7 s (120 s left)"]
 
 
 OUTCOMES = st.sampled_from([BROKEN, refused(429), refused(503), refused(503, "3"), refused(422), FINE])
@@ -121,7 +165,7 @@ OUTCOMES = st.sampled_from([BROKEN, refused(429), refused(503), refused(503, "3"
 def test_the_number_and_the_time_are_bounded(
     outcomes: list[Outcome], most: int, seconds: float, each_takes: float
 ) -> None:
-    clock, calls, last_call = Clock(), 0, 0.0
+    clock, calls, last_call = Clock(), 0, each_takes
     steps = with_retries(Retries(most=most, seconds=seconds, clock=clock), SAFE)
     step = next(steps)
     try:
@@ -137,7 +181,7 @@ def test_the_number_and_the_time_are_bounded(
     except (StopIteration, ServiceError):
         calls += 1
     assert 1 <= calls <= most + 1
-    assert last_call <= seconds + 1e-6
+    assert last_call <= seconds + each_takes + 1e-6
 
 
 def last_error(outcome: Outcome) -> ServiceError:
