@@ -6,7 +6,7 @@ A published count y is N(C, σ²) cut at τ*. The ends of its interval are the C
 
 is α/2 and 1 − α/2, and the estimate is the C at which it is ½. Noise on other columns is independent of the threshold,
 so their intervals are y ± z s. So are those of the counts of public groups, which have no threshold. All are widened by
-half a step of the grid that published numbers are rounded to.
+half a step of the grid that published numbers are rounded to, and by half a unit if they were rounded to a unit later.
 """
 
 import math
@@ -54,12 +54,13 @@ class Interval:
         return len(self.estimate)
 
 
-def count_intervals(mechanism: AnyMechanism, counts: Doubles, level: float) -> Interval:
+def count_intervals(mechanism: AnyMechanism, counts: Doubles, level: float, unit: float = 0.0) -> Interval:
     """The intervals of published counts, which ``check_counts`` has checked.
 
-    C is at least max(τ, 1), and at least 0 in public groups: they may have no users.
+    C is at least max(τ, 1), and at least 0 in public groups: they may have no users. ``unit`` is what the counts were
+    rounded to, as below; 0 if they are as the mechanism made them.
     """
-    half = half_steps(count_grid(mechanism), counts)
+    half = half_steps(count_grid(mechanism), counts, unit)
     if not isinstance(mechanism, Mechanism):
         return _clipped(_around(counts, z_of(level) * mechanism.sigma + half), 0.0)
     beyond = counts - mechanism.tau_star
@@ -71,9 +72,9 @@ def count_intervals(mechanism: AnyMechanism, counts: Doubles, level: float) -> I
     return _clipped((low, estimate, high), float(mechanism.effective_tau))
 
 
-def value_intervals(mechanism: AnyMechanism, place: int, values: Doubles, level: float) -> Interval:
+def value_intervals(mechanism: AnyMechanism, place: int, values: Doubles, level: float, unit: float = 0.0) -> Interval:
     """The intervals of published values of one of the other columns."""
-    reach = z_of(level) * deviation_of(mechanism, place) + half_steps(value_grids(mechanism)[place], values)
+    reach = z_of(level) * deviation_of(mechanism, place) + half_steps(value_grids(mechanism)[place], values, unit)
     return _clipped(_around(values, reach), -LARGEST_DOUBLE)
 
 
@@ -87,15 +88,16 @@ def _clipped(columns: tuple[Doubles, Doubles, Doubles], least: float) -> Interva
     return Interval(*(np.clip(column, least, LARGEST_DOUBLE) for column in columns))
 
 
-def check_counts(mechanism: AnyMechanism, counts: Doubles, pointer: str) -> None:
+def check_counts(mechanism: AnyMechanism, counts: Doubles, pointer: str, unit: float = 0.0) -> None:
     """Refuse numbers that this mechanism never publishes. One step below τ* may come from rounding."""
     if not np.isfinite(counts).all():
         raise InvalidParameter(pointer, "must be finite")
     if not isinstance(mechanism, Mechanism):
         return
     step = max(count_grid(mechanism), math.ulp(mechanism.tau_star))
-    if counts.min(initial=mechanism.tau_star) < mechanism.tau_star - step:
-        raise InvalidParameter(pointer, "must be at least tau_star, less one step of the noise grid")
+    if counts.min(initial=mechanism.tau_star) < mechanism.tau_star - step - unit / 2:
+        less = "half a unit" if unit else "one step of the noise grid"
+        raise InvalidParameter(pointer, f"must be at least tau_star, less {less}")
 
 
 def check_values(values: Doubles, groups: int, pointer: str) -> None:
@@ -111,9 +113,12 @@ def deviation_of(mechanism: AnyMechanism, place: int) -> float:
     return math.sqrt(mechanism.aggregates.covariance[place][place])
 
 
-def half_steps(grid: float, numbers: Doubles) -> Doubles:
-    """The most that rounding changes a number. Beyond 2⁵³ steps, doubles are farther apart than the grid."""
-    return np.maximum(grid / 2, np.abs(numbers) * 2.0**-53)
+def half_steps(grid: float, numbers: Doubles, unit: float = 0.0) -> Doubles:
+    """The most that rounding changes a number: to the grid, and then to a multiple of the unit.
+
+    Beyond 2⁵³ steps, doubles are farther apart than the grid.
+    """
+    return np.maximum(grid / 2, np.abs(numbers) * 2.0**-53) + unit / 2
 
 
 def z_of(level: float) -> float:
