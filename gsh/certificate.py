@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
 import flint
@@ -25,9 +26,10 @@ from gsh.arguments import Real, real
 from gsh.documents import Document, check_members
 from gsh.errors import InfeasibleTarget, InvalidParameter, pointer_part
 from gsh.histogram.noise import Noise
+from gsh.histogram.roles import Roles
 from gsh.wire import Json, capped_to_json, mechanism_to_json, release_from_json
 
-__all__ = ["Certificate", "certificate", "certificate_of"]
+__all__ = ["Certificate", "bounds_of", "certificate", "certificate_of"]
 
 _MOST_CHOICES, _LONGEST_CHOICE = 16, 200
 
@@ -53,8 +55,11 @@ class Certificate(Document):
     period: str | None
     adjacency: str
     tables: tuple[Document, ...]
-    """Version 3: each table with its name, its two costs, and its ``bounds``, ``mechanism``, ``tie_rule``, ``grid``,
-    ``mu_0`` and ``capped``, which are then absent below."""
+    """Version 3: each table with its name, its two costs, and its ``roles``, ``bounds``, ``mechanism``, ``tie_rule``,
+    ``grid``, ``mu_0`` and ``capped``, which are then absent below."""
+    roles: Document
+    """Which columns of the table are ``keys``, which is the ``count``, and which are further ``values``. Absent if it
+    is not known: groups in JSON have no columns, and another engine may have its own."""
     bounds: Document
     mechanism: Document
     tie_rule: str
@@ -91,6 +96,8 @@ class Certificate(Document):
             table["mechanism"]
             if "bounds" in table and not isinstance(table["bounds"]["plan_digest"], str | None):
                 raise ValueError("must be of another type")
+            if "roles" in table:
+                _roles(table["roles"])
         return cls(document)
 
     @property
@@ -102,6 +109,16 @@ class Certificate(Document):
     def mechanisms(self) -> Mapping[str, AnyMechanism]:
         """The mechanism of each table, by its name. The only table of version 2 has the empty name."""
         return {name: release_from_json(table.mechanism) for name, table in self.described.items()}
+
+    @property
+    def unit(self) -> str:
+        """The privacy unit with its period: ``user``, or ``user-week``."""
+        return self.privacy_unit if self.period is None else f"{self.privacy_unit}-{self.period}"
+
+    @property
+    def columns(self) -> Mapping[str, Roles]:
+        """The roles of the columns of each table, by its name, where the certificate says them."""
+        return {name: _roles(table.roles) for name, table in self.described.items() if "roles" in table}
 
     @property
     def release(self) -> Release:
@@ -135,6 +152,16 @@ class Certificate(Document):
         return type(self)({**self, **changes})
 
 
+def _roles(given: Mapping[str, Any]) -> Roles:
+    """``ValueError``, ``TypeError`` or an error of a lookup if these are no roles."""
+    keys, count, values = (given[name] for name in ("keys", "count", "values"))
+    if not isinstance(keys, list | tuple) or not isinstance(values, list | tuple):
+        raise TypeError("must be of another type")
+    if not all(isinstance(name, str) for name in (*keys, count, *values)):
+        raise TypeError("must be of another type")
+    return Roles(tuple(keys), count, tuple(values))
+
+
 def certificate(
     mechanism: AnyMechanism | Mapping[str, AnyMechanism],
     *,
@@ -144,12 +171,13 @@ def certificate(
     privacy_unit: str = "user",
     enforced_by: EnforcedBy = "caller",
     plan_digest: str | None = None,
+    roles: Roles | Mapping[str, Roles] | None = None,
 ) -> Json:
     """What one release by the mechanism promises that the library makes, as a JSON object.
 
     Several tables that are released together are given by their names. ``epsilon`` or ``delta`` chooses the stated
     point of the privacy curve. ``unprotected`` says what was chosen by looking at the data. ``enforced_by`` and
-    ``plan_digest`` say what made sure that no user exceeds the bounds.
+    ``plan_digest`` say what made sure that no user exceeds the bounds, and ``roles`` which columns the tables have.
     """
     if not isinstance(privacy_unit, str) or not 0 < len(privacy_unit) <= _LONGEST_CHOICE:
         raise InvalidParameter("privacy_unit", f"must be a text of 1 to {_LONGEST_CHOICE} characters")
@@ -168,6 +196,7 @@ def certificate(
         enforced_by=enforced_by,
         plan_digest=plan_digest,
         trust_model=words.TRUST_LIBRARY,
+        roles={"": roles} if isinstance(roles, Roles) else roles or {},
     ).to_dict()
 
 
@@ -182,6 +211,7 @@ def certificate_of(
     plan_digest: str | None,
     trust_model: str,
     privacy_unit: str = "user",
+    roles: Mapping[str, Roles] = MappingProxyType({}),
 ) -> Certificate:
     """The certificate of a release, before a budget pays for it. Without ``noise``, another engine draws it.
 
@@ -192,7 +222,8 @@ def certificate_of(
     drawn = words.NOISE_FROM_A_SEED if enforced_by == "gsh.spark" else words.NOISE_ELSEWHERE
     enforced: Json = {"enforced_by": enforced_by, "plan_digest": plan_digest}
     described = {
-        name: _described(table, None if noise is None else noise[name], enforced) for name, table in tables.items()
+        name: _described(table, None if noise is None else noise[name], roles.get(name), enforced)
+        for name, table in tables.items()
     }
     return _in_order(
         {
@@ -238,11 +269,12 @@ def _release_of(tables: Mapping[str, AnyMechanism]) -> Release:
     return Joint(list(tables.values())) if _are_named(tables) else tables[""]
 
 
-def _described(mechanism: AnyMechanism, noise: Noise | None, enforced: Json) -> Json:
+def _described(mechanism: AnyMechanism, noise: Noise | None, roles: Roles | None, enforced: Json) -> Json:
     """The members that describe one table."""
     capped = capped_to_json(mechanism.costs.capped)
     return {
-        "bounds": _bounds(mechanism) | enforced,
+        **({} if roles is None else {"roles": asdict(roles)}),
+        "bounds": bounds_of(mechanism) | enforced,
         "mechanism": mechanism_to_json(mechanism),
         "tie_rule": words.TIE_RULE if isinstance(mechanism, Mechanism) else words.NO_THRESHOLD,
         "grid": None
@@ -294,7 +326,8 @@ def _by_name(mechanism: AnyMechanism, grids: Sequence[float]) -> dict[str, float
     return dict(zip(mechanism.column_names, grids, strict=True))
 
 
-def _bounds(mechanism: AnyMechanism) -> Json:
+def bounds_of(mechanism: AnyMechanism) -> Json:
+    """The most that one unit can change, and so what intervals of the released numbers cover."""
     said: Json = {"c_u": mechanism.c_u, "per_group": "", "columns": None, "norm": None, "vectors": None}
     columns = mechanism.aggregates
     if columns is None:
@@ -311,7 +344,7 @@ def _bounds(mechanism: AnyMechanism) -> Json:
                 said |= {"per_group": words.NORM, "norm": {"kind": "l2", "bound": bound}}
             case listed:
                 said |= {"per_group": words.VECTORS, "vectors": len(listed.vectors)}
-    return said
+    return said | {"intervals_cover": words.intervals_cover(said)}
 
 
 def _column(name: str, lower: float, upper: float, cap: int | None) -> Json:

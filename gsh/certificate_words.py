@@ -1,6 +1,7 @@
 """The sentences of a certificate. They are the same whether the library or the service makes the release."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 __all__ = [
     "ADJACENCY",
@@ -24,6 +25,8 @@ __all__ = [
     "TRUST_LIBRARY",
     "TRUST_MODEL",
     "VECTORS",
+    "digits",
+    "intervals_cover",
 ]
 
 SCHEMA: Literal["urn:gsh:certificate:2"] = "urn:gsh:certificate:2"
@@ -78,3 +81,36 @@ VECTORS = "One unit adds at most 1 to the count of each of its groups, and to it
 MU_0 = "One unit adds at most 1 to the count of each of its groups; the caller vouches for the further columns by μ₀."
 NO_THRESHOLD = "There is no threshold: the groups are public. All of them are published, also those without a unit."
 NOISE_ELSEWHERE = "The caller's engine draws the Gaussian noise; the service sees neither the noise nor the table."
+
+
+def intervals_cover(bounds: Mapping[str, Any], unit: str = "unit") -> str:
+    """What intervals of the released numbers cover, given the bounds of a table as a certificate has them."""
+    groups = "1 group" if bounds["c_u"] == 1 else f"at most {bounds['c_u']} groups"
+    said = ", ".join([f"each {unit} in {groups}", *_clips(bounds)])
+    return f"Intervals cover the bounded numbers: {said}. What bounding removed is not in them."
+
+
+def _clips(bounds: Mapping[str, Any]) -> list[str]:
+    """What bounding does to the values of a unit in a group."""
+    if bounds["columns"] is not None:
+        return [_clip(column) for column in bounds["columns"]]
+    if bounds["norm"] is not None:
+        kind, bound = bounds["norm"]["kind"], digits(bounds["norm"]["bound"])
+        return [f"values clipped so that {_NORMS[kind]} is at most {bound}"]
+    if bounds["vectors"] is not None:
+        return [f"values as in one of {bounds['vectors']} vectors"]
+    return ["values as the caller bounds them"] if bounds["per_group"] == MU_0 else []
+
+
+def _clip(column: Mapping[str, Any]) -> str:
+    cap = column.get("groups")
+    within = "" if cap is None else f" in at most {cap} of them" if cap > 1 else " in 1 of them"
+    return f"{column['name']} clipped to {digits(column['lower'])} … {digits(column['upper'])}{within}"
+
+
+_NORMS = {"l1": "the sum of their absolute values", "l2": "their Euclidean norm"}
+
+
+def digits(number: float) -> str:
+    """All digits of a number, without the point of a whole one."""
+    return repr(number).removesuffix(".0")

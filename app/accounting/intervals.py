@@ -22,6 +22,7 @@ from app.http.workload import in_pool
 from app.workers.work_bounds import check_work, work_of
 from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import AnyMechanism
+from gsh.certificate import bounds_of
 from gsh.errors import TooManyGroups, pointer_part
 
 __all__ = ["router"]
@@ -80,7 +81,9 @@ def _answer(content: bytes, most_bytes: int, most_groups: int, most_work: int) -
     counts, values = _checked(body, mechanism)
     found = intervals_of(mechanism, counts, values, body.level)
     total = _totals(mechanism, counts, values, body.level) if body.total else None
-    return IntervalsAnswer.model_construct(**dict(found), total=total).model_dump_json().encode()
+    cover: str = bounds_of(mechanism)["intervals_cover"]
+    answer = IntervalsAnswer.model_construct(**dict(found), intervals_cover=cover, total=total)
+    return answer.model_dump_json().encode()
 
 
 def _checked(body: IntervalsRequest, mechanism: AnyMechanism) -> tuple[Doubles, dict[str, Doubles]]:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from pydantic_core import to_json
@@ -22,6 +23,7 @@ from gsh.certificate import Certificate, certificate_of
 from gsh.certificate_words import TRUST_ELSEWHERE, TRUST_MODEL
 from gsh.errors import Error, renamed_pointer
 from gsh.histogram.noise import Noise
+from gsh.histogram.roles import Roles
 from gsh.wire import places_in_request
 
 __all__ = [
@@ -210,10 +212,15 @@ def judged(asked: Asked, most: tuple[float, float] | None) -> Asked:
     return asked if most is None else replace(asked, is_within=fits(Spent(releases=1, only=asked.release), *most))
 
 
-def drafted(body: Stated, tables: Mapping[str, AnyMechanism], noise: Mapping[str, Noise] | None) -> Certificate:
+def drafted(
+    body: Stated,
+    tables: Mapping[str, AnyMechanism],
+    noise: Mapping[str, Noise] | None,
+    roles: Mapping[str, Roles] = MappingProxyType({}),
+) -> Certificate:
     """The certificate of a request, before a budget pays. Without ``noise``, another engine draws it.
 
-    An error if that of named tables is too large.
+    ``roles`` are those of the columns, where they are known. An error if that of named tables is too large.
     """
     draft = certificate_of(
         tables,
@@ -224,6 +231,7 @@ def drafted(body: Stated, tables: Mapping[str, AnyMechanism], noise: Mapping[str
         enforced_by=body.provenance.enforced_by,
         plan_digest=body.provenance.plan_digest,
         trust_model=TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
+        roles=roles,
     )
     if "" not in tables:
         check_certificate(encoded(draft))

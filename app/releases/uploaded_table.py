@@ -213,7 +213,9 @@ _Tables = Sequence[_Worked]
 
 def _certified(body: TableRequest, tables: _Tables, terms: Terms | None) -> Certificate:
     mechanisms = {table.posted.name: table.mechanism for table in tables}
-    return on_terms(drafted(body, mechanisms, {table.posted.name: table.table.noise for table in tables}), terms)
+    noise = {table.posted.name: table.table.noise for table in tables}
+    roles = {table.posted.name: table.table.roles for table in tables}
+    return on_terms(drafted(body, mechanisms, noise, roles), terms)
 
 
 def _meant(body: TableRequest, tables: _Tables) -> bytes:

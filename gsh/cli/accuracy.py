@@ -5,11 +5,13 @@ Intervals cost no privacy. The utility is for the owner of the table, not for pu
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 import gsh
+from gsh.certificate_words import intervals_cover
 from gsh.cli import options
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import (
@@ -69,6 +71,8 @@ def intervals(
     The mechanism is the one of the table's certificate, unless another is given. Each column of numbers gets three
     more: its name with _low, _estimate and _high.
     """
+    from gsh.certificate import bounds_of  # noqa: PLC0415 - loads numpy
+
     Pipes(table=table, mechanism=mechanism)
     is_given = any(value is not None for value in (mechanism, c_u, tau, tau_star, sigma))
     given = options.mechanisms_of(mechanism, c_u, tau, tau_star, sigma) if is_given else None
@@ -96,13 +100,26 @@ def intervals(
             write_rows(wide, into, promise, sink, roles, own_name)
         if output == PIPE:
             return
+    cover = intervals_cover(bounds_of(used), _unit(promise))
+    if not as_json:
+        note(f"gsh: {cover[0].lower()}{cover[1:]}")
     document = {
         "level": found.level,
+        "intervals_cover": cover,
         "output": output,
         "intervals": {name: {end: getattr(each, end).tolist() for end in ENDS} for name, each in ends.items()},
         "total": {name: dataclasses.asdict(each) for name, each in sums.items()} if sums else None,
     }
     show(document, *([] if output else [_rows(published, columns, ends)]), *_total_rows(sums), as_json=as_json)
+
+
+def _unit(promise: Any) -> str:
+    """The privacy unit, if there is a certificate that says it."""
+    from gsh.certificate import Certificate  # noqa: PLC0415
+
+    with suppress(ValueError, TypeError, LookupError, AttributeError):
+        return Certificate.from_json(promise).unit
+    return "unit"
 
 
 def _certified(promise: Any) -> "Mapping[str, AnyMechanism]":

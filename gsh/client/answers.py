@@ -181,8 +181,8 @@ def release_of(answer: Answer, asked: Asked | None = None) -> Release:
     """
 
     def roles(schema: pa.Schema) -> Roles:
-        _, mechanisms = certified(_document_in(schema), asked)
-        return _asked_roles(schema, mechanisms[""], asked, "")
+        certificate, mechanisms = certified(_document_in(schema), asked)
+        return _asked_roles(schema, mechanisms[""], certificate, asked, "")
 
     table = understood(answer, lambda: _read_answer(answer.content, roles, answer.unload))
     return Release(table, answer.is_replayed, answer.released_at)
@@ -223,16 +223,20 @@ def _read_tables(answer: Answer, asked: Asked | None, others: Mapping[str, Answe
         def roles(schema: pa.Schema, name: str = name) -> Roles:
             if schema.metadata[TABLE.encode()] != name.encode() or schema.metadata[_CERTIFICATE] != stated.encode():
                 raise ValueError
-            return _asked_roles(schema, mechanisms[name], asked, name)
+            return _asked_roles(schema, mechanisms[name], certificate, asked, name)
 
         tables[name] = _read_answer(content if kind == "arrow" else others[name].content, roles, answer.unload)
     return ReleasedTables(tables, certificate, answer.is_replayed, answer.released_at)
 
 
-def _asked_roles(schema: pa.Schema, mechanism: AnyMechanism, asked: Asked | None, name: str) -> Roles:
+def _asked_roles(
+    schema: pa.Schema, mechanism: AnyMechanism, certificate: Certificate, asked: Asked | None, name: str
+) -> Roles:
     found = _roles_in(schema, mechanism)
     if asked is not None and asked.roles[name] != found:
         raise Contradiction("a table has other columns")
+    if certificate.columns.get(name, found) != found:
+        raise Contradiction("its certificate names other columns")
     return found
 
 

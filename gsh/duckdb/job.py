@@ -52,6 +52,7 @@ class Job:
             privacy_unit=text("privacy_unit", self.privacy_unit or "user"),
             enforced_by=_ENGINE,
             plan_digest=plan.digest,
+            roles=plan.roles,
         )
 
     def aggregates(self, plan: AnyPlan, count: Callable[[Workspace, Source], T]) -> T:

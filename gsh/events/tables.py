@@ -23,6 +23,7 @@ from gsh.events.kinds import Kind, checked_kind
 from gsh.events.lots import salt_of_table
 from gsh.events.plan import Plan, checked_keys, checked_object, make_plan, sums_of_json, sums_to_json
 from gsh.events.public_keys import ListedKeys, Origin, public_keys_of
+from gsh.histogram.roles import Roles
 from gsh.library.tables import Table, check_tables
 from gsh.wire import check_table_name
 
@@ -48,6 +49,11 @@ class Plans:
     def columns(self) -> tuple[str, ...]:
         """The columns of the events that the tables need, each once."""
         return tuple(dict.fromkeys(name for _, name in self.pointed))
+
+    @property
+    def roles(self) -> dict[str, Roles]:
+        """The columns of the result of each table."""
+        return {name: plan.roles for name, plan in self.named}
 
     @property
     def pointed(self) -> tuple[tuple[str, str], ...]:

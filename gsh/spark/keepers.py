@@ -141,7 +141,7 @@ class ByFile:
         # Another driver may have been first, and may even have committed meanwhile. Then its salt counts.
         plan = _salted(plan, self._known_salt() or plan.salt)
         self._plan, self._mechanism = plan.to_json(), terms.to_json()
-        words = {**self._words, **terms.stated, "enforced_by": ENGINE, "plan_digest": plan.digest}
+        words = {**self._words, **terms.stated, "enforced_by": ENGINE, "plan_digest": plan.digest, "roles": plan.roles}
         self._certificate = certificate(terms.released, **words) | {"noise": NOISE_FROM_A_SEED}
         begun, made = self._place.read(self._file), self._place.finished()
         known = None if made is None else self._place.certificate(made.attempt)

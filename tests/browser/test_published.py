@@ -48,6 +48,9 @@ def test_a_person_reads_what_two_published_counts_mean(visit: Visit) -> None:
             f"Sum of count over these 2 groups: {total['estimate']:.0f}, {interval(total['low'], total['high'])}."
         )
 
+        cover = "Intervals cover the bounded numbers: each unit in at most 10 groups."
+        expect(result.locator(".help")).to_contain_text(cover)
+
     page.get_by_role("textbox", name="Published counts").fill("178.5")
     expect(result.locator(".why")).to_contain_text("far above τ*, so the intervals are symmetric: ± ")
     expect(result.locator(".sum")).to_have_count(0)

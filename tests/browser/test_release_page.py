@@ -174,6 +174,8 @@ def test_a_table_is_pasted_priced_checked_released_and_downloaded(visit: Visit, 
     rows = page.locator("#result-table tbody tr")
     expect(rows).to_have_count(len(stored["groups"]["keys"]))
     expect(rows.first).to_contain_text(f"{stored['groups']['counts'][0]:.2f}")
+    cover = "Intervals cover the bounded numbers: each unit in at most 4 groups, seconds clipped to 0 … 10."
+    expect(page.locator("#result-table .help")).to_contain_text(cover)
     check_files(page, stored)
     page.get_by_role("button", name="Read the certificate").click()
     expect(page.get_by_role("dialog")).to_contain_text("Privacy certificate")

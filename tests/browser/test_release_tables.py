@@ -88,6 +88,8 @@ def test_two_files_are_released_together(visit: Visit, tmp_path: Path) -> None:
     expect(page.get_by_role("region", name="Published groups of by_country").locator("tbody th")).to_have_text(
         ["FR", "JP", "US"]
     )
+    covers = page.locator("#result-table .help")
+    expect(covers).to_contain_text(["in at most 16 groups, likes clipped to 0 … 5.", "each unit in 1 group."])
     with page.expect_download() as started:
         page.get_by_role("button", name="Download all tables (zip)").click()
     started.value.save_as(tmp_path / "all.zip")
@@ -121,6 +123,7 @@ def test_made_up_tables_show_how_the_release_looks(visit: Visit) -> None:
 
     expect(visit.page.locator("#result-title")).to_have_text("Made-up data")
     expect(visit.page.locator("#result-table h3")).to_have_text(["by_url", "by_country"])
+    expect(visit.page.locator("#result-table .help")).to_have_count(2)
     (request,) = sent(visit, "/release")
     assert "example" not in request.post_data
     assert json.loads(request.post_data)["tables"][1]["public_keys"] == "posted"

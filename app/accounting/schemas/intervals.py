@@ -9,7 +9,10 @@ from app.schemas.case_study import CASE_STUDY
 from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.scalars import MOST_COLUMNS
 from app.schemas.strict import OrAbsent, Strict, without_default
+from gsh.accounting.mechanism import Mechanism
 from gsh.accuracy.bounds import LARGEST_LEVEL, LEAST_LEVEL
+from gsh.certificate import bounds_of
+from gsh.certificate_words import intervals_cover
 
 __all__ = [
     "INTERVALS_EXAMPLE",
@@ -58,6 +61,9 @@ _TOTAL = {
     "high": 74891.716,
     "method": "exact",
 }
+
+
+INTERVALS_COVER = intervals_cover(bounds_of(Mechanism(**CASE_STUDY)))
 
 
 class IntervalsRequest(Strict):
@@ -154,7 +160,13 @@ class TotalsOut(Strict):
 
 
 class IntervalsAnswer(IntervalsOut):
-    """The same, and totals if they are asked for."""
+    """The same with what they cover, and totals if they are asked for."""
+
+    intervals_cover: str = Field(
+        title="Intervals cover",
+        description="What the intervals cover, in words: the numbers after bounding.",
+        examples=[INTERVALS_COVER],
+    )
 
     total: OrAbsent[TotalsOut] = Field(
         title="Total",

@@ -9,7 +9,6 @@ from app.http.headers import page_headers
 from app.releases.certificates.words import (
     QuotedPoint,
     change_of,
-    digits,
     enforced,
     enforcer,
     few_up,
@@ -17,10 +16,10 @@ from app.releases.certificates.words import (
     promised,
     promises,
     quoted_point,
-    unit_of,
 )
 from app.web.pages import CERTIFICATE_PAGE, html
 from gsh.certificate import Certificate
+from gsh.certificate_words import digits, intervals_cover
 from gsh.documents import Document
 
 __all__ = ["PAGE_HEADERS", "certificate_page"]
@@ -60,7 +59,7 @@ def _table(facts: _Facts) -> str:
 
 def _lead(certificate: Certificate) -> str:
     """What a person who decides must know: the promise, on what it rests, and what it does not cover."""
-    unit, paid = escape(unit_of(certificate)), certificate.budget
+    unit, paid = escape(certificate.unit), certificate.budget
     paragraphs = [f'<p class="promise">{_promise(quoted_point(certificate), unit)}</p>']
     paragraphs.append(
         f"<p>It holds if no {unit} exceeds the bounds below. They are enforced by "
@@ -110,25 +109,26 @@ def _promised(certificate: Certificate) -> _Facts:
     origin = "" if point.is_stated else ", a point of the curve; the request asked for none"
     yield f"Privacy loss, {_MEANING}", f"{digits(point.epsilon)}{origin}"
     yield "Allowance, <i>δ</i>", f"{digits(point.delta)}, rounded up"
-    yield "Privacy unit", escape(unit_of(certificate))
+    yield "Privacy unit", escape(certificate.unit)
     yield "Adjacent tables", escape(certificate.adjacency)
     if "tables" in certificate:
         yield "Tables", escape(", ".join(certificate.described))
     else:
-        yield from _bounds(certificate.bounds)
+        yield from _bounds(certificate, certificate.bounds)
     yield "Bounds enforced by", escape(enforced(first_bounds(certificate)))
     yield "Trust", escape(certificate.trust_model)
     yield "Kind of release", escape(certificate.release_type)
 
 
-def _bounds(bounds: Document) -> _Facts:
+def _bounds(certificate: Certificate, bounds: Document) -> _Facts:
     yield "Groups of one unit, <i>C<sub>u</sub></i>", f"at most {bounds.c_u}"
     yield "Change in one group", escape(change_of(bounds))
+    yield "Intervals", escape(intervals_cover(bounds, certificate.unit))
 
 
 def _made(certificate: Certificate, table: Document) -> _Facts:
     if "tables" in certificate:
-        yield from _bounds(table.bounds)
+        yield from _bounds(certificate, table.bounds)
     mechanism, grid = table.mechanism, table.grid
     columns = mechanism.get("aggregates") or {}
     if "tau_star" in mechanism:

@@ -11,16 +11,15 @@ from typing import NamedTuple, TypeAlias
 
 from app.releases.certificates.words import (
     change_of,
-    digits,
     enforced,
     few_up,
     first_bounds,
     promised,
     promises,
     quoted_point,
-    unit_of,
 )
 from gsh.certificate import Certificate
+from gsh.certificate_words import digits
 from gsh.documents import Document
 
 __all__ = ["Noted", "registry_yaml", "to_yaml"]
@@ -194,7 +193,7 @@ def _identity(certificate: Certificate) -> str:
 
 
 def _unit(certificate: Certificate) -> str:
-    return _plain(unit_of(certificate))
+    return _plain(certificate.unit)
 
 
 def _blank(what: str, known: str = "") -> str:

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.certificate import Certificate
+from gsh.certificate_words import digits
 from gsh.documents import Document
 
 __all__ = [
     "QuotedPoint",
     "change_of",
-    "digits",
     "enforced",
     "enforcer",
     "few_up",
@@ -18,7 +18,6 @@ __all__ = [
     "promised",
     "promises",
     "quoted_point",
-    "unit_of",
 ]
 
 _NORMS = {"l1": "the sum of the absolute changes", "l2": "the Euclidean norm of the changes"}
@@ -46,13 +45,6 @@ def quoted_point(certificate: Certificate) -> QuotedPoint:
     return QuotedPoint(epsilon, point.delta, is_stated=False)
 
 
-def unit_of(certificate: Certificate) -> str:
-    """The privacy unit with its period: ``user``, or ``user-week``."""
-    return (
-        certificate.privacy_unit if certificate.period is None else f"{certificate.privacy_unit}-{certificate.period}"
-    )
-
-
 def first_bounds(certificate: Certificate) -> Document:
     """The bounds of the first table. What enforced them is the same for all tables."""
     described: Document = next(iter(certificate.described.values()))
@@ -73,11 +65,6 @@ def change_of(bounds: Document) -> str:
         numbers.append(f"there are {bounds.vectors}")
     said: str = bounds.per_group
     return f"{said.removesuffix('.')}: {'; '.join(numbers)}." if numbers else said
-
-
-def digits(number: float) -> str:
-    """All digits of a number, without the point of a whole one."""
-    return repr(number).removesuffix(".0")
 
 
 def few_up(number: float) -> str:

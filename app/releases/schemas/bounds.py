@@ -9,13 +9,16 @@ from app.releases.schemas.certified import ENFORCED_BY, PLAN_DIGEST, EnforcedBy
 from app.schemas.mechanism import C_U
 from app.schemas.scalars import Digest
 from app.schemas.strict import Strict
-from gsh.certificate_words import BOX
+from gsh.certificate_words import BOX, intervals_cover
 
 __all__ = ["BoundsOut"]
 
 NormKind = TypeAliasType(
     "NormKind", Annotated[Literal["l1", "l2"], Field(description="The sum of absolute values, or the Euclidean norm.")]
 )
+
+
+_BOUNDED = {"c_u": 16, "columns": [{"name": "likes", "lower": 0, "upper": 1}]}
 
 
 class ColumnBounds(Strict):
@@ -63,6 +66,13 @@ class BoundsOut(Strict):
         title="Vectors",
         description="The number of possible changes, if the mechanism lists them all.",
         examples=[2],
+    )
+    intervals_cover: str | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Intervals cover",
+        description="What intervals of the released numbers cover; absent in certificates before version 0.3.",
+        examples=[intervals_cover(_BOUNDED)],
     )
     enforced_by: EnforcedBy = Field(**ENFORCED_BY)
     plan_digest: Digest | None = Field(**PLAN_DIGEST)

@@ -21,6 +21,7 @@ from app.version import VERSION
 from gsh.accounting.mechanism import MOST_TABLES
 from gsh.certificate_words import (
     ADJACENCY,
+    COUNTS_ONLY,
     CURVE,
     CURVE_OF_TABLES,
     NO_THRESHOLD,
@@ -30,6 +31,7 @@ from gsh.certificate_words import (
     SCHEMA_OF_TABLES,
     TIE_RULE,
     TRUST_MODEL,
+    intervals_cover,
 )
 
 __all__ = [
@@ -44,6 +46,12 @@ __all__ = [
     "json_schema",
 ]
 
+
+def _bounds(c_u: int) -> dict[str, Any]:
+    said = {"c_u": c_u, "per_group": COUNTS_ONLY, "columns": None, "norm": None, "vectors": None}
+    return said | {"intervals_cover": intervals_cover(said), "enforced_by": "caller", "plan_digest": None}
+
+
 CERTIFICATE_EXAMPLE: dict[str, Any] = {
     "schema": SCHEMA,
     "release_id": "5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10",
@@ -55,15 +63,7 @@ CERTIFICATE_EXAMPLE: dict[str, Any] = {
     "privacy_unit": "user",
     "period": None,
     "adjacency": ADJACENCY,
-    "bounds": {
-        "c_u": CASE_STUDY["c_u"],
-        "per_group": "One unit adds at most 1 to the count of each of its groups; there are no further columns.",
-        "columns": None,
-        "norm": None,
-        "vectors": None,
-        "enforced_by": "caller",
-        "plan_digest": None,
-    },
+    "bounds": _bounds(CASE_STUDY["c_u"]),
     "mechanism": CASE_STUDY,
     "tie_rule": TIE_RULE,
     "noise": NOISE,
@@ -89,6 +89,7 @@ CERTIFICATE_EXAMPLE: dict[str, Any] = {
 }
 
 
+ROLES_EXAMPLE = {"keys": ["url", "country"], "count": "users", "values": []}
 _DESCRIBED = ("bounds", "mechanism", "tie_rule", "grid", "mu_0")
 _PUBLIC = {"c_u": 1, "sigma": 50}
 TABLES_CERTIFICATE_EXAMPLE: dict[str, Any] = {
@@ -98,7 +99,7 @@ TABLES_CERTIFICATE_EXAMPLE: dict[str, Any] = {
         {"name": "by_url"} | {name: CERTIFICATE_EXAMPLE[name] for name in (*_DESCRIBED, "mu_squared", "hazard")},
         {
             "name": "by_country",
-            "bounds": CERTIFICATE_EXAMPLE["bounds"] | {"c_u": 1},
+            "bounds": _bounds(1),
             "mechanism": _PUBLIC,
             "tie_rule": NO_THRESHOLD,
             "grid": {"count": 3.0517578125e-05, "values": {}},
@@ -123,9 +124,24 @@ class GridOut(Strict):
     )
 
 
+class RolesOut(Strict):
+    """The columns of the table, as it was released."""
+
+    keys: list[str] = Field(title="Keys", description="The columns of the group key.", examples=[["url", "country"]])
+    count: str = Field(title="Count", description="The column of the noisy counts.", examples=["count"])
+    values: list[str] = Field(title="Values", description="The further columns, in the order of Σ.", examples=[[]])
+
+
 class _Table(Strict):
     """What a certificate says about one table."""
 
+    roles: RolesOut | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Roles",
+        description="Which columns are keys, count and values; absent if that is not known, as for groups in JSON.",
+        examples=[ROLES_EXAMPLE],
+    )
     bounds: BoundsOut = Field(
         title="Bounds",
         description="The most that one unit can change in the table, and what enforced it.",

@@ -91,7 +91,7 @@ function published(read, mechanism) {
 
 function result(
   { keys, lines, counts, countName },
-  { level, counts: found, values: others, total },
+  { level, counts: found, values: others, total, intervals_cover: cover },
   mechanism,
   values,
 ) {
@@ -119,6 +119,7 @@ function result(
     explanation(counts, found, mechanism, name),
     ...negative(columns, mechanism.aggregates),
     ...totals(columns, counts.length),
+    element("p", { class: "help" }, cover),
   ];
 }
 

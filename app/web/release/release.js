@@ -22,7 +22,7 @@ import {
 } from "./payment-panel.js";
 import { hideResult, showResult } from "./result-panel.js";
 import { roleFault } from "./roles-panel.js";
-import { storedRelease, storedTables, when } from "./stored-release.js";
+import { answersOf, storedRelease, storedTables, when } from "./stored-release.js";
 import { bytesOf, rolesOf } from "./table-file.js";
 import { wireTable } from "./table-panel.js";
 
@@ -246,11 +246,11 @@ async function tryOut() {
 
 async function tryTables() {
   const entries = [...source.entries];
-  const { tables } = await post("release", { tables: madeUpTables(entries, mechanism), intervals: LEVEL });
+  const answer = await post("release", { tables: madeUpTables(entries, mechanism), intervals: LEVEL });
   showResult({
     title: "Made-up data",
     note: "This is how released tables look: made-up groups, real noise. Nothing was spent, and your tables were not used.",
-    tables: tables.map(({ name, ...answer }, k) => ({ name, answer, names: shownNames(entries[k].table) })),
+    tables: answersOf(answer).map((each, k) => ({ ...each, names: shownNames(entries[k].table) })),
   });
 }
 

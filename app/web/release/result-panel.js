@@ -63,8 +63,8 @@ function certificateRow({ key, open }) {
   return [read, ...certificateButtons(key, complain)];
 }
 
-/** The first groups, each number with its interval. */
-function tableOf({ groups, intervals }, names, label = "Published groups") {
+/** The first groups, each number with its interval, and what the intervals cover. */
+function tableOf({ groups, intervals, certificate }, names, label = "Published groups") {
   const columns = [
     { name: names.count, numbers: groups.counts, interval: intervals?.counts },
     ...Object.entries(groups.values ?? {}).map(([name, numbers]) => ({
@@ -92,7 +92,9 @@ function tableOf({ groups, intervals }, names, label = "Published groups") {
   const region = { class: "table", tabindex: "0", role: "region", "aria-label": label };
   const rest = groups.keys.length - keys.length;
   const more = rest > 0 ? [element("p", { class: "help" }, `${whole(rest)} more groups are in the files.`)] : [];
-  return [element("div", region, table), ...more];
+  const cover = intervals && certificate.bounds.intervals_cover;
+  const said = cover ? [element("p", { class: "help" }, cover)] : [];
+  return [element("div", region, table), ...said, ...more];
 }
 
 function row(parts, columns, k) {

@@ -17,14 +17,17 @@ export async function storedRelease(key) {
 
 /** The same for each table of a release of several, with its `name`. */
 export async function storedTables(key) {
-  const { tables } = await get(answerPath(key));
   return Promise.all(
-    tables.map(async ({ name, ...answer }) => {
+    answersOf(await get(answerPath(key))).map(async ({ name, answer }) => {
       const table = await getAs("text/csv", answerPath(key, name));
       return { name, answer, names: await namesIn(table, answer) };
     }),
   );
 }
+
+/** The answer of each table of several, with its `name` and with what the certificate says about it. */
+export const answersOf = ({ tables, certificate }) =>
+  tables.map(({ name, ...answer }, k) => ({ name, answer: { ...answer, certificate: certificate.tables[k] } }));
 
 async function namesIn(table, { groups, intervals }) {
   const [header] = readRows(await table.text());

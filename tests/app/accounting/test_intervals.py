@@ -78,7 +78,7 @@ def test_the_answer_is_that_of_the_library(client: Client, level: float) -> None
 def test_the_level_is_095_and_totals_are_absent_unless_asked_for(client: Client) -> None:
     answer = client.answer("/intervals", {"mechanism": MECHANISM, "counts": [200]})
 
-    assert answer.keys() == {"level", "counts", "values"}
+    assert answer.keys() == {"level", "counts", "values", "intervals_cover"}
     assert (answer["level"], answer["values"]) == (0.95, {})
 
 
@@ -171,7 +171,9 @@ def test_a_release_has_the_intervals_of_its_groups(client: Client) -> None:
     groups = answer["groups"]
     asked = {"mechanism": WITH_COLUMNS, "level": 0.9, "counts": groups["counts"], "values": groups["values"]}
     assert list(answer) == ["groups", "intervals", "certificate"]
-    assert answer["intervals"] == client.answer("/intervals", asked)
+    said = client.answer("/intervals", asked)
+    assert said.pop("intervals_cover") == answer["certificate"]["bounds"]["intervals_cover"]
+    assert answer["intervals"] == said
 
 
 def test_a_release_without_intervals_is_as_before(client: Client) -> None:

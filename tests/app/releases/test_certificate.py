@@ -127,6 +127,7 @@ def test_the_bounds_say_what_one_unit_can_change(shape: str, expected: Json) -> 
     bounds = drafted(SHAPES[shape]).bounds.to_dict()
 
     assert bounds.pop("per_group").startswith("One unit adds at most 1 to the count")
+    assert bounds.pop("intervals_cover").startswith("Intervals cover the bounded numbers: each unit in at most")
     assert {name: value for name, value in bounds.items() if value is not None} == {"enforced_by": "caller"} | expected
 
 

@@ -74,6 +74,16 @@ def test_a_page_of_several_tables_describes_each_and_one_promise() -> None:
     assert str(certificate.mu_squared) in text
 
 
+def test_it_says_what_intervals_cover() -> None:
+    """Of each table, with the privacy unit, and a name of a column is no markup."""
+    certificate = drafted(SHAPES["box"])
+    alone = page(Certificate({**certificate, "privacy_unit": "<b>user</b>", "period": "week"})).text
+
+    assert "Intervals\nIntervals cover the bounded numbers: each <b>user</b>-week in at most 3 groups" in alone
+    assert "<u>seconds</u> clipped to -1 … 600" in alone
+    assert page(drafted_tables(TABLES)).text.count("Intervals cover the bounded numbers: each user in") == len(TABLES)
+
+
 def test_a_page_without_a_point_quotes_the_joint_curve() -> None:
     """Not that of one table, and not the sum."""
     tables = {"by_url": gsh.Mechanism(**CASE_STUDY), "by_country": gsh.PlainGaussian(c_u=1, sigma=50)}

@@ -5,15 +5,18 @@ from typing import Any
 import httpx
 import pytest
 
+import gsh
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import Joint
+from gsh.events.tables import planned
 from gsh.wire import tables_from_json
 from tests.app.client import Client, Json, problem_errors
 
 SECRET = "thirty-two characters at least, or more"
 LEVELS = [{"name": "by_country", "c_u": 1}, {"name": "by_url", "c_u": 16, "tau": 1, "share": 2}]
 LIMIT = {"epsilon": 1, "delta": 1e-6}
+SUM = {"name": "likes", "lower": 0, "upper": 1, "unit": None, "groups": None}
 
 
 class Bank(Client):
@@ -48,6 +51,34 @@ def test_a_charge_for_tables_is_recorded_once_and_exactly(bank: Bank) -> None:
     newest = bank.get("/budgets/web/charges").json()["entries"][0]
     assert [table["c_u"] for table in newest["details"]["release"]["tables"]] == [1, 16]
     assert bank.get("/budgets/web/verify").json()["intact"]
+
+
+def test_the_certificate_names_the_columns_of_the_plan(bank: Bank) -> None:
+    """Only if a plan of the library is about these tables, with these columns."""
+    tables = {"by_country": gsh.Table(by=["country"], c_u=1), "by_url": gsh.Table(by=["url", "day"], c_u=16)}
+    plan = planned(tables, user="user_id", salt="0" * 32, partitions=2)[0].to_json()
+    cheap = [{"name": "by_country", "c_u": 1, "sigma": 1e3}, {"name": "by_url", "c_u": 16, "sigma": 1e3}]
+
+    def columns(key: str, tables: list[Json], plan: Json | None) -> list[Json | None]:
+        provenance = {"enforced_by": "gsh.spark"} | ({} if plan is None else {"plan": plan})
+        opened = bank.send("/releases", key, budget="web", tables=tables, provenance=provenance)
+        assert opened.status_code == 201, opened.text
+        return [table.get("roles") for table in opened.json()["certificate"]["tables"]]
+
+    assert columns("a", cheap, plan) == [
+        {"keys": ["country"], "count": "count", "values": []},
+        {"keys": ["url", "day"], "count": "count", "values": []},
+    ]
+    others = [cheap[0], cheap[1] | {"name": "other"}]
+    wide = plan | {"tables": [plan["tables"][0], plan["tables"][1] | {"sums": [SUM]}]}
+    for key, given, said in (
+        ("none", cheap, None),
+        ("of tables with other names", others, plan),
+        ("of tables with other columns", cheap, wide),
+        ("of one table", cheap, plan["tables"][0]),
+        ("of another program", cheap, {"source": "views", "tables": [3]}),
+    ):
+        assert columns(key.replace(" ", "-"), given, said) == [None, None], key
 
 
 def test_other_tables_under_a_used_key_are_another_request(bank: Bank) -> None:

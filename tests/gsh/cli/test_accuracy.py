@@ -39,6 +39,19 @@ def test_the_mechanism_is_the_one_of_the_certificate(tmp_path: Path) -> None:
         assert answer["intervals"]["users"][end] == getattr(expected, end).tolist()
 
 
+def test_people_read_what_the_intervals_cover(tmp_path: Path) -> None:
+    """On standard error, next to every form of the result; in JSON it is a member."""
+    path = private(tmp_path)
+    said = "ntervals cover the bounded numbers: each user in at most 3 groups. What bounding removed is not in them."
+
+    assert run(f"intervals {path} --users users").errors == f"gsh: i{said}\n"
+    assert run(f"intervals {path} --users users -o {tmp_path / 'wide.csv'}").errors == f"gsh: i{said}\n"
+    as_json = run(f"intervals {path} --users users --json")
+    assert (as_json.document["intervals_cover"], as_json.errors) == (f"I{said}", "")
+    other = run(f"intervals {path} --users users {NUMBERS} --json").document
+    assert other["intervals_cover"] == f"I{said}"
+
+
 def test_a_table_gets_three_columns_more_in_every_format(tmp_path: Path) -> None:
     given = private(tmp_path)
     expected = gsh.intervals(MECHANISM, counts=COUNTS).counts

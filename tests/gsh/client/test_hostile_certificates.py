@@ -136,6 +136,26 @@ def test_a_point_that_was_not_asked_for_is_refused(kind: str) -> None:
             asked(kind, honest(kind, delta=0.5) | unpaid | {"delta": delta}, options={"delta": 0.5})
 
 
+def with_roles(said: Json, roles: Any) -> Json:
+    return said | (
+        {"roles": roles} if "tables" not in said else {"tables": [t | {"roles": roles} for t in said["tables"]]}
+    )
+
+
+@pytest.mark.parametrize("kind", ["table", "tables"])
+def test_a_certificate_names_the_columns_of_the_table(kind: str) -> None:
+    roles = {"keys": ["url"], "count": "users", "values": []}
+    assert asked(kind, with_roles(honest(kind), roles)).certificate.columns == dict.fromkeys(
+        NAMES if kind == "tables" else [""], ROLES
+    )
+    for change in ({"keys": ["users"], "count": "url"}, {"keys": []}, {"values": ["likes"]}, {"count": "n"}):
+        with pytest.raises(UnexpectedAnswer, match="names other columns"):
+            asked(kind, with_roles(honest(kind), roles | change))
+    for wrong in ([], "url", {}, roles | {"keys": "url"}, roles | {"keys": [1]}, roles | {"count": None}):
+        with pytest.raises(UnexpectedAnswer, match="is not one of the service"):
+            asked(kind, with_roles(honest(kind), wrong))
+
+
 @pytest.mark.parametrize(
     "named",
     [

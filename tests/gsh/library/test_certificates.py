@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import gsh
 from gsh.certificate import Certificate, certificate
-from gsh.certificate_words import NO_THRESHOLD, TIE_RULE
-from gsh.wire import mechanism_from_json, mechanism_to_json
+from gsh.certificate_words import NO_THRESHOLD, TIE_RULE, intervals_cover
+from gsh.histogram.roles import Roles
+from gsh.wire import mechanism_from_json, mechanism_to_json, release_from_json
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "openapi" / "certificate.schema.json").read_text())
 COUNTS = {"c_u": 16, "tau": 1, "tau_star": 90.5, "sigma": 17.0}
@@ -119,6 +120,47 @@ def test_the_costs_of_the_tables_add_up_to_those_of_the_release() -> None:
 
     for cost in ("mu_squared", "hazard"):
         assert sum(table[cost] for table in ours.tables) == pytest.approx(ours[cost], rel=1e-12)
+
+
+WORDS = {
+    "at most 16 groups.": COUNTS,
+    "at most 16 groups, values as the caller bounds them.": COUNTS | {"aggregates": {"mu_0": 0.07}},
+    "at most 16 groups, likes clipped to 0 … 1, shares clipped to -1 … 5 in at most 4 of them.": MECHANISMS[4],
+    "at most 16 groups, values clipped so that the sum of their absolute values is at most 2.": MECHANISMS[5],
+    "at most 16 groups, values clipped so that their Euclidean norm is at most 1.5.": MECHANISMS[6],
+    "at most 16 groups, values as in one of 2 vectors.": MECHANISMS[7],
+    "1 group.": {"c_u": 1, "sigma": 7.3},
+}
+
+
+@pytest.mark.parametrize("said", WORDS)
+def test_it_says_what_intervals_cover(said: str) -> None:
+    ours = Certificate.from_json(certificate(release_from_json(WORDS[said]), privacy_unit="household"))
+
+    start, end = "Intervals cover the bounded numbers: each", "What bounding removed is not in them."
+    assert ours.bounds.intervals_cover == f"{start} unit in {said} {end}"
+    assert intervals_cover(ours.bounds, ours.unit) == f"{start} household in {said} {end}"
+
+
+def test_the_unit_has_its_period() -> None:
+    ours = Certificate.from_json(certificate(TABLES["by_url"]) | {"period": "week"})
+
+    assert ours.unit == "user-week"
+
+
+def test_it_names_the_columns_of_the_tables() -> None:
+    roles = {"by_url": Roles(("url", "day"), "users", ("likes",)), "by_country": Roles(("country",), "users", ())}
+
+    assert Certificate.from_json(certificate(TABLES, roles=roles)).columns == roles
+    assert Certificate.from_json(certificate(TABLES["by_url"], roles=roles["by_url"])).columns == {"": roles["by_url"]}
+    assert Certificate.from_json(certificate(TABLES)).columns == {}
+    jsonschema_rs.validate(SCHEMA, certificate(TABLES, roles=roles))
+
+
+@pytest.mark.parametrize("wrong", [3, [], {}, {"keys": "ab", "count": "n", "values": []}])
+def test_what_are_no_roles_is_no_certificate(wrong: Any) -> None:
+    with pytest.raises((ValueError, TypeError, LookupError)):
+        Certificate.from_json(certificate(TABLES["by_url"]) | {"roles": wrong})
 
 
 def test_one_mechanism_keeps_its_format() -> None:
