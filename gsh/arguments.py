@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gsh.errors import InvalidParameter
 
 __all__ = [
-    "Column",
+    "ColumnLike",
     "Integer",
     "Matrix",
     "Real",
@@ -34,7 +34,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-class Column(Protocol):
+class ColumnLike(Protocol):
     """A column of pandas, polars or Arrow: anything that numpy can read."""
 
     def __array__(self) -> NDArray[Any]: ...
@@ -43,8 +43,8 @@ class Column(Protocol):
 
 Integer: TypeAlias = int | np.integer[Any]
 Real: TypeAlias = float | np.floating[Any] | np.integer[Any]
-Reals: TypeAlias = Sequence[Real] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]] | Column
-Matrix: TypeAlias = Sequence[Reals] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]] | Column
+Reals: TypeAlias = Sequence[Real] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]] | ColumnLike
+Matrix: TypeAlias = Sequence[Reals] | NDArray[np.floating[Any]] | NDArray[np.integer[Any]] | ColumnLike
 
 
 def integer(pointer: str, value: object) -> int:

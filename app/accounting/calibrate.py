@@ -46,7 +46,7 @@ from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate_remaining
 from gsh.accounting.calibration.remaining_tables import RemainingTables, calibrate_remaining_tables
 from gsh.accounting.calibration.shares import calibrate_tables
-from gsh.accounting.calibration.target import Calibration, calibrate
+from gsh.accounting.calibration.target import CalibratedMechanism, calibrate
 from gsh.accounting.calibration.usual_noise import calibrate_usual, calibrate_usual_tables
 from gsh.accounting.composition import NOTHING, Spent
 from gsh.errors import InfeasibleTarget, InvalidParameter
@@ -229,7 +229,7 @@ def _solution(accounting: Accounting, draft: Draft, target: Target) -> Solution 
         return None
 
 
-def _fields(accounting: Accounting, found: Calibration) -> dict[str, Any]:
+def _fields(accounting: Accounting, found: CalibratedMechanism) -> dict[str, Any]:
     return {
         "accounting": accounting.name,
         "mechanism": MechanismIn.of(found.mechanism),

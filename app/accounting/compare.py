@@ -27,7 +27,7 @@ from app.http.workload import in_pool
 from app.schemas.mechanism import MechanismIn, TableDraftIn, read_table_drafts, tables_out
 from app.workers.work_bounds import check_work, comparison_work, tables_comparison_work
 from gsh.accounting.calibration.compared_tables import PricedTables, compare_tables
-from gsh.accounting.calibration.comparison import Price, compare, price_without_caps
+from gsh.accounting.calibration.comparison import PricedMechanism, compare, price_without_caps
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.mechanism import Mechanism
 
@@ -110,7 +110,7 @@ def _without_caps(draft: Draft, target: Target, capped: Mechanism) -> WithoutCap
     return WithoutCaps(price=None if price is None else _price(price), columns=columns)
 
 
-def _price(price: Price) -> PriceOut:
+def _price(price: PricedMechanism) -> PriceOut:
     return PriceOut(
         mechanism=MechanismIn.of(price.mechanism),
         least_sigma=price.least_sigma,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.accounting.schemas.intervals import IntervalOut, IntervalsOut
 from gsh.accounting.mechanism import AnyMechanism
-from gsh.histogram.apply import ReleasedGroups
+from gsh.histogram.apply import KeptGroups
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.roles import Roles, interval_columns
 
@@ -26,13 +26,13 @@ def intervals_of(
     return IntervalsOut.model_construct(level=level, counts=shown, values=dict(zip(values, others, strict=True)))
 
 
-def intervals_of_released(mechanism: AnyMechanism, released: ReleasedGroups, level: float) -> IntervalsOut:
+def intervals_of_released(mechanism: AnyMechanism, released: KeptGroups, level: float) -> IntervalsOut:
     """The intervals of the groups that were kept."""
     return intervals_of(mechanism, *_doubles(mechanism, released), level)
 
 
 def columns_of_released(
-    mechanism: AnyMechanism, roles: Roles, released: ReleasedGroups, level: float
+    mechanism: AnyMechanism, roles: Roles, released: KeptGroups, level: float
 ) -> dict[str, Numbers]:
     """The same as columns of a table."""
     found = _intervals(mechanism, *_doubles(mechanism, released), level)
@@ -52,7 +52,7 @@ def _intervals(
 
 
 def _doubles(
-    mechanism: AnyMechanism, released: ReleasedGroups
+    mechanism: AnyMechanism, released: KeptGroups
 ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     counts, *values = [column.astype(np.float64) for column in (released.counts, *released.values)]
     return counts, dict(zip(mechanism.column_names, values, strict=True))

@@ -192,7 +192,7 @@ def _(body: PreviewIn, most_work: int) -> PreviewIn:
 
 
 def _check_plan(body: PreviewIn, most_work: int) -> float:
-    """The work of a plan, after a check of its length. One release without columns takes no time."""
+    """The work of planned releases, after a check of their number. One without columns takes no time."""
     if body.tables is not None:
         work = sum(_PER_TABLE + work_of(table) for table in body.tables)
         check_work(most_work, "/tables", work, FEWER_TABLES)

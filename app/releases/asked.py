@@ -29,12 +29,12 @@ from gsh.wire import places_in_request
 __all__ = [
     "AfterCharge",
     "Asked",
+    "BudgetTerms",
     "Client",
     "Collect",
     "Drawn",
     "Outcome",
     "Posted",
-    "Terms",
     "drafted",
     "encoded",
     "in_table",
@@ -73,7 +73,7 @@ class Asked:
         return self.tables[0] if self.places == ("",) else Joint(self.tables)
 
 
-class Terms(NamedTuple):
+class BudgetTerms(NamedTuple):
     """What a certificate says of the budget that pays."""
 
     budget: str
@@ -86,7 +86,7 @@ class Terms(NamedTuple):
     idempotency_key: str | None
 
     @classmethod
-    def of(cls, budget: Budget, idempotency_key: str | None) -> "Terms":
+    def of(cls, budget: Budget, idempotency_key: str | None) -> "BudgetTerms":
         limit, promise = budget.limit, budget.promise
         promised_delta = limit.delta if promise is None else promise
         point = (limit.epsilon, limit.delta, promised_delta)
@@ -153,10 +153,10 @@ class Posted(Protocol):
     async def meaning(self) -> bytes:
         """The digest of what the request means, in whatever form it came."""
 
-    async def certificate(self, terms: Terms | None) -> str:
+    async def certificate(self, terms: BudgetTerms | None) -> str:
         """For a dry run: the certificate as JSON, after all checks and without noise."""
 
-    async def draw(self, terms: Terms | None) -> Drawn:
+    async def draw(self, terms: BudgetTerms | None) -> Drawn:
         """Draw noise, and make the answer. Without terms it is free. Nobody sees it before it is paid for."""
 
     def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
@@ -238,7 +238,7 @@ def drafted(
     return draft
 
 
-def on_terms(draft: Certificate, terms: Terms | None) -> Certificate:
+def on_terms(draft: Certificate, terms: BudgetTerms | None) -> Certificate:
     """The certificate of a release that is charged on these terms, or that is free."""
     return draft if terms is None else draft.charged_to(**terms._asdict())
 

@@ -20,8 +20,8 @@ from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
 from app.releases.asked import (
     Asked,
+    BudgetTerms,
     Drawn,
-    Terms,
     drafted,
     encoded,
     in_table,
@@ -55,7 +55,7 @@ class _Read(NamedTuple):
 class _Decision(NamedTuple):
     """The second step may begin. Without terms the release is free."""
 
-    terms: Terms | None
+    terms: BudgetTerms | None
 
 
 class _Released(NamedTuple):
@@ -100,10 +100,10 @@ class PostedGroups:
     async def meaning(self) -> bytes:
         return self._meaning
 
-    async def certificate(self, terms: Terms | None) -> str:
+    async def certificate(self, terms: BudgetTerms | None) -> str:
         return (await self._steps.finish(_Decision(terms))).certificate
 
-    async def draw(self, terms: Terms | None) -> Drawn:
+    async def draw(self, terms: BudgetTerms | None) -> Drawn:
         answer, release_id, certificate = await self._steps.finish(_Decision(terms))
         return Drawn(Answer(JSON, lambda: [answer]), release_id, certificate, self._meaning)
 

@@ -14,8 +14,8 @@ from app.ledger.store import Ledger
 from app.releases.asked import (
     AfterCharge,
     Asked,
+    BudgetTerms,
     Drawn,
-    Terms,
     drafted,
     encoded,
     judged,
@@ -83,10 +83,10 @@ class _MadeElsewhere:
     async def meaning(self) -> bytes:
         return self._read.meaning
 
-    async def certificate(self, terms: Terms | None) -> str:
+    async def certificate(self, terms: BudgetTerms | None) -> str:
         return await self._made(_certificate, self._read.packed, terms)
 
-    async def draw(self, terms: Terms | None) -> Drawn:
+    async def draw(self, terms: BudgetTerms | None) -> Drawn:
         return Drawn(self._answer, self._read.release_id, await self.certificate(terms), self._read.meaning)
 
     async def stop(self) -> None:
@@ -135,7 +135,7 @@ def _meaning(budget: str, body: MadeElsewhereIn, state: ReleaseState) -> bytes:
     return meaning_of_tables(state, body, budget, said)
 
 
-def _certificate(packed: bytes, terms: Terms | None) -> str:
+def _certificate(packed: bytes, terms: BudgetTerms | None) -> str:
     return encoded(on_terms(pickle.loads(packed), terms))  # noqa: S301 - made by _read
 
 

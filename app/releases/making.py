@@ -12,7 +12,7 @@ from app.errors import InvalidRequest, LimitExceeded, MissingIdempotencyKey
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.ledger.figures import cost_figures
-from app.releases.asked import Asked, Client, Outcome, Posted, Terms
+from app.releases.asked import Asked, BudgetTerms, Client, Outcome, Posted
 from app.releases.payments import Payments, Rehearsal
 from app.releases.schemas.release import DryBudget
 from app.schemas.costs import CostOut
@@ -89,7 +89,7 @@ class Releases:
             rehearsal, terms = None, None
         else:
             rehearsal = await self.payments.rehearse(charge, posted)
-            terms = Terms.of(rehearsal.budget, charge.idempotency_key or None)
+            terms = BudgetTerms.of(rehearsal.budget, charge.idempotency_key or None)
         certificate = await posted.certificate(terms)
         await client.check_again(None if charge is None else charge.budget)
         shown = _dry_answer(certificate, rehearsal)

@@ -25,7 +25,7 @@ from app.ledger.pool import LedgerPool
 from app.ledger.releases import RecordedRelease
 from app.ledger.state import Budget
 from app.ledger.store import Ledger
-from app.releases.asked import AfterCharge, Client, Collect, Outcome, Posted, Terms
+from app.releases.asked import AfterCharge, BudgetTerms, Client, Collect, Outcome, Posted
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import Spent
 from gsh.histogram.file_formats import JSON
@@ -55,7 +55,7 @@ class Payments:
             await posted.stop()
             await client.check_again(charge.budget)
             return await self._collected(await self._recorded(charge, posted), posted.collect)
-        drawn = await posted.draw(Terms.of(payable.budget, charge.idempotency_key))
+        drawn = await posted.draw(BudgetTerms.of(payable.budget, charge.idempotency_key))
         notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
         paid = replace(charge, notes=notes)
         hashed = partial(_hashed, charge=paid, sent=await posted.sent(), meaning=drawn.meaning)

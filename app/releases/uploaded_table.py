@@ -20,8 +20,8 @@ from app.ledger.store import Ledger
 from app.releases.answer_formats import layout_of, layouts_of
 from app.releases.asked import (
     Asked,
+    BudgetTerms,
     Drawn,
-    Terms,
     drafted,
     encoded,
     in_table,
@@ -39,7 +39,7 @@ from app.workers.memory import less_memory
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.certificate import Certificate
 from gsh.errors import TooManyGroups
-from gsh.histogram.apply import ReleasedGroups
+from gsh.histogram.apply import KeptGroups
 from gsh.histogram.archives import write_archive
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.entropy import operating_system
@@ -98,10 +98,10 @@ class UploadedTables:
     async def meaning(self) -> bytes:
         return await self._workers.run(_meaning, *self._given)
 
-    async def certificate(self, terms: Terms | None) -> str:
+    async def certificate(self, terms: BudgetTerms | None) -> str:
         return await self._workers.run(_certificate, *self._given, terms)
 
-    async def draw(self, terms: Terms | None) -> Drawn:
+    async def draw(self, terms: BudgetTerms | None) -> Drawn:
         answer = self._answer
         drawn = await self._workers.run(_drawn, *self._given, terms, answer)
         media_type, release_id, certificate, meaning = drawn
@@ -192,7 +192,7 @@ class _Worked(NamedTuple):
     table: CheckedTable
     level: float | None
 
-    def intervals(self, released: ReleasedGroups) -> dict[str, Numbers]:
+    def intervals(self, released: KeptGroups) -> dict[str, Numbers]:
         """The columns with intervals, if any are asked for."""
         if self.level is None:
             return {}
@@ -211,7 +211,7 @@ class _Worked(NamedTuple):
 _Tables = Sequence[_Worked]
 
 
-def _certified(body: TableRequest, tables: _Tables, terms: Terms | None) -> Certificate:
+def _certified(body: TableRequest, tables: _Tables, terms: BudgetTerms | None) -> Certificate:
     mechanisms = {table.posted.name: table.mechanism for table in tables}
     noise = {table.posted.name: table.table.noise for table in tables}
     roles = {table.posted.name: table.table.roles for table in tables}
@@ -235,7 +235,7 @@ def _meant(body: TableRequest, tables: _Tables) -> bytes:
 
 
 def _drawn(
-    packed: bytes, limits: Limits, uploads: Sequence[SharedFile], terms: Terms | None, answer: SharedFile
+    packed: bytes, limits: Limits, uploads: Sequence[SharedFile], terms: BudgetTerms | None, answer: SharedFile
 ) -> tuple[str, str, str, bytes]:
     """In a worker: the kept rows, written to a file; its media type, the certificate, and what the request means."""
 
@@ -261,7 +261,7 @@ def _meaning(packed: bytes, limits: Limits, uploads: Sequence[SharedFile]) -> by
     return _with_tables(packed, limits, uploads, _meant)
 
 
-def _certificate(packed: bytes, limits: Limits, uploads: Sequence[SharedFile], terms: Terms | None) -> str:
+def _certificate(packed: bytes, limits: Limits, uploads: Sequence[SharedFile], terms: BudgetTerms | None) -> str:
     """In a worker: all checks, and the certificate."""
     return _with_tables(packed, limits, uploads, lambda body, tables: encoded(_certified(body, tables, terms)))
 

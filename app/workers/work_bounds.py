@@ -54,7 +54,7 @@ __all__ = [
 AT_ONCE = 1.0
 """The most work, in milliseconds, that the event loop does without a pause."""
 
-Described: TypeAlias = PostedMechanism | DraftIn | OutlineIn | TableIn | TableDraftIn
+WithColumns: TypeAlias = PostedMechanism | DraftIn | OutlineIn | TableIn | TableDraftIn
 
 _LEAST_COLUMNS_WORK = 0.3
 _MOST_TIES = 1000
@@ -74,7 +74,7 @@ def columns_work(columns: int, points: int | None) -> float:
     return _LEAST_COLUMNS_WORK + columns**3 / 1600 + screening + min(points, _MOST_TIES) * columns**2 / 1000
 
 
-def work_of(described: Described) -> float:
+def work_of(described: WithColumns) -> float:
     """For the columns of a mechanism: one μ₀, or one relative to σ."""
     match described.aggregates:
         case ColumnsIn(covariance=rows) | RelativeColumnsIn(relative_covariance=rows) as columns:
@@ -98,7 +98,7 @@ def _points(sensitivity: object, columns: int, covariance: list[list[float]]) ->
             return columns
 
 
-def caps_of(described: Described) -> int:
+def caps_of(described: WithColumns) -> int:
     """How many caps the columns of a mechanism have."""
     match described.aggregates:
         case MuZeroIn(capped=capped):
@@ -110,7 +110,7 @@ def caps_of(described: Described) -> int:
             return 0
 
 
-def is_relative(described: Described) -> bool:
+def is_relative(described: WithColumns) -> bool:
     """Whether the noise on the columns scales with σ."""
     return isinstance(described.aggregates, RelativeColumnsIn | BalancedColumnsIn)
 
@@ -123,7 +123,7 @@ def cuts_of(release: Release) -> int:
     return pieces - (len(secret) == len(tables))
 
 
-def posted_cuts(posted: Sequence[Described]) -> int:
+def posted_cuts(posted: Sequence[WithColumns]) -> int:
     """The same for the tables of a request, before anything of them is computed; perhaps more."""
     secret = [each for each in posted if getattr(each, "tau", None) is not None]
     return sum(1 + caps_of(each) for each in secret) - (len(secret) == len(posted))

@@ -35,7 +35,7 @@ from gsh.accounting.sensitivity import MOST_C_U, Box, L1Norm, L2Norm, Sensitivit
 from gsh.arguments import Real, integer, real
 from gsh.errors import InvalidParameter
 
-__all__ = ["Capped", "Caps", "ColumnCosts", "capped_of", "column_costs", "mu_0"]
+__all__ = ["Capped", "ColumnCaps", "ColumnCosts", "capped_of", "column_costs", "mu_0"]
 
 _CHUNK = 1 << 14
 # Symmetric inputs have thousands of ties. Beyond this many, μ₀ is the certified bound from doubles.
@@ -43,7 +43,7 @@ _MOST_CONTENDERS = 1000
 _ULP = 2.0**-52
 
 Doubles = NDArray[np.float64]
-Caps: TypeAlias = Mapping[int, Real] | tuple[tuple[int, Real], ...]
+ColumnCaps: TypeAlias = Mapping[int, Real] | tuple[tuple[int, Real], ...]
 """By cap: μ₀ of the columns that one user changes in at most this many groups."""
 
 
@@ -108,7 +108,7 @@ def column_costs(covariance: Matrix, sensitivity: Sensitivity, pointer: str = "c
     return ColumnCosts(cost(None), tuple(Capped(cap, cost(cap)) for cap in caps))
 
 
-def capped_of(capped: Caps | None) -> tuple[Capped, ...]:
+def capped_of(capped: ColumnCaps | None) -> tuple[Capped, ...]:
     """The columns with caps of their own, by rising caps."""
     if capped is None or capped == ():
         return ()

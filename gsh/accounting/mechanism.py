@@ -14,7 +14,7 @@ from typing import TypeAlias
 from flint import arb
 
 from gsh.accounting.aggregates import Aggregates, RelativeAggregates, check_caps
-from gsh.accounting.column_costs import Capped, Caps, ColumnCosts, capped_of
+from gsh.accounting.column_costs import Capped, ColumnCaps, ColumnCosts, capped_of
 from gsh.accounting.numerics.balls import round_up
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, double_below
 from gsh.accounting.numerics.normal_tail import tail
@@ -90,7 +90,7 @@ class _GaussianNoise(_NoiseCost):
     costs: ColumnCosts
 
     def _keep(
-        self, c_u: Integer, sigma: Real, mu_0: Real | None, aggregates: Aggregates | None, capped: Caps | None
+        self, c_u: Integer, sigma: Real, mu_0: Real | None, aggregates: Aggregates | None, capped: ColumnCaps | None
     ) -> None:
         """Check the noise and keep it."""
         groups, deviation = integer("c_u", c_u), real("sigma", sigma)
@@ -172,7 +172,7 @@ class Mechanism(_GaussianNoise):
         sigma: Real,
         mu_0: Real | None = None,
         aggregates: Aggregates | None = None,
-        capped: Caps | None = None,
+        capped: ColumnCaps | None = None,
     ) -> None:
         self._keep(c_u, sigma, mu_0, aggregates, capped)
         least, threshold = integer("tau", tau), real("tau_star", tau_star)
@@ -240,7 +240,7 @@ class PlainGaussian(_GaussianNoise):
         sigma: Real,
         mu_0: Real | None = None,
         aggregates: Aggregates | None = None,
-        capped: Caps | None = None,
+        capped: ColumnCaps | None = None,
     ) -> None:
         self._keep(c_u, sigma, mu_0, aggregates, capped)
 

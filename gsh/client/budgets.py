@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeVar, Unpack
 
-from gsh.accounting.column_costs import Caps
+from gsh.accounting.column_costs import ColumnCaps
 from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
 from gsh.arguments import Integer, Real, integer, real
 from gsh.client.decoding import decoded
@@ -18,10 +18,19 @@ from gsh.client.encoding import (
     mechanism_json,
     release_json,
     stated,
-    tables_plan_of,
+    tables_budget_calibration_of,
 )
 from gsh.client.operations import Awaiting, Blocking, Collection, Mode, Operation, Page, listing, operation
-from gsh.client.records import Budget, Charge, Entry, Period, Plan, Preview, TablesPlan, Verification
+from gsh.client.records import (
+    Budget,
+    BudgetCalibration,
+    Charge,
+    Entry,
+    Period,
+    Preview,
+    TablesBudgetCalibration,
+    Verification,
+)
 from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed
 from gsh.library.tables import Table, drafts_of
@@ -157,9 +166,9 @@ class Budgets(Collection[M]):
         sums: Mapping[str, tuple[Real, Real]] | None = None,
         caps: Mapping[str, Integer] | None = None,
         weights: Mapping[str, Real] | None = None,
-        capped: Caps | None = None,
+        capped: ColumnCaps | None = None,
         most_sigma: Real | None = None,
-    ) -> Operation[Plan]:
+    ) -> Operation[BudgetCalibration]:
         """The smallest noise with which this many equal ``releases`` fit the remaining part of a budget.
 
         ``TooLittleLeft`` if less than half of a usual release is left, or σ is above ``most_sigma``.  [docs/budgets.md]
@@ -170,7 +179,7 @@ class Budgets(Collection[M]):
         if most_sigma is not None:
             body["most_sigma"] = real("most_sigma", most_sigma)
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
-        return decoded(answer, lambda document: parsed(Plan, document))
+        return decoded(answer, lambda document: parsed(BudgetCalibration, document))
 
     @operation
     def calibrate_tables(
@@ -181,7 +190,7 @@ class Budgets(Collection[M]):
         releases: Integer = 1,
         shares: Literal["balanced"] | None = None,
         most_sigma: Real | None = None,
-    ) -> Operation[TablesPlan]:
+    ) -> Operation[TablesBudgetCalibration]:
         """The smallest noise of each table for its share, so that this many equal ``releases`` fit what remains.
 
         ``TooLittleLeft`` as for ``calibrate``: ``most_sigma`` bounds the largest σ of the tables.
@@ -192,7 +201,7 @@ class Budgets(Collection[M]):
         if most_sigma is not None:
             body["most_sigma"] = real("most_sigma", most_sigma)
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), in_tables(body))
-        return decoded(answer, lambda document: tables_plan_of(list(tables), document))
+        return decoded(answer, lambda document: tables_budget_calibration_of(list(tables), document))
 
 
 def _places(body: Json) -> tuple[tuple[str, str], ...]:

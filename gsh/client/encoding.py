@@ -10,7 +10,7 @@ from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.mechanism import AnyMechanism, Mechanism, PlainGaussian
 from gsh.arguments import Real, instance, real
-from gsh.client.records import Provenance, TablesPlan
+from gsh.client.records import Provenance, TablesBudgetCalibration
 from gsh.documents import Document, parsed
 from gsh.library.privacy import Privacy, Released, is_several_tables, privacy_of
 from gsh.library.tables import TablesCalibration, TablesPrice, table_places
@@ -34,9 +34,9 @@ __all__ = [
     "points_of",
     "release_json",
     "stated",
+    "tables_budget_calibration_of",
     "tables_calibration_of",
     "tables_comparison_of",
-    "tables_plan_of",
 ]
 
 MechanismLike: TypeAlias = AnyMechanism | Calibration
@@ -122,9 +122,9 @@ def tables_calibration_of(names: Sequence[str], answer: Mapping[str, Any]) -> Ta
     )
 
 
-def tables_plan_of(names: Sequence[str], answer: Mapping[str, Any]) -> TablesPlan:
+def tables_budget_calibration_of(names: Sequence[str], answer: Mapping[str, Any]) -> TablesBudgetCalibration:
     """An answer of /calibrate for several tables and the rest of a budget."""
-    return TablesPlan(
+    return TablesBudgetCalibration(
         tables=_tables(names, answer),
         shares=dict(zip(names, map(float, answer["shares"]), strict=True)),
         budget=str(answer["budget"]),

@@ -11,6 +11,7 @@ from gsh.documents import Document
 __all__ = [
     "AccessKey",
     "Budget",
+    "BudgetCalibration",
     "Charge",
     "Committed",
     "Cost",
@@ -20,14 +21,13 @@ __all__ = [
     "Limit",
     "Opened",
     "Period",
-    "Plan",
     "Preview",
     "Promise",
     "Provenance",
     "Remaining",
     "Shortage",
     "StoredAnswer",
-    "TablesPlan",
+    "TablesBudgetCalibration",
     "Verification",
     "Verified",
     "Version",
@@ -100,7 +100,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What is short for a plan that does not fit, and a limit that would do; None if none was found."""
+    """What is short for releases that do not fit, and a limit that would do; None if none was found."""
 
     binding: Literal["noise", "threshold", "both"]
     """Noise: ε is used up. Threshold: δ is used up."""
@@ -113,7 +113,7 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Whether a plan fits a budget, and what would remain. Nothing was charged."""
+    """Whether planned releases fit a budget, and what would remain. Nothing was charged."""
 
     fits: bool
     fitting: int
@@ -123,13 +123,13 @@ class Preview:
     used: float
     remaining: Remaining | None
     more: int | None = None
-    """How many more releases like the first one of the plan fit."""
+    """How many more releases like the first one fit."""
     shortage: Shortage | None = None
-    """What is short; None if the plan fits."""
+    """What is short; None if all of the releases fit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BudgetCalibration:
     """A mechanism, and the number of its releases that fit the remaining part of a budget."""
 
     mechanism: Mechanism
@@ -142,7 +142,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class TablesPlan:
+class TablesBudgetCalibration:
     """Several tables in one release, and the number of such releases that fit the remaining part of a budget."""
 
     tables: Mapping[str, AnyMechanism]

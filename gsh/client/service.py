@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, ov
 import numpy as np
 
 from gsh.accounting.calibration.compared_tables import WayName
-from gsh.accounting.column_costs import Caps
+from gsh.accounting.column_costs import ColumnCaps
 from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
 from gsh.arguments import Integer, Real, Reals, integer, real, reals
 from gsh.client import releasing
@@ -266,7 +266,7 @@ class Service(Bound[M]):
         sums: Mapping[str, tuple[Real, Real]] | None = None,
         caps: Mapping[str, Integer] | None = None,
         weights: Mapping[str, Real] | None = None,
-        capped: Caps | None = None,
+        capped: ColumnCaps | None = None,
         accounting: Literal["exact", "add-deltas"] = "exact",
     ) -> Operation[Calibration]:
         """Solve for the omitted parameters, so that the mechanism meets (ε, δ), as ``gsh.calibrate``."""
@@ -291,7 +291,7 @@ class Service(Bound[M]):
         sums: Mapping[str, tuple[Real, Real]] | None = None,
         caps: Mapping[str, Integer] | None = None,
         weights: Mapping[str, Real] | None = None,
-        capped: Caps | None = None,
+        capped: ColumnCaps | None = None,
     ) -> Operation[Comparison]:
         """The noise and the threshold that each accounting asks for the same target, as ``gsh.compare``."""
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)

@@ -15,7 +15,7 @@ from gsh.duckdb.workspace import Workspace, workspace
 from gsh.errors import InvalidParameter
 from gsh.events.published import OnProgress, Progress
 from gsh.events.tables import AnyPlan
-from gsh.events.target import Payer
+from gsh.events.terms import Payer
 
 __all__ = ["Job"]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 
+from gsh.accounting.mechanism import Mechanism
 from gsh.arguments import Integer, Real, integer, is_several
 from gsh.duckdb.aggregates import Query, answered
 from gsh.duckdb.sources import Events, Source, open_source
@@ -17,7 +18,7 @@ from gsh.events.bounding import ranked_query
 from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt
 from gsh.events.plan import Plan, make_plan
-from gsh.events.target import mechanism_for
+from gsh.events.terms import terms_for
 
 __all__ = ["Kept", "preview"]
 
@@ -66,14 +67,15 @@ def preview(
         raise InvalidParameter("c_u", "must be at least one number")
     common = {"user": user, "by": by, "sums": sums, "units": units, "tau": tau, "types": types, "salt": new_salt()}
     plans = [make_plan(**common, c_u=each, caps=_within(caps, each)) for each in choices]  # type: ignore[arg-type]
-    targets = [mechanism_for(plan, epsilon=epsilon, delta=delta).secret for plan in plans]
+    mechanisms = [terms_for(plan, epsilon=epsilon, delta=delta).only for plan in plans]
     with workspace(memory_limit, None, temporary) as space:
         source = open_source(space, events, plans[0], connection)
         query = _counts(plans[0], source, choices)
         (table,) = answered(space, source, user, [query], lambda _progress: None, _buckets)
     every = max(int(table["c0"].to_numpy().sum()), 1)
     kept = []
-    for plan, mechanism in zip(plans, targets, strict=True):
+    for plan, mechanism in zip(plans, mechanisms, strict=True):
+        assert isinstance(mechanism, Mechanism)
         counts = table[f"c{plan.c_u}"].to_numpy()
         counts = counts[counts >= max(plan.tau, 1)].astype(np.float64)
         chance = _chance(counts, mechanism.tau_star, mechanism.sigma)

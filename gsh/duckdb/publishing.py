@@ -25,7 +25,7 @@ from gsh.events.plan import COUNT, Plan, checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import OnProgress, Progress, Published
 from gsh.events.tables import planned
-from gsh.events.target import Target, check_plan, mechanism_for, mechanisms_for, payer_of
+from gsh.events.terms import Terms, check_plan, payer_of, terms_for, terms_for_tables
 from gsh.library.groups import release
 from gsh.library.tables import Table
 from gsh.wire import release_from_json
@@ -120,10 +120,10 @@ def publish(
     if tables is not None:
         _refuse("omitted with tables: each of them has its own", **one, tau=None if tau == 1 else tau)
         plans, lists = planned(tables, user=user, salt=salt, types=types, origin=origin)
-        targets = mechanisms_for(plans, tables, **aim, shares=shares)
+        terms = terms_for_tables(plans, tables, **aim, shares=shares)
         folder = {"format": format, "overwrite": flag("overwrite", overwrite)}
         place = None if to is None else {"path": path("to", to), **folder}
-        return publish_tables(job, plans, lists, targets, rest=rest, place=place)
+        return publish_tables(job, plans, lists, terms, rest=rest, place=place)
     _refuse(
         "omitted without tables",
         shares=shares,
@@ -134,9 +134,9 @@ def publish(
     bounds: dict[str, Any] = {"by": by, "sums": sums, "units": units, "c_u": c_u, "caps": caps, "tau": tau}
     digest = None if listed is None else listed.digest
     plan = make_plan(user=user, **bounds, salt=salt, types=types, public_keys=digest)
-    target = mechanism_for(plan, **aim, weights=weights)
+    terms = terms_for(plan, **aim, weights=weights)
     output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
-    return _publish_table(job, plan, listed, target, output)
+    return _publish_table(job, plan, listed, terms, output)
 
 
 def _reporter(progress: OnProgress | None) -> OnProgress:
@@ -151,12 +151,12 @@ def _refuse(detail: str, **arguments: object) -> None:
             raise InvalidParameter(name, f"must be {detail}")
 
 
-def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, target: Target, output: Output | None) -> Published:
+def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, terms: Terms, output: Output | None) -> Published:
     local: dict[str, Any] = {}
     if job.payer is None:
-        local = job.local_certificate(target.mechanism, target.stated, plan)
+        local = job.local_certificate(terms.only, terms.stated, plan)
     else:
-        earlier = _released(job, plan, target, output)
+        earlier = _released(job, plan, terms, output)
         if earlier is not None:
             return earlier
     if output is not None:
@@ -169,18 +169,18 @@ def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, target: Target
     table = job.aggregates(plan, count)
     public = None if keys is None else "posted"
     if job.payer is None:
-        private = release(target.mechanism, table, key_columns=plan.by, count_column=COUNT, public_keys=public)
+        private = release(terms.only, table, key_columns=plan.by, count_column=COUNT, public_keys=public)
         return _result(job, rows_with(private, local), local, plan, output)
     listed: dict[str, Any] = {} if public is None else {"public_keys": public}
-    mechanism: Any = target.mechanism
+    mechanism: Any = terms.only
     made = job.payer.service.release(
-        table, mechanism, users=COUNT, keys=plan.by, **listed, **job.paid(plan, target.stated)
+        table, mechanism, users=COUNT, keys=plan.by, **listed, **job.paid(plan, terms.stated)
     )
     published = _result(job, made.table, made.certificate.to_dict(), plan, output)
     return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
 
 
-def _released(job: Job, plan: Plan, target: Target, output: Output | None) -> Published | None:
+def _released(job: Job, plan: Plan, terms: Terms, output: Output | None) -> Published | None:
     """The release of this name, if it was made before. No event is read for it."""
     assert job.payer is not None
     record = job.payer.earlier()
@@ -190,7 +190,7 @@ def _released(job: Job, plan: Plan, target: Target, output: Output | None) -> Pu
     is_one = "mechanism" in certificate and record.state == "made"
     check_plan(certificate.bounds.plan_digest if is_one else None, plan)
     said = certificate.to_dict()
-    is_same = release_from_json(said["mechanism"]) == target.mechanism
+    is_same = release_from_json(said["mechanism"]) == terms.only
     job.check_same(mechanism=is_same, unprotected=said["unprotected"])
     if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again
         return None

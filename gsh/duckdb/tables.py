@@ -18,7 +18,7 @@ from gsh.events.public_keys import ListedKeys
 from gsh.events.published import Progress, Published
 from gsh.events.rest import rests_asked
 from gsh.events.tables import Plans
-from gsh.events.target import Targets, check_plan
+from gsh.events.terms import Terms, check_plan
 from gsh.library.groups import release
 
 __all__ = ["publish_tables"]
@@ -28,7 +28,7 @@ def publish_tables(
     job: Job,
     plans: Plans,
     keys: Mapping[str, ListedKeys],
-    target: Targets,
+    terms: Terms,
     *,
     rest: bool | Mapping[str, str],
     place: Mapping[str, Any] | None,
@@ -38,9 +38,9 @@ def publish_tables(
     output = None if place is None else FolderOutput(plans=plans, rests=rests, **place)
     local: dict[str, Any] = {}
     if job.payer is None:
-        local = job.local_certificate(target.mechanisms, target.stated, plans)
+        local = job.local_certificate(terms.mechanisms, terms.stated, plans)
     else:
-        earlier = _released(job, plans, target, rests, output)
+        earlier = _released(job, plans, terms, rests, output)
         if earlier is not None:
             return earlier
     if output is not None:
@@ -56,7 +56,7 @@ def publish_tables(
         private = {
             name: rows_with(
                 release(
-                    target.mechanisms[name],
+                    terms.mechanisms[name],
                     table,
                     key_columns=plans.tables[name].by,
                     count_column=COUNT,
@@ -70,18 +70,18 @@ def publish_tables(
         return _result(job, private, local, plans, rests, output)
     made: Any = job.payer.service.release(
         tables,
-        dict(target.mechanisms),
+        dict(terms.mechanisms),
         users=COUNT,
         keys={name: list(plan.by) for name, plan in plans.tables.items()},
         public_keys=public or None,
-        **job.paid(plans, target.stated),
+        **job.paid(plans, terms.stated),
     )
     published = _result(job, made.tables, made.certificate.to_dict(), plans, rests, output)
     return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
 
 
 def _released(
-    job: Job, plans: Plans, target: Targets, rests: Mapping[str, str], output: FolderOutput | None
+    job: Job, plans: Plans, terms: Terms, rests: Mapping[str, str], output: FolderOutput | None
 ) -> Published | None:
     """The release of this name, if it was made before. No event is read for it."""
     assert job.payer is not None
@@ -93,7 +93,7 @@ def _released(
     check_plan(digests.pop() if record.state == "made" and len(digests) == 1 else None, plans)
     said = certificate.to_dict()
     job.check_same(
-        mechanism=dict(certificate.mechanisms) == dict(target.mechanisms), unprotected=list(said["unprotected"])
+        mechanism=dict(certificate.mechanisms) == dict(terms.mechanisms), unprotected=list(said["unprotected"])
     )
     if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again
         return None

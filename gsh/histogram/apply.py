@@ -9,7 +9,7 @@ from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.noise import Noise
 
-__all__ = ["MOST_COUNT", "ReleasedGroups", "apply_mechanism"]
+__all__ = ["MOST_COUNT", "KeptGroups", "apply_mechanism"]
 
 MOST_COUNT = 2**53
 """Every integer up to here is a double."""
@@ -18,7 +18,7 @@ _BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedGroups:
+class KeptGroups:
     """The positions of the kept groups, in the given order, and their noisy numbers."""
 
     rows: Positions
@@ -28,7 +28,7 @@ class ReleasedGroups:
 
 def apply_mechanism(
     noise: Noise, counts: Integers, values: Sequence[Doubles], order: Positions, entropy: Entropy
-) -> ReleasedGroups:
+) -> KeptGroups:
     """Add noise to every group, in the order of their keys, and keep those at or above the thresholds.
 
     Counts and values are checked already (numbers.py). The work goes block by block, so that only kept groups take
@@ -50,7 +50,7 @@ def apply_mechanism(
         kept = place.stop
     grids = (noise.count_grid, *noise.value_grids)
     kept_counts, *kept_values = [_on_grid(row[:kept], grid) for row, grid in zip(numbers, grids, strict=True)]
-    return ReleasedGroups(rows[:kept], kept_counts, tuple(kept_values))
+    return KeptGroups(rows[:kept], kept_counts, tuple(kept_values))
 
 
 def _on_grid(numbers: Doubles, grid: float) -> Numbers:

@@ -9,7 +9,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from gsh.errors import InvalidGroups, pointer_part
-from gsh.histogram.apply import ReleasedGroups, apply_mechanism
+from gsh.histogram.apply import KeptGroups, apply_mechanism
 from gsh.histogram.arrays import Doubles, Integers, Positions
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
@@ -54,11 +54,11 @@ class CheckedGroups:
             texts.update(json.dumps([normalised(self.keys[row]) for row in rows]).encode())
         return texts.digest()
 
-    def release(self, entropy: Entropy) -> ReleasedGroups:
+    def release(self, entropy: Entropy) -> KeptGroups:
         """The kept groups, by position."""
         return apply_mechanism(self.noise, self.counts, list(self.values.values()), self.order, entropy)
 
-    def write(self, kept: ReleasedGroups, sink: IO[bytes], encode: Callable[[Any], bytes]) -> None:
+    def write(self, kept: KeptGroups, sink: IO[bytes], encode: Callable[[Any], bytes]) -> None:
         """The kept groups as JSON, in the shape of POST /release."""
         write_groups([self._keys(kept.rows, encode)], (kept.counts, *kept.values), tuple(self.values), sink, encode)
 

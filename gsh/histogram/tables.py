@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from gsh.errors import InvalidGroups
-from gsh.histogram.apply import ReleasedGroups, apply_mechanism
+from gsh.histogram.apply import KeptGroups, apply_mechanism
 from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
@@ -53,7 +53,7 @@ class CheckedTable:
         return digest_of([*columns, *number_columns(self.roles.count, self.counts, values, self.order)])
 
     def release(
-        self, entropy: Entropy, further: Callable[[ReleasedGroups], Mapping[str, Numbers]] = lambda _released: {}
+        self, entropy: Entropy, further: Callable[[KeptGroups], Mapping[str, Numbers]] = lambda _released: {}
     ) -> pa.RecordBatchReader:
         """The kept rows, sorted by group key, with noisy counts and values, and ``further`` columns made of them."""
         released = apply_mechanism(self.noise, self.counts, self.values, self.order, entropy)

@@ -17,7 +17,7 @@ from gsh.accuracy.intervals import Interval
 from gsh.accuracy.rest import count_rest, value_rest
 from gsh.accuracy.totals import Total, count_total, value_total
 from gsh.accuracy.utility import Utility
-from gsh.arguments import Column, Integer, Real, Reals, instance, is_several, real, reals
+from gsh.arguments import ColumnLike, Integer, Real, Reals, instance, is_several, real, reals
 from gsh.errors import InvalidParameter, pointer_part
 
 __all__ = [
@@ -224,7 +224,7 @@ def _column(pointer: str, numbers: object) -> Doubles:
     return column.astype(np.float64)
 
 
-Integers: TypeAlias = Sequence[Integer] | NDArray[np.integer[Any]] | Column
+Integers: TypeAlias = Sequence[Integer] | NDArray[np.integer[Any]] | ColumnLike
 
 
 def utility(

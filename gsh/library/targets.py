@@ -10,7 +10,7 @@ from gsh.accounting.calibration import comparison, draft, target
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.calibration.draft import Parameter
-from gsh.accounting.column_costs import Capped, Caps, capped_of
+from gsh.accounting.column_costs import Capped, ColumnCaps, capped_of
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.arguments import Integer, Real, integer, real, reals, texts
@@ -27,7 +27,7 @@ class Columns:
     """The parameters that describe further columns. At most one way of describing them is given."""
 
     mu_0: Real = 0.0
-    capped: Caps | None = None
+    capped: ColumnCaps | None = None
     aggregates: Aggregates | RelativeAggregates | None = None
     sums: Mapping[str, tuple[Real, Real]] | None = None
     caps: Mapping[str, Integer] | None = None
@@ -182,7 +182,7 @@ def calibrate(
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     caps: Mapping[str, Integer] | None = None,
     weights: Mapping[str, Real] | None = None,
-    capped: Caps | None = None,
+    capped: ColumnCaps | None = None,
     accounting: Literal["exact", "add-deltas"] = "exact",
 ) -> Calibration:
     """Solve for the omitted parameters, so that the mechanism meets (ε, δ).  [docs/math/closed-form.md]
@@ -240,7 +240,7 @@ def compare(
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     caps: Mapping[str, Integer] | None = None,
     weights: Mapping[str, Real] | None = None,
-    capped: Caps | None = None,
+    capped: ColumnCaps | None = None,
 ) -> Comparison:
     """The noise and the threshold that each accounting asks for the same target.  [docs/math/other-accountings.md]
 
@@ -269,7 +269,7 @@ def compare(
     return Comparison(goal.epsilon, goal.delta, prices, _price("exact", without), has_caps=has_caps)
 
 
-def _price(accounting: ComparedName, found: comparison.Price | None) -> Price | None:
+def _price(accounting: ComparedName, found: comparison.PricedMechanism | None) -> Price | None:
     if found is None:
         return None
     return Price(

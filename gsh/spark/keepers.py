@@ -17,35 +17,20 @@ from gsh.errors import InvalidParameter
 from gsh.events.lots import new_salt
 from gsh.events.plan import Plan
 from gsh.events.tables import AnyPlan, Plans
-from gsh.events.target import Payer, check_plan
+from gsh.events.terms import Payer, Terms, check_plan
 from gsh.spark.noise import SEED_BYTES
 from gsh.spark.places import SEED_FILE, Finished, Place
 from gsh.wire import Json, mechanism_to_json
 
-__all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening", "Terms", "plan_digest_of"]
+__all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening", "plan_digest_of"]
 
 ENGINE: Final = "gsh.spark"
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What a release costs: the noise of each table, and the point of the curve of all that the certificate states.
-
-    The only table has the empty name.
-    """
-
-    mechanisms: Mapping[str, AnyMechanism]
-    stated: Mapping[str, float]
-
-    @property
-    def released(self) -> AnyMechanism | Mapping[str, AnyMechanism]:
-        """What is opened and certified: the mechanism of the only table, or those of several by their names."""
-        return self.mechanisms.get("", self.mechanisms)
-
-    def to_json(self) -> Json:
-        found = {name: mechanism_to_json(each) for name, each in self.mechanisms.items()}
-        only: Json | None = found.get("")
-        return found if only is None else only
+def _json_of(mechanisms: Mapping[str, AnyMechanism]) -> Json:
+    found = {name: mechanism_to_json(each) for name, each in mechanisms.items()}
+    only: Json | None = found.get("")
+    return found if only is None else only
 
 
 def plan_digest_of(said: Mapping[str, Any]) -> str | None:
@@ -136,11 +121,11 @@ class ByFile:
     def open(self, plan: AnyPlan, terms: Terms) -> Opening:
         if self._known_salt() is None:
             seed = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
-            stated = {"digest": plan.digest, "mechanism": terms.to_json()}
+            stated = {"digest": plan.digest, "mechanism": _json_of(terms.mechanisms)}
             self._place.write_secret(self._file, {"seed": seed, "plan": plan.to_json(), **stated})
         # Another driver may have been first, and may even have committed meanwhile. Then its salt counts.
         plan = _salted(plan, self._known_salt() or plan.salt)
-        self._plan, self._mechanism = plan.to_json(), terms.to_json()
+        self._plan, self._mechanism = plan.to_json(), _json_of(terms.mechanisms)
         words = {**self._words, **terms.stated, "enforced_by": ENGINE, "plan_digest": plan.digest, "roles": plan.roles}
         self._certificate = certificate(terms.released, **words) | {"noise": NOISE_FROM_A_SEED}
         begun, made = self._place.read(self._file), self._place.finished()
@@ -148,7 +133,7 @@ class ByFile:
         if self._place.certificate(self._place.folder) is not None:
             return Opening(plan, None)
         if made is not None and known is not None:
-            self._check(plan_digest_of(known), Terms(Certificate.from_json(known).mechanisms, {}).to_json())
+            self._check(plan_digest_of(known), _json_of(Certificate.from_json(known).mechanisms))
             self._certificate = known
             self._place.remove(self._file)
             return Opening(plan, None, made.digest)

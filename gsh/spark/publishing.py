@@ -32,11 +32,11 @@ from gsh.events.plan import Plan, checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import Published
 from gsh.events.tables import AnyPlan, in_table, planned
-from gsh.events.target import mechanism_for, mechanisms_for, payer_of
+from gsh.events.terms import Terms, payer_of, terms_for, terms_for_tables
 from gsh.histogram.noise import Noise
 from gsh.library.tables import Table
 from gsh.spark.aggregates import aggregates, by_user, kinds_of
-from gsh.spark.keepers import ByFile, ByService, Keeper, Opening, Terms, plan_digest_of
+from gsh.spark.keepers import ByFile, ByService, Keeper, Opening, plan_digest_of
 from gsh.spark.needs import check_needs
 from gsh.spark.noise import noise_function
 from gsh.spark.places import Finished, Place
@@ -124,8 +124,7 @@ def publish(
             if given is not None:
                 raise InvalidParameter(name, "must be omitted with tables: each of them has its own")
         plan, listed = planned(tables, user=user, salt=salt, partitions=partitions, origin=origin)
-        targets = mechanisms_for(plan, tables, shares=shares, **aim)
-        terms = Terms(targets.mechanisms, targets.stated)
+        terms = terms_for_tables(plan, tables, shares=shares, **aim)
     check_events(events, plan, listed)
     earlier = _released(place, plan, terms)
     if earlier is not None:
@@ -161,8 +160,7 @@ def _one(
     listed = {} if public_keys is None else {"": public_keys_of(public_keys, checked_keys(fields["by"]), origin=origin)}
     digest = listed[""].digest if listed else None
     plan = make_plan(**fields, user=origin.user, salt=salt, partitions=partitions, public_keys=digest)
-    target = mechanism_for(plan, **aim, weights=weights)
-    return plan, listed, Terms({"": target.mechanism}, target.stated)
+    return plan, listed, terms_for(plan, **aim, weights=weights)
 
 
 def check_events(events: DataFrame, plan: AnyPlan, listed: Mapping[str, ListedKeys] = _NO_KEYS) -> None:

@@ -1,4 +1,4 @@
-"""Requests and answers of /budgets/{id}/preview: plans."""
+"""Requests and answers of /budgets/{id}/preview: planned releases."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ __all__ = ["PLANNED_EXAMPLES", "PREVIEW_EXAMPLES", "PreviewIn", "PreviewOut"]
 
 
 class PreviewIn(MechanismOrTables):
-    """A plan: one release, several in order, or one release of several tables."""
+    """Planned releases: one, several in order, or one of several tables."""
 
     mechanism: OneOrMany[AnyMechanismIn, Mechanisms] | None = Field(
         default=None,
@@ -25,33 +25,37 @@ class PreviewIn(MechanismOrTables):
 
 
 class PreviewOut(Strict):
-    """Whether a plan fits, and what would remain. Nothing is charged."""
+    """Whether planned releases fit, and what would remain. Nothing is charged."""
 
-    fits: bool = Field(title="Fits", description="Whether the whole plan fits the remaining budget.", examples=[True])
+    fits: bool = Field(
+        title="Fits", description="Whether all of the releases fit the remaining budget.", examples=[True]
+    )
     fitting: int = Field(title="Fitting", description="How many of the releases fit, in order.", examples=[1])
     more: int = Field(
         title="More",
-        description="How many more releases like the first one of the plan fit, at most 10¹⁸.",
+        description="How many more releases like the first one fit, at most 10¹⁸.",
         examples=[6],
     )
     asked: CostOut = Field(
         title="Asked",
-        description="What the plan would cost by itself.",
+        description="What the planned releases would cost by themselves.",
         examples=[COST_EXAMPLE],
     )
     after: CostOut = Field(
         title="After",
-        description="What would be spent after the plan.",
+        description="What would be spent after them.",
         examples=[{"releases": 2, "mu_squared": 0.021, "hazard": 2e-05, "epsilon": 0.45, "delta": 2.1e-05}],
     )
     used: float = Field(
         title="Used", description="The share that would be used, as in the budget itself.", examples=[0.2617]
     )
     remaining: RemainingOut | None = Field(
-        title="Remaining", description="What would remain; null if the plan does not fit.", examples=[REMAINING_EXAMPLE]
+        title="Remaining",
+        description="What would remain; null if not all of the releases fit.",
+        examples=[REMAINING_EXAMPLE],
     )
     shortage: ShortageOut | None = Field(
-        title="Shortage", description="What is short if the plan does not fit; null if it fits.", examples=[None]
+        title="Shortage", description="What is short if not all of the releases fit; null if they do.", examples=[None]
     )
 
 

@@ -18,14 +18,14 @@ from typing import Literal, TypeVar
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, LARGER_PART, ZCDP, Accounting, Point, at_epsilon
 from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Target
-from gsh.accounting.calibration.target import Calibration, calibrate, smallest_gap, smallest_sigma_for_noise
+from gsh.accounting.calibration.target import CalibratedMechanism, calibrate, smallest_gap, smallest_sigma_for_noise
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import approximate
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.numerics.search import golden_section
 from gsh.errors import InfeasibleTarget, InvalidParameter
 
-__all__ = ["ComparedName", "Price", "column_ratios", "compare", "or_none", "price_without_caps"]
+__all__ = ["ComparedName", "PricedMechanism", "column_ratios", "compare", "or_none", "price_without_caps"]
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ _POSITIONS = (-25.0, 8.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class PricedMechanism:
     """The price of an accounting: a mechanism that meets the target by this accounting, and the certified point.
 
     ``least_sigma`` is the smallest σ whose noise fits the δ available to it. No τ* helps a smaller σ.
@@ -73,27 +73,27 @@ def column_ratios(mechanism: Mechanism, exact: Mechanism) -> tuple[float, ...]:
     return tuple(math.sqrt(mine[j]) / math.sqrt(their[j]) for j, (mine, their) in pairs)
 
 
-def compare(draft: Draft, target: Target) -> dict[ComparedName, Price | None]:
+def compare(draft: Draft, target: Target) -> dict[ComparedName, PricedMechanism | None]:
     """The price of each accounting; None if it cannot meet the target. If exact cannot, it raises InfeasibleTarget."""
     if draft.missing != ("sigma", "tau_star"):
         raise InvalidParameter("", "must omit sigma and tau_star, and nothing else")
     found = _exact(draft, target)
     exact = found.mechanism
     return {
-        "exact": Price(exact, found.point, smallest_sigma_for_noise(EXACT.noise, draft, target), exact),
+        "exact": PricedMechanism(exact, found.point, smallest_sigma_for_noise(EXACT.noise, draft, target), exact),
         "add-deltas": or_none(lambda: _best_share(ADD_DELTAS, draft, target, exact)),
         "half-split": or_none(lambda: _half_split(draft, target, exact)),
         "zcdp": or_none(lambda: _best_share(ZCDP, draft, target, exact)),
     }
 
 
-def price_without_caps(draft: Draft, target: Target, capped: Mechanism) -> Price | None:
+def price_without_caps(draft: Draft, target: Target, capped: Mechanism) -> PricedMechanism | None:
     """The price by exact accounting if columns had no caps of their own, relative to the mechanism with caps.
 
     None if it cannot meet the target.
     """
     found = or_none(lambda: _exact(draft.without_caps(), target))
-    return None if found is None else Price(found.mechanism, found.point, found.mechanism.sigma, capped)
+    return None if found is None else PricedMechanism(found.mechanism, found.point, found.mechanism.sigma, capped)
 
 
 def or_none(price: Callable[[], T]) -> T | None:
@@ -104,7 +104,7 @@ def or_none(price: Callable[[], T]) -> T | None:
         return None
 
 
-def _exact(draft: Draft, target: Target) -> Calibration:
+def _exact(draft: Draft, target: Target) -> CalibratedMechanism:
     """The smallest σ and τ*; with capped columns about the σ that has the smallest τ*."""
     found = calibrate(EXACT, draft, target)
     if EXACT.decouples(found.mechanism):
@@ -113,20 +113,20 @@ def _exact(draft: Draft, target: Target) -> Calibration:
     return min(found, best, key=lambda each: each.mechanism.tau_star)
 
 
-def _half_split(draft: Draft, target: Target, exact: Mechanism) -> Price | None:
+def _half_split(draft: Draft, target: Target, exact: Mechanism) -> PricedMechanism | None:
     half = target.delta / 2
     if half + half > target.delta:  # half of an odd subnormal double was rounded up
         half = next_below(half)
     if half == 0:
         return None
     mechanism = calibrate(LARGER_PART, draft, Target(target.epsilon, half)).mechanism
-    return Price(mechanism, at_epsilon(ADD_DELTAS, mechanism, target.epsilon), mechanism.sigma, exact)
+    return PricedMechanism(mechanism, at_epsilon(ADD_DELTAS, mechanism, target.epsilon), mechanism.sigma, exact)
 
 
-def _best_share(accounting: Accounting, draft: Draft, target: Target, exact: Mechanism) -> Price:
+def _best_share(accounting: Accounting, draft: Draft, target: Target, exact: Mechanism) -> PricedMechanism:
     least = smallest_sigma_for_noise(accounting.noise, draft, target)
     found = calibrate(accounting, draft.with_sigma(_best_sigma(accounting, draft, target, least)), target)
-    return Price(found.mechanism, found.point, least, exact)
+    return PricedMechanism(found.mechanism, found.point, least, exact)
 
 
 def _best_sigma(accounting: Accounting, draft: Draft, target: Target, least: float) -> float:

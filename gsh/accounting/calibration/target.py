@@ -27,7 +27,7 @@ from gsh.accounting.numerics.search import golden_section, largest_double, large
 from gsh.accounting.sensitivity import MOST_C_U
 from gsh.errors import InfeasibleTarget, InvalidParameter
 
-__all__ = ["Calibration", "calibrate", "smallest_gap", "smallest_sigma_for_noise"]
+__all__ = ["CalibratedMechanism", "calibrate", "smallest_gap", "smallest_sigma_for_noise"]
 
 _WIDEST = 2.0**40
 _GRID = 32
@@ -35,7 +35,7 @@ _GOLDEN_STEPS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class CalibratedMechanism:
     """The completed mechanism, the solved parameters, the certified point, and the largest σ that meets the target."""
 
     mechanism: Mechanism
@@ -44,7 +44,7 @@ class Calibration:
     largest_sigma: float | None = None
 
 
-def calibrate(accounting: Accounting, draft: Draft, target: Target) -> Calibration:
+def calibrate(accounting: Accounting, draft: Draft, target: Target) -> CalibratedMechanism:
     """Solve for the parameters that the draft omits: σ and τ*, τ*, σ, or C_u."""
     draft.check()
     largest_sigma = None
@@ -61,7 +61,8 @@ def calibrate(accounting: Accounting, draft: Draft, target: Target) -> Calibrati
             mechanism = draft.with_sigma(smallest).complete()
         case _:
             raise InvalidParameter("", "must omit exactly the fields to solve for: sigma, tau_star, both, or c_u")
-    return Calibration(mechanism, draft.missing, at_epsilon(accounting, mechanism, target.epsilon), largest_sigma)
+    point = at_epsilon(accounting, mechanism, target.epsilon)
+    return CalibratedMechanism(mechanism, draft.missing, point, largest_sigma)
 
 
 def smallest_sigma_for_noise(noise: NoiseCost, draft: Draft, target: Target) -> float:

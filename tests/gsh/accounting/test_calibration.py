@@ -16,7 +16,7 @@ from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, at_epsilon
 from gsh.accounting.aggregates import RelativeAggregates
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft, Target
-from gsh.accounting.calibration.target import Calibration, calibrate
+from gsh.accounting.calibration.target import CalibratedMechanism, calibrate
 from gsh.accounting.column_costs import Capped
 from gsh.accounting.covariance import Matrix
 from gsh.accounting.mechanism import MOST_C_U, Aggregates, Mechanism
@@ -239,7 +239,7 @@ def _meets(accounting: Accounting, mechanism: Mechanism, target: Target) -> bool
     return at_epsilon(accounting, mechanism, target.epsilon).delta <= target.delta
 
 
-def _assert_meets(accounting: Accounting, solved: Calibration, target: Target) -> None:
+def _assert_meets(accounting: Accounting, solved: CalibratedMechanism, target: Target) -> None:
     assert _meets(accounting, solved.mechanism, target)
     assert solved.point == at_epsilon(accounting, solved.mechanism, target.epsilon)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, ZCDP, Accounting, at_epsilon
 from gsh.accounting.aggregates import RelativeAggregates
 from gsh.accounting.calibration.balanced import balanced
-from gsh.accounting.calibration.comparison import Price, compare
+from gsh.accounting.calibration.comparison import PricedMechanism, compare
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.case_study import OUTLINE, TARGET
@@ -46,7 +46,7 @@ def drafts(draw: st.DrawFn) -> Draft:
     return Draft(c_u, tau, None, None, balanced(("a", "b"), Box((0.0, -1.0), (1.0, 1.0), caps), c_u, weights))
 
 
-def price_of(draft: Draft, target: Target, name: str) -> Price:
+def price_of(draft: Draft, target: Target, name: str) -> PricedMechanism:
     price = compare(draft, target)[name]
     assert price is not None
     return price

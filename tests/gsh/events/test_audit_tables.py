@@ -19,7 +19,7 @@ from scipy.stats import beta
 import gsh
 from gsh.duckdb import publishing
 from gsh.duckdb import tables as several
-from gsh.events.target import Targets
+from gsh.events.terms import Terms
 from gsh.library import groups
 from tests.gsh.histogram.recorded import Recorded
 
@@ -154,15 +154,15 @@ def test_the_audit_detects_shares_of_the_noise_alone(monkeypatch: pytest.MonkeyP
         return lower - math.exp(epsilon) * float(beta.ppf(1 - DOUBT, no + 1, COPIES - no))
 
     assert found() <= delta
-    original = publishing.mechanisms_for
+    original = publishing.terms_for_tables
 
-    def planted(*given: Any, **aim: Any) -> Targets:
+    def planted(*given: Any, **aim: Any) -> Terms:
         honest = original(*given, **aim)
         alone = {
             name: gsh.calibrate(c_u=2, sigma=each.sigma, epsilon=epsilon, delta=delta).mechanism
             for name, each in honest.mechanisms.items()
         }
-        return Targets(alone, honest.stated)
+        return Terms(alone, honest.stated)
 
-    monkeypatch.setattr(publishing, "mechanisms_for", planted)
+    monkeypatch.setattr(publishing, "terms_for_tables", planted)
     assert found() > delta

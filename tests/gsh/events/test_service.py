@@ -12,7 +12,7 @@ from gsh.duckdb.sources import open_source
 from gsh.duckdb.workspace import workspace
 from gsh.events.lots import salt_of_release
 from gsh.events.plan import make_plan
-from gsh.events.target import Payer
+from gsh.events.terms import Payer
 from gsh.wire import mechanism_from_json
 from tests.gsh.events.test_duckdb import EVENTS
 from tests.gsh.events.test_publish import TARGET

@@ -12,7 +12,7 @@ import pytest
 
 import gsh
 from gsh.events import folder_output
-from gsh.events.target import Payer
+from gsh.events.terms import Payer
 from tests.app.process import Service
 from tests.gsh.cli.running import environment
 from tests.gsh.events.test_duckdb import EVENTS

@@ -49,7 +49,7 @@ def assert_same(mechanism: gsh.Mechanism, core: Any) -> None:
 def test_a_calibration_is_the_cores(name: str, accounting: Any) -> None:
     arguments, draft = DRAFTS[name]
 
-    def found_by_core() -> target.Calibration | str:
+    def found_by_core() -> target.CalibratedMechanism | str:
         try:
             return target.calibrate(accounting, draft, TARGET)
         except gsh.InfeasibleTarget as error:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gsh.client.operations import Blocking
     from gsh.client.releases import RecordedRelease
 
-__all__ = ["Payer", "Target", "Targets", "check_plan", "mechanism_for", "mechanisms_for", "payer_of"]
+__all__ = ["Payer", "Terms", "check_plan", "payer_of", "terms_for", "terms_for_tables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,29 +130,33 @@ def check_plan(digest: str | None, plan: AnyPlan) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The mechanism, and the point of its privacy curve that the certificate states."""
+class Terms:
+    """The mechanism of each table, and the point of the privacy curve of all that the certificate states.
 
-    mechanism: AnyMechanism
-    stated: Mapping[str, float]
-    """``epsilon`` or ``delta``, or nothing."""
-
-    @property
-    def secret(self) -> Mechanism:
-        """The mechanism of a plan without public keys: it has a threshold."""
-        assert isinstance(self.mechanism, Mechanism)
-        return self.mechanism
-
-
-@dataclass(frozen=True, slots=True)
-class Targets:
-    """The mechanism of each of several tables, and the stated point of the curve of all of them together."""
+    The only table has the empty name.
+    """
 
     mechanisms: Mapping[str, AnyMechanism]
     stated: Mapping[str, float]
+    """``epsilon`` or ``delta``, or nothing."""
+
+    @classmethod
+    def of_one(cls, mechanism: AnyMechanism, stated: Mapping[str, float]) -> "Terms":
+        """The terms of the only table."""
+        return cls({"": mechanism}, stated)
+
+    @property
+    def only(self) -> AnyMechanism:
+        """The mechanism of the only table."""
+        return self.mechanisms[""]
+
+    @property
+    def released(self) -> AnyMechanism | Mapping[str, AnyMechanism]:
+        """What is certified: the mechanism of the only table, or those of several by their names."""
+        return self.mechanisms.get("", self.mechanisms)
 
 
-def mechanism_for(
+def terms_for(
     plan: Plan,
     *,
     epsilon: Real | None = None,
@@ -162,7 +166,7 @@ def mechanism_for(
     releases: Integer | None = None,
     most_sigma: Real | None = None,
     payer: Payer | None = None,
-) -> Target:
+) -> Terms:
     """The smallest noise for the target (ε, δ), or for one of ``releases`` from what a budget has; or a mechanism.
 
     With a complete mechanism, ``epsilon`` or ``delta`` is only the point that the certificate states. Public groups get
@@ -179,19 +183,19 @@ def mechanism_for(
                 several, stated = payer.share_tables(plan, {_ONLY: _table(plan, weights)}, releases, None, most_sigma)
             (found,) = several.values()
         _check(plan, found)
-        return Target(found, stated)
+        return Terms.of_one(found, stated)
     if mechanism is not None:
         if weights is not None:
             raise InvalidParameter("weights", "must be omitted with a complete mechanism")
         _check(plan, mechanism)
-        return Target(mechanism, _stated(epsilon, delta))
+        return Terms.of_one(mechanism, _stated(epsilon, delta))
     assert epsilon is not None
     assert delta is not None
     stated = {"epsilon": real("epsilon", epsilon)}
     if plan.public_keys is not None:
         with renamed((place_of(_ONLY), "")):
             solved = calibrate_tables({_ONLY: _table(plan, weights)}, epsilon=epsilon, delta=delta)
-        return Target(solved.tables[_ONLY], stated)
+        return Terms.of_one(solved.tables[_ONLY], stated)
     found_one = calibrate(
         epsilon=epsilon,
         delta=delta,
@@ -201,13 +205,13 @@ def mechanism_for(
         caps=plan.caps,
         weights=weights,
     )
-    return Target(found_one.mechanism, stated)
+    return Terms.of_one(found_one.mechanism, stated)
 
 
 _ONLY = "table"
 
 
-def mechanisms_for(
+def terms_for_tables(
     plans: Plans,
     tables: Mapping[str, Table],
     *,
@@ -218,7 +222,7 @@ def mechanisms_for(
     releases: Integer | None = None,
     most_sigma: Real | None = None,
     payer: Payer | None = None,
-) -> Targets:
+) -> Terms:
     """The noise of several tables by their shares of the target (ε, δ) or of a budget; or a mechanism for each."""
     _check_aim(epsilon, delta, mechanism, releases, most_sigma, payer)
     drafts = {name: _table(plan, tables[name].weights, share=tables[name].share) for name, plan in plans.tables.items()}
@@ -227,12 +231,12 @@ def mechanisms_for(
         shared, stated = payer.share_tables(plans, drafts, releases, shares, most_sigma)
         for name, plan in plans.tables.items():
             _check(plan, shared[name])
-        return Targets({name: shared[name] for name in plans.tables}, stated)
+        return Terms({name: shared[name] for name in plans.tables}, stated)
     if mechanism is None:
         assert epsilon is not None
         assert delta is not None
         solved = calibrate_tables(drafts, epsilon=epsilon, delta=delta, shares=shares)
-        return Targets(solved.tables, {"epsilon": real("epsilon", epsilon)})
+        return Terms(solved.tables, {"epsilon": real("epsilon", epsilon)})
     if shares is not None:
         raise InvalidParameter("shares", "must be omitted with complete mechanisms")
     if not isinstance(mechanism, Mapping) or set(mechanism) != set(plans.tables):
@@ -243,7 +247,7 @@ def mechanisms_for(
             if tables[name].weights is not None:
                 raise InvalidParameter("weights", "must be omitted with a complete mechanism")
             _check(plan, mechanism[name])
-    return Targets({name: mechanism[name] for name in plans.tables}, _stated(epsilon, delta))
+    return Terms({name: mechanism[name] for name in plans.tables}, _stated(epsilon, delta))
 
 
 def _check_aim(
