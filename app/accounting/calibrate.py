@@ -41,7 +41,7 @@ from app.workers.work_bounds import (
     work_of,
 )
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting
-from gsh.accounting.budget_limits import Limit
+from gsh.accounting.budget_limits import Account, Limit
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate_remaining
 from gsh.accounting.calibration.remaining_tables import RemainingTables, calibrate_remaining_tables
@@ -79,7 +79,7 @@ async def calibrate_mechanism(
     With a budget instead of epsilon and delta, one release or several equal releases fit the remaining budget. With
     epsilon, delta and several releases, all of them together fit a new budget with this limit. In both cases σ and
     τ\\* share it: if both are omitted, the answer has the smallest τ\\*. If less than half of a usual release is left
-    of the budget, that is 409.
+    of the budget, that is 409. The releases fit the ancestors of the budget too.
 
     Several tables in one release share the target, or the remaining budget: each has its share of the noise cost and
     the same share of the threshold cost. Within a target (ε, δ) they have exactly the privacy of one table. Fix all of
@@ -89,10 +89,11 @@ async def calibrate_mechanism(
     if body.budget is not None:
         await services.authorizer.admit(request.scope, READS_BUDGETS, body.budget)
         name = body.budget
-        budget = await services.ledger_pool.read(lambda ledger: ledger.standing(name))
-        return await _remaining(request, services, body, budget.spent, budget.limit)
+        lineage = await services.ledger_pool.read(lambda ledger: ledger.lineage(name))
+        return await _remaining(request, services, body, [budget.account for budget in lineage])
     if body.releases > 1:
-        return await _remaining(request, services, body, NOTHING, Limit(body.target.epsilon, body.target.delta))
+        account = Account(NOTHING, Limit(body.target.epsilon, body.target.delta))
+        return await _remaining(request, services, body, [account])
     if body.tables is not None:
         work = tables_calibration_work(body.tables)
         _check_tables(services, work)
@@ -140,21 +141,22 @@ def _solve_tables(body: CalibrateRequest, tables: list[TableDraftIn], target: Ta
 
 
 async def _remaining(
-    request: Request, services: Services, body: CalibrateRequest, spent: Spent, limit: Limit
+    request: Request, services: Services, body: CalibrateRequest, accounts: list[Account]
 ) -> RemainingAnswer | RemainingTablesAnswer:
-    """What fits a budget, by the rules for the rest of one; or several releases that fit a new one."""
+    """What fits a budget and its ancestors, by the rules for the rest of one; or several that fit a new one."""
     if body.tables is not None:
-        _check_tables(services, tables_comparison_work(body.tables))
-        return await in_pool(request, services.accounting, _remaining_tables, body, body.tables, spent, limit)
+        _check_tables(services, len(accounts) * tables_comparison_work(body.tables))
+        return await in_pool(request, services.accounting, _remaining_tables, body, body.tables, accounts)
     schema = body.mechanism
     assert schema is not None
     if isinstance(schema.sigma, list):
         raise InvalidParameter("sigma", "may not be a list if a budget or several releases are given")
     _check(services, remaining_work(schema))
     draft = await services.to_domain(request, schema, work_of(schema), services.accounting)
+    (spent, limit), above = accounts[0], accounts[1:]
     solve: Callable[[Spent, Draft, int, Limit], RemainingCalibration] = calibrate_remaining
     if body.budget is not None:
-        solve = partial(calibrate_usual, most_sigma=body.most_sigma)
+        solve = partial(calibrate_usual, most_sigma=body.most_sigma, above=above)
     found = await in_pool(request, services.accounting, solve, spent, draft, body.releases, limit)
     return RemainingAnswer(
         kind="remaining",
@@ -169,14 +171,15 @@ async def _remaining(
 
 
 def _remaining_tables(
-    body: CalibrateRequest, tables: list[TableDraftIn], spent: Spent, limit: Limit
+    body: CalibrateRequest, tables: list[TableDraftIn], accounts: list[Account]
 ) -> RemainingTablesAnswer:
     drafts, given = read_table_drafts(tables)
+    (spent, limit), above = accounts[0], accounts[1:]
     wanted = (spent, list(drafts.values()), body.shares or given, body.releases, limit)
     found: RemainingTables = (
         calibrate_remaining_tables(*wanted)
         if body.budget is None
-        else calibrate_usual_tables(*wanted, most_sigma=body.most_sigma)
+        else calibrate_usual_tables(*wanted, most_sigma=body.most_sigma, above=above)
     )
     return RemainingTablesAnswer(
         kind="remaining-tables",

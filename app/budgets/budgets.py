@@ -1,6 +1,7 @@
 """/budgets: limits, what is spent and what remains, previews, and the history of each budget."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, Query, Request
@@ -27,13 +28,14 @@ from app.ledger.figures import (
     shortage_figures,
     spent_figures,
 )
+from app.ledger.lineage import Lineage, ancestors_among, how_many_fit
 from app.ledger.state import UNREADABLE, Budget, Entry
-from app.ledger.store import Ledger
+from app.ledger.store import Account, Ledger
 from app.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, ShortageOut, SpentOut
 from app.schemas.mechanism import PostedMechanism, read_release
 from app.workers.work_bounds import check_work, work_of
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.composition import NOTHING, Cost, Part, Release, cost_of
+from gsh.accounting.composition import NOTHING, Cost, Release, cost_of
 from gsh.errors import renamed
 
 __all__ = ["router"]
@@ -64,21 +66,23 @@ async def put_budget(
 ) -> BudgetOut:
     """The history records every change, with its reason and the access key. The same limit again changes nothing.
 
-    The first charge settles how noise and thresholds share the budget. After it, a change that would divide the budget
-    in another way is 409, and so is another privacy unit or period.
+    What the request omits stays as it is. The first charge settles how noise and thresholds share the budget. After it,
+    a change that would divide the budget in another way is 409, and so is another privacy unit, period or parent.
     """
     services = services_of(request)
     with naming(body.tables):
         is_given = body.mechanism is not None or body.tables is not None
         typical = cost_of(await posted_release(request, services, body.mechanism, body.tables)) if is_given else None
     limit = Limit(body.epsilon, body.delta, typical)
-    by = access_of(request.scope).by
+    access = access_of(request.scope)
+    if body.parent is not None:
+        access.check(body.parent)  # a child charges its parent
 
     def put(ledger: Ledger) -> Budget:
-        return ledger.put_budget(id, limit, body.description, now(), unit=body.unit, reason=body.reason, by=by)
+        return ledger.put_budget(id, limit, None, now(), settings=body.settings, reason=body.reason, by=access.by)
 
     await services.ledger_pool.ask(put)
-    return await services.ledger_pool.read(lambda ledger: _whole(*ledger.budget(id)))
+    return await services.ledger_pool.read(lambda ledger: _whole(ledger.budget(id)))
 
 
 @router.get("", operation_id="listBudgets", summary="All budgets", dependencies=[needs("release", "admin")])
@@ -86,7 +90,9 @@ async def list_budgets(request: Request) -> BudgetsOut:
     """All budgets, or those that the access key is bound to: the limit, what is spent and what remains."""
     budgets = await services_of(request).ledger_pool.read(lambda ledger: ledger.budgets())
     access = access_of(request.scope)
-    shown = (BudgetSummary(**_summary(budget)) for budget in budgets if access.may_see(budget.id))
+    by_id = {budget.id: budget for budget in budgets}
+    visible = (budget for budget in budgets if access.may_see(budget.id))
+    shown = (BudgetSummary(**_summary((each, *ancestors_among(each, by_id.get)))) for each in visible)
     return BudgetsOut(budgets=await in_slices(request, shown, services_of(request).settings.heavy_seconds))
 
 
@@ -102,7 +108,7 @@ async def get_budget(
     id: BudgetInPath,  # noqa: A002
 ) -> BudgetOut:
     """The limit, the two sums, upper and lower bounds on (ε, δ), and what remains."""
-    return await services_of(request).ledger_pool.read(lambda ledger: _whole(*ledger.budget(id)))
+    return await services_of(request).ledger_pool.read(lambda ledger: _whole(ledger.budget(id)))
 
 
 @_bodies.post(
@@ -125,7 +131,7 @@ async def preview(
     work = _check_plan(body, services.settings.max_work)
     with naming(body.tables):
         plan = await services.made(request, work, _plan, body)
-    return await services.ledger_pool.read(lambda ledger: _preview(ledger.standing(id), plan))
+    return await services.ledger_pool.read(lambda ledger: _preview(ledger.lineage(id), plan))
 
 
 @router.get(
@@ -229,22 +235,27 @@ def _costed(planned: Release) -> tuple[Release, Cost]:
     return release, cost_of(release)
 
 
-def _preview(budget: Budget, plan: list[tuple[Release, Cost]]) -> PreviewOut:
-    alone, after, fitting, all_fit = NOTHING, budget.spent, 0, True
-    limit = budget.limit.settled_by(plan[0][1])
+def _preview(lineage: Lineage, plan: list[tuple[Release, Cost]]) -> PreviewOut:
+    """What the budget would have spent, and whether the budget and all its ancestors admit the plan."""
+    levels, alone, fitting, all_fit = lineage, NOTHING, 0, True
+    limits = [budget.limit.settled_by(plan[0][1]) for budget in lineage]
     for release, cost in plan:
-        alone, after = alone.plus(release, cost), after.plus(release, cost)
-        all_fit = all_fit and limit.admits(after)
+        alone = alone.plus(release, cost)
+        levels = tuple(replace(budget, spent=budget.spent.plus(release, cost)) for budget in levels)
+        all_fit = all_fit and all(limit.admits(after.spent) for limit, after in zip(limits, levels, strict=True))
         fitting += all_fit
-    shortage = None if all_fit else shortage_figures(budget, limit, after)
+    short = (shortage_figures(*each) for each in zip(lineage, limits, (after.spent for after in levels), strict=True))
+    shortage = None if all_fit else next(figures for figures in short if figures is not None)
+    limit, after = limits[0], levels[0].spent
+    settled = tuple(replace(budget, limit=limit) for budget, limit in zip(levels, limits, strict=True))
     return PreviewOut(
         fits=all_fit,
         fitting=fitting,
-        more=budget.limit.how_many_fit(budget.spent, *plan[0]),
+        more=how_many_fit(lineage, *plan[0]),
         asked=CostOut(**cost_figures(alone, limit)),
         after=CostOut(**cost_figures(after, limit)),
         used=limit.used(after),
-        remaining=RemainingOut(**remaining_figures(after, limit)) if all_fit else None,
+        remaining=RemainingOut(**remaining_figures(settled)) if all_fit else None,
         shortage=None if shortage is None else ShortageOut(**shortage),
     )
 
@@ -259,22 +270,27 @@ def _shown(entry: Entry) -> EntryOut:
     raise LedgerUnavailable(f"entry {entry.number} of the budget {entry.budget} cannot be read")
 
 
-def _whole(budget: Budget, parts: list[Part]) -> BudgetOut:
+def _whole(account: Account) -> BudgetOut:
+    budget, parts, ancestors = account
     spent = SpentOut(**spent_figures(budget.spent, parts, budget.limit))
-    return BudgetOut(**_summary(budget) | {"spent": spent}, entries=budget.entries, head=budget.head)
+    above = [BudgetSummary(**_summary(ancestors[place:])) for place in range(len(ancestors))]
+    fields = _summary(account.lineage) | {"spent": spent}
+    return BudgetOut(**fields, ancestors=above, entries=budget.entries, head=budget.head)
 
 
-def _summary(budget: Budget) -> dict[str, Any]:
-    """The fields of BudgetSummary."""
+def _summary(lineage: Lineage) -> dict[str, Any]:
+    """The fields of BudgetSummary, of the first of these budgets."""
+    budget = lineage[0]
     limit, spent, promise = budget.limit, budget.spent, budget.promise
     return {
         "id": budget.id,
         "description": budget.description,
         "privacy_unit": budget.privacy_unit,
         "period": budget.period,
+        "parent": budget.parent,
         "limit": LimitOut(**limit_figures(limit)),
         "spent": CostOut(**cost_figures(spent, limit)),
         "used": limit.used(spent),
-        "remaining": RemainingOut(**remaining_figures(spent, limit)),
+        "remaining": RemainingOut(**remaining_figures(lineage)),
         "promise": None if promise is None else PromiseOut(epsilon=limit.epsilon, delta=promise),
     }

@@ -13,9 +13,10 @@ from app.ledger.answer_keys import facts_of, unread_mark
 from app.ledger.answers import ENCRYPTED, AnswerPlace, erasure_seal
 from app.ledger.charges import sha256_of
 from app.ledger.databases import Execute, Statements
+from app.ledger.lineage_audit import LineageAudit
 from app.ledger.releases import place_of, release_seal
 from app.ledger.secret import Secret
-from app.ledger.state import UNREADABLE, Entry, HistoryFault
+from app.ledger.state import UNREADABLE, Budget, Entry, HistoryFault
 
 __all__ = ["Audit"]
 
@@ -58,36 +59,39 @@ class Audit:
 
     def entries(self, execute: Execute, budget: str) -> Iterator[Entry]:
         """A history from its beginning."""
-        return (entry for entry, _ in self._rows(execute, budget))
+        return (entry for page in self._pages(execute, budget) for entry, _ in page)
 
-    def faults(self, execute: Execute, budget: str, content: Content) -> Iterator[HistoryFault]:
-        """Entries whose columns, release or answer differ from what was recorded, in a history of an intact chain."""
-        drawn = (Entry(*row).details for row in execute(self._sql.redraws, (budget,)))
+    def faults(self, execute: Execute, budget: Budget, content: Content) -> Iterator[HistoryFault]:
+        """Entries that differ from their columns, release, answer or ancestors, in a history of an intact chain."""
+        levels = LineageAudit(execute, self._sql, budget)
+        drawn = (Entry(*row).details for row in execute(self._sql.redraws, (budget.id,)))
         redraws = {details.get("key"): details for details in drawn}
         commits: dict[str, dict[str, Any]] = {}
         states: dict[str, tuple[int, tuple[str, str, str | None]]] = {}
-        for entry, columns in self._rows(execute, budget):
-            try:
-                wrong = self._wrong(entry, columns, redraws, content)
-                if entry.kind == "committed":
-                    commits[entry.details["key"]] = entry.details | {"at": entry.at}
-                elif entry.kind == "charge":
-                    recorded = entry.details.get("state", columns["state"])
-                    states[str(columns["key"])] = entry.number, (recorded, columns["state"], columns["committed"])
-            except UNREADABLE:
-                wrong = "cannot be read"
-            if wrong is not None:
-                yield HistoryFault(entry.number, wrong)
+        for page in self._pages(execute, budget.id):
+            for entry, columns in page:
+                try:
+                    wrong = self._wrong(entry, columns, redraws, content)
+                    if entry.kind == "committed":
+                        commits[entry.details["key"]] = entry.details | {"at": entry.at}
+                    elif entry.kind == "charge":
+                        recorded = entry.details.get("state", columns["state"])
+                        states[str(columns["key"])] = entry.number, (recorded, columns["state"], columns["committed"])
+                except UNREADABLE:
+                    wrong = "cannot be read"
+                if wrong is not None:
+                    yield HistoryFault(entry.number, wrong)
+            yield from levels.faults([entry for entry, _ in page])
         for key, (number, state) in states.items():
             if not _is_as_committed(*state, commits.get(key)):
                 yield HistoryFault(number, "has a release in another state than the recorded one")
+        yield from levels.missing()
 
-    def _rows(self, execute: Execute, budget: str) -> Iterator[tuple[Entry, dict[str, Any]]]:
+    def _pages(self, execute: Execute, budget: str) -> Iterator[list[tuple[Entry, dict[str, Any]]]]:
         """Each entry, and the columns of its row and of its release."""
         names, after = (*_COLUMNS, *_FURTHER), 0
         while rows := execute(self._sql.audited, (budget, after, _PAGE)):
-            for row in rows:
-                yield Entry(*row[: -len(names)]), dict(zip(names, row[-len(names) :], strict=True))
+            yield [(Entry(*row[: -len(names)]), dict(zip(names, row[-len(names) :], strict=True))) for row in rows]
             after = rows[-1][1]
 
     def _wrong(
@@ -97,6 +101,10 @@ class Audit:
             is_empty = set(columns.values()) == {None}
             return None if is_empty else "has the cost or the answer of a charge, but is no charge"
         details, found = entry.details, dict(columns)
+        if "through" in details:  # the release belongs to the charged budget
+            others = {value for name, value in columns.items() if name not in details}
+            is_cost = all(details[name] == columns[name] for name in ("s", "d")) and others == {None}
+            return None if is_cost else "has another cost in its row of the database than in the record that is hashed"
         if details.get("key") in redraws:
             kept = {name: value for name, value in details.items() if name not in _OF_A_DRAW}
             details = kept | redraws[details["key"]]

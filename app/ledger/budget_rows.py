@@ -52,7 +52,7 @@ def _columns(budget: Budget) -> tuple[Any, ...]:
     unit = (budget.privacy_unit, budget.period)
     return (
         *(limit.epsilon, limit.delta, *proportion, budget.description),
-        *(*sums, budget.entries, budget.head, *_texts(budget.hull), *unit, *_texts(limit.ray)),
+        *(*sums, budget.entries, budget.head, *_texts(budget.hull), *unit, *_texts(limit.ray), budget.parent),
     )
 
 
@@ -66,7 +66,7 @@ def _caps_of(mu_squared: str | None, hazard: str | None) -> Caps | None:
 
 def _budget_of(row: Sequence[Any]) -> Budget:
     name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head, *rest = row
-    hull_s, hull_d, privacy_unit, period, *ray = rest
+    hull_s, hull_d, privacy_unit, period, *ray, parent = rest
     limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d), _caps_of(*ray))
     release = None if only is None else charged_from_json(json.loads(only))
     spent = Spent(fraction_of(s), fraction_of(d), charges, release)
@@ -80,4 +80,5 @@ def _budget_of(row: Sequence[Any]) -> Budget:
         hull=_caps_of(hull_s, hull_d),
         privacy_unit=privacy_unit,
         period=period,
+        parent=parent,
     )

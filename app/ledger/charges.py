@@ -15,6 +15,7 @@ from app.ledger.answers import ENCRYPTED, Staged, expect_staged
 from app.ledger.budget_rows import add_entry, set_budget
 from app.ledger.databases import Execute, Statements
 from app.ledger.errors import BudgetExceeded, LedgerUnavailable, UnknownBudget
+from app.ledger.lineage import Lineage
 from app.ledger.releases import (
     Notes,
     RecordedRelease,
@@ -24,12 +25,13 @@ from app.ledger.releases import (
     release_seal,
 )
 from app.ledger.secret import Secret
-from app.ledger.state import Budget
-from gsh.accounting.composition import Cost, Release, Spent
+from app.ledger.state import Budget, EntryName
+from gsh.accounting.composition import Cost, Release
 
 __all__ = [
     "Charge",
     "Charged",
+    "ChargedAnswer",
     "CheckedBudget",
     "add_charge",
     "draw_again",
@@ -76,14 +78,19 @@ class CheckedBudget:
     unread: str | None = None
 
 
-def fitting(budget: Budget | None, charge: Charge) -> tuple[Budget, Spent]:
-    """The budget, and what it will have spent; an error if the charge does not fit."""
-    if budget is None:
+ChargedAnswer = Callable[[Lineage, int], Staged]
+"""Makes the answer of a charge from its budget and the ancestors after the charge, and the number of its entry."""
+
+
+def fitting(lineage: Lineage, charge: Charge) -> Lineage:
+    """The budget and its ancestors; an error if the charge does not fit one of them, the nearest first."""
+    if not lineage:
         raise UnknownBudget
-    after = budget.spent.plus(charge.release, charge.cost)
-    if not budget.limit.settled_by(charge.cost).admits(after):
-        raise BudgetExceeded(budget, charge.release, charge.cost)
-    return budget, after
+    for budget in lineage:
+        after = budget.spent.plus(charge.release, charge.cost)
+        if not budget.limit.settled_by(charge.cost).admits(after):
+            raise BudgetExceeded(budget, charge.release, charge.cost, is_ancestor=budget is not lineage[0])
+    return lineage
 
 
 def add_charge(
@@ -92,31 +99,36 @@ def add_charge(
     secret: Secret,
     charge: Charge,
     *,
-    fits: tuple[Budget, Spent],
+    lineage: Lineage,
     client: str,
     at: str,
-    answer: Callable[[Budget, int], Staged] | None,
+    answer: ChargedAnswer | None,
 ) -> RecordedRelease:
-    """Record the charge and its release. ``answer`` gets the budget after the charge, and the entry's number.
+    """Record the charge at all levels, and its release. The charge fits.
 
     The result has the key of the answer, which the next transaction stores.
     """
-    budget, after = fits
-    made = None if answer is None else answer(replace(budget, spent=after), budget.entries + 1)
+    release, cost = charge.release, charge.cost
+    after = tuple(replace(each, spent=each.spent.plus(release, cost)) for each in lineage)
+    budget, *above = lineage
+    ancestors = tuple(EntryName(each.id, each.entries + 1) for each in above)
+    made = None if answer is None else answer(after, budget.entries + 1)
     key, notes = charge.idempotency_key, charge.notes
     recorded: dict[str, Any] = {"key": key, "request": charge.request, "client": client, "state": charge.state}
     recorded |= {"description": notes.description, "labels": notes.labels}
+    recorded |= {"ancestors": [each._asdict() for each in ancestors]} if ancestors else {}
     optional = {"content_hash": charge.content, "provenance_sha256": sha256_of(notes.provenance)}
     recorded |= {name: value for name, value in optional.items() if value} | _drawn_details(notes, made)
-    charged, entry = budget.charged(after, charge.release, charge.cost, at, recorded, notes.by)
-    release = RecordedRelease(
+    charged, entry = budget.charged(after[0].spent, release, cost, at, recorded, notes.by)
+    paid = RecordedRelease(
         key=key,
         budget=budget.id,
         number=entry.number,
+        ancestors=ancestors,
         at=at,
         state=charge.state,
         notes=notes,
-        cost=charge.cost,
+        cost=cost,
         head=entry.hash,
         content_hash=charge.content or None,
         request=charge.request,
@@ -130,17 +142,21 @@ def add_charge(
         version=ENCRYPTED,
         seal=None,
     )
-    release = replace(release, seal=release_seal(secret, release.identity))
+    paid = replace(paid, seal=release_seal(secret, paid.identity))
     set_budget(execute, sql, charged)
-    cost = (charge.cost.mu_squared, charge.cost.hazard)
-    size = release.size if release.place is None else None
-    stored = (release.media_type, size, None if made is None else made.content)
-    add_entry(execute, sql, entry, (*cost, key, charge.request, client, *stored))
-    add_release(execute, sql, release)
+    size = paid.size if paid.place is None else None
+    stored = (paid.media_type, size, None if made is None else made.content)
+    add_entry(execute, sql, entry, (cost.mu_squared, cost.hazard, key, charge.request, client, *stored))
+    through = {"budget": budget.id, "number": entry.number, "hash": entry.hash, "key": key}
+    for ancestor, later in zip(above, after[1:], strict=True):
+        charged, entry = ancestor.charged(later.spent, release, cost, at, {"through": through}, notes.by)
+        set_budget(execute, sql, charged)
+        add_entry(execute, sql, entry, (cost.mu_squared, cost.hazard, *[None] * 6))
+    add_release(execute, sql, paid)
     if made is not None and made.place is not None:
         add_mark(execute, sql, secret, made.place.answer)
         _claim_parts(execute, sql, made)
-    return release
+    return paid
 
 
 def _claim_parts(execute: Execute, sql: Statements, made: Staged) -> None:

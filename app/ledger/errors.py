@@ -9,13 +9,16 @@ from gsh.accounting.composition import Cost, Release
 __all__ = [
     "AlreadyCommitted",
     "AnswerErased",
+    "BrokenLineage",
     "BudgetExceeded",
     "DivisionSettled",
+    "InvalidParent",
     "KeyReused",
     "LedgerError",
     "LedgerUnavailable",
     "NotOpen",
     "NotOwner",
+    "ParentSettled",
     "ReasonMissing",
     "TooManyComparisons",
     "UnitSettled",
@@ -35,11 +38,12 @@ class UnknownBudget(LedgerError):
 
 
 class BudgetExceeded(LedgerError):
-    """The release does not fit the budget: ``budget`` as it is now, the release that was asked for, and its cost."""
+    """The release does not fit ``budget``: the charged one or an ancestor, as it is now. And what was asked for."""
 
-    def __init__(self, budget: Budget, asked: Release, cost: Cost) -> None:
+    def __init__(self, budget: Budget, asked: Release, cost: Cost, *, is_ancestor: bool = False) -> None:
         super().__init__(budget.id)
         self.budget = budget
+        self.is_ancestor = is_ancestor
         self.asked = asked
         self.cost = cost
 
@@ -50,6 +54,18 @@ class DivisionSettled(LedgerError):
 
 class UnitSettled(LedgerError):
     """A change would protect another privacy unit or period after the first charge."""
+
+
+class ParentSettled(LedgerError):
+    """A change of the parent after the first charge: the charges before it are not in the new parent."""
+
+
+class InvalidParent(LedgerError):
+    """A parent that is no budget, that is below its own child, or that makes a tree of too many levels."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
 
 
 class ReasonMissing(LedgerError):
@@ -103,6 +119,10 @@ class LedgerUnavailable(LedgerError):
 
     Its text is the reason, for operators. It is logged, without secret or password, and never sent to clients.
     """
+
+
+class BrokenLineage(LedgerUnavailable):
+    """The ancestors of a budget are not as recorded."""
 
 
 class WrongLedger(LedgerUnavailable):

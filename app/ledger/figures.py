@@ -8,6 +8,7 @@ from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+from app.ledger.lineage import Lineage, least_remaining
 from app.ledger.state import Budget
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import Part, Spent, delta_at, epsilon_at, lower_delta, lower_epsilon
@@ -59,10 +60,10 @@ def spent_figures(spent: Spent, parts: Sequence[Part], limit: Limit) -> dict[str
     }
 
 
-def remaining_figures(spent: Spent, limit: Limit) -> dict[str, Any]:
-    """What remains for each of the two sums, and of δ."""
-    room = limit.remaining(spent)
-    unspent = Fraction(limit.delta) - Fraction(delta_at(spent, limit.epsilon))
+def remaining_figures(lineage: Lineage) -> dict[str, Any]:
+    """What remains for each of the two sums, and of δ: the least that the budget or an ancestor has left."""
+    room = least_remaining(lineage)
+    unspent = min(Fraction(each.limit.delta) - Fraction(delta_at(each.spent, each.limit.epsilon)) for each in lineage)
     return {
         "mu_squared": room.mu_squared,
         "hazard": room.hazard,
@@ -77,6 +78,7 @@ def shortage_figures(budget: Budget, limit: Limit, after: Spent) -> dict[str, An
         return None
     fitting = found.fitting
     return {
+        "budget": budget.id,
         "binding": found.binding,
         "releases": found.releases,
         "epsilon": None if fitting is None else fitting.epsilon,

@@ -15,7 +15,7 @@ from app.ledger.answers import ENCRYPTED, AnswerPlace
 from app.ledger.databases import Execute, Statements
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.secret import Secret
-from app.ledger.state import UNREADABLE, By, Entry
+from app.ledger.state import UNREADABLE, By, Entry, EntryName
 from gsh.accounting.composition import Cost
 
 __all__ = [
@@ -72,6 +72,8 @@ class RecordedRelease:
     key: str
     budget: str
     number: int
+    ancestors: tuple[EntryName, ...]
+    """The entries of the same charge in the histories of the budget's ancestors, the parent first."""
     at: str
     state: ReleaseState
     notes: Notes
@@ -180,6 +182,7 @@ def _read(row: Sequence[Any]) -> RecordedRelease:
         key=key,
         budget=budget,
         number=number,
+        ancestors=tuple(EntryName(**each) for each in details.get("ancestors", ())),
         at=at,
         state=state,
         notes=Notes(*described, by=by),

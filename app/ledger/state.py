@@ -12,9 +12,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypedDict
 
-from gsh.accounting.budget_limits import Caps, Limit, promised_delta
+from gsh.accounting.budget_limits import Account, Caps, Limit, promised_delta
 from gsh.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
 from gsh.accounting.numerics.doubles import next_below
 from gsh.errors import AccountingError
@@ -26,7 +26,9 @@ __all__ = [
     "Budget",
     "By",
     "Entry",
+    "EntryName",
     "HistoryFault",
+    "Settings",
     "check_history",
     "fraction_of",
     "ray_and_hull_of",
@@ -60,6 +62,22 @@ class By:
     note: str
 
 
+class EntryName(NamedTuple):
+    """An entry of the history of a budget."""
+
+    budget: str
+    number: int
+
+
+class Settings(TypedDict, total=False):
+    """The settings of a budget besides its limit. A change keeps those that it does not name."""
+
+    description: str
+    privacy_unit: str
+    period: str | None
+    parent: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line of a budget's history; ``payload`` is JSON, kept as the text that was hashed."""
@@ -80,8 +98,13 @@ class Entry:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """The details without keyed hashes."""
-        return _renamed({name: value for name, value in self.details.items() if name not in _HIDDEN})
+        """The details without keyed hashes, and with the changes of each field in place of what was there before."""
+        details = {name: value for name, value in self.details.items() if name not in _HIDDEN}
+        before = details.pop("before", None)
+        if before is None:
+            return _renamed(details)
+        changes = [{"field": name, "before": value, "after": details.get(name)} for name, value in before.items()]
+        return _renamed(details | {"changes": changes})
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +122,12 @@ class Budget:
     privacy_unit: str = "user"
     """Whose records are protected together: all records of one unit, or of one unit in one period."""
     period: str | None = None
+    parent: str | None = None
+    """The budget that is charged for every release that this one is charged for."""
+
+    @property
+    def account(self) -> Account:
+        return Account(self.spent, self.limit)
 
     @property
     def promise(self) -> float | None:
@@ -108,25 +137,36 @@ class Budget:
         return promised_delta(self.limit.caps.joined(self.hull), self.spent, self.limit.epsilon)
 
     def changed_to(
-        self,
-        limit: Limit,
-        description: str,
-        unit: tuple[str, str | None],
-        at: str,
-        reason: str = "",
-        by: By | None = None,
+        self, limit: Limit, at: str, settings: Settings | None = None, *, reason: str = "", by: By | None = None
     ) -> tuple["Budget", Entry]:
-        """The budget with another limit, and the entry that records it. The first entry records that it was made."""
+        """The budget with another limit and other settings, and the entry that records all of them.
+
+        The first entry records that the budget was made. Later ones also say what was there before.
+        """
         kind: EntryKind = "changed" if self.entries else "created"
-        details: dict[str, Any] = {"epsilon": limit.epsilon, "delta": limit.delta, "description": description}
-        if limit.proportion is not None:
-            details["proportion"] = _stored(limit.proportion)
-        privacy_unit, period = unit
-        details |= {"privacy_unit": privacy_unit, "period": period} | ({"reason": reason} if reason else {})
+        changed = replace(self, **(settings or {}))._limited(limit)
+        details = {name: value for name, value in changed.recorded.items() if value is not None or name == "period"}
+        if self.entries:
+            after = changed.recorded
+            details["before"] = {name: value for name, value in self.recorded.items() if value != after[name]}
+        details |= {"reason": reason} if reason else {}
         if self.spent.releases:
             details["ray"] = True
-        changed = replace(self, description=description, privacy_unit=privacy_unit, period=period)._limited(limit)
         return changed._appended(kind, at, details | _signed(by))
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """The limit and the settings as an entry records them. Those that are not set are None."""
+        proportion = self.limit.proportion
+        return {
+            "epsilon": self.limit.epsilon,
+            "delta": self.limit.delta,
+            "proportion": None if proportion is None else _stored(proportion),
+            "description": self.description,
+            "privacy_unit": self.privacy_unit,
+            "period": self.period,
+            "parent": self.parent,
+        }
 
     def charged(
         self, after: Spent, release: Release, cost: Cost, at: str, further: dict[str, Any], by: By | None = None
@@ -222,13 +262,19 @@ def _replayed(budget: Budget, entry: Entry) -> Budget:
     if entry.kind in {"committed", "redrawn"}:
         return budget
     if entry.kind != "charge":
+        if any(budget.recorded[name] != value for name, value in details.get("before", {}).items()):
+            raise ValueError
         settled = _cost_in(details["proportion"]) if "proportion" in details else None
         limit = Limit(details["epsilon"], details["delta"], settled)
         if entry.kind == "changed" and settled is None:
             limit = replace(limit, proportion=budget.limit.proportion)  # recorded before there were proportions
-        fields = {"description": details["description"]}
-        fields |= {"privacy_unit": details.get("privacy_unit", "user"), "period": details.get("period")}
-        budget = replace(budget, **fields)
+        budget = replace(
+            budget,
+            description=details["description"],
+            privacy_unit=details.get("privacy_unit", "user"),
+            period=details.get("period"),
+            parent=details.get("parent"),
+        )
         if "ray" in details:
             return budget._limited(replace(limit, ray=budget.limit.ray))
         return budget._limited_before_rays(limit)
@@ -254,10 +300,13 @@ def _cost_in(details: dict[str, Any]) -> Cost:
 
 def _renamed(details: dict[str, Any]) -> dict[str, Any]:
     """The same with the API's names, at any depth."""
-    return {
-        _WIRE_NAMES.get(name, name): _renamed(value) if isinstance(value, dict) else value
-        for name, value in details.items()
-    }
+    return {_WIRE_NAMES.get(name, name): _renamed_within(value) for name, value in details.items()}
+
+
+def _renamed_within(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_renamed_within(each) for each in value]
+    return _renamed(value) if isinstance(value, dict) else value
 
 
 def _hash(before: str, *fields: str | int) -> str:

@@ -4,15 +4,15 @@ A charge and the answer that it pays for are stored together, or neither is. The
 transaction stores its key (answer_keys.py). The parts of a large answer are written before.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from app.ledger.access_keys import KeyTable
 from app.ledger.answer_keys import Facts, renew_marks, store_key
 from app.ledger.answers import (
     Answer,
-    Staged,
     Staging,
     erase_answers,
     readable_part,
@@ -22,7 +22,7 @@ from app.ledger.answers import (
 )
 from app.ledger.audit import Audit
 from app.ledger.budget_rows import add_budget, add_entry, all_budgets, find_budget, known_budget, set_budget
-from app.ledger.charges import Charge, Charged, CheckedBudget, add_charge, draw_again, fitting
+from app.ledger.charges import Charge, Charged, ChargedAnswer, CheckedBudget, add_charge, draw_again, fitting
 from app.ledger.databases import Connections, Taken
 from app.ledger.errors import (
     AnswerErased,
@@ -35,15 +35,28 @@ from app.ledger.errors import (
     UnknownRelease,
 )
 from app.ledger.heads import HeadTable
+from app.ledger.lineage import Lineage, ancestors_of, check_parent, find_lineage, lock_tree
 from app.ledger.open_releases import add_nonce, commit, seed_of
 from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases, seal_releases
 from app.ledger.repeats import has_same_bytes, released_for, used_by
 from app.ledger.secret import Secret
-from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, check_history
+from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, Settings, check_history
 from gsh.accounting.budget_limits import Limit, same_proportion
 from gsh.accounting.composition import Cost, Part
 
-__all__ = ["Ledger"]
+__all__ = ["Account", "Ledger"]
+
+
+class Account(NamedTuple):
+    """A budget, the costs of its charges, and its ancestors. Charges of equal cost are counted together."""
+
+    budget: Budget
+    parts: list[Part]
+    ancestors: Lineage
+
+    @property
+    def lineage(self) -> Lineage:
+        return (self.budget, *self.ancestors)
 
 
 class Ledger:
@@ -63,52 +76,48 @@ class Ledger:
         self,
         name: str,
         limit: Limit,
-        description: str,
+        description: str | None,
         at: str,
         *,
-        unit: tuple[str | None, str | None] | None = None,
+        settings: Settings | None = None,
         reason: str = "",
         by: By | None = None,
     ) -> Budget:
-        """The budget with this limit. The first charge settles its proportion and its unit. A change is recorded.
+        """The budget with this limit. The first charge settles its proportion, unit and parent. A change is recorded.
 
-        ``unit`` is the privacy unit and the period; None keeps them. ``reason`` says why an existing budget is changed.
+        What ``settings`` does not name stays, and so does the description if it is None. ``reason`` says why an
+        existing budget is changed.
         """
-        put = partial(self._put_budget, name, limit, description, at, unit=unit, reason=reason, by=by)
+        wanted = (settings or {}) | ({} if description is None else {"description": description})
+        put = partial(self._put_budget, name, limit, at, wanted, reason=reason, by=by)
         try:
             return put()
         except Taken:  # another transaction has just made it: change that one
             return put()
 
     def _put_budget(
-        self,
-        name: str,
-        limit: Limit,
-        description: str,
-        at: str,
-        *,
-        unit: tuple[str | None, str | None] | None,
-        reason: str,
-        by: By | None,
+        self, name: str, limit: Limit, at: str, settings: Settings, *, reason: str, by: By | None
     ) -> Budget:
         with self._connections.transaction() as execute:
-            before = find_budget(execute, self._sql, name, lock=True)
-            if before is None:
-                first = _unit(unit, ("user", None))
-                made, entry = Budget(name, limit, description).changed_to(limit, description, first, at, reason, by)
+            if "parent" in settings:
+                lock_tree(execute, self._sql)
+            found = find_budget(execute, self._sql, name, lock=True)
+            before = found or Budget(name, limit, "")
+            after = replace(before, **settings, limit=limit if found is None else _changed(before, limit))
+            if before.parent != after.parent:
+                check_parent(execute, self._sql, before, after.parent)
+            if found is None:
+                made, entry = before.changed_to(limit, at, settings, reason=reason, by=by)
                 add_budget(execute, self._sql, made)
                 add_entry(execute, self._sql, entry)
                 return made
-            limit = _changed(before, limit)
-            earlier = (before.privacy_unit, before.period)
-            later = _unit(unit, earlier)
-            if before.spent.releases and earlier != later:
+            if before.spent.releases and (before.privacy_unit, before.period) != (after.privacy_unit, after.period):
                 raise UnitSettled
-            if (before.limit, earlier) != (limit, later) and not reason:
-                raise ReasonMissing
-            if (before.limit, earlier, before.description) == (limit, later, description):
+            if before.recorded == after.recorded:
                 return before
-            changed, entry = before.changed_to(limit, description, later, at, reason, by)
+            if replace(before, description=after.description).recorded != after.recorded and not reason:
+                raise ReasonMissing
+            changed, entry = before.changed_to(after.limit, at, settings, reason=reason, by=by)
             set_budget(execute, self._sql, changed)
             add_entry(execute, self._sql, entry)
             return changed
@@ -122,12 +131,19 @@ class Ledger:
         with self._connections.reading() as execute:
             return known_budget(execute, self._sql, name)
 
-    def budget(self, name: str) -> tuple[Budget, list[Part]]:
-        """A budget, and the costs of its charges; charges of equal cost are counted together."""
+    def lineage(self, name: str) -> Lineage:
+        """The same with the ancestors of the budget."""
+        with self._connections.reading() as execute:
+            lineage = find_lineage(execute, self._sql, name)
+        if not lineage:
+            raise UnknownBudget
+        return lineage
+
+    def budget(self, name: str) -> Account:
         with self._connections.reading() as execute:
             budget = known_budget(execute, self._sql, name)
-            rows = execute(self._sql.parts, (name,))
-            return budget, [Part(Cost(s, d), times) for s, d, times in rows]
+            parts = [Part(Cost(s, d), times) for s, d, times in execute(self._sql.parts, (name,))]
+            return Account(budget, parts, ancestors_of(execute, self._sql, budget))
 
     def history(self, name: str, before: int | None, limit: int) -> list[Entry]:
         """Entries of a budget's history, the latest first."""
@@ -143,7 +159,7 @@ class Ledger:
         with self._connections.reading() as execute:
             used = used_by(execute, self._sql, self.secret, charge, self._hashed(charge.client), at)
             if used is None:
-                return CheckedBudget(fitting(find_budget(execute, self._sql, charge.budget), charge)[0])
+                return CheckedBudget(fitting(find_lineage(execute, self._sql, charge.budget), charge)[0])
             if used.is_unread and used.place is not None:
                 return CheckedBudget(known_budget(execute, self._sql, used.budget), used.place.answer)
             return None
@@ -151,7 +167,7 @@ class Ledger:
     def check_fit(self, charge: Charge) -> Budget:
         """The budget that could pay for a release, whatever its idempotency key."""
         with self._connections.reading() as execute:
-            return fitting(find_budget(execute, self._sql, charge.budget), charge)[0]
+            return fitting(find_lineage(execute, self._sql, charge.budget), charge)[0]
 
     def recall_same_bytes(self, charge: Charge, at: str) -> RecordedRelease | None:
         """The release that a request of the same bytes has paid for; None if its content must be compared.
@@ -177,7 +193,7 @@ class Ledger:
         self,
         charge: Charge,
         at: str,
-        answer: Callable[[Budget, int], Staged] | None = None,
+        answer: ChargedAnswer | None = None,
         *,
         unread: str | None = None,
     ) -> Charged:
@@ -194,16 +210,17 @@ class Ledger:
                 found = released_for(execute, self._sql, self.secret, charge, client, at)
                 made = None
                 if found is None:
-                    fits = fitting(budget, charge)
+                    above = () if budget is None else ancestors_of(execute, self._sql, budget, lock=True)
+                    lineage = fitting(() if budget is None else (budget, *above), charge)
                     made = add_charge(
-                        execute, self._sql, self.secret, charge, fits=fits, client=client, at=at, answer=answer
+                        execute, self._sql, self.secret, charge, lineage=lineage, client=client, at=at, answer=answer
                     )
                     if charge.state == "open":
                         add_nonce(execute, self._sql, charge.idempotency_key)
                 elif isinstance(found, RecordedRelease) and found.is_unread_draw(unread) and answer is not None:
                     if budget is None or budget.id != found.budget:
                         raise LedgerUnavailable("a release was paid for by another budget than its request names")
-                    drawn, notes = answer(budget, found.number), charge.notes
+                    drawn, notes = answer((budget,), found.number), charge.notes
                     made = draw_again(
                         execute, self._sql, self.secret, found, budget=budget, notes=notes, made=drawn, at=at
                     )
@@ -329,7 +346,7 @@ class Ledger:
                 )
             fault = check_history(budget, self._audit.entries(execute, name))
             if fault is None:
-                faults = self._audit.faults(execute, name, lambda *where: whole_answer(execute, self._sql, *where))
+                faults = self._audit.faults(execute, budget, lambda *where: whole_answer(execute, self._sql, *where))
                 fault = next(faults, None)
             return budget, fault
 
@@ -338,11 +355,6 @@ class Ledger:
 
     def _hashed(self, client: str) -> str:
         return self.secret.fingerprint(b"client", client.encode())
-
-
-def _unit(given: tuple[str | None, str | None] | None, earlier: tuple[str, str | None]) -> tuple[str, str | None]:
-    """The privacy unit and the period. What is not given stays."""
-    return earlier if given is None else (given[0] or earlier[0], given[1])
 
 
 def _changed(budget: Budget, limit: Limit) -> Limit:

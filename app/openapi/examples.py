@@ -56,7 +56,7 @@ _WHERE: Mapping[Kind, Callable[[Operation], bool]] = {
     **dict.fromkeys(CONNECTION_KINDS.values(), lambda _: False),
     **dict.fromkeys((kinds.KEY_MISSING, kinds.BUDGET_EXCEEDED, kinds.KEY_REUSED), lambda it: it.charges),
     **dict.fromkeys((kinds.TOO_LITTLE_LEFT, kinds.INFEASIBLE_TARGET), lambda it: it.path == "/calibrate"),
-    **dict.fromkeys((kinds.DIVISION_SETTLED, kinds.UNIT_SETTLED), lambda it: it.method == "put"),
+    **dict.fromkeys((kinds.DIVISION_SETTLED, kinds.UNIT_SETTLED, kinds.PARENT_SETTLED), lambda it: it.method == "put"),
     **dict.fromkeys((kinds.NOT_OPEN, kinds.ALREADY_COMMITTED), lambda it: it.path.endswith("/commit")),
     **dict.fromkeys((kinds.LIMIT_EXCEEDED, kinds.DEADLINE_PASSED), lambda it: it.computes),
     kinds.INVALID_MULTIPART: lambda it: it.has_form,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from pydantic_core import to_json
 
 from app.ledger.answers import Answer
+from app.ledger.lineage import Lineage
 from app.ledger.releases import Notes, RecordedRelease, ReleaseState
 from app.ledger.state import Budget, By
 from app.ledger.store import Ledger
@@ -45,8 +46,9 @@ __all__ = [
     "on_terms",
 ]
 
-AfterCharge = Callable[[Budget, int, str], bytes]
-"""Makes a JSON answer without noise from the budget after the charge, the number of the entry and its time."""
+AfterCharge = Callable[[Lineage, int, str], bytes]
+"""Makes a JSON answer without noise from the budget and its ancestors after the charge, the number of its entry and
+its time."""
 Collect = Callable[[Ledger, RecordedRelease], Answer]
 """Reads a stored answer, in a thread."""
 

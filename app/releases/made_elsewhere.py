@@ -8,8 +8,8 @@ from app.accounting.posted import naming
 from app.http.workload import RequestWorkers
 from app.ledger.answers import Answer
 from app.ledger.figures import cost_figures
+from app.ledger.lineage import Lineage
 from app.ledger.releases import RecordedRelease, ReleaseState
-from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from app.releases.asked import (
     AfterCharge,
@@ -28,6 +28,7 @@ from app.releases.bounds import Bounds
 from app.releases.recorded import open_answer
 from app.releases.schemas.releases import ChargeOut, MadeElsewhereIn
 from app.schemas.costs import CostOut
+from app.schemas.ledger_record import EntryNameOut
 from app.schemas.mechanism import read_release
 from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import Release, mechanisms_of
@@ -171,9 +172,16 @@ class ChargedRelease(_MadeElsewhere):
         stored = b"".join(ledger.content(release))
         return Answer(JSON, lambda: [stored])
 
-    def _encoded(self, after: Budget, number: int, at: str) -> bytes:
-        cost, spent = cost_of(self._read.release), CostOut(**cost_figures(after.spent, after.limit))
+    def _encoded(self, after: Lineage, number: int, at: str) -> bytes:
+        budget, *above = after
+        cost, spent = cost_of(self._read.release), CostOut(**cost_figures(budget.spent, budget.limit))
         charged = ChargeOut(
-            budget=self._budget, number=number, at=at, mu_squared=cost.mu_squared, hazard=cost.hazard, spent=spent
+            budget=self._budget,
+            number=number,
+            ancestors=[EntryNameOut(budget=each.id, number=each.entries + 1) for each in above],
+            at=at,
+            mu_squared=cost.mu_squared,
+            hazard=cost.hazard,
+            spent=spent,
         )
         return charged.model_dump_json().encode()

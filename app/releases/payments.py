@@ -21,6 +21,7 @@ from app.ledger.answers import Answer, Staged, Staging, without_noise
 from app.ledger.charges import Charge, Charged, CheckedBudget
 from app.ledger.clock import now
 from app.ledger.errors import LedgerUnavailable
+from app.ledger.lineage import Lineage
 from app.ledger.pool import LedgerPool
 from app.ledger.releases import RecordedRelease
 from app.ledger.state import Budget
@@ -192,7 +193,7 @@ def _hashed(ledger: Ledger, charge: Charge, sent: tuple[bytes, ...], meaning: by
     return replace(charge, request=request, content=content)
 
 
-def _small(answer: AfterCharge, at: str, after: Budget, number: int) -> Staged:
+def _small(answer: AfterCharge, at: str, after: Lineage, number: int) -> Staged:
     return without_noise(JSON, answer(after, number, at))
 
 

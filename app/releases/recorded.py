@@ -58,6 +58,7 @@ def _fields(release: RecordedRelease) -> dict[str, Any]:
         "budget": release.budget,
         "entry": release.number,
         "head": release.head,
+        "ancestors": [each._asdict() for each in release.ancestors],
         "at": release.at,
         "release_id": notes.release_id or None,
         "description": notes.description,

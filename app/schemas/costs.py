@@ -94,7 +94,10 @@ class SpentOut(CostOut):
 
 
 class RemainingOut(Strict):
-    """What remains for each of the two sums. Until the first charge divides the budget: for either of them alone."""
+    """What can still be charged of each of the two sums. Until the first charge divides the budget: of either alone.
+
+    If the budget has ancestors, each number is the least that any of them has left.
+    """
 
     mu_squared: float = Field(title="μ²", description="How much μ² can still be added; rounded down.", examples=[0.061])
     hazard: float = Field(
@@ -108,6 +111,7 @@ ShortSide = TypeAliasType(
 )
 
 _SHORTAGE = {
+    "budget": "web",
     "binding": "threshold",
     "releases": 2,
     "epsilon": 2.0,
@@ -119,6 +123,9 @@ _SHORTAGE = {
 class ShortageOut(Strict):
     """What is short, and a limit that would do."""
 
+    budget: str = Field(
+        title="Budget", description="The budget that is short: the charged one, or an ancestor.", examples=["web"]
+    )
     binding: ShortSide = Field(
         title="Binding", description="What is used up: ε by the noise, δ by the threshold, or both.", examples=["noise"]
     )

@@ -1,6 +1,6 @@
 """What the ledger adds to a certificate: the budget that paid, and the record of the stored release."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
@@ -9,7 +9,7 @@ from app.ledger import releases
 from app.schemas.scalars import Digest
 from app.schemas.strict import Strict
 
-__all__ = ["PaidBy", "Period", "Record", "ReleaseState"]
+__all__ = ["ANCESTOR_ENTRIES", "EntryNameOut", "PaidBy", "Period", "Record", "ReleaseState"]
 
 Period = TypeAliasType(
     "Period",
@@ -25,6 +25,20 @@ ReleaseState = TypeAliasType(
         Field(description="Made by the service; open or committed by another engine; or charged only."),
     ],
 )
+
+
+class EntryNameOut(Strict):
+    """An entry of the history of a budget."""
+
+    budget: str = Field(title="Budget", description="The name of the budget.", examples=["company"])
+    number: int = Field(title="Number", description="The number of the entry in its history.", examples=[7])
+
+
+ANCESTOR_ENTRIES: Any = {
+    "title": "Ancestors",
+    "description": "The entries of the same charge in the histories of the budget's ancestors, the parent first.",
+    "examples": [[{"budget": "company", "number": 7}]],
+}
 
 
 class PaidPoint(Strict):

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 from flint import arb
 
@@ -18,7 +19,7 @@ from gsh.accounting.numerics.balls import approximate, round_down
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE, LEAST_DOUBLE, double_above, double_below
 from gsh.accounting.numerics.search import largest_double
 
-__all__ = ["MOST_RELEASES", "Caps", "Limit", "promised_delta", "same_proportion"]
+__all__ = ["MOST_RELEASES", "Account", "Caps", "Limit", "promised_delta", "same_proportion"]
 
 MOST_RELEASES = 10**18
 _RESERVED = arb(1) / 8
@@ -138,6 +139,17 @@ class Limit:
         if spent.mu_squared >= caps.mu_squared or spent.hazard >= caps.hazard:
             return 1.0
         return double_above(max(spent.mu_squared / caps.mu_squared, spent.hazard / caps.hazard))
+
+
+class Account(NamedTuple):
+    """What a limit admitted so far, and the limit: all that decides what a budget admits next."""
+
+    spent: Spent
+    limit: Limit
+
+    def admits(self, release: Release, cost: Cost, times: int = 1) -> bool:
+        """Whether it admits this release, so many times, one by one."""
+        return self.limit.admits(self.spent.plus(release, cost, times))
 
 
 def same_proportion(one: Limit, other: Limit) -> bool:

@@ -69,20 +69,31 @@ def put_budget(
     name: Name,
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="X", help="ε that all releases together may reach.")],
     delta: Annotated[float, typer.Option("--delta", metavar="X", help="δ that they may reach at that ε.")],
-    description: Annotated[str, typer.Option("--description", metavar="TEXT", help="Which data, which users.")] = "",
+    description: Annotated[
+        str | None, typer.Option("--description", metavar="TEXT", help="Which data, which users.")
+    ] = None,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why a limit is changed.")] = "",
     unit: Annotated[
         str | None, typer.Option("--unit", metavar="TEXT", help="Whose records are protected together, as user.")
+    ] = None,
+    parent: Annotated[
+        str | None, typer.Option("--parent", metavar="ID", help='A budget that is charged too; "" removes it.')
     ] = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a budget, or change its limit with a reason. The same limit again changes nothing."""
+    """Make a budget, or change its limit with a reason. What is not given stays as it is."""
     with connected(*_place(context, service, key_file), retries) as client:
         made = client.budgets.put(
-            name, epsilon=epsilon, delta=delta, description=description, reason=reason, privacy_unit=unit
+            name,
+            epsilon=epsilon,
+            delta=delta,
+            description=description,
+            reason=reason,
+            privacy_unit=unit,
+            parent=parent,
         )
     _show_budget(made, as_json=as_json)
 
@@ -209,7 +220,7 @@ def _show_budget(budget: "Budget", *, as_json: bool) -> None:
     limit, spent, rest = budget.limit, budget.spent, budget.remaining
     rows = [
         ["description", budget.description],
-        ["unit", budget.privacy_unit if budget.period is None else f"{budget.privacy_unit} in one {budget.period}"],
+        ["unit", _unit(budget)],
         ["limit", f"epsilon {number(limit.epsilon)}, delta {number(limit.delta)}"],
         ["spent", f"epsilon {_or_infinite(spent.epsilon)}, delta {number(spent.delta, 4)}"],
         ["releases", str(spent.releases)],
@@ -217,9 +228,22 @@ def _show_budget(budget: "Budget", *, as_json: bool) -> None:
         ["remaining", f"mu_squared {number(rest.mu_squared, 4)}, hazard {number(rest.hazard, 4)}"],
     ]
     if budget.promise is not None:
-        promise = f"epsilon {number(budget.promise.epsilon)}, delta {number(budget.promise.delta, 4)}"
-        rows.insert(3, ["promise", promise])
+        rows.insert(3, ["promise", _promise(budget)])
+    rows += [[f"also charged: {each.id}", _ancestor(each)] for each in budget.ancestors or ()]
     show(dataclasses.asdict(budget), Sheet(("budget", budget.id), rows), as_json=as_json)
+
+
+def _promise(budget: "Budget") -> str:
+    promise = budget.promise
+    return "none yet" if promise is None else f"epsilon {number(promise.epsilon)}, delta {number(promise.delta, 4)}"
+
+
+def _unit(budget: "Budget") -> str:
+    return budget.privacy_unit if budget.period is None else f"{budget.privacy_unit} in one {budget.period}"
+
+
+def _ancestor(budget: "Budget") -> str:
+    return f"used {budget.used:.1%}, promise {_promise(budget)} for one {_unit(budget)}"
 
 
 def _release_document(release: "RecordedRelease[Any]") -> dict[str, Any]:

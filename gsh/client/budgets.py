@@ -84,19 +84,24 @@ class Budgets(Collection[M]):
         *,
         epsilon: Real,
         delta: Real,
-        description: str = "",
+        description: str | None = None,
         reason: str = "",
         privacy_unit: str | None = None,
         period: Period | None = None,
+        parent: str | None = None,
         mechanism: ReleaseLike | None = None,
     ) -> Operation[Budget]:
         """Create a budget, or change its limit with a ``reason``. The same limit again changes nothing.
 
-        ``mechanism`` is a typical release: noise and thresholds share the budget in its proportion.
+        What is None stays as it is. ``mechanism`` is a typical release: noise and thresholds share the budget in its
+        proportion. ``parent`` is a budget that is charged for every release of this one too; "" removes it.
         """
-        body: Json = {"epsilon": real("epsilon", epsilon), "delta": real("delta", delta), "description": description}
-        optional = {"reason": reason or None, "privacy_unit": privacy_unit, "period": period}
+        body: Json = {"epsilon": real("epsilon", epsilon), "delta": real("delta", delta)}
+        optional = {"description": description, "reason": reason or None, "privacy_unit": privacy_unit}
+        optional |= {"period": period, "parent": parent}
         body |= {name: value for name, value in optional.items() if value is not None}
+        if parent == "":
+            body["parent"] = None
         if mechanism is not None:
             body |= release_json(mechanism)
         answer = yield from ask(self, json_call("PUT", f"/budgets/{part('id', id)}", body), _places(body))

@@ -8,13 +8,14 @@ ServiceError                      the service refused the request, or gave no an
 ├── Infeasible                    nothing meets the target; also a gsh.InfeasibleTarget
 ├── ContentTooLarge               too many bytes or groups; also a gsh.TooManyGroups
 ├── LimitExceeded                 more work than the service allows, or less noise
-├── BudgetExceeded                the release does not fit: limit, spent, asked
+├── BudgetExceeded                the release does not fit: budget, limit, spent, asked
 ├── TooLittleLeft                 less than half of a usual release is left of the budget
 ├── IdempotencyKeyMissing         a budget is named, and once= is not given
 ├── IdempotencyKeyReused          once= belongs to a release with other content: release
 ├── AnswerErased                  the answer is erased; charge and certificate stay
 ├── DivisionSettled               the first charge fixed how noise and thresholds share the budget
 ├── UnitSettled                   the first charge fixed the privacy unit and the period
+├── ParentSettled                 the first charge fixed the parent of the budget
 ├── NotOpen                       only an open release can be committed
 ├── AlreadyCommitted              the release was committed with another digest
 ├── Missing                       also a LookupError
@@ -82,6 +83,7 @@ __all__ = [
     "NotAllowed",
     "NotFound",
     "NotOpen",
+    "ParentSettled",
     "Place",
     "ProtocolError",
     "RequestTimeout",
@@ -195,7 +197,12 @@ class LimitExceeded(ServiceError):
 class BudgetExceeded(ServiceError):
     """The release does not fit the remaining budget. Nothing was released and nothing was charged."""
 
-    further = frozenset({"limit", "spent", "asked"})
+    further = frozenset({"budget", "limit", "spent", "asked"})
+
+    @property
+    def budget(self) -> str:
+        """The budget that is short: the one of the request, or one of its ancestors."""
+        return str(self.problem["budget"])
 
     @property
     def limit(self) -> Limit:
@@ -243,6 +250,10 @@ class DivisionSettled(ServiceError):
 
 class UnitSettled(ServiceError):
     """The first charge fixed the privacy unit and the period of the budget."""
+
+
+class ParentSettled(ServiceError):
+    """The first charge fixed the parent of the budget."""
 
 
 class NotOpen(ServiceError):

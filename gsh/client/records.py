@@ -17,6 +17,7 @@ __all__ = [
     "Cost",
     "DryRun",
     "Entry",
+    "EntryName",
     "Fault",
     "Limit",
     "Opened",
@@ -90,7 +91,12 @@ class Budget:
     used: float
     """From 0 to 1: the used share of the cap that is closer to full."""
     remaining: Remaining
+    """What can still be charged: the least that the budget or an ancestor has left."""
     promise: Promise | None
+    parent: str | None = None
+    """The budget that is charged for every release of this one too."""
+    ancestors: "tuple[Budget, ...] | None" = None
+    """The parent, the parent of that one, and so on; None in a list of budgets."""
     more: int | None = None
     """How many more releases of the mechanism fit that was given to ``get``."""
     entries: int | None = None
@@ -109,6 +115,8 @@ class Shortage:
     delta: float | None
     detail: str
     """The same in a sentence."""
+    budget: str | None = None
+    """The one that is short: the budget of the plan, or an ancestor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +163,14 @@ class TablesBudgetCalibration:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryName:
+    """An entry of the history of a budget."""
+
+    budget: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Charge:
     """A recorded charge."""
 
@@ -164,6 +180,8 @@ class Charge:
     mu_squared: float
     hazard: float
     spent: Cost
+    ancestors: tuple[EntryName, ...] = ()
+    """The entries of the same charge in the histories of the budget's ancestors."""
     is_replayed: bool = False
     """Whether an earlier request with the same idempotency key was charged."""
 

@@ -27,7 +27,7 @@ from gsh.client.operations import (
     listing,
     operation,
 )
-from gsh.client.records import AccessKey, Committed, Opened, StoredAnswer, Verified
+from gsh.client.records import AccessKey, Committed, EntryName, Opened, StoredAnswer, Verified
 from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed
 from gsh.histogram.archives import read_archive
@@ -67,6 +67,8 @@ class RecordedRelease(Bound[M], Generic[M]):
     """The stored answer; None if the service did not make the release."""
     committed: Committed | None
     _releases: "Releases[M]" = field(repr=False)
+    ancestors: tuple[EntryName, ...] = ()
+    """The entries of its charge in the histories of the budget's ancestors."""
 
     @property
     def _driver(self) -> Driver[M]:

@@ -241,6 +241,9 @@ def check_ledger(place: str, notebook: Notebook) -> int:
         assert len(charges) == len(set(charges)) == budget.spent.releases
         releases = {release.key: release for release in ledger.releases([], None, 10**6)}
         assert releases.keys() == set(charges)
+        for each in ledger.lineage("web"):
+            assert each.spent == budget.spent
+            assert ledger.verify(each.id)[1] is None
         for key, seen in notebook.answers.items():
             assert seen == {digest_of(b"".join(ledger.content(releases[key])))}, key
         for key, seeds in notebook.seeds.items():

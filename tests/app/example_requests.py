@@ -16,7 +16,7 @@ def ask_example(
 ) -> tuple[httpx.Response, str]:
     """The answer to an example, and the status that it must have."""
     key, label = str(uuid.uuid4()), f"{method.upper()} {path}"
-    for name in (BUDGET, "web"):  # the second is named in examples
+    for name in (BUDGET, "web", "company"):  # the others are named in examples
         request("PUT", f"/budgets/{name}", json={"epsilon": 2, "delta": 1e-3, "reason": "examples"})
     opened = {"mechanism": {"c_u": 1, "sigma": 50}, "budget": BUDGET}
     made = opened | {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 500, "sigma": 50}}

@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import Field
 
+from app.ledger.lineage import MOST_LEVELS
+from app.ledger.state import Settings
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import (
     COST_EXAMPLE,
@@ -16,7 +18,7 @@ from app.schemas.costs import (
 )
 from app.schemas.ledger_record import Period
 from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tables
-from app.schemas.scalars import Delta, Epsilon
+from app.schemas.scalars import BudgetName, Delta, Epsilon
 from app.schemas.strict import Strict
 
 __all__ = ["PUT_EXAMPLES", "BudgetIn", "BudgetOut", "BudgetSummary", "BudgetsOut"]
@@ -35,12 +37,12 @@ class BudgetIn(MechanismOrTables):
     delta: Delta = Field(
         title="δ", description="The δ that all releases together may reach at that ε.", examples=[1e-4]
     )
-    description: str = Field(
-        default="",
+    description: str | None = Field(
+        default=None,
         max_length=1000,
         pattern=r"^[^\x00]*$",
         title="Description",
-        description="A text for people: which data, which users.",
+        description="A text for people: which data, which users. Omit it to keep it.",
         examples=["page views, all users"],
     )
     reason: str = Field(
@@ -66,8 +68,15 @@ class BudgetIn(MechanismOrTables):
         default=None,
         title="Period",
         description="If the promise is for the records of one unit in one period, such as a week: the kind of period. "
-        "Make a budget for each period, with the period in its name. Omit privacy_unit and period to keep both.",
+        "Make a budget for each period, with the period in its name. Omit it to keep it; null removes it.",
         examples=[None],
+    )
+    parent: BudgetName | None = Field(
+        default=None,
+        title="Parent",
+        description="A budget that pays too: a release is charged to this budget and to all its ancestors, or to none. "
+        f"Omit it to keep it; null removes it. The first charge fixes it. At most {MOST_LEVELS} levels.",
+        examples=["company"],
     )
     mechanism: AnyMechanismIn | None = Field(
         default=None,
@@ -82,10 +91,18 @@ class BudgetIn(MechanismOrTables):
     )
 
     @property
-    def unit(self) -> tuple[str | None, str | None] | None:
-        """The privacy unit and the period; None if neither is given."""
-        is_given = {"privacy_unit", "period"} & self.model_fields_set
-        return (self.privacy_unit, self.period) if is_given else None
+    def settings(self) -> Settings:
+        """The settings that are given. Only a period and a parent can be removed by null."""
+        given: Settings = {}
+        if self.description is not None:
+            given["description"] = self.description
+        if self.privacy_unit is not None:
+            given["privacy_unit"] = self.privacy_unit
+        if "period" in self.model_fields_set:
+            given["period"] = self.period
+        if "parent" in self.model_fields_set:
+            given["parent"] = self.parent
+        return given
 
 
 class BudgetSummary(Strict):
@@ -102,6 +119,11 @@ class BudgetSummary(Strict):
         "for one period.",
         examples=[None],
     )
+    parent: str | None = Field(
+        title="Parent",
+        description="The budget that is charged for every release of this one too; null without one.",
+        examples=[None],
+    )
     limit: LimitOut = Field(title="Limit", description="What the budget allows.", examples=[_LIMIT])
     spent: CostOut = Field(
         title="Spent",
@@ -115,7 +137,9 @@ class BudgetSummary(Strict):
         examples=[0.1309],
     )
     remaining: RemainingOut = Field(
-        title="Remaining", description="What remains of the budget.", examples=[REMAINING_EXAMPLE]
+        title="Remaining",
+        description="What can still be charged: the least that the budget or an ancestor has left.",
+        examples=[REMAINING_EXAMPLE],
     )
     promise: PromiseOut | None = Field(
         title="Promise",
@@ -135,6 +159,12 @@ class BudgetOut(BudgetSummary):
 
     spent: SpentOut = Field(
         title="Spent", description="The cost of the releases so far, with upper and lower bounds.", examples=[_SPENT]
+    )
+    ancestors: list[BudgetSummary] = Field(
+        title="Ancestors",
+        description="The parent, the parent of that one, and so on. A release must fit all of them, and each has a "
+        "promise of its own, for its own privacy unit and period.",
+        examples=[[]],
     )
     entries: int = Field(title="Entries", description="The number of entries in the history.", examples=[2])
     head: str = Field(
@@ -172,6 +202,10 @@ PUT_EXAMPLES: dict[str, Any] = {
                 {"name": "by_country", "c_u": 1, "sigma": 7.3},
             ],
         },
+    },
+    "parent": {
+        "summary": "Below a budget of the company",
+        "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views", "parent": "company"},
     },
     "undescribed": {"summary": "Without a description", "value": {"epsilon": 1, "delta": 1e-4}},
 }

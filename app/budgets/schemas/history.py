@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.schemas.aggregates import CAPPED, CappedIn
 from app.schemas.case_study import CASE_STUDY, WHOLE
-from app.schemas.ledger_record import ReleaseState
+from app.schemas.ledger_record import ANCESTOR_ENTRIES, EntryNameOut, ReleaseState
 from app.schemas.strict import OrAbsent, Strict
 
 __all__ = ["ByOut", "EntryOut", "FaultOut", "HistoryOut", "VerificationOut"]
@@ -44,6 +44,18 @@ _ANSWER_SEAL: Any = {
 }
 
 
+class ChangeOut(Strict):
+    """A field that was changed, with its values before and after."""
+
+    field: str = Field(title="Field", description="The name of the field.", examples=["epsilon"])
+    before: float | str | ProportionOut | None = Field(
+        title="Before", description="Its value before; null if it was not set.", examples=[0.5]
+    )
+    after: float | str | ProportionOut | None = Field(
+        title="After", description="Its value after; null if it is not set.", examples=[1.0]
+    )
+
+
 class LimitDetails(Strict):
     """The limit that an entry records."""
 
@@ -61,6 +73,16 @@ class LimitDetails(Strict):
     )
     period: str | None = Field(
         default=None, title="Period", description="The period of the privacy unit, if it has one.", examples=[None]
+    )
+    parent: OrAbsent[str] = Field(
+        title="Parent",
+        description="The budget that is charged for every release of this one too; absent without one.",
+        examples=["company"],
+    )
+    changes: OrAbsent[list[ChangeOut]] = Field(
+        title="Changes",
+        description="The fields that were changed; absent in the first entry, and in entries before version 0.3.",
+        examples=[[{"field": "epsilon", "before": 0.5, "after": 1.0}]],
     )
     reason: OrAbsent[str] = Field(
         title="Reason", description="Why the budget was changed.", examples=["the yearly review allows it"]
@@ -98,6 +120,13 @@ class ChargedTables(Strict):
     )
 
 
+class ThroughOut(EntryNameOut):
+    """The charge of a descendant, for which this budget was charged too."""
+
+    hash: str = Field(title="Hash", description="The hash of that entry.", examples=["9f2c…"])
+    idempotency_key: str = Field(title="Idempotency key", description="The name of the release.", examples=["web-46"])
+
+
 class ChargeDetails(Strict):
     """The release that an entry charges, its cost, and its stored answer."""
 
@@ -116,6 +145,13 @@ class ChargeDetails(Strict):
         title="Idempotency key",
         description="The idempotency key of the request, which names the release: GET /releases/{key}.",
         examples=["weekly-2026-46"],
+    )
+    ancestors: OrAbsent[list[EntryNameOut]] = Field(**ANCESTOR_ENTRIES)
+    through: OrAbsent[ThroughOut] = Field(
+        title="Through",
+        description="The entry of the descendant that the release was charged to; absent if it was this budget. The "
+        "release, its idempotency key and its answer are there.",
+        examples=[{"budget": "web", "number": 2, "hash": "9f2c…", "idempotency_key": "web-2026-46"}],
     )
     release_id: OrAbsent[str] = Field(
         title="Release",

@@ -113,6 +113,11 @@ class BudgetProblem(Problem):
         description="The kind of problem, for programs.",
         examples=["/problems/budget-exceeded"],
     )
+    budget: str = Field(
+        title="Budget",
+        description="The budget that is short: the one that the request names, or one of its ancestors.",
+        examples=["web"],
+    )
     limit: LimitOut = Field(
         title="Limit",
         description="What the budget allows.",

@@ -30,10 +30,12 @@ from app.ledger.errors import (
     AnswerErased,
     BudgetExceeded,
     DivisionSettled,
+    InvalidParent,
     KeyReused,
     LedgerUnavailable,
     NotOpen,
     NotOwner,
+    ParentSettled,
     ReasonMissing,
     TooManyComparisons,
     UnitSettled,
@@ -72,6 +74,8 @@ _TABLE: Mapping[type[Exception], Kind] = {
     UnknownBudget: kinds.UNKNOWN_BUDGET,
     DivisionSettled: kinds.DIVISION_SETTLED,
     UnitSettled: kinds.UNIT_SETTLED,
+    ParentSettled: kinds.PARENT_SETTLED,
+    InvalidParent: kinds.INVALID_REQUEST,
     ReasonMissing: kinds.INVALID_REQUEST,
     UnknownRelease: kinds.UNKNOWN_RELEASE,
     AnswerErased: kinds.ANSWER_ERASED,
@@ -162,6 +166,8 @@ def _faults(error: Exception) -> Sequence[Fault]:
             return [_FIXED[type(error)]]
         case RequestValidationError():
             return list(parameter_faults(error.errors()))
+        case InvalidParent(detail=detail):
+            return [Fault("pointer", "/parent", detail)]
         case AccountingError() | ReleaseError() | InvalidRequest() | LimitExceeded() | DivisionSettled():
             return [Fault("pointer", *_pointed(error))]
     return []
@@ -186,10 +192,12 @@ def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
     assert isinstance(error, BudgetExceeded)
     budget, kind = error.budget, kinds.BUDGET_EXCEEDED
     faults = [Fault("pointer", *shortage) for shortage in _shortages(error)]
+    level = f" Its ancestor {budget.id} is short:" if error.is_ancestor else ""
     return BudgetProblem.of(
         kind,
-        f"{kind.detail} {faults[0].name} {faults[0].detail}.",
+        f"{kind.detail}{level} {faults[0].name} {faults[0].detail}.",
         faults,
+        budget=budget.id,
         limit=LimitOut(**limit_figures(budget.limit)),
         spent=CostOut(**cost_figures(budget.spent, budget.limit)),
         asked=CostOut(**cost_figures(NOTHING.plus(error.asked, error.cost), budget.limit)),

@@ -118,7 +118,8 @@ BUDGET_EXCEEDED = Kind(
     "Budget exceeded",
     "The release does not fit the remaining budget.",
     "The release would cost more privacy than the budget has remaining. Nothing was released, nothing was charged and "
-    "no noise was drawn. The members limit, spent and asked of the problem show the numbers.",
+    "no noise was drawn. The member budget names the budget that is short: the one of the request, or one of its "
+    "ancestors. The members limit, spent and asked show its numbers.",
     "Ask for less: more noise, a higher threshold, or fewer columns. POST /calibrate with the name of the budget finds "
     "a mechanism that fits. The owner of the data can also raise the limit with PUT /budgets/{id}.",
 )
@@ -150,6 +151,15 @@ UNIT_SETTLED = Kind(
     "The change would say that the budget protects another unit or period than its releases do. The budget is "
     "unchanged.",
     "Omit privacy_unit and period. For another unit, make another budget.",
+)
+PARENT_SETTLED = Kind(
+    "parent-settled",
+    409,
+    "Parent settled",
+    "The first charge fixed the parent of the budget.",
+    "The change would give the budget another parent, or none, after its first charge. The releases so far were "
+    "charged to the ancestors that it had, and to no others. The budget is unchanged.",
+    "Omit parent. For releases under another parent, make another budget.",
 )
 KEY_MISSING = Kind(
     "idempotency-key-missing",

@@ -23,7 +23,8 @@ class Dialect:
     def adapt(self, statement: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
         words |= {"clustered": self.clustered, "release": _RELEASE, "listed": _LISTED, "access_key": _ACCESS_KEY}
-        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 15, 18)}
+        words |= {"entry": "budget, number, kind, at, payload, hash FROM entries"}
+        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 15, 19)}
         return statement.format_map(words).replace("%s", self.placeholder)
 
 
@@ -105,12 +106,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """ALTER TABLE budgets ADD COLUMN ray_s TEXT""",
         """ALTER TABLE budgets ADD COLUMN ray_d TEXT""",
     ),
+    (
+        """ALTER TABLE budgets ADD COLUMN parent TEXT REFERENCES budgets (id)""",
+        """CREATE INDEX budgets_by_parent ON budgets (parent)""",
+    ),
 )
 """The statements from each version of the schema to the next. Released ones are never edited, only new ones added."""
 
 _BUDGET = (
     "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head, "
-    "hull_s, hull_d, privacy_unit, period, ray_s, ray_d"
+    "hull_s, hull_d, privacy_unit, period, ray_s, ray_d, parent"
 )
 _RELEASE = (
     "releases.key, releases.budget, releases.number, releases.at, state, release_id, description, labels, certificate, "
@@ -149,17 +154,20 @@ class Statements:
         self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")
-        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES ({values_18})")
+        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES ({values_19})")
         self.set_budget = adapt(
             "UPDATE budgets SET epsilon = %s, delta = %s, proportion_s = %s, proportion_d = %s, description = %s, "
             "s = %s, d = %s, charges = %s, only_release = %s, entries = %s, head = %s, "
-            "hull_s = %s, hull_d = %s, privacy_unit = %s, period = %s, ray_s = %s, ray_d = %s WHERE id = %s"
+            "hull_s = %s, hull_d = %s, privacy_unit = %s, period = %s, ray_s = %s, ray_d = %s, parent = %s "
+            "WHERE id = %s"
         )
+        self.children = adapt("SELECT id FROM budgets WHERE parent = %s")
+        self.charges_of_children = adapt("SELECT SUM(charges) FROM budgets WHERE parent = %s")
         self.set_ray_and_hull = adapt(
             "UPDATE budgets SET ray_s = %s, ray_d = %s, hull_s = %s, hull_d = %s WHERE id = %s"
         )
         self.first_charge_and_changes = adapt(
-            "SELECT budget, number, kind, at, payload, hash FROM entries WHERE budget = %s AND (kind <> 'charge' OR "
+            "SELECT {entry} WHERE budget = %s AND (kind <> 'charge' OR "
             "number = (SELECT MIN(number) FROM entries WHERE budget = %s AND kind = 'charge')) ORDER BY number"
         )
         self.add_entry = adapt(
@@ -177,15 +185,9 @@ class Statements:
             "LEFT JOIN answer_keys ON answer_keys.answer = releases.answer "
             "WHERE entries.budget = %s AND entries.number > %s ORDER BY entries.number LIMIT %s"
         )
-        self.charges = adapt(
-            "SELECT budget, number, kind, at, payload, hash FROM entries "
-            "WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s"
-        )
+        self.charges = adapt("SELECT {entry} WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s")
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
-        self.redraws = adapt(
-            "SELECT budget, number, kind, at, payload, hash FROM entries "
-            "WHERE budget = %s AND kind = 'redrawn' ORDER BY number"
-        )
+        self.redraws = adapt("SELECT {entry} WHERE budget = %s AND kind = 'redrawn' ORDER BY number")
         self.locked_key = adapt("SELECT key FROM entries WHERE key = %s {lock_row}")
         self.comparisons = adapt("SELECT until FROM comparisons WHERE key = %s")
         self.set_comparisons = adapt(
@@ -250,6 +252,10 @@ class Statements:
         self.erase_answer_key = adapt("UPDATE answer_keys SET key = %s WHERE answer = %s")
         self.unread_answers = adapt("SELECT answer FROM answer_keys WHERE facts = %s AND key <> %s")
         self.set_mark = adapt("UPDATE answer_keys SET key = %s WHERE answer = %s")
+
+    def entries_at(self, numbers: int) -> str:
+        """Entries of one budget by their numbers."""
+        return self._adapt(f"SELECT {{entry}} WHERE budget = %s AND number IN ({', '.join(['%s'] * numbers)})")
 
     def releases(self, budgets: int, *, is_continued: bool) -> str:
         """A page of releases, the newest first: of so many budgets (0 for all), after the last one of another page."""

@@ -11,7 +11,7 @@ from app.releases.schemas.certified import ProvenanceIn
 from app.releases.schemas.described import DescribedRelease
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
-from app.schemas.ledger_record import ReleaseState
+from app.schemas.ledger_record import ANCESTOR_ENTRIES, EntryNameOut, ReleaseState
 from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tables
 from app.schemas.scalars import BudgetName, Digest
 from app.schemas.strict import OrAbsent, Strict
@@ -71,6 +71,7 @@ class ReleaseOut(Strict):
     budget: str = Field(title="Budget", description="The budget that paid for it.", examples=["web"])
     entry: int = Field(title="Entry", description="The number of its entry in the budget's history.", examples=[2])
     head: str = Field(title="Head", description="The hash of that entry.", examples=[_DIGEST])
+    ancestors: list[EntryNameOut] = Field(**ANCESTOR_ENTRIES)
     at: str = Field(title="Time", description="When it was charged.", examples=["2026-11-16T12:00:00Z"])
     release_id: str | None = Field(
         title="Release",
@@ -154,6 +155,7 @@ class ChargeOut(Strict):
 
     budget: str = Field(title="Budget", description="The name of the charged budget.", examples=["web"])
     number: int = Field(title="Number", description="The number of its entry in the history.", examples=[2])
+    ancestors: list[EntryNameOut] = Field(**ANCESTOR_ENTRIES)
     at: str = Field(title="Time", description="When it was charged.", examples=["2026-11-16T12:00:00Z"])
     mu_squared: float = Field(
         title="μ²", description="Noise cost: what the release added to the sum of μ².", examples=[0.010448747960489898]

@@ -74,6 +74,7 @@ function show(budget) {
   byId("budget-description").textContent = budget.description;
   byId("budget-unit").textContent = `Privacy unit: ${unitOf(budget)}.`;
   showSpent(budget);
+  byId("ancestors").replaceChildren(...budget.ancestors.map((each) => element("li", {}, ancestorText(each))));
   showGauge(null);
   showLimit(byId("change-form"), budget);
   showPlan(budget);
@@ -84,6 +85,13 @@ function show(budget) {
 /** Whose records the budget protects together. */
 function unitOf({ privacy_unit, period }) {
   return period === null ? `all records of one ${privacy_unit}` : `the records of one ${privacy_unit} in one ${period}`;
+}
+
+/** What an ancestor promises: a release must fit it too, and its promise is for its own unit. */
+function ancestorText(ancestor) {
+  const { id, used, promise } = ancestor;
+  const promised = promise === null ? "nothing yet" : `δ = ${roundedUp(promise.delta)} at ε = ${promise.epsilon}`;
+  return `Also charged: ${id}, ${usedPercent(used)} used. It promises ${promised} for ${unitOf(ancestor)}.`;
 }
 
 function showSpent({ limit, spent, promise }) {

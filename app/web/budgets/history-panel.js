@@ -71,7 +71,7 @@ const CELLS = {
   created: (details) => [described(`Created: ${limitText(details)}`, details), "", "", ""],
   changed: (details) => [described(`Changed: ${limitText(details)}`, details), "", "", ""],
   charge: (details) => [
-    described(releaseText(details.release), details),
+    described(`${releaseText(details.release)}${throughText(details)}`, details),
     amount(details.mu_squared),
     amount(details.hazard),
     keyText(details),
@@ -86,7 +86,12 @@ function described(text, { reason, by }) {
   return element("div", {}, text, ...notes.map((note) => element("p", { class: "note" }, note)));
 }
 
-function keyText({ idempotency_key = "" }) {
+/** The descendant that a release was charged to, if it was not this budget. */
+function throughText({ through }) {
+  return through ? `, through ${through.budget}` : "";
+}
+
+function keyText({ through, idempotency_key = through?.idempotency_key ?? "" }) {
   return element("span", { class: "key", title: idempotency_key }, idempotency_key);
 }
 

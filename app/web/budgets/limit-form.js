@@ -22,12 +22,15 @@ const UNIT = {
     options: { "": "none", day: "day", week: "week", month: "month", quarter: "quarter", year: "year" },
   },
 };
+const PARENT = {
+  parent: { label: "Parent", help: "A budget that is charged for every release too, such as that of the company." },
+};
 const REASON = { reason: { label: "Reason", help: "Why the limit changes. The history records it." } };
 const TAKEN = problemWith("budget", "exists already. Select it in the list to change its limit.");
 
 /** Make a form that creates a budget. `plan` is that of the link. `saved(id)` is called when it is recorded. */
 export function wireNewBudget(form, plan, saved) {
-  makeFields(form, { ...NAME, ...LIMIT, ...UNIT }, typicalFields(form, plan), submitButton("Create"));
+  makeFields(form, { ...NAME, ...LIMIT, ...UNIT, ...PARENT }, typicalFields(form, plan), submitButton("Create"));
   const typical = wireTypical(form, plan);
   wireSubmit(form, () => form.elements.budget.value.trim(), saved, { isTaken: isListed, typical });
 }
@@ -75,13 +78,14 @@ function fieldOf(pointer) {
 
 /** Send the limit. Returns the failure, if any. */
 async function save(form, id, typical) {
-  const { epsilon, delta, privacy_unit, period, reason } = form.elements;
+  const { epsilon, delta, privacy_unit, period, parent, reason } = form.elements;
   const limit = {
     epsilon: typed(epsilon.value),
     delta: typed(delta.value),
     description: descriptionOf(form),
     privacy_unit: textOf(privacy_unit),
     period: textOf(period),
+    parent: textOf(parent),
     reason: textOf(reason),
   };
   try {

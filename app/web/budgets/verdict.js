@@ -20,7 +20,7 @@ export function verdict({ mechanism, one, together, least, wantsLeast }, { budge
     lead,
     ...(plan.way === "given" ? [] : [needed(mechanism, together.asked.releases, take)]),
     ...consequence(one, together, budget),
-    ...(together.fits ? [] : [short(together, raise)]),
+    ...(together.fits ? [] : [short(together, budget, raise)]),
     ...(wantsLeast ? [smallestNoise(least, together.asked.releases, take)] : []),
     ...(one.more > 0 ? [element("p", {}, releaseLink(budget, mechanism, plan))] : []),
   ];
@@ -59,11 +59,12 @@ function consequence(one, together, { limit }) {
 }
 
 /** Which of ε and δ is used up, and a limit that would fit. */
-function short({ shortage }, raise) {
-  const sentence = `${asSentence(shortage.detail)} `;
+function short({ shortage }, { id }, raise) {
+  const isOwn = shortage.budget === id;
+  const sentence = `${isOwn ? "" : `The ancestor ${shortage.budget} is short. `}${asSentence(shortage.detail)} `;
   const onclick = () => raise(shortage);
   const button = element("button", { class: "quiet", type: "button", id: "raise", onclick }, "Raise the limit");
-  return element("p", { id: "shortage" }, sentence, ...(shortage.delta === null ? [] : [button]));
+  return element("p", { id: "shortage" }, sentence, ...(isOwn && shortage.delta !== null ? [button] : []));
 }
 
 /** The smallest noise that fits, with a button that puts it into the plan. */

@@ -5,16 +5,19 @@ gives the smallest σ, and of the remaining ``hazard``, which gives the smallest
 releases fix the caps themselves, and more noise allows a lower threshold. Then, if both are missing, a search finds
 nearly the σ that has the smallest τ*. A single first release has exact accounting (target.py). Every answer is
 certified: it fits, and the next double below it (for C_u the next integer above) does not.
+
+A budget may have ancestors, and a release must fit all of them. ``above`` has their accounts.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from flint import arb
 
 from gsh.accounting.accountings import EXACT
-from gsh.accounting.budget_limits import Limit
+from gsh.accounting.budget_limits import Account, Limit
 from gsh.accounting.calibration.draft import ANY_TAU_STAR, Draft, Parameter, Target
 from gsh.accounting.calibration.target import calibrate
 from gsh.accounting.composition import Spent, cost_of, delta_at
@@ -39,13 +42,15 @@ class RemainingCalibration:
     delta: float
 
 
-def calibrate_remaining(spent: Spent, draft: Draft, releases: int, limit: Limit) -> RemainingCalibration:
+def calibrate_remaining(
+    spent: Spent, draft: Draft, releases: int, limit: Limit, above: Sequence[Account] = ()
+) -> RemainingCalibration:
     """Solve for the parameters that the draft omits, so that ``releases`` equal ones fit the remaining budget."""
     draft.check()
-    remaining = _Remaining(spent, releases, limit)
-    if spent.releases == 0 and releases == 1:
+    remaining = _Remaining((Account(spent, limit), *above), releases)
+    if spent.releases == 0 and releases == 1 and not above:
         mechanism = calibrate(EXACT, draft, Target(limit.epsilon, limit.delta)).mechanism
-    elif limit.used(spent) == 1:
+    elif any(each.limit.used(each.spent) == 1 for each in remaining.accounts):
         raise InfeasibleTarget("", "cannot be solved: the budget is used up")
     else:
         match draft.missing:
@@ -61,22 +66,26 @@ def calibrate_remaining(spent: Spent, draft: Draft, releases: int, limit: Limit)
                 mechanism = remaining.with_largest_c_u(draft.with_sigma(draft.sigma))
             case _:
                 raise InvalidParameter("", "must omit exactly the fields to solve for: sigma, tau_star, both, or c_u")
-    return RemainingCalibration(mechanism, draft.missing, delta_at(remaining.after(mechanism), limit.epsilon))
+    after = spent.plus(mechanism, cost_of(mechanism), releases)
+    return RemainingCalibration(mechanism, draft.missing, delta_at(after, limit.epsilon))
 
 
 @dataclass(frozen=True, slots=True)
 class _Remaining:
-    """A limit, the sums spent so far, and the number of equal releases to come."""
+    """The accounts of a budget and its ancestors, and the number of equal releases to come."""
 
-    spent: Spent
+    accounts: tuple[Account, ...]
     releases: int
-    limit: Limit
-
-    def after(self, mechanism: Mechanism) -> Spent:
-        return self.spent.plus(mechanism, cost_of(mechanism), self.releases)
 
     def allows(self, mechanism: Mechanism) -> bool:
-        return self.limit.admits_several(self.after(mechanism))
+        """Whether the releases fit all accounts. A single first one has exact accounting."""
+        cost = cost_of(mechanism)
+        return all(account.admits(mechanism, cost, self.releases) for account in self.accounts)
+
+    @property
+    def fixes_caps(self) -> bool:
+        """Whether the releases divide a budget between noise and thresholds by their proportion."""
+        return self.releases > 1 and any(account.limit.proportion is None for account in self.accounts)
 
     def with_smallest_tau_star(self, draft: Draft) -> Mechanism:
         """The smallest τ* at the draft's σ. A higher threshold costs less, so there is a smallest one."""
@@ -131,7 +140,7 @@ class _Remaining:
 
     def best_sigma(self, draft: Draft) -> float:
         """About the σ that has the smallest τ*: the least σ once caps are fixed, and before that a larger one."""
-        if self.limit.proportion is not None:
+        if not self.fixes_caps:
             return self.least_sigma(draft)
         least = math.log(self.least_sigma(draft))
 

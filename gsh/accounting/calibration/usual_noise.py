@@ -3,13 +3,14 @@
 With enough noise, a release fits any remaining budget. But a table with σ = 10⁸ is empty, costs the rest of the budget,
 and uses up its name. So at least half of a usual release must be left, that is, of the average cost of a release so
 far: enough for one with √2 times its noise. Half, because equal releases differ a little, and the last one gets the
-rest. And σ is at most 10⁶. ``most_sigma`` replaces both rules. They do not depend on data.
+rest. And σ is at most 10⁶. ``most_sigma`` replaces both rules. They do not depend on data. If the budget has ancestors
+(``above``), each of them must have as much left of its own usual release.
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
 
-from gsh.accounting.budget_limits import Limit
+from gsh.accounting.budget_limits import Account, Limit
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate_remaining
 from gsh.accounting.calibration.remaining_tables import RemainingTables, calibrate_remaining_tables
@@ -26,12 +27,17 @@ _ADVICE = "raise the limit of the budget, or allow more noise by most_sigma"
 
 
 def calibrate_usual(
-    spent: Spent, draft: Draft, releases: int, limit: Limit, most_sigma: float | None = None
+    spent: Spent,
+    draft: Draft,
+    releases: int,
+    limit: Limit,
+    most_sigma: float | None = None,
+    above: Sequence[Account] = (),
 ) -> RemainingCalibration:
     """``calibrate_remaining``, or ``TooLittleLeft`` if less than half of a usual release is left, or σ is too large."""
     if "sigma" in draft.missing:
-        _expect_room(spent, limit, most_sigma)
-    found = calibrate_remaining(spent, draft, releases, limit)
+        _expect_room((Account(spent, limit), *above), most_sigma)
+    found = calibrate_remaining(spent, draft, releases, limit, above)
     if "sigma" in found.solved:
         _expect_little_noise(found.mechanism.sigma, most_sigma)
     return found
@@ -44,19 +50,20 @@ def calibrate_usual_tables(
     releases: int,
     limit: Limit,
     most_sigma: float | None = None,
+    above: Sequence[Account] = (),
 ) -> RemainingTables:
     """``calibrate_remaining_tables``, by the same rules: they bound the largest σ of the tables."""
-    _expect_room(spent, limit, most_sigma)
-    found = calibrate_remaining_tables(spent, drafts, shares, releases, limit)
+    _expect_room((Account(spent, limit), *above), most_sigma)
+    found = calibrate_remaining_tables(spent, drafts, shares, releases, limit, above)
     _expect_little_noise(max(table.sigma for table in found.tables), most_sigma)
     return found
 
 
-def _expect_room(spent: Spent, limit: Limit, most_sigma: float | None) -> None:
-    if spent.releases:
-        if most_sigma is None:
+def _expect_room(accounts: Sequence[Account], most_sigma: float | None) -> None:
+    for spent, limit in accounts:
+        if spent.releases and most_sigma is None:
             _expect_a_usual_one(spent, limit)
-        if limit.used(spent) == 1:
+        if spent.releases and limit.used(spent) == 1:
             raise TooLittleLeft("/releases", "nothing is left: raise the limit of the budget")
 
 

@@ -239,6 +239,7 @@ def test_changes_of_the_limit_are_recorded_and_hold_at_once(bank: Bank) -> None:
         "privacy_unit": "user",
         "period": None,
         "reason": "a test",
+        "changes": [{"field": "delta", "before": 1e-4, "after": 1e-6}],
         "proportion": {"mu_squared": cost.mu_squared, "hazard": cost.hazard},
     }
     assert history[0]["details"]["release"] == CASE_STUDY | {"mu_0": 0.0}

@@ -43,13 +43,15 @@ pytestmark = pytest.mark.crash
 
 AT = "2026-11-16T12:00:00Z"
 KILLS = some_of(96)
+LEVELS = {"company": None, "division": "company", "web": "division"}
 
 
 def make_budget(place: str, fitting: int | None = None) -> None:
-    """One that fits so many releases of the swarm exactly, or more than it will ever make."""
+    """One whose root fits so many releases of the swarm exactly, or more than it will ever make."""
     ledger = open_ledger(place, SECRET)
     with closing(ledger):
-        ledger.put_budget("web", Limit(1000.0, 0.5), "", AT)
+        for name, parent in LEVELS.items():
+            ledger.put_budget(name, Limit(1000.0, 0.5), "", AT, settings={"parent": parent})
         if fitting is not None:
             mechanism = Mechanism(**MECHANISM)  # type: ignore[arg-type]
             cost = cost_of(mechanism)
@@ -58,7 +60,7 @@ def make_budget(place: str, fitting: int | None = None) -> None:
                 middle = (low + high) / 2
                 fits = Limit(middle, 1e-6).how_many_fit(NOTHING, mechanism, cost) >= fitting
                 low, high = (low, middle) if fits else (middle, high)
-            ledger.put_budget("web", Limit(high, 1e-6), "", AT, reason="to the last release")
+            ledger.put_budget("company", Limit(high, 1e-6), "", AT, reason="to the last release")
 
 
 class Rebooted:

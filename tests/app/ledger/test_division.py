@@ -59,8 +59,8 @@ def nested(one: Budget, other: Budget) -> bool:
 def charged(budget: Budget, release: Release) -> Budget:
     """As ``Ledger.charge`` does it, without a database."""
     asked = paid(release=release)
-    _, after = fitting(budget, asked)
-    return budget.charged(after, release, asked.cost, AT, {})[0]
+    fitting((budget,), asked)
+    return budget.charged(budget.spent.plus(release, asked.cost), release, asked.cost, AT, {})[0]
 
 
 def walked(budget: Budget, steps: Iterable[Step]) -> Budget:
@@ -68,7 +68,7 @@ def walked(budget: Budget, steps: Iterable[Step]) -> Budget:
     for step in steps:
         if isinstance(step, tuple):
             limit = replace(budget.limit, epsilon=step[0], delta=step[1])
-            budget = budget.changed_to(limit, "", ("user", None), AT, "a test")[0]
+            budget = budget.changed_to(limit, AT, reason="a test")[0]
         else:
             with suppress(BudgetExceeded):
                 budget = charged(budget, step)

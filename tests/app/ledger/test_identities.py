@@ -85,7 +85,7 @@ def test_the_seal_alone_finds_a_changed_client_in_a_chain_with_recomputed_hashes
     with ledger._connections.transaction() as execute:
         ((payload,),) = execute("SELECT payload FROM entries WHERE key = 'spark'")
     details = json.loads(payload) | {"client": thief}
-    budget, _ = ledger.budget("web")
+    budget = ledger.standing("web")
     first = ledger.history("web", None, 10)[-1]
     before = replace(budget, entries=1, head=first.hash)
     forged, entry = before._appended("charge", AT, details)

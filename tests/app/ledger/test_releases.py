@@ -29,7 +29,7 @@ from app.ledger.errors import (
 )
 from app.ledger.opening import is_postgres, open_ledger
 from app.ledger.releases import Commit, Notes
-from app.ledger.state import By
+from app.ledger.state import By, Settings
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING
@@ -425,24 +425,29 @@ def test_erased_answers_are_sealed_anew_after_a_change_of_the_secret(ledger_url:
         assert another.verify("web")[1] is None
 
 
+WEEKLY: Settings = {"privacy_unit": "user", "period": "week"}
+HOUSEHOLD: Settings = {"privacy_unit": "household"}
+USER: Settings = {"privacy_unit": "user", "period": None}
+
+
 def test_a_change_of_a_budget_needs_a_reason_and_the_unit_is_fixed_by_the_first_charge(ledger: Ledger) -> None:
     limit = Limit(10.0, 1e-3)
     with pytest.raises(ReasonMissing):
         ledger.put_budget("web", Limit(2.0, 1e-3), "page views", AT)
     with pytest.raises(ReasonMissing):
-        ledger.put_budget("web", limit, "page views", AT, unit=("household", None))
+        ledger.put_budget("web", limit, "page views", AT, settings=HOUSEHOLD)
     described = ledger.put_budget("web", limit, "another description", AT)
     assert (described.entries, described.privacy_unit, described.period) == (2, "user", None)
-    changed = ledger.put_budget("web", limit, "", AT, unit=("user", "week"), reason="weekly tables", by=BY)
+    changed = ledger.put_budget("web", limit, "", AT, settings=WEEKLY, reason="weekly tables", by=BY)
     assert (changed.privacy_unit, changed.period) == ("user", "week")
-    household = ledger.put_budget("home", limit, "", AT, unit=("household", None))
-    assert ledger.put_budget("home", limit, "", AT, unit=(None, "week"), reason="weekly") == replace(
+    household = ledger.put_budget("home", limit, "", AT, settings=HOUSEHOLD)
+    assert ledger.put_budget("home", limit, "", AT, settings={"period": "week"}, reason="weekly") == replace(
         household, period="week", entries=2, head=ledger.budget("home")[0].head
     )
     charge(ledger, paid())
 
     with pytest.raises(UnitSettled):
-        ledger.put_budget("web", limit, "", AT, unit=("user", None), reason="a mistake")
+        ledger.put_budget("web", limit, "", AT, settings=USER, reason="a mistake")
 
     assert ledger.put_budget("web", Limit(11.0, 1e-3), "", AT, reason="more").period == "week"
     entries = {entry.number: entry.details for entry in ledger.history("web", None, 10)}

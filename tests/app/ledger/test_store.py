@@ -41,7 +41,7 @@ def test_a_budget_is_made_once_and_changed_by_a_recorded_act(ledger: Ledger) -> 
 
 def test_one_charge_costs_the_exact_delta(ledger: Ledger) -> None:
     charge(ledger, paid())
-    budget, parts = ledger.budget("web")
+    budget, parts, _ = ledger.budget("web")
 
     assert delta_at(budget.spent, 0.349) == at_epsilon(EXACT, URLS, 0.349).delta
     assert parts == [Part(cost_of(URLS), 1)]
@@ -294,7 +294,7 @@ def test_the_hash_of_a_request_is_recorded_and_not_shown(ledger: Ledger) -> None
 def test_a_charge_below_its_cost_is_found_even_with_recomputed_hashes(ledger: Ledger) -> None:
     """A database writer can recompute hashes, but cannot lower a cost."""
     limit = Limit(1.0, 1e-4)
-    budget = Budget("web", limit, "").changed_to(limit, "", ("user", None), AT)
+    budget = Budget("web", limit, "").changed_to(limit, AT)
     cheap = cost_of(GAUSSIAN)
     forged, entry = budget[0].charged(NOTHING.plus(URLS, cheap), URLS, cheap, AT, {})
     assert check_history(forged, [budget[1], entry]) is not None
