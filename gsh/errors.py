@@ -129,9 +129,9 @@ def pointer_part(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def sum_too_large(name: str) -> EventsError:
-    """A group whose sum of this column leaves 2⁵³ units."""
-    return EventsError(f"sums/{name}", "must stay within 2^53 units in every group: take a larger unit")
+def sum_too_large(pointer: str) -> EventsError:
+    """A group whose sum of this measure leaves 2⁵³ units."""
+    return EventsError(pointer, "must stay within 2^53 units in every group: take a larger unit")
 
 
 def visible(text: str) -> str:

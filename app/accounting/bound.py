@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 
-from app.accounting.schemas.bounding import BOUND_EXAMPLES, BoundAnswer, BoundRequest
+from app.accounting.schemas.bounding import BOUND_EXAMPLES, BoundAnswer, BoundRequest, EventsIn, SumIn
 from app.errors import InvalidRequest
 from app.http.auth import needs
 from app.http.json_route import JsonRoute
@@ -22,7 +22,11 @@ __all__ = ["router"]
 
 router = APIRouter(tags=["release"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=JsonRoute)
 
-_IN_A_SUM = {"sums": "", "units": "/unit", "caps": "/groups"}
+_IN_MEASURES = {
+    "sums": {"sums": "", "units": "/unit", "caps": "/groups"},
+    "events": {"events": "/most", "caps": "/groups"},
+}
+"""The parameters of the library that a list of measures has, and where each is in an item."""
 
 
 @router.post(
@@ -49,7 +53,7 @@ def _answer(body: BoundRequest) -> BoundAnswer:
         ("user", plan.user, None),
         *(("key", name, None) for name in plan.by),
     ]
-    needed += [("sum", column.name, column.scale) for column in plan.sums]
+    needed += [("sum", name, each.scale) for each, name in plan.sources]
     with renamed(*_places(body)):
         query = commented_query(plan, body.dialect, body.source)
     return BoundAnswer.model_validate(
@@ -65,15 +69,18 @@ def _answer(body: BoundRequest) -> BoundAnswer:
 
 
 def _plan(body: BoundRequest) -> Plan:
-    if len({each.name for each in body.sums}) != len(body.sums):
-        raise InvalidRequest("/sums", "must have unique names")
+    measures: list[SumIn | EventsIn] = [*body.sums, *body.events]
+    for field, names in (("sums", [each.name for each in body.sums]), ("events", [each.name for each in body.events])):
+        if len(set(names)) != len(names):
+            raise InvalidRequest(f"/{field}", "must have unique names")
     with renamed(*_places(body)):
         return make_plan(
             user=body.user,
             by=body.by,
             sums={each.name: (each.lower, each.upper) for each in body.sums},
+            events={each.name: each.most for each in body.events},
             units={each.name: each.unit for each in body.sums if each.unit is not None},
-            caps={each.name: each.groups for each in body.sums if each.groups is not None},
+            caps={each.name: each.groups for each in measures if each.groups is not None},
             c_u=body.c_u,
             tau=body.tau,
             salt=new_salt() if body.salt is None else body.salt,
@@ -82,9 +89,10 @@ def _plan(body: BoundRequest) -> Plan:
 
 
 def _places(body: BoundRequest) -> Iterator[tuple[str, str]]:
-    """The library names a sum; the body has it at a place. Other parameters have the same names in both."""
-    for place, each in enumerate(body.sums):
-        for parameter, field in _IN_A_SUM.items():
-            yield f"{parameter}/{each.name}", f"/sums/{place}{field}"
+    """The library names a measure; the body has it at a place. Other parameters have the same names in both."""
+    for listed, parameters in _IN_MEASURES.items():
+        for place, each in enumerate(getattr(body, listed)):
+            for parameter, field in parameters.items():
+                yield f"{parameter}/{each.name}", f"/{listed}/{place}{field}"
     yield from ((f"types/{name}", "/types") for name in body.types or ())
-    yield from ((name, f"/{name}") for name in ("sums", *BoundRequest.model_fields))
+    yield from ((name, f"/{name}") for name in BoundRequest.model_fields)

@@ -149,7 +149,7 @@ def _named(error: Error) -> str:
     if not error.pointer:
         return str(error)
     first, *rest = renamed_pointer(error.pointer, ("/mechanism", ""), ("mechanism", ""), ("", "")).split("/")
-    option = _OPTIONS.get(first, first)
+    option = "--events" if first == "events" and rest else _OPTIONS.get(first, first)
     place = "" if not rest else f" ({'/'.join([first, *rest])})" if option == "--mechanism" else f" {'/'.join(rest)}"
     return f"{option}{place}: {error.detail}" if option else error.detail
 

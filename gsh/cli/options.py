@@ -36,6 +36,7 @@ __all__ = [
     "MechanismFile",
     "Memory",
     "Mu0",
+    "NumberOfEvents",
     "OfTable",
     "Once",
     "PaidBy",
@@ -103,6 +104,14 @@ Sums: TypeAlias = Annotated[
         "--sum",
         metavar="COLUMN=LOW:HIGH",
         help="A further column: the least and the most that one user adds to it in one group. Repeatable.",
+    ),
+]
+NumberOfEvents: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--events",
+        metavar="NAME=N",
+        help="A further column with the number of events: at most N of one user in one group. Repeatable.",
     ),
 ]
 Caps: TypeAlias = Annotated[
@@ -331,17 +340,20 @@ def planned(
     user: str,
     by: str,
     sums: list[str] | None,
+    events: list[str] | None,
     units: list[str] | None,
     caps: list[str] | None,
     types: list[str] | None,
 ) -> dict[str, Any]:
     """The arguments of ``publish`` that describe the columns."""
     columns = columns_of(sums, caps, None)
+    most = {name: parsed("--events", int, text) for name, text in listed("--events", events, "NAME=N").items()}
     scales = {name: parsed("--sum-unit", _unit, text) for name, text in listed("--sum-unit", units, "COLUMN=X").items()}
     return {
         "user": user,
         "by": names("--by", by),
         "sums": columns["sums"],
+        "events": most or None,
         "caps": columns["caps"],
         "units": scales or None,
         "types": listed("--type", types, "COLUMN=TYPE") or None,

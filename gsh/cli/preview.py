@@ -37,13 +37,14 @@ _WIDTH = 30
     "--delta 1e-6"
 )
 def preview(
-    events: options.EventsPath,
+    data: options.EventsPath,
     user: options.User,
     by: options.By,
     c_u: Annotated[str, typer.Option("--c-u", metavar="LIST", help="The C_u to compare, with commas between them.")],
     epsilon: options.Epsilon,
     delta: options.Delta,
     sums: options.Sums = None,
+    events: options.NumberOfEvents = None,
     units: options.Units = None,
     caps: options.Caps = None,
     tau: options.Tau = None,
@@ -62,11 +63,11 @@ def preview(
         choices = [int(part) for part in c_u.split(",")]
     except ValueError:
         raise Refusal(Code.INVALID, "--c-u: must be integers with commas between them", "such as 1,2,4,8") from None
-    arguments = options.planned(user, by, sums, units, caps, types) | {"tau": 1 if tau is None else tau}
+    arguments = options.planned(user, by, sums, events, units, caps, types) | {"tau": 1 if tau is None else tau}
     with working("Counting"):
-        kept = measured(events, c_u=choices, epsilon=epsilon, delta=delta, memory_limit=memory, **arguments)
+        kept = measured(data, c_u=choices, epsilon=epsilon, delta=delta, memory_limit=memory, **arguments)
     if output is not None:
-        facts = {"events": events, "user": user, "groups": by, "ε": f"{epsilon:g}", "δ": f"{delta:g}"}
+        facts = {"events": data, "user": user, "groups": by, "ε": f"{epsilon:g}", "δ": f"{delta:g}"}
         with written(output, force=force) as file:
             file.write(page(kept, facts).encode())
     rows = [
@@ -104,6 +105,7 @@ def bound(
         str, typer.Option("--from", metavar="TABLE", help="The table with the events, or SCHEMA.TABLE.")
     ] = "events",
     sums: options.Sums = None,
+    events: options.NumberOfEvents = None,
     units: options.Units = None,
     caps: options.Caps = None,
     tau: options.Tau = None,
@@ -124,7 +126,7 @@ def bound(
 
     chosen = 1 if tau is None else tau
     plan = make_plan(
-        **options.planned(user, by, sums, units, caps, types), c_u=c_u, tau=chosen, salt=salt or new_salt()
+        **options.planned(user, by, sums, events, units, caps, types), c_u=c_u, tau=chosen, salt=salt or new_salt()
     )
     query = commented_query(plan, dialect, source)
     if as_json:

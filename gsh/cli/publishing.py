@@ -53,7 +53,7 @@ def demo(
     "--delta 1e-6 -o private.parquet"
 )
 def publish(
-    events: options.EventsPath,
+    data: options.EventsPath,
     output: Annotated[
         str,
         typer.Option(
@@ -105,6 +105,7 @@ def publish(
         ),
     ] = None,
     sums: options.Sums = None,
+    events: options.NumberOfEvents = None,
     units: options.Units = None,
     caps: options.Caps = None,
     weights: options.Weights = None,
@@ -133,8 +134,8 @@ def publish(
         if output == PIPE:
             raise Refusal(Code.INVALID, "--output: must be a folder with --tables, not standard output")
         one: dict[str, Any] = {"user": user, "by": by, "c_u": c_u, "public_keys": public_keys, "sum": sums}
-        one |= {"epsilon": epsilon, "delta": delta, "tau": tau, "sum_unit": units, "cap": caps, "weight": weights}
-        one |= {"type": types, "unit": unit, "unprotected": unprotected, "mechanism": mechanism}
+        one |= {"epsilon": epsilon, "delta": delta, "tau": tau, "events": events, "sum_unit": units, "cap": caps}
+        one |= {"weight": weights, "type": types, "unit": unit, "unprotected": unprotected, "mechanism": mechanism}
         either = {"budget": budget, "once": once, "releases": releases, "most_sigma": most_sigma}
         arguments = _in_file(tables, one, either)
         budget, once = arguments.pop("budget", None), arguments.pop("once", None)
@@ -142,7 +143,8 @@ def publish(
         if user is None or by is None or c_u is None:
             missing = "--user" if user is None else "--by" if by is None else "--c-u"
             raise Refusal(Code.INVALID, f"{missing}: is missing", "give --user, --by and --c-u, or --tables FILE")
-        arguments = options.planned(user, by, sums, units, caps, types) | {"c_u": c_u, "tau": 1 if tau is None else tau}
+        arguments = options.planned(user, by, sums, events, units, caps, types) | {"c_u": c_u}
+        arguments["tau"] = 1 if tau is None else tau
         arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"], "public_keys": public_keys}
         arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
         if mechanism is not None:
@@ -161,7 +163,7 @@ def publish(
         elif once is not None:
             raise Refusal(Code.INVALID, "--once: needs a service", "add --budget ID and --service URL")
         arguments["progress"] = stack.enter_context(_bar())
-        published = gsh.publish(events, memory_limit=memory, **arguments)
+        published = gsh.publish(data, memory_limit=memory, **arguments)
     _report(published, output, as_json=as_json)
 
 

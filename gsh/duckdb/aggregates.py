@@ -204,8 +204,7 @@ def _query(plan: Plan, source: Source, keys: KeysTable | None, base: Base | None
 
 def _total(plan: Plan, partial: str) -> str:
     keys = list(map(_IDENTIFIER, plan.by))
-    numbers = [_IDENTIFIER(name) for name in (COUNT, *(column.name for column in plan.sums))]
-    added = [f"SUM({number}) AS {number}" for number in numbers]
+    added = [f"SUM({number}) AS {number}" for number in map(_IDENTIFIER, plan.roles.numbers)]
     having = f" HAVING SUM({_IDENTIFIER(COUNT)}) >= {plan.tau}" if plan.tau > 1 else ""
     return f"SELECT {', '.join([*keys, *added])} FROM {partial} GROUP BY {', '.join(keys)}{having}"
 
@@ -213,11 +212,11 @@ def _total(plan: Plan, partial: str) -> str:
 def _numbers(table: pa.Table, plan: Plan) -> pa.Table:
     """Counts as integers, and sums from units to numbers: exactly, because units are powers of two."""
     table = table.set_column(len(plan.by), COUNT, table[COUNT].cast(pa.int64()))
-    for place, column in enumerate(plan.sums, len(plan.by) + 1):
+    for place, column in enumerate(plan.measures, len(plan.by) + 1):
         units = table[column.name]
         extremes = pc.min_max(units).as_py()
         if max(-int(extremes["min"] or 0), int(extremes["max"] or 0)) > _MOST_UNITS:
-            raise sum_too_large(column.name)
+            raise sum_too_large(column.pointer)
         whole = units.cast(pa.int64())
         if column.scale != 1:
             whole = pc.multiply(whole.cast(pa.float64()), column.scale)

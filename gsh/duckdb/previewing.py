@@ -39,7 +39,8 @@ class Kept:
 
 
 def preview(
-    events: Events,
+    data: Events,
+    /,
     *,
     user: str,
     by: Sequence[str],
@@ -48,6 +49,7 @@ def preview(
     delta: Real,
     tau: Integer = 1,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
+    events: Mapping[str, Integer] | None = None,
     units: Mapping[str, Real] | None = None,
     caps: Mapping[str, Integer] | None = None,
     types: Mapping[str, Kind] | None = None,
@@ -56,7 +58,7 @@ def preview(
     temporary: str | os.PathLike[str] | None = None,
     _buckets: int | None = None,
 ) -> tuple[Kept, ...]:
-    """Groups and volume at each C_u. Sums take a share of the noise, so they count here too.
+    """Groups and volume at each C_u. Sums and events take a share of the noise, so they count here too.
 
     If you choose C_u from it, say so in ``unprotected``: no ε covers the choice.
     """
@@ -65,11 +67,12 @@ def preview(
     choices = sorted({integer("c_u", each) for each in c_u})
     if not choices:
         raise InvalidParameter("c_u", "must be at least one number")
-    common = {"user": user, "by": by, "sums": sums, "units": units, "tau": tau, "types": types, "salt": new_salt()}
+    common = {"user": user, "by": by, "sums": sums, "events": events, "units": units, "tau": tau, "types": types}
+    common["salt"] = new_salt()
     plans = [make_plan(**common, c_u=each, caps=_within(caps, each)) for each in choices]  # type: ignore[arg-type]
     mechanisms = [terms_for(plan, epsilon=epsilon, delta=delta).only for plan in plans]
     with workspace(memory_limit, None, temporary) as space:
-        source = open_source(space, events, plans[0], connection)
+        source = open_source(space, data, plans[0], connection)
         query = _counts(plans[0], source, choices)
         (table,) = answered(space, source, user, [query], lambda _progress: None, _buckets)
     every = max(int(table["c0"].to_numpy().sum()), 1)

@@ -8,7 +8,7 @@ import duckdb
 from gsh.duckdb.sources import Source, casted
 from gsh.duckdb.workspace import Workspace
 from gsh.events.dialects import DIALECTS
-from gsh.events.plan import COUNT, Plan
+from gsh.events.plan import Plan
 from gsh.events.public_keys import ListedKeys, listed_kinds, not_of_type
 from gsh.events.tables import in_table
 
@@ -35,8 +35,7 @@ class KeysTable:
     def completed(self, query: str, plan: Plan) -> str:
         """All listed groups: those that the query over events does not have count 0."""
         keys = [f"_listed.c{place} AS {_IDENTIFIER(name)}" for place, name in enumerate(self.by)]
-        names = (COUNT, *(column.name for column in plan.sums))
-        numbers = [f"COALESCE(_found.{_IDENTIFIER(name)}, 0) AS {_IDENTIFIER(name)}" for name in names]
+        numbers = [f"COALESCE(_found.{_IDENTIFIER(name)}, 0) AS {_IDENTIFIER(name)}" for name in plan.roles.numbers]
         found = f"({query}) AS _found ON {self._same('_found')}"
         return f"SELECT {', '.join([*keys, *numbers])} FROM {self.name} AS _listed LEFT JOIN {found}"
 

@@ -37,12 +37,14 @@ __all__ = ["publish"]
 
 
 def publish(
-    events: Events,
+    data: Events,
+    /,
     *,
     user: str,
     by: str | Sequence[str] | None = None,
     public_keys: KeysLike | None = None,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
+    events: Mapping[str, Integer] | None = None,
     units: Mapping[str, Real] | None = None,
     c_u: Integer | None = None,
     caps: Mapping[str, Integer] | None = None,
@@ -76,11 +78,13 @@ def publish(
 ) -> Published:
     """Publish the groups of raw events: bound each user, count, add noise, and certify.  [docs/publish.md]
 
-    ``events`` are files (Parquet, CSV, JSON lines; globs and folders), a relation of DuckDB, the name of a table if
-    ``connection`` is given, or any frame with the Arrow stream interface. Each user counts in at most ``c_u`` groups of
-    ``by``. ``sums`` maps columns to what one user adds to one group at most, ``units`` to the power of two in which
-    they are counted, ``caps`` to the number of groups that one user changes. ``public_keys`` lists public groups (a
-    list, a column, a table or a file): all of them are published, and other records are left out first.
+    ``data`` are the events: files (Parquet, CSV, JSON lines; globs and folders), a relation of DuckDB, the name of a
+    table if ``connection`` is given, or any frame with the Arrow stream interface. Each user counts in at most ``c_u``
+    groups of ``by``. ``sums`` maps columns to what one user adds to one group at least and at most, and ``units`` to
+    the power of two in which they are counted. ``events={"views": 20}`` publishes the number of events as ``views``, at
+    most 20 of one user in one group. ``caps`` is the number of groups in which one user changes a column.
+    ``public_keys`` lists public groups (a list, a column, a table or a file): all of them are published, and other
+    records are left out first.
 
     The noise meets (``epsilon``, ``delta``), or is that of a complete ``mechanism``. With ``service``, ``budget`` and
     ``once`` it is charged exactly once; without, nothing keeps count of it. With ``releases`` it is the smallest with
@@ -99,7 +103,7 @@ def publish(
             "detail": gsh.Table(by=["url", "country"], c_u=16)})
     """
     job = Job(
-        events=events,
+        events=data,
         unprotected=texts("unprotected", unprotected),
         payer=payer_of(service, budget, once, description, privacy_unit),
         description=description,
@@ -114,11 +118,11 @@ def publish(
     salt = _salt or (new_salt() if job.payer is None else salt_of_release(job.payer.budget, job.payer.once))
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": job.payer}
-    origin = Origin(text("user", user), events, lambda: local_files(events) if connection is None else ())
-    one = {"by": by, "public_keys": public_keys, "sums": sums, "units": units, "c_u": c_u, "caps": caps}
-    one |= {"weights": weights}
+    origin = Origin(text("user", user), data, lambda: local_files(data) if connection is None else ())
+    bounds: dict[str, Any] = {"by": by, "sums": sums, "events": events, "units": units, "c_u": c_u, "caps": caps}
     if tables is not None:
-        _refuse("omitted with tables: each of them has its own", **one, tau=None if tau == 1 else tau)
+        one = bounds | {"public_keys": public_keys, "weights": weights, "tau": None if tau == 1 else tau}
+        _refuse("omitted with tables: each of them has its own", **one)
         plans, lists = planned(tables, user=user, salt=salt, types=types, origin=origin)
         terms = terms_for_tables(plans, tables, **aim, shares=shares)
         folder = {"format": format, "overwrite": flag("overwrite", overwrite)}
@@ -131,9 +135,8 @@ def publish(
         format=None if format == "parquet" else format,
     )
     listed = None if public_keys is None else public_keys_of(public_keys, checked_keys(by), origin=origin)
-    bounds: dict[str, Any] = {"by": by, "sums": sums, "units": units, "c_u": c_u, "caps": caps, "tau": tau}
     digest = None if listed is None else listed.digest
-    plan = make_plan(user=user, **bounds, salt=salt, types=types, public_keys=digest)
+    plan = make_plan(user=user, **bounds, tau=tau, salt=salt, types=types, public_keys=digest)
     terms = terms_for(plan, **aim, weights=weights)
     output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
     return _publish_table(job, plan, listed, terms, output)

@@ -5,7 +5,7 @@
     column of the result       type
     the parts of the key       as in the events
     count                      64-bit integer: the number of users
-    each sum                   an integer in units, of a type that cannot overflow: multiply it by ``Sum.scale``
+    each measure               an integer in units, of a type that cannot overflow: multiply it by ``Measure.scale``
 
 It is one SELECT. The names inside it start with an underscore, so that they do not clash with columns of the events.
 An engine must refuse sums beyond 2⁵³. With ``is_partial`` groups below τ stay, so that the results for disjoint sets
@@ -27,7 +27,8 @@ from typing import TypeAlias
 from gsh.events.dialects import DIALECTS, Dialect, check_characters, dialect_named
 from gsh.events.kinds import Kind, family
 from gsh.events.lots import order_sql
-from gsh.events.plan import COUNT, Plan, Sum
+from gsh.events.plan import COUNT, Plan
+from gsh.library.measures import Measure
 
 __all__ = [
     "Base",
@@ -65,24 +66,24 @@ class Base:
 
     user: str
     keys: tuple[str, ...]
-    sums: tuple[Sum, ...]
+    measures: tuple[Measure, ...]
     kinds: Mapping[str, Kind]
 
     @staticmethod
     def of(plans: Sequence[Plan], kinds: Mapping[str, Kind]) -> "Base":
         keys = dict.fromkeys(name for plan in plans for name in plan.by)
-        sums = {(column.name, column.scale): column for plan in plans for column in plan.sums}
-        return Base(plans[0].user, tuple(keys), tuple(sums.values()), kinds)
+        added = {(each.source, each.scale): each for plan in plans for each in plan.measures}
+        return Base(plans[0].user, tuple(keys), tuple(added.values()), kinds)
 
     def has_rows_of(self, plan: Plan) -> bool:
         """Whether its rows are those of the plan already: one per user and group."""
         return set(self.keys) == set(plan.by)
 
-    def units(self, column: Sum) -> str:
-        """The column of the base that has the units of this sum."""
-        scales = [(each.name, each.scale) for each in self.sums]
+    def units(self, measure: Measure) -> str:
+        """The column of the base that has the units of this measure."""
+        scales = [(each.source, each.scale) for each in self.measures]
         longest = max(map(len, (self.user, *self.keys)))  # so no column of the events has this name
-        return f"_base{'_' * longest}{scales.index((column.name, column.scale))}"
+        return f"_base{'_' * longest}{scales.index((measure.source, measure.scale))}"
 
     def query(self, dialect: str, source: str) -> str:
         """The events added up. Users and keys keep their names."""
@@ -90,9 +91,9 @@ class Base:
         names = [sql.identifier(name) for name in (self.user, *self.keys)]
         events = [f"_events.{name}" for name in names]
         chosen = [f"{event} AS {name}" for event, name in zip(events, names, strict=True)]
-        for column in self.sums:
-            units = record_units(sql, column, self.kinds[column.name], f"_events.{sql.identifier(column.name)}")
-            chosen.append(f"SUM({sql.added.format(units)}) AS {self.units(column)}")
+        for each in self.measures:
+            units = record_units(sql, each, self.kinds, "_events.")
+            chosen.append(f"SUM({sql.added.format(units)}) AS {self.units(each)}")
         clauses = f"WHERE {events[0]} IS NOT NULL", f"GROUP BY {', '.join(events)}"
         return "\n".join(_select(chosen, f"{source} AS _events", *clauses))
 
@@ -118,13 +119,13 @@ def bounding_query(
     if base is not None:
         light = _select(["_user", *keys, *sums], "_per_user", f"WHERE _user NOT IN {_HEAVY}", "UNION ALL")
         steps["_kept"] = [*light, *steps["_kept"]]
-    if any(column.groups is not None for column in plan.sums):
+    if any(each.groups is not None for each in plan.measures):
         steps |= _capped(plan, sql, parts, sums)
     named = [f"{key} AS {sql.identifier(name)}" for key, name in zip(keys, plan.by, strict=True)]
     named.append(f"COUNT(*) AS {sql.identifier(COUNT)}")
     named += [
-        f"SUM({sql.widened.format(value)}) AS {sql.identifier(column.name)}"
-        for value, column in zip(sums, plan.sums, strict=True)
+        f"SUM({sql.widened.format(value)}) AS {sql.identifier(each.name)}"
+        for value, each in zip(sums, plan.measures, strict=True)
     ]
     having = [] if is_partial or plan.tau <= 1 else [f"HAVING COUNT(*) >= {plan.tau}"]
     result = _select(named, list(steps)[-1], f"GROUP BY {', '.join(keys)}", *having)
@@ -139,8 +140,8 @@ def ranked_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: st
 
 
 def _inner(plan: Plan) -> tuple[list[str], list[str]]:
-    """The names of the key columns and of the sums inside the query."""
-    return [f"_key{j}" for j in range(1, len(plan.by) + 1)], [f"_sum{j}" for j in range(1, len(plan.sums) + 1)]
+    """The names of the key columns and of the measures inside the query."""
+    return [f"_key{j}" for j in range(1, len(plan.by) + 1)], [f"_sum{j}" for j in range(1, len(plan.measures) + 1)]
 
 
 def _ranked(
@@ -165,19 +166,24 @@ def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str, 
     keys = [f"_events.{sql.identifier(name)}" for name in plan.by]
     chosen = [f"{user} AS _user", *(f"{key} AS _key{j}" for j, key in enumerate(keys, 1))]
     is_added = base is not None and base.has_rows_of(plan)
-    for j, column in enumerate(plan.sums, 1):
+    for j, each in enumerate(plan.measures, 1):
         if base is None:
-            units = record_units(sql, column, kinds[column.name], f"_events.{sql.identifier(column.name)}")
-            units = sql.added.format(units)
+            units = sql.added.format(record_units(sql, each, kinds, "_events."))
         else:
-            units = f"_events.{base.units(column)}"
-        chosen.append(f"{clipped(sql, column, units if is_added else f'SUM({units})')} AS _sum{j}")
+            units = f"_events.{base.units(each)}"
+        chosen.append(f"{clipped(sql, each, units if is_added else f'SUM({units})')} AS _sum{j}")
     clauses = [f"WHERE {user} IS NOT NULL", f"GROUP BY {', '.join([user, *keys])}"]
     return _select(chosen, f"{source} AS _events", *([] if is_added else clauses))
 
 
-def record_units(sql: Dialect, column: Sum, kind: Kind, value: str) -> str:
-    """What one record adds: ⌊x/unit + 1/2⌋, limited to ±2⁵²; 0 if it is missing or NaN."""
+def record_units(sql: Dialect, column: Measure, kinds: Mapping[str, Kind], table: str = "") -> str:
+    """What one record adds: ⌊x/unit + 1/2⌋, limited to ±2⁵²; 0 if it is missing or NaN; 1 in a number of events.
+
+    ``table`` stands before the name of the column.
+    """
+    if column.source is None:
+        return "1"
+    value, kind = f"{table}{sql.identifier(column.source)}", kinds[column.source]
     if family(kind) == "boolean":
         number = f"CASE WHEN {value} THEN 1 ELSE 0 END"
         if column.scale == 1:
@@ -198,7 +204,7 @@ def record_units(sql: Dialect, column: Sum, kind: Kind, value: str) -> str:
     return f"CASE WHEN {missing} THEN 0 ELSE {_floored(sql, column, double)} END"
 
 
-def _floored(sql: Dialect, column: Sum, double: str) -> str:
+def _floored(sql: Dialect, column: Measure, double: str) -> str:
     """⌊x/unit + 1/2⌋. Multiplying by a power of two is exact, so that all engines get the same integer.
 
     The limit comes first, because some engines refuse products that overflow.
@@ -212,8 +218,8 @@ def _floored(sql: Dialect, column: Sum, double: str) -> str:
     return f"CAST(FLOOR({scaled} + CAST(0.5 AS {sql.double})) AS {sql.integer})"
 
 
-def clipped(sql: Dialect, column: Sum, total: str) -> str:
-    """A user's sum in a group, between the bounds."""
+def clipped(sql: Dialect, column: Measure, total: str) -> str:
+    """What a user adds to a group: the total, between the bounds."""
     return f"CAST(LEAST(GREATEST({total}, {column.least}), {column.most}) AS {sql.integer})"
 
 
@@ -235,7 +241,7 @@ def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[
     """In a column with a cap, only the values with the smallest lots stay, and values of 0 do not use the cap up."""
     keys = [name for name, _ in parts[1:]]
     ranks, values = [], []
-    for j, (column, value) in enumerate(zip(plan.sums, sums, strict=True), 1):
+    for j, (column, value) in enumerate(zip(plan.measures, sums, strict=True), 1):
         if column.groups is None:
             values.append(value)
             continue
@@ -289,13 +295,17 @@ def commented_query(plan: Plan, dialect: str, source: str) -> str:
         f"-- For {dialect}, {checked}.",
         f"-- Each user counts in at most {plan.c_u} groups, chosen by a hash of that user's own records.",
     ]
-    lines += [
-        f"-- {_on_one_line(column.name)}: from {column.least} to {column.most} per user and group, "
-        f"in units of {column.scale:g}"
-        + (f", in at most {column.groups} groups per user." if column.groups is not None else ".")
-        for column in plan.sums
-    ]
+    lines += [f"-- {_on_one_line(each.name)}: {_bounds_of(each)}" for each in plan.measures]
     return "\n".join([*lines, f"{bounding_query(plan, kinds, dialect, table_name(dialect, source))};", ""])
+
+
+def _bounds_of(each: Measure) -> str:
+    """The bounds of a measure in words."""
+    if each.kind == "events":
+        bounds = f"the number of records, at most {each.most} per user and group"
+    else:
+        bounds = f"from {each.least} to {each.most} per user and group, in units of {each.scale:g}"
+    return f"{bounds}." if each.groups is None else f"{bounds}, in at most {each.groups} groups per user."
 
 
 def _on_one_line(name: str) -> str:

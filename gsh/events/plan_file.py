@@ -153,7 +153,8 @@ c_u = {c_u:<23} # the most groups of one user
 # public_keys = "keys.csv"    # public groups, a file or a list: all are published, zeros included
 # tau = 1                     # groups with fewer users are dropped before the noise
 # share = 1                   # relative to the other tables
-{sums}"""
+{further}"""
+_EVENTS = "# events.{name} = 20           # the number of events: the most of one user in one group\n"
 
 
 def started_plan(columns: Mapping[str, Kind | None]) -> dict[str, Any]:
@@ -183,20 +184,28 @@ def plan_text(events: str, columns: Mapping[str, Kind | None]) -> str:
     written = [_START.format(events=visible(shlex.quote(events)), **start, types=types)]
     *_, finest = plan["tables"]
     for name, table in plan["tables"].items():
-        sums = _offered_sums(plan["user"] or _SOMEBODY, table["by"], columns) if name == finest else []
-        lines = "".join(_sum_lines(each, family(columns[each] or "")) for each in sums)
+        lines = _offered(plan["user"] or _SOMEBODY, table["by"], columns) if name == finest else ""
         by = f"[{', '.join(map(_toml, table['by']))}]"
-        written.append(_ONE.format(name=_toml_key(name), by=by, c_u=table["c_u"], sums=lines))
+        written.append(_ONE.format(name=_toml_key(name), by=by, c_u=table["c_u"], further=lines))
     return "\n".join(written)
 
 
-def _fits(user: str, by: Sequence[str], sums: Sequence[str] = ()) -> bool:
+def _fits(user: str, by: Sequence[str], sums: Sequence[str] = (), events: Sequence[str] = ()) -> bool:
     """Whether columns of these names go together in a table."""
+    numbers: dict[str, Any] = {"sums": dict.fromkeys(sums, (0, 1)), "events": dict.fromkeys(events, 1)}
     try:
-        make_plan(user=user, by=by, sums=dict.fromkeys(sums, (0, 1)), c_u=1, salt="0" * 32)
+        make_plan(user=user, by=by, **numbers, c_u=1, salt="0" * 32)
     except InvalidParameter:
         return False
     return True
+
+
+def _offered(user: str, by: Sequence[str], columns: Mapping[str, Kind | None]) -> str:
+    """The further columns that a table may have, as comments."""
+    sums = _offered_sums(user, by, columns)
+    lines = [_sum_lines(each, family(columns[each] or "")) for each in sums]
+    lines += [_EVENTS.format(name=name) for name in ("events", "records") if _fits(user, by, sums, [name])][:1]
+    return "".join(lines)
 
 
 def _offered_sums(user: str, by: Sequence[str], columns: Mapping[str, Kind | None]) -> list[str]:

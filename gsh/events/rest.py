@@ -71,9 +71,8 @@ def rests_asked(plans: Plans, asked: bool | Mapping[str, str]) -> dict[str, str]
 
 
 def numbers_of(parent: Plan, child: Plan) -> tuple[str, ...]:
-    """The count, and the sums that both tables have."""
-    theirs = {column.name for column in child.sums}
-    return COUNT, *(column.name for column in parent.sums if column.name in theirs)
+    """The count, and the measures that both tables have."""
+    return tuple(name for name in parent.roles.numbers if name in child.roles.numbers)
 
 
 def rest_table(

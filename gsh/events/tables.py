@@ -21,7 +21,15 @@ from gsh.arguments import Integer, instance
 from gsh.errors import InvalidParameter, pointer_part, renamed
 from gsh.events.kinds import Kind, checked_kind
 from gsh.events.lots import salt_of_table
-from gsh.events.plan import Plan, checked_keys, checked_object, make_plan, sums_of_json, sums_to_json
+from gsh.events.plan import (
+    Plan,
+    checked_keys,
+    checked_object,
+    make_plan,
+    table_fields,
+    table_of_json,
+    table_to_json,
+)
 from gsh.events.public_keys import ListedKeys, Origin, public_keys_of
 from gsh.histogram.roles import Roles
 from gsh.library.tables import Table, check_tables
@@ -84,22 +92,23 @@ class Plans:
                     raise InvalidParameter(f"types/{column}", detail)
         return kinds
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether no table has more than the first versions have, as of a ``Plan``."""
+        return all(plan.is_plain for _, plan in self.named)
+
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""
         return {
-            "version": 2,
+            "version": 2 if self.is_plain else 3,
             "user": self.user,
             "salt": self.salt,
             "types": dict(self.types),
             "tables": [
                 {
                     "name": name,
-                    "by": list(plan.by),
-                    "sums": sums_to_json(plan.sums),
-                    "c_u": plan.c_u,
-                    "tau": plan.tau,
+                    **table_to_json(plan, is_plain=self.is_plain),
                     "public_keys": plan.public_keys,
-                    "partitions": plan.partitions,
                 }
                 for name, plan in self.named
             ],
@@ -109,17 +118,19 @@ class Plans:
     def from_json(given: object) -> "Plans":
         """The plan of a JSON object, with every check made again."""
         found = checked_object("plan", given, {"version", "user", "salt", "types", "tables"})
-        if found["version"] != 2:
-            raise InvalidParameter("plan/version", "must be 2")
+        if found["version"] not in (2, 3):
+            raise InvalidParameter("plan/version", "must be 2 or 3")
+        is_plain = found["version"] == 2
         if not isinstance(found["tables"], Sequence) or isinstance(found["tables"], str):
             raise InvalidParameter("plan/tables", "must be a list")
-        fields = {"name", "by", "sums", "c_u", "tau", "public_keys", "partitions"}
+        fields = {"name", "public_keys", *table_fields(is_plain=is_plain)}
         tables: dict[str, dict[str, Any]] = {}
         for place, each in enumerate(found["tables"]):
-            table = dict(checked_object(f"plan/tables/{place}", each, fields))
-            name = table.pop("name")
-            check_table_name(f"plan/tables/{place}/name", name, tables)
-            tables[name] = table | sums_of_json(f"plan/tables/{place}/sums", table["sums"])
+            pointer = f"plan/tables/{place}"
+            table = checked_object(pointer, each, fields)
+            check_table_name(f"{pointer}/name", table["name"], tables)
+            tables[table["name"]] = table_of_json(pointer, table, is_plain=is_plain)
+            tables[table["name"]]["public_keys"] = table["public_keys"]
         return _plans(tables, user=found["user"], salt=found["salt"], types=found["types"])
 
     @property
@@ -163,6 +174,7 @@ def planned(
         described[name] = {
             "by": table.by,
             "sums": table.sums,
+            "events": table.events,
             "units": table.units,
             "caps": table.caps,
             "c_u": table.c_u,

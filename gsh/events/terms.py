@@ -64,14 +64,7 @@ class Payer:
             stated = {} if said.epsilon is None else {"epsilon": said.epsilon}
             return mechanism_from_json(said.to_dict()["mechanism"]), stated
         found = self.service.budgets.calibrate(
-            self.budget,
-            releases=releases,
-            c_u=plan.c_u,
-            tau=plan.tau,
-            sums=plan.ranges,
-            caps=plan.caps,
-            weights=weights,
-            most_sigma=most_sigma,
+            self.budget, releases=releases, **_described(plan, weights), most_sigma=most_sigma
         )
         return found.mechanism, {"epsilon": found.epsilon}
 
@@ -196,16 +189,7 @@ def terms_for(
         with renamed((place_of(_ONLY), "")):
             solved = calibrate_tables({_ONLY: _table(plan, weights)}, epsilon=epsilon, delta=delta)
         return Terms.of_one(solved.tables[_ONLY], stated)
-    found_one = calibrate(
-        epsilon=epsilon,
-        delta=delta,
-        c_u=plan.c_u,
-        tau=plan.tau,
-        sums=plan.ranges,
-        caps=plan.caps,
-        weights=weights,
-    )
-    return Terms.of_one(found_one.mechanism, stated)
+    return Terms.of_one(calibrate(epsilon=epsilon, delta=delta, **_described(plan, weights)).mechanism, stated)
 
 
 _ONLY = "table"
@@ -278,9 +262,14 @@ def _stated(epsilon: Real | None, delta: Real | None) -> dict[str, float]:
 
 
 def _table(plan: Plan, weights: Mapping[str, Real] | None, **more: Any) -> Table:
+    """The same as a table without noise. ``more`` are fields of it."""
+    public = {} if plan.public_keys is None else {"tau": None}
+    return Table(**_described(plan, weights) | public, **more)
+
+
+def _described(plan: Plan, weights: Mapping[str, Real] | None) -> dict[str, Any]:
     """What a calibration must know of the plan: its bounds in whole units."""
-    tau = None if plan.public_keys is not None else plan.tau
-    return Table(c_u=plan.c_u, tau=tau, sums=plan.ranges, caps=plan.caps, weights=weights, **more)
+    return {"c_u": plan.c_u, "tau": plan.tau, "sums": plan.ranges, "caps": plan.caps, "weights": weights}
 
 
 def _check(plan: Plan, mechanism: AnyMechanism) -> None:
@@ -295,20 +284,25 @@ def _check(plan: Plan, mechanism: AnyMechanism) -> None:
     for name, enforced in bounds:
         if getattr(mechanism, name) != enforced:
             raise InvalidParameter(f"mechanism/{name}", f"must be the {name} of the call")
-    names = tuple(column.name for column in plan.sums)
+    names = plan.roles.values
     columns = mechanism.aggregates
     if columns is None:
         if names or mechanism.mu_0 or mechanism.capped:
-            raise InvalidParameter("mechanism/aggregates", "must have the columns of sums, in their order")
+            raise InvalidParameter(
+                "mechanism/aggregates", "must have the columns of sums and then of events, in their order"
+            )
         return
     if columns.names != names:
-        raise InvalidParameter("mechanism/aggregates/names", "must be the columns of sums, in their order")
+        raise InvalidParameter(
+            "mechanism/aggregates/names", "must be the columns of sums and then of events, in their order"
+        )
     box = columns.sensitivity
     if not isinstance(box, Box):
         raise InvalidParameter("mechanism/aggregates/sensitivity", "must be a box: publish clips each column")
     caps = box.groups or (None,) * len(names)
-    for column, lower, upper, cap in zip(plan.sums, box.lower, box.upper, caps, strict=True):
-        if lower > column.least * column.scale or upper < column.most * column.scale:
-            raise InvalidParameter(f"sums/{column.name}", "must stay within the box of the mechanism")
-        if cap is not None and cap < (column.groups or plan.c_u):
-            raise InvalidParameter(f"caps/{column.name}", "must be at most the cap of the mechanism")
+    for each, lower, upper, cap in zip(plan.measures, box.lower, box.upper, caps, strict=True):
+        least, most = each.range
+        if lower > least or upper < most:
+            raise InvalidParameter(each.pointer, "must stay within the box of the mechanism")
+        if cap is not None and cap < (each.groups or plan.c_u):
+            raise InvalidParameter(f"caps/{each.name}", "must be at most the cap of the mechanism")

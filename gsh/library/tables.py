@@ -10,8 +10,10 @@ from gsh.accounting.calibration import shares as by_shares
 from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.mechanism import AnyMechanism
+from gsh.accounting.sensitivity import MOST_C_U
 from gsh.arguments import Integer, Real, instance, real
 from gsh.errors import InvalidParameter, pointer_part, renamed
+from gsh.library.measures import measures_of
 from gsh.library.privacy import Privacy, privacy_of
 from gsh.library.targets import Columns, draft_of, target_of
 from gsh.wire import check_table_names
@@ -33,7 +35,8 @@ class Table:
     """One group-by of a release, without its noise and its threshold.
 
     ``tau=None`` or ``public_keys`` say that the groups are public: all are published, and there is no threshold.
-    ``share`` is relative to the shares of the other tables. ``by``, ``public_keys`` and ``units`` are for
+    ``share`` is relative to the shares of the other tables. ``events`` maps names to the most events of one user in one
+    group: each is a further column, from 0 to that number. ``by``, ``public_keys`` and ``units`` are for
     ``gsh.publish``: the key columns, the list of public groups (a list, a column, a table or a file), and the units of
     the sums. The other fields are those of ``gsh.calibrate``.
     """
@@ -44,6 +47,7 @@ class Table:
     public_keys: Any = None
     aggregates: Aggregates | RelativeAggregates | None = None
     sums: Mapping[str, tuple[Real, Real]] | None = None
+    events: Mapping[str, Integer] | None = None
     units: Mapping[str, Real] | None = None
     caps: Mapping[str, Integer] | None = None
     weights: Mapping[str, Real] | None = None
@@ -55,9 +59,18 @@ class Table:
         return self.tau is None or self.public_keys is not None
 
     def draft(self) -> by_shares.TableDraft:
-        columns = Columns(aggregates=self.aggregates, sums=self.sums, caps=self.caps, weights=self.weights)
+        columns = Columns(aggregates=self.aggregates, sums=self._ranges(), caps=self.caps, weights=self.weights)
         draft: Draft = draft_of(columns, c_u=self.c_u, tau=1 if self.tau is None else self.tau)
         return by_shares.TableDraft(draft, is_public=self.is_public)
+
+    def _ranges(self) -> Mapping[str, tuple[Real, Real]] | None:
+        """The range of each further column: the sums, and then the events."""
+        if self.events is None:
+            return self.sums
+        found = {each.name: each.range for each in measures_of(MOST_C_U, events=self.events)}
+        if not isinstance(self.sums, Mapping | None) or found.keys() & (self.sums or {}).keys():
+            raise InvalidParameter("events", "must have other names than sums")
+        return {**(self.sums or {}), **found}
 
 
 @dataclass(frozen=True, slots=True)

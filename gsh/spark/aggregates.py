@@ -73,14 +73,12 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
     assert plan.partitions is not None
     columns = {"_user": plan.user} | {f"_key{j}": name for j, name in enumerate(plan.by)}
     keys = list(columns)[1:]
-    sums = [f"_sum{j}" for j in range(len(plan.sums))]
+    sums = [f"_sum{j}" for j in range(len(plan.measures))]
     records = rows.select(
         *(quoted(name).alias(inner) for inner, name in columns.items()),
         *(
-            F.expr(f"CAST({record_units(_SQL, each, kinds[each.name], _SQL.identifier(each.name))} AS BIGINT)").alias(
-                inner
-            )
-            for inner, each in zip(sums, plan.sums, strict=True)
+            F.expr(f"CAST({record_units(_SQL, each, kinds)} AS BIGINT)").alias(inner)
+            for inner, each in zip(sums, plan.measures, strict=True)
         ),
     )
     if listed is not None:
@@ -89,7 +87,8 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
         records = records.join(F.broadcast(listed), same, "left_semi")
     per_user = records.groupBy("_user", *keys)
     added = [
-        F.expr(clipped(_SQL, each, _exact_sum(inner))).alias(inner) for inner, each in zip(sums, plan.sums, strict=True)
+        F.expr(clipped(_SQL, each, _exact_sum(inner))).alias(inner)
+        for inner, each in zip(sums, plan.measures, strict=True)
     ]
     each_once = per_user.agg(*added) if added else per_user.agg(F.count(F.lit(1)).alias("_records"))
     kept = _kept(each_once, plan, {inner: kinds[name] for inner, name in columns.items()})
@@ -100,7 +99,7 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
         count = F.sum("_users")
     totals = [
         F.expr(f"SUM({inner})" if max(-each.least, each.most) <= _SMALL else _exact_sum(inner))
-        for inner, each in zip(sums, plan.sums, strict=True)
+        for inner, each in zip(sums, plan.measures, strict=True)
     ]
     groups = kept.repartition(plan.partitions, *keys).groupBy(*keys).agg(count, *totals)
     named = groups.toDF(*plan.by, *plan.roles.numbers)
@@ -119,7 +118,7 @@ def _kept(rows: DataFrame, plan: Plan, kinds: Mapping[str, Kind]) -> DataFrame:
     counted = rows.withColumn("_groups", _of_user("COUNT(1)"))
     place = _place(_order(plan, parts, f"_groups > {plan.c_u}"))
     kept = counted.withColumn("_place", place).where(F.col("_place") <= plan.c_u)
-    capped = {f"_sum{j}": each for j, each in enumerate(plan.sums) if each.groups is not None}
+    capped = {f"_sum{j}": each for j, each in enumerate(plan.measures) if each.groups is not None}
     for name in capped:
         kept = kept.withColumn(f"_groups{name}", _of_user(f"COUNT(NULLIF({name}, 0))"))
     for name, each in capped.items():
@@ -129,7 +128,7 @@ def _kept(rows: DataFrame, plan: Plan, kinds: Mapping[str, Kind]) -> DataFrame:
     for name, each in capped.items():
         kept = kept.withColumn(name, F.when(F.col(f"_place{name}") <= each.groups, F.col(name)).otherwise(F.lit(0)))
     keys = (name for name in kinds if name != "_user")
-    return kept.select(*keys, *(f"_sum{j}" for j in range(len(plan.sums))))
+    return kept.select(*keys, *(f"_sum{j}" for j in range(len(plan.measures))))
 
 
 def _order(plan: Plan, parts: Sequence[tuple[str, Kind]], is_needed: str, column: str = "") -> str:

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,6 @@ from gsh.histogram.keys.columns import plain
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_values
 from gsh.histogram.public_keys import POSTED
-from gsh.histogram.roles import Roles
 from gsh.histogram.tables import check_table
 from gsh.wire import mechanism_to_json, release_from_json
 
@@ -73,11 +72,9 @@ def noise_function(
     ``table`` is the name of one of several tables, and ``digest`` that of the plan of all of them.
     """
     said, digest = json.dumps(mechanism_to_json(mechanism)), digest or plan.digest
-    roles = plan.roles
-    scales = tuple(column.scale for column in plan.sums)
 
     def with_noise(batches: Batches) -> Batches:
-        return add_noise(batches, said, roles, scales, digest, seed, table)
+        return add_noise(batches, said, plan, digest, seed, table)
 
     return with_noise
 
@@ -85,8 +82,7 @@ def noise_function(
 def add_noise(
     batches: Batches,
     mechanism: str,
-    roles: Roles,
-    scales: Sequence[float],
+    plan: Plan,
     plan_digest: str,
     seed: bytes,
     named: str = "",
@@ -96,13 +92,13 @@ def add_noise(
     if not filled:
         return
     table = pa.Table.from_batches(filled)
-    for name, scale in zip(roles.values, scales, strict=True):
-        extremes = pc.min_max(table[name]).as_py()
+    for each in plan.measures:
+        extremes = pc.min_max(table[each.name]).as_py()
         if max(-extremes["min"], extremes["max"]) > MOST_COUNT:
-            raise sum_too_large(name)
-        units = checked_values(plain(table[name]), 1.0, f"sums/{name}")
-        table = table.set_column(table.column_names.index(name), name, pa.array(units * scale))
-    noise = noise_of(mechanism)
+            raise sum_too_large(each.pointer)
+        units = checked_values(plain(table[each.name]), 1.0, each.pointer)
+        table = table.set_column(table.column_names.index(each.name), each.name, pa.array(units * each.scale))
+    noise, roles = noise_of(mechanism), plan.roles
     checked = check_table(noise, table, roles, POSTED if noise.is_public else None)
     yield from checked.release(stream_of(seed, plan_digest, checked.digest(), named))
 

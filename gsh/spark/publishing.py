@@ -52,12 +52,14 @@ _NO_KEYS: Mapping[str, ListedKeys] = MappingProxyType({})
 
 
 def publish(
-    events: DataFrame,
+    data: DataFrame,
+    /,
     *,
     user: str,
     by: str | Sequence[str] | None = None,
     public_keys: "KeysLike | None" = None,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
+    events: Mapping[str, Integer] | None = None,
     units: Mapping[str, Real] | None = None,
     c_u: Integer | None = None,
     caps: Mapping[str, Integer] | None = None,
@@ -94,8 +96,8 @@ def publish(
     ``tables`` gives several tables in place of ``by`` and what belongs to it: they are bounded each for itself, after
     one shuffle by user, and released together. Each has a folder of its name inside ``to``.
     """
-    if not hasattr(events, "schema"):
-        raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(events).__name__}")
+    if not hasattr(data, "schema"):
+        raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(data).__name__}")
     unprotected = texts("unprotected", unprotected)
     payer = payer_of(service, budget, once, description, privacy_unit)
     names = tuple(tables) if isinstance(tables, Mapping) else ("",)
@@ -109,11 +111,11 @@ def publish(
         salt = salt_of_release(payer.budget, payer.once)
         place = Place(to, f".{salt[:16]}", tables=names)
         keeper = ByService(payer, description, unprotected)
-    table: dict[str, Any] = {"by": by, "public_keys": public_keys, "sums": sums, "units": units, "c_u": c_u}
-    table |= {"caps": caps, "weights": weights, "tau": tau}
+    table: dict[str, Any] = {"by": by, "public_keys": public_keys, "sums": sums, "events": events, "units": units}
+    table |= {"c_u": c_u, "caps": caps, "weights": weights, "tau": tau}
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": payer}
-    origin = Origin(text("user", user), events, lambda: _local_files(events))
+    origin = Origin(text("user", user), data, lambda: _local_files(data))
     plan: AnyPlan
     if tables is None:
         if shares is not None:
@@ -125,15 +127,15 @@ def publish(
                 raise InvalidParameter(name, "must be omitted with tables: each of them has its own")
         plan, listed = planned(tables, user=user, salt=salt, partitions=partitions, origin=origin)
         terms = terms_for_tables(plan, tables, shares=shares, **aim)
-    check_events(events, plan, listed)
+    check_events(data, plan, listed)
     earlier = _released(place, plan, terms)
     if earlier is not None:
         return earlier
     place.make_parent()
-    check_needs(events)
+    check_needs(data)
     opening = keeper.open(plan, terms)
     try:
-        made = _made(events, place, keeper, opening, terms, listed)
+        made = _made(data, place, keeper, opening, terms, listed)
     except Exception:
         # Another driver of this release may have been faster. Then it has removed the folder of this attempt.
         if place.certificate(place.folder) is None:
@@ -286,7 +288,7 @@ def _staged(place: Place, attempt: str, name: str, rows: DataFrame, plan: Plan) 
     try:
         rows.write.mode("error").parquet(place.uri(place.of_table(attempt, name)))
     except Exception as error:
-        faults = (sum_too_large(column.name) for column in plan.sums)
+        faults = (sum_too_large(each.pointer) for each in plan.measures)
         fault = next((each for each in faults if f"{type(each).__name__}: {each}" in str(error)), None)
         if fault is None:
             raise

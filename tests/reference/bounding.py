@@ -33,10 +33,11 @@ def bounded_tables(
 def bounded(
     events: list[dict[str, Any]], plan: dict[str, Any], keys: list[tuple[Any, ...]] | None = None
 ) -> Aggregates:
-    """The number of users and the sums in units of each group with at least τ users. ``plan`` is a plan as JSON.
+    """The number of users and the measures in units of each group with at least τ users. ``plan`` is a plan as JSON.
 
     ``keys`` lists public groups: records of other groups do not exist, and every listed group is in the result.
     """
+    measures = plan["measures"] if "measures" in plan else [{"kind": "sum", **each} for each in plan["sums"]]
     if keys is not None:
         events = [event for event in events if tuple(event[name] for name in plan["by"]) in set(keys)]
     added: dict[Any, dict[tuple[Any, ...], list[int]]] = defaultdict(dict)
@@ -45,16 +46,16 @@ def bounded(
         if user is None:
             continue
         key = tuple(event[name] for name in plan["by"])
-        totals = added[user].setdefault(key, [0] * len(plan["sums"]))
-        for j, column in enumerate(plan["sums"]):
-            totals[j] += _units(event[column["name"]], column["unit"] or 1.0)
+        totals = added[user].setdefault(key, [0] * len(measures))
+        for j, measure in enumerate(measures):
+            totals[j] += _record(event, measure)
 
-    groups = {key: [0] * (1 + len(plan["sums"])) for key in keys or ()}
+    groups = {key: [0] * (1 + len(measures)) for key in keys or ()}
     for user, totals_of in added.items():
         kept = sorted(totals_of, key=lambda key: _lot(plan["salt"], user, key, ""))[: plan["c_u"]]
-        values = {key: [_clipped(total, column) for total, column in zip(totals_of[key], plan["sums"], strict=True)]
+        values = {key: [_clipped(total, measure) for total, measure in zip(totals_of[key], measures, strict=True)]
                   for key in kept}  # fmt: skip
-        for j, column in enumerate(plan["sums"]):
+        for j, column in enumerate(measures):
             if column["groups"] is not None:
                 changed = sorted(
                     (key for key in kept if values[key][j] != 0),
@@ -63,10 +64,14 @@ def bounded(
                 for key in changed[column["groups"] :]:
                     values[key][j] = 0
         for key in kept:
-            row = groups.setdefault(key, [0] * (1 + len(plan["sums"])))
+            row = groups.setdefault(key, [0] * (1 + len(measures)))
             for place, number in enumerate([1, *values[key]]):
                 row[place] += number
     return {key: tuple(row) for key, row in groups.items() if row[0] >= plan["tau"] or keys is not None}
+
+
+def _record(event: dict[str, Any], measure: dict[str, Any]) -> int:
+    return 1 if measure["kind"] == "events" else _units(event[measure["name"]], measure["unit"] or 1.0)
 
 
 def _units(value: Any, unit: float) -> int:

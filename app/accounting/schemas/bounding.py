@@ -8,7 +8,7 @@ from typing_extensions import TypeAliasType
 from app.schemas.scalars import MOST_COLUMNS, ColumnName, GroupsPerUser
 from app.schemas.strict import Strict, without_default
 
-__all__ = ["BOUND_EXAMPLES", "BoundAnswer", "BoundRequest", "NeededColumn", "SumIn"]
+__all__ = ["BOUND_EXAMPLES", "BoundAnswer", "BoundRequest", "EventsIn", "NeededColumn", "SumIn"]
 
 SqlDialect = TypeAliasType(
     "SqlDialect",
@@ -55,6 +55,21 @@ class SumIn(Strict):
     )
 
 
+class EventsIn(Strict):
+    """A column with the number of events: each record counts 1. The events need no column for it."""
+
+    name: ColumnName = Field(title="Name", description="The name of the column.", examples=["views"])
+    most: int = Field(
+        ge=1, le=2**52, title="Most", description="The most events of one user in one group.", examples=[20]
+    )
+    groups: GroupsPerUser | None = Field(
+        default=None,
+        title="n",
+        description="In how many groups the events of one user count, at most C_u; null: in all of them.",
+        examples=[4],
+    )
+
+
 class BoundRequest(Strict):
     """A table of events, and the bounds on one user."""
 
@@ -75,6 +90,14 @@ class BoundRequest(Strict):
         title="Sums",
         description="The columns that are added up.",
         examples=[[_LIKES]],
+    )
+    events: list[EventsIn] = Field(
+        default=[],
+        max_length=MOST_COLUMNS,
+        json_schema_extra=without_default,
+        title="Events",
+        description="Columns with the number of events. They come after the sums.",
+        examples=[[{"name": "views", "most": 20}]],
     )
     types: ColumnTypes = Field(
         default={},
@@ -132,6 +155,10 @@ BOUND_EXAMPLES: dict[str, Any] = {
     "caps": {
         "summary": "With a sum that a user changes in 4 groups only",
         "value": {"dialect": "postgres", **_VIEWS, "tau": 20, "sums": [_LIKES]},
+    },
+    "events": {
+        "summary": "With the number of events",
+        "value": {"dialect": "spark", **_VIEWS, "events": [{"name": "views", "most": 20}]},
     },
     "units": {
         "summary": "With a sum that is not of whole numbers",

@@ -19,6 +19,7 @@ BODY: Json = {
     "c_u": 3,
     "tau": 2,
     "sums": [LIKES, SECONDS],
+    "events": [{"name": "views", "most": 4, "groups": 1}],
     "salt": SALT,
 }
 
@@ -31,7 +32,8 @@ def test_the_query_is_that_of_the_library(client: Client, dialect: str) -> None:
         by=["url", "country"],
         sums={"likes": (0, 1), "seconds": (0, 2.5)},
         units={"seconds": 2**-10},
-        caps={"likes": 2},
+        events={"views": 4},
+        caps={"likes": 2, "views": 1},
         c_u=3,
         tau=2,
         salt=SALT,
@@ -63,11 +65,12 @@ def test_the_query_runs_on_a_table_with_these_columns(client: Client) -> None:
     database.execute(f"CREATE TABLE views ({columns})")
     database.execute("INSERT INTO views SELECT 'u' || u, 'p' || p, 'US', 7, 9.0 FROM range(3) t(u), range(5) s(p)")
 
-    counts, likes, seconds = zip(*(row[2:] for row in database.execute(answer["query"]).fetchall()), strict=True)
+    counts, likes, seconds, views = zip(*(row[2:] for row in database.execute(answer["query"]).fetchall()), strict=True)
 
     assert all(count >= 2 for count in counts)
     assert sum(counts) <= 9
     assert sum(likes) <= 6
+    assert sum(views) == 3  # one event in each group, and in one group only
     assert [each * 2**-10 for each in seconds] == [2.5 * count for count in counts]
 
 
@@ -98,6 +101,10 @@ def test_without_a_salt_each_query_has_its_own(client: Client) -> None:
         ({"sums": [LIKES, SECONDS | {"upper": -1}]}, "/sums/1", "must have a lower bound"),
         ({"sums": [SECONDS | {"unit": 0.3}]}, "/sums/0/unit", "must be a power of two"),
         ({"sums": [LIKES, LIKES | {"name": "a/b", "groups": 4}]}, "/sums/1/groups", "must be from 1 to c_u"),
+        ({"events": [{"name": "views", "most": 4}] * 2}, "/events", "must have unique names"),
+        ({"events": [{"name": "likes", "most": 4}]}, "/events/0/most", "must be a name that sums lack"),
+        ({"events": [{"name": "views", "most": 0}]}, "/events/0/most", "must be at least 1"),
+        ({"events": [{"name": "views", "most": 4, "groups": 4}]}, "/events/0/groups", "must be from 1 to c_u"),
         ({"sums": [LIKES], "types": {"likes": "double"}}, "/sums/0/unit", "must be given for a column"),
         ({"types": {"nobody": "integer"}}, "/types", "must name only columns"),
         ({"types": {"url": "uuid"}, "dialect": "spark"}, "/types", "must be of a kind that spark has"),

@@ -82,13 +82,16 @@ def test_publish_writes_a_table_with_its_certificate(events: Path, tmp_path: Pat
         ("--sum likes=1:0", "--sum"),
         ("--cap likes=9", "--cap"),
         ("--sum seconds=0:600", "--sum-unit"),
+        ("--events views=0", "--events views: must be at least 1"),
+        ("--events views", "--events: must be NAME=N"),
+        ("--events likes=1", "--events likes: must be a name that sums lack"),
         ("--once week", "--once"),
         ("--memory much", "--memory"),
         ("--type url=text", "--type"),
     ],
 )
 def test_mistakes_name_the_option(change: str, option: str, events: Path, tmp_path: Path) -> None:
-    given = PLAN if "likes" not in change or "--cap" in change else "--user user_id --by url,country"
+    given = "--user user_id --by url,country" if "--sum likes" in change else PLAN
     ran = run(f"publish {events} {given} --c-u 8 --epsilon 1 --delta 1e-6 -o {tmp_path / 'x.csv'} {change}")
 
     assert ran.code == 2
@@ -127,6 +130,19 @@ def test_bound_prints_a_query_that_runs(events: Path) -> None:
     assert min(row[2] for row in rows) >= 2
     assert run(asked).text == query
     assert "not executed here" in run(asked.replace("duckdb", "bigquery")).text
+
+
+def test_the_number_of_events_is_an_option_of_every_command_that_bounds(events: Path, tmp_path: Path) -> None:
+    asked = f"{events} --user user_id --by url --events views=2 --epsilon 1 --delta 1e-6"
+    ran = run(f"publish {asked} --c-u 2 --cap views=1 -o {tmp_path / 'x.parquet'} --json")
+    small, plain = (run(f"preview {each} --c-u 2 --json") for each in (asked, asked.replace("--events views=2", "")))
+    query = run("bound --dialect duckdb --user user_id --by url --events views=2 --c-u 2").text
+
+    assert ran.code == 0, ran.errors
+    assert pq.read_table(tmp_path / "x.parquet").column_names == ["url", "count", "views"]
+    assert ran.document["plan"]["measures"][0]["groups"] == 1
+    assert small.document["kept"][0]["sigma"] > plain.document["kept"][0]["sigma"]
+    assert "-- views: the number of records, at most 2 per user and group." in query
 
 
 def test_a_terminal_shows_the_stages(events: Path, tmp_path: Path) -> None:
@@ -177,6 +193,7 @@ by = ["url", "country"]
 c_u = 8
 share = 2
 sums = { likes = [0, 1], seconds = [0, 600] }
+events = { views = 20 }
 units = { seconds = "2^-10" }
 caps = { likes = 4 }
 """
@@ -195,6 +212,7 @@ def test_several_tables_are_published_by_a_plan(ending: str, events: Path, tmp_p
     names = {"by_country.parquet", "by_country_rest.parquet", "detail.parquet", "certificate.json", "plan.json"}
     assert {path.name for path in place.iterdir()} == names
     assert sorted(pq.read_table(place / "by_country.parquet")["country"].to_pylist()) == ["Atlantis", "DE"]
+    assert pq.read_table(place / "detail.parquet").column_names[2:] == ["count", "likes", "seconds", "views"]
     said = json.loads((place / "certificate.json").read_bytes())
     assert ran.document["certificate"] == said
     assert ran.document["tables"]["by_country"] == 2
@@ -212,6 +230,8 @@ def test_several_tables_are_published_by_a_plan(ending: str, events: Path, tmp_p
         ("c_u = 8", "", "--tables detail/c_u: must be given"),
         ('user = "user_id"', "", "--tables user: must be in the file"),
         ("likes = [0, 1]", "likes = [1, 0]", "--tables detail/sums/likes: must have a lower bound"),
+        ("views = 20", "views = 0", "--tables detail/events/views: must be at least 1"),
+        ("{ views = 20 }", '"views"', "--tables detail/events: must map a name to the most events"),
         ("countries.csv", "missing.csv", "--tables by_country/public_keys: must be a file that exists"),
         ("share = 2", "share = 0", "--tables detail/share"),
         ("epsilon = 1", "epsilon = ", "--tables: must be TOML: see line"),
@@ -233,7 +253,7 @@ def test_options_of_one_table_and_a_plan_exclude_each_other(events: Path, tmp_pa
     (tmp_path / "plan.toml").write_text(f'budget = "web"\n{TOML}')
     common = f"publish {events} --tables {tmp_path / 'plan.toml'} -o {tmp_path / 'private'}"
 
-    for extra in ("--by url", "--epsilon 1", "--sum likes=0:1", "--budget app"):
+    for extra in ("--by url", "--epsilon 1", "--sum likes=0:1", "--events views=2", "--budget app"):
         ran = run(f"{common} {extra}")
         assert (ran.code, extra.split()[0] in ran.errors) == (2, True)
     for missing in ("--user u --by url", "--user u --c-u 1", "--by url --c-u 1"):
@@ -258,7 +278,7 @@ def test_a_plan_to_start_from_can_be_published(events: Path, tmp_path: Path) -> 
     assert run("plan", events, "--json").document == tomllib.loads(ran.text)
     published = run(f"publish {events} --tables {tmp_path / 'plan.toml'} -o {tmp_path / 'private'}")
     assert published.code == 0, published.errors
-    complete = re.sub(r"^# (sums|units|rest|tau|share)", r"\1", ran.text, flags=re.MULTILINE)
+    complete = re.sub(r"^# (sums|events|units|rest|tau|share)", r"\1", ran.text, flags=re.MULTILINE)
     (tmp_path / "plan.toml").write_text(complete)
     published = run(f"publish {events} --tables {tmp_path / 'plan.toml'} -o {tmp_path / 'more'}")
     assert published.code == 0, published.errors

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gsh.events.plan import Plan, make_plan
 
-__all__ = ["KEYS", "NASTY", "NASTY_PLAN", "NUMBERS", "as_events", "draws"]
+__all__ = ["KEYS", "NASTY", "NASTY_PLAN", "NASTY_SUMS", "NUMBERS", "as_events", "draws"]
 
 D = decimal.Decimal
 ZONED = datetime.datetime(2026, 3, 29, 0, 30, 0, 123456, datetime.UTC)
@@ -78,15 +78,17 @@ def draws(draw: st.DrawFn) -> tuple[pa.Table, dict[str, str], Plan]:
     c_u = draw(st.integers(1, 6))
     bounds = st.tuples(st.integers(-9, 9), st.integers(-9, 9)).map(sorted).filter(any)
     unit = {name: NUMBERS[name][2] for name in sums}
+    events = {name: draw(st.integers(1, 5)) for name in draw(st.sampled_from([[], ["records"]]))}
     plan = make_plan(
         user="user_id",
         by=[f"k {key}" for key in keys],
         sums={name: tuple(bound * max(unit[name] or 1, 1) for bound in draw(bounds)) for name in sums},
         units={name: each for name, each in unit.items() if each is not None},
         c_u=c_u,
-        caps={name: draw(st.integers(1, c_u)) for name in sums if draw(st.booleans())},
+        caps={name: draw(st.integers(1, c_u)) for name in [*sums, *events] if draw(st.booleans())},
         tau=draw(st.integers(0, 2)),
         salt=f"{draw(st.integers(0, 2**128 - 1)):032x}",
+        events=events,
     )
     table = pa.table({name: pa.array(values, kind) for name, (kind, values) in columns.items()})
     return table, kinds, plan
@@ -137,12 +139,16 @@ def _nasty() -> pa.Table:
 
 
 NASTY = _nasty()
-NASTY_PLAN = make_plan(
-    user="user_id",
-    by=["text", "more", "whole", "flag", "day", "price", "local", "instant"],
-    sums={"likes": (-5, 5), "seconds": (-1.5, 600), "paid": (0, 2**30), "seen": (0, 1)},
-    units={"seconds": 2.0**-10, "paid": 0.25},
-    c_u=17,
-    caps={"likes": 3, "seconds": 5},
-    salt="00112233445566778899aabbccddeeff",
-)
+_SUMS: dict[str, Any] = {
+    "user": "user_id",
+    "by": ["text", "more", "whole", "flag", "day", "price", "local", "instant"],
+    "sums": {"likes": (-5, 5), "seconds": (-1.5, 600), "paid": (0, 2**30), "seen": (0, 1)},
+    "units": {"seconds": 2.0**-10, "paid": 0.25},
+    "c_u": 17,
+    "caps": {"likes": 3, "seconds": 5},
+    "salt": "00112233445566778899aabbccddeeff",
+}
+NASTY_SUMS = make_plan(**_SUMS)
+"""Sums alone: a plan of the first version."""
+NASTY_PLAN = make_plan(**_SUMS | {"events": {"records": 2}, "caps": _SUMS["caps"] | {"records": 9}})
+"""Measures of every kind."""

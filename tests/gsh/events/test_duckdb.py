@@ -55,7 +55,7 @@ def on_duckdb(events: Any, plan: Plan, buckets: int | None = None, **options: An
     with workspace() as space:
         source = open_source(space, events, plan, **options)
         table = aggregated(space, source, plan, lambda _progress: None, buckets)
-    for place, column in enumerate(plan.sums, len(plan.by) + 1):
+    for place, column in enumerate(plan.measures, len(plan.by) + 1):
         units = [int(value / column.scale) for value in table[column.name].to_pylist()]
         table = table.set_column(place, column.name, pa.array(units, pa.int64()))
     return rows_of([tuple(row.values()) for row in table.to_pylist()], len(plan.by))

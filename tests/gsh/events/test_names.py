@@ -64,7 +64,7 @@ def test_postgres_reads_the_columns_that_the_plan_names(postgres: Postgres, name
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_query_of_every_dialect_has_the_names_of_the_plan(dialect: str, named: Named) -> None:
     """The parser finds each name once for each use, whole, and nothing is outside of the quotes."""
-    wanted = [*named.plan.by, "count", *(column.name for column in named.plan.sums)]
+    wanted = [*named.plan.by, "count", *(column.name for column in named.plan.measures)]
     if dialect == "spark" and any("${" in name for name in named.plan.columns):
         with pytest.raises(gsh.InvalidParameter, match="replaces variables"):
             bounding_query(named.plan, named.kinds, dialect, "views")
@@ -119,7 +119,7 @@ def test_a_published_table_and_its_certificate_have_such_names(ending: str, tmp_
     columns = {"user": plan.user, "by": plan.by, "sums": plan.ranges, "c_u": 2}
     made = gsh.publish(table, **columns, epsilon=90, delta=0.1, to=tmp_path / f"private.{ending}")
 
-    (number,) = plan.sums
+    (number,) = plan.measures
     assert made.groups > 0
     assert made.table is not None
     assert made.table.column_names == [*plan.by, "count", number.name]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 import gsh
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.plan import Plan, make_plan
-from tests.gsh.events.tables import NASTY_PLAN, draws
+from tests.gsh.events.tables import NASTY_PLAN, NASTY_SUMS, draws
 
 SALT = "0123456789abcdef0123456789abcdef"
 GOOD: dict[str, Any] = {
@@ -53,6 +53,10 @@ def test_the_digest_is_of_every_part_of_a_plan() -> None:
         {"salt": SALT[::-1]},
         {"types": {"url": "string"}},
         {"partitions": 8},
+        {"events": {"views": 20}},
+        {"events": {"views": 21}},
+        {"events": {"records": 20}},
+        {"events": {"views": 20}, "caps": {"views": 4}},
     )
     digests = {make_plan(**GOOD | change).digest for change in ({}, *changes)}
 
@@ -61,7 +65,10 @@ def test_the_digest_is_of_every_part_of_a_plan() -> None:
 
 def test_the_digest_is_the_same_for_every_version() -> None:
     """Certificates have it: a change here is a change of what a plan means."""
-    assert NASTY_PLAN.digest == "99124364ef8e4abe04127673a8af4052d0a08a6a697a570639ee4c5ec60987dc"
+    assert NASTY_SUMS.digest == "99124364ef8e4abe04127673a8af4052d0a08a6a697a570639ee4c5ec60987dc"
+    assert NASTY_SUMS.to_json()["version"] == 1
+    assert make_plan(**GOOD | {"tau": None, "public_keys": "0" * 64}).to_json()["version"] == 2
+    assert NASTY_PLAN.to_json()["version"] == 3
 
 
 @pytest.mark.parametrize(
@@ -75,11 +82,11 @@ def test_the_digest_is_the_same_for_every_version() -> None:
         ({"by": ["url", "User_ID"]}, "by"),
         ({"by": ["url", "likes_low"]}, "by"),
         ({"by": ["count_estimate"]}, "by"),
-        ({"by": ["url", "likes"]}, "sums"),
+        ({"by": ["url", "likes"]}, "sums/likes"),
         ({"by": [""]}, "by/0"),
         ({"user": ""}, "user"),
         ({"user": None}, "user"),
-        ({"user": "likes"}, "sums"),
+        ({"user": "likes"}, "sums/likes"),
         ({"sums": {"likes": (0, 1), "seconds": (600, 0)}}, "sums/seconds"),
         ({"sums": {"likes": (0, 1), "seconds": (0, math.inf)}}, "sums/seconds"),
         ({"sums": {"likes": (math.nan, 1), "seconds": (0, 1)}}, "sums/likes"),
@@ -97,6 +104,19 @@ def test_the_digest_is_the_same_for_every_version() -> None:
         ({"caps": {"likes": 17}}, "caps/likes"),
         ({"caps": {"likes": 0}}, "caps/likes"),
         ({"caps": {"other": 1}}, "caps"),
+        ({"events": "views"}, "events"),
+        ({"events": ["views"]}, "events"),
+        ({"events": {"views": 0}}, "events/views"),
+        ({"events": {"views": 1.5}}, "events/views"),
+        ({"events": {"views": 2**53}}, "events/views"),
+        ({"events": {"": 1}}, "events/"),
+        ({"events": {"likes": 1}}, "events/likes"),
+        ({"events": {"Likes": 1}}, "events/Likes"),
+        ({"events": {"URL": 1}}, "events/URL"),
+        ({"events": {"user_id": 1}}, "events/user_id"),
+        ({"events": {"count": 1}}, "events/count"),
+        ({"events": {"views": 1}, "units": {"views": 1}}, "units"),
+        ({"events": {"views": 1}, "caps": {"views": 17}}, "caps/views"),
         ({"c_u": 0}, "c_u"),
         ({"c_u": 1.5}, "c_u"),
         ({"tau": -1}, "tau"),
@@ -112,6 +132,11 @@ def test_every_mistake_names_the_argument(change: dict[str, Any], pointer: str) 
         make_plan(**GOOD | change)
 
     assert error.value.pointer == pointer
+
+
+def test_a_number_of_events_needs_a_bound_and_the_error_says_how() -> None:
+    with pytest.raises(gsh.InvalidParameter, match=r"such as \{'views': 20\}"):
+        make_plan(**GOOD | {"events": "views"})
 
 
 @pytest.mark.parametrize(

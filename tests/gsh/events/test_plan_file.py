@@ -25,7 +25,7 @@ def check(columns: dict[str, Kind | None], folder: Path, events: str = "events.p
     plan = started_plan(columns)
     assert tomllib.loads(text) == plan == json.loads(json.dumps(plan))
     assert text.replace("\n", "").isprintable()
-    complete = re.sub(r"^# (sums|units|rest|tau|share)\b(?!s)", r"\1", text, flags=re.MULTILINE)
+    complete = re.sub(r"^# (sums|events|units|rest|tau|share)\b(?!s)", r"\1", text, flags=re.MULTILINE)
     for name, content in (("a.toml", text), ("b.json", json.dumps(plan)), ("c.toml", complete)):
         (folder / name).write_text(content, "utf-8")
         found = publication_in(folder / name)

@@ -61,6 +61,37 @@ def test_the_published_numbers_are_the_bounded_ones() -> None:
     assert len(private) == len(rows) == private.groups
 
 
+def test_the_number_of_events_needs_no_column_in_the_data() -> None:
+    """At most three events of one user in one group count, and with a cap in so many groups."""
+    records = gsh.Aggregates(
+        names=["views"], covariance=[[1e-4]], sensitivity=gsh.box(lower=[0], upper=[3], groups=[2])
+    )
+    mechanism = gsh.Mechanism(c_u=6, tau=1, tau_star=1.5, sigma=0.01, aggregates=records)
+    asked = {"user": "user_id", "by": "url", "events": {"views": 3}, "caps": {"views": 2}, "c_u": 6}
+    private = gsh.publish(EVENTS, **asked, mechanism=mechanism, _salt=PLAN.salt)
+
+    expected = {key: row for key, row in bounded(as_events(EVENTS), private.plan.to_json()).items() if row[0] > 1}
+    assert private.table is not None
+    rows = private.table.to_pylist()
+    assert {(row["url"],): (round(row["count"]), round(row["views"])) for row in rows} == expected
+    assert 0 < sum(views for _, views in expected.values()) < len(EVENTS)
+
+
+def test_the_number_of_events_takes_its_share_of_the_noise() -> None:
+    """The box of the mechanism is from 0 to the bound; a weight moves noise between it and the count."""
+    asked: dict[str, Any] = {"user": "user_id", "by": "url", "c_u": 6, "epsilon": 1, "delta": 1e-6}
+    plain, heavy = (gsh.publish(EVENTS, **asked, events={"views": 20}, weights=w) for w in (None, {"views": 4}))
+    bounds = plain.certificate["bounds"]["columns"]
+
+    assert [(each["name"], each["lower"], each["upper"]) for each in bounds] == [("views", 0, 20)]
+    deviations = [
+        (said["sigma"], said["aggregates"]["covariance"][0][0])
+        for said in (plain.certificate["mechanism"], heavy.certificate["mechanism"])
+    ]
+    assert deviations[0][0] < deviations[1][0]
+    assert deviations[0][1] > deviations[1][1]
+
+
 @pytest.mark.parametrize("name", ["private.parquet", "private.arrow", "private.arrows", "private.csv"])
 def test_the_file_has_the_rows_the_certificate_and_the_plan(name: str, tmp_path: Path) -> None:
     private = gsh.publish(EVENTS, **ASKED, mechanism=CLEAR, to=tmp_path / name)

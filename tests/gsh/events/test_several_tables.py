@@ -47,6 +47,7 @@ TABLES: dict[str, gsh.Table] = {
         caps={"likes": 3},
     ),
 }
+EVERY_KIND = TABLES | {"views": gsh.Table(by="url", c_u=5, sums={"likes": (0, 9)}, events={"n": 3}, caps={"n": 4})}
 TARGET: dict[str, Any] = {"user": "user_id", "tables": TABLES, "epsilon": 1, "delta": 1e-6}
 
 
@@ -61,7 +62,7 @@ def counted(events: pa.Table, tables: dict[str, gsh.Table], buckets: int | None 
 
 
 def in_units(table: pa.Table, plan: Any) -> Aggregates:
-    for place, column in enumerate(plan.sums, len(plan.by) + 1):
+    for place, column in enumerate(plan.measures, len(plan.by) + 1):
         units = [int(value / column.scale) for value in table[column.name].to_pylist()]
         table = table.set_column(place, column.name, pa.array(units, pa.int64()))
     return rows_of([tuple(row.values()) for row in table.to_pylist()], len(plan.by))
@@ -75,9 +76,9 @@ def judged(events: pa.Table, tables: dict[str, gsh.Table]) -> dict[str, Aggregat
 
 @pytest.mark.parametrize("buckets", [None, 1, 5])
 def test_tables_are_bounded_as_by_the_reference(buckets: int | None) -> None:
-    found = counted(EVENTS, TABLES, buckets)
+    found = counted(EVENTS, EVERY_KIND, buckets)
 
-    assert found == judged(EVENTS, TABLES)
+    assert found == judged(EVENTS, EVERY_KIND)
     assert found["by_day"][DAYS[2],] == (0, 0)  # listed, and no record has it
     assert {key for (key,) in found["by_day"]} == set(DAYS)
 
@@ -107,15 +108,16 @@ def several(draw: st.DrawFn) -> tuple[pa.Table, dict[str, gsh.Table]]:
             keys = pa.table(typed)
         own = [name for name in sums if draw(st.booleans())]
         unit = {name: NUMBERS[name][2] for name in own}
-        c_u = draw(st.integers(1, 4))
+        c_u, events = draw(st.integers(1, 4)), draw(st.dictionaries(st.just("records"), st.integers(1, 4)))
         tables[f"t{place}"] = gsh.Table(
             by=[f"k {kind}" for kind in by],
             public_keys=keys,
             c_u=c_u,
             tau=1 if keys is not None else draw(st.integers(0, 2)),
             sums={name: (0, 2 * draw(st.integers(1, 9)) * max(unit[name] or 1, 1)) for name in own},
+            events=events,
             units={name: each * draw(st.sampled_from([1, 2])) for name, each in unit.items() if each is not None},
-            caps={name: draw(st.integers(1, c_u)) for name in own if draw(st.booleans())},
+            caps={name: draw(st.integers(1, c_u)) for name in [*own, *events] if draw(st.booleans())},
         )
     return pa.table(columns), tables
 
@@ -261,7 +263,7 @@ def test_published_numbers_are_the_bounded_ones_zeros_included() -> None:
     assert list(private.tables) == list(TABLES)
     for name, table in private.tables.items():
         plan = private.plan.tables[name]  # type: ignore[union-attr]
-        scales = [1, *(column.scale for column in plan.sums)]
+        scales = [1, *(column.scale for column in plan.measures)]
         rows = [tuple(row.values()) for row in table.to_pylist()]
         split = len(plan.by)
         found = {

@@ -50,6 +50,16 @@ def test_numpy_numbers_are_numbers() -> None:
     assert found.tables["a"] == found.tables["b"]
 
 
+def test_the_number_of_events_is_a_column_from_0_to_its_bound() -> None:
+    """As sums of ones, after the other sums."""
+    named = gsh.Table(c_u=16, sums={"likes": (0, 1)}, events={"views": 20}, caps={"views": 4}, weights={"likes": 2})
+    plain = gsh.Table(c_u=16, sums={"likes": (0, 1), "views": (0, 20)}, caps={"views": 4}, weights={"likes": 2})
+    found = [gsh.calibrate_tables({"a": each}, epsilon=1, delta=1e-6) for each in (named, plain)]
+
+    assert found[0] == found[1]
+    assert found[0].tables["a"].column_names == ("likes", "views")
+
+
 def test_balanced_shares_replace_those_of_the_tables() -> None:
     found = gsh.calibrate_tables(
         {"a": gsh.Table(c_u=1, share=7), "b": gsh.Table(c_u=16)}, epsilon=1, delta=1e-6, shares="balanced"
@@ -99,6 +109,8 @@ def test_what_is_no_table_is_named(use: Callable[[Any], object], wrong: object, 
         ({"a": gsh.Table(c_u=1, share=-1)}, {"shares": "balanced"}, "tables/a/share", "greater than 0"),
         ({"a": gsh.Mechanism(c_u=1, tau_star=9, sigma=2)}, {}, "tables/a", "must be a gsh.Table"),
         ({"a": gsh.Table(c_u=1, caps={"x": 1})}, {}, "tables/a/caps", "must be omitted unless sums"),
+        ({"a": gsh.Table(c_u=1, events="views")}, {}, "tables/a/events", "such as {'views': 20}"),
+        ({"a": gsh.Table(c_u=1, events={"x": 1}, sums={"x": (0, 1)})}, {}, "tables/a/events", "other names than sums"),
         ({"a": gsh.Table(c_u=1)}, {"shares": [1]}, "shares", "must be 'balanced'"),
         ({"a": gsh.Table(c_u=1)}, {"delta": 2}, "delta", "less than 1"),
     ],

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Read = Callable[[pa.Table], "DataFrame"]
-PARAMETERS = {name: RELEASE[name] for name in ("user", "by", "sums", "units", "c_u", "caps")}
+PARAMETERS = {name: RELEASE[name] for name in ("user", "by", "sums", "events", "units", "c_u", "caps")}
 
 
 def rows_of(frame: "DataFrame", plan: Plan) -> Aggregates:
@@ -214,7 +214,7 @@ def test_there_are_two_shuffles_and_the_partitions_of_the_plan(
     F = spark_aggregates.F  # noqa: N806
     plan = make_plan(**PARAMETERS, salt="0" * 32, partitions=partitions)
     mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=2, sigma=2.0**-30)
-    counts_only = dataclasses.replace(plan, sums=())
+    counts_only = dataclasses.replace(plan, measures=())
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
         rows = noised(read(views()), counts_only, mechanism, bytes(32))

@@ -15,6 +15,7 @@ RELEASE: dict[str, Any] = {
     "user": "user_id",
     "by": ["url", "country"],
     "sums": {"likes": (0, 3), "seconds": (0, 600)},
+    "events": {"views": 5},
     "units": {"seconds": 0.25},
     "c_u": 3,
     "caps": {"likes": 2},
@@ -30,7 +31,7 @@ TABLES: dict[str, Any] = {
         "by_url": gsh.Table(
             by=["url"], public_keys=[None, "https://example.org/1", "https://example.org/99"], c_u=2, share=2
         ),
-        "detail": gsh.Table(**{name: RELEASE[name] for name in ("by", "sums", "units", "c_u", "caps")}),
+        "detail": gsh.Table(**{name: RELEASE[name] for name in ("by", "sums", "events", "units", "c_u", "caps")}),
     },
     "epsilon": 20,
     "delta": 1e-2,

@@ -1,0 +1,149 @@
+"""Measures: what is added up in each group besides its users. One shape for all kinds, for every engine.
+
+kind      a record counts         one user adds to one group
+sum       ⌊x/unit + 1/2⌋          the total of the user's records, clipped to [least, most]
+events    1                       the same
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from gsh.arguments import Integer, Real, integer, real
+from gsh.errors import InvalidParameter
+
+__all__ = ["ARGUMENTS", "Measure", "MeasureKind", "measures_of"]
+
+MeasureKind: TypeAlias = Literal["sum", "events"]
+
+ARGUMENTS: Final[Mapping[MeasureKind, str]] = {"sum": "sums", "events": "events"}
+"""The argument that has the measures of a kind."""
+
+_MOST_UNITS = 2**52
+_UNIT_EXPONENTS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What one user adds to one group, in units, and in how many groups."""
+
+    name: str
+    kind: MeasureKind
+    lower: float
+    upper: float
+    unit: float | None = None
+    """A power of two. None: 1, and then the column must be of whole numbers."""
+    groups: int | None = None
+    """The cap: the most groups of one user with a value other than 0. None: C_u."""
+
+    @property
+    def source(self) -> str | None:
+        """The column of the events that is added up. None: each record counts 1."""
+        return None if self.kind == "events" else self.name
+
+    @property
+    def pointer(self) -> str:
+        """The place of the measure in the arguments."""
+        return f"{ARGUMENTS[self.kind]}/{self.name}"
+
+    @property
+    def scale(self) -> float:
+        """The unit, also if it is the default."""
+        return 1.0 if self.unit is None else self.unit
+
+    @property
+    def least(self) -> int:
+        """The lower bound in units, rounded inwards."""
+        return math.ceil(self.lower / self.scale)
+
+    @property
+    def most(self) -> int:
+        """The upper bound in units, rounded inwards."""
+        return math.floor(self.upper / self.scale)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """What one user adds to one group at least and at most."""
+        return self.least * self.scale, self.most * self.scale
+
+
+def measures_of(
+    c_u: int,
+    *,
+    sums: Mapping[str, tuple[Real, Real]] | None = None,
+    events: Mapping[str, Integer] | None = None,
+    units: Mapping[str, Real] | None = None,
+    caps: Mapping[str, Integer] | None = None,
+) -> tuple[Measure, ...]:
+    """The measures of the arguments, in their order: first the sums, then the events."""
+    given: list[tuple[MeasureKind, Mapping[str, Any]]] = [("sum", _mapping("sums", sums)), ("events", _bounds(events))]
+    kinds: dict[str, MeasureKind] = {}
+    for kind, named in given:
+        for name in named:
+            if name in kinds:
+                raise InvalidParameter(
+                    f"{ARGUMENTS[kind]}/{name}", f"must be a name that {ARGUMENTS[kinds[name]]} lack"
+                )
+            kinds[name] = kind
+    scales, most_groups = _mapping("units", units), _mapping("caps", caps)
+    if any(kinds.get(name) != "sum" for name in scales):
+        raise InvalidParameter("units", "must name only columns of sums")
+    if set(most_groups) - set(kinds):
+        raise InvalidParameter("caps", f"must name only columns of {' and '.join(ARGUMENTS.values())}")
+    return tuple(
+        _measure(name, kind, bounds, scales.get(name), most_groups.get(name), c_u)
+        for kind, named in given
+        for name, bounds in named.items()
+    )
+
+
+def _mapping(pointer: str, given: object) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise InvalidParameter(pointer, "must be a mapping from names of columns")
+    return given
+
+
+def _bounds(events: object) -> dict[str, tuple[int, int]]:
+    """Nothing but the caller can say a bound: one that follows from the data would not be private."""
+    if events is None:
+        return {}
+    if not isinstance(events, Mapping) or not all(isinstance(name, str) for name in events):
+        name = events if isinstance(events, str) else "views"
+        detail = f"must map a name to the most events of one user in one group, such as {{{name!r}: 20}}"
+        raise InvalidParameter("events", detail)
+    found = {}
+    for name, most in events.items():
+        found[name] = 0, integer(f"events/{name}", most)
+        if most < 1:
+            raise InvalidParameter(f"events/{name}", "must be at least 1: the most events of one user in one group")
+    return found
+
+
+def _measure(name: str, kind: MeasureKind, bounds: object, unit: object, cap: object, c_u: int) -> Measure:
+    pointer = f"{ARGUMENTS[kind]}/{name}"
+    if not isinstance(bounds, Sequence) or isinstance(bounds, str | bytes) or len(bounds) != 2:
+        raise InvalidParameter(pointer, "must be a pair: lower, upper")
+    lower, upper = (real(pointer, bound) + 0.0 for bound in bounds)
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise InvalidParameter(pointer, "must have finite bounds")
+    if lower > upper:
+        raise InvalidParameter(pointer, "must have a lower bound that is at most the upper bound")
+    scale = None if unit is None else real(f"units/{name}", unit)
+    if scale is not None:
+        fraction, exponent = math.frexp(scale)
+        if fraction != 0.5 or abs(exponent - 1) > _UNIT_EXPONENTS:
+            raise InvalidParameter(f"units/{name}", f"must be a power of two from 2^-60 to 2^60, such as {2**-10}")
+    cap = None if cap is None else integer(f"caps/{name}", cap)
+    if cap is not None and not 1 <= cap <= c_u:
+        raise InvalidParameter(f"caps/{name}", "must be from 1 to c_u")
+    made = Measure(name, kind, lower, upper, scale, cap)
+    if max(abs(lower), abs(upper)) / made.scale > _MOST_UNITS:
+        raise InvalidParameter(pointer, "must stay within 2^52 units: sums could leave 2^53; take a larger unit")
+    if made.least > made.most:
+        raise InvalidParameter(pointer, "must have a whole number of units between the bounds")
+    if made.least == made.most == 0:
+        raise InvalidParameter(pointer, "must have a bound of at least one unit other than 0")
+    return made
