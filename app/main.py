@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from app import openapi
-from app.accounting import account, bound, calibrate, compare, intervals, real_releases, utility
+from app.accounting import account, bound, calibrate, compare, engine, intervals, real_releases, utility
 from app.budgets import budgets
 from app.http import health
 from app.http.auth import Authorizer
@@ -49,7 +49,7 @@ WORKER_MODULES = (
 """What worker processes need, and is imported before they are forked: also SciPy, which the service itself does not."""
 
 ENDPOINTS = (
-    *(account, bound, calibrate, compare, intervals, utility),
+    *(account, engine, bound, calibrate, compare, intervals, utility),
     *(release, table, releases, budgets, engines),
     *(real_releases, health, problem_pages, pages),
 )

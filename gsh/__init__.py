@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gsh.events.plan import Plan
     from gsh.events.published import Published
     from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, rest, total, utility
+    from gsh.library.engines import EnginePrivacy, engine
     from gsh.library.groups import Groups, release
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
     from gsh.library.real_releases import RealRelease, real_releases
@@ -48,6 +49,7 @@ __all__ = [
     "Client",
     "Comparison",
     "Curve",
+    "EnginePrivacy",
     "Error",
     "EventsError",
     "Groups",
@@ -81,6 +83,7 @@ __all__ = [
     "compare",
     "compare_tables",
     "duckdb",
+    "engine",
     "exact",
     "intervals",
     "l1",
@@ -114,6 +117,7 @@ _NAMES = {
     "gsh.events.plan": ("Plan",),
     "gsh.events.published": ("Published",),
     "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "rest", "total", "utility"),
+    "gsh.library.engines": ("EnginePrivacy", "engine"),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
     "gsh.library.real_releases": ("RealRelease", "real_releases"),

@@ -20,6 +20,7 @@ PURE_STANDARD_LIBRARY = {
     "dataclasses",
     "fractions",
     "functools",
+    "heapq",
     "itertools",
     "math",
     "struct",

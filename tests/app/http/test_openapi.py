@@ -174,6 +174,7 @@ def test_every_operation_has_an_id_of_its_own_a_summary_and_a_description() -> N
 
 def test_the_document_has_every_endpoint() -> None:
     posts = {"POST /account/exact", "POST /account/add-deltas", "POST /calibrate", "POST /compare", "POST /bound"}
+    posts |= {"POST /account/engine"}
     posts |= {"POST /intervals", "POST /release", "POST /release/table", "POST /utility"}
     presets = {"GET /real-releases"}
     budgets = {"GET /budgets", "GET /budgets/{id}", "PUT /budgets/{id}", "GET /budgets/{id}/charges"}

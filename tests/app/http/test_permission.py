@@ -62,6 +62,12 @@ BODIES: dict[tuple[str, str], Json] = {
     ("POST", "/releases/{key}/commit"): {"digest": "a" * 64},
     ("POST", "/releases/verify"): complete(CASE_STUDY).to_dict(),
     ("POST", "/account/exact"): {"mechanism": CASE_STUDY, "epsilon": 1},
+    ("POST", "/account/engine"): {
+        "noise": {"kind": "laplace", "scale": 10},
+        "c_u": 5,
+        "threshold": 150,
+        "epsilon": 1,
+    },
     ("POST", "/account/add-deltas"): {"mechanism": CASE_STUDY, "epsilon": 1},
     ("POST", "/calibrate"): {"mechanism": {"c_u": 3, "tau": 1}, "epsilon": 1, "delta": 1e-6},
     ("POST", "/utility"): {"mechanism": CASE_STUDY, "sizes": [20000]},

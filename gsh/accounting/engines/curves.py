@@ -1,0 +1,127 @@
+"""Certified points of the privacy curve of an engine's sparse histogram: (ε, δ), rounded to the safe side."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb
+
+from gsh.accounting.engines.discrete_gaussian import LEAST_SIGMA, MOST_CONVOLVED, DiscreteGaussianNoise
+from gsh.accounting.engines.gaussian import GaussianNoise, RoundedGaussianNoise
+from gsh.accounting.engines.geometric import GeometricNoise
+from gsh.accounting.engines.laplace import LaplaceNoise
+from gsh.accounting.engines.noise import Keeps, Noise, NoiseKind
+from gsh.accounting.engines.scan import Histogram, scanned
+from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.numerics.balls import PRECISIONS, at_precision, upper_double
+from gsh.accounting.numerics.doubles import double_at, position_of
+from gsh.accounting.numerics.search import bisect
+from gsh.arguments import Integer, Real, integer, real
+from gsh.errors import InvalidParameter
+
+__all__ = ["MOST_C_U", "EnginePoint", "as_mechanism", "at_delta", "at_epsilon", "histogram_of"]
+
+MOST_C_U = 1_000_000
+"""More rows of discrete noise take long."""
+
+_NOISES: dict[NoiseKind, Callable[[float], Noise]] = {
+    each.kind: each
+    for each in (GaussianNoise, RoundedGaussianNoise, DiscreteGaussianNoise, LaplaceNoise, GeometricNoise)
+}
+_ENOUGH_BITS = 38
+_LEAST_SCALE, _MOST_SCALE = 2.0**-10, 2.0**60
+_MOST_EPSILON = 700.0
+
+
+@dataclass(frozen=True, slots=True)
+class EnginePoint:
+    """One point. Every δ is rounded up, to within a share of 2⁻³⁷."""
+
+    epsilon: float
+    """Infinite if no finite ε exists."""
+    delta: float
+    delta_infinite: float
+    """The probability that a group of one user alone is published: all groups at τ."""
+    delta_noise: float
+    """The δ of the noise on groups that exist without the user; an upper bound if not ``is_exact``."""
+    groups_at_tau: int
+    """How many of a user's groups are at τ in the worst split."""
+    is_exact: bool
+    """Whether δ is that of the engine, and not only a bound above it."""
+
+
+def histogram_of(
+    *, noise: NoiseKind, scale: Real, c_u: Integer, threshold: Real, tau: Integer = 1, keeps: Keeps = ">="
+) -> Histogram:
+    """The checked parameters of an engine."""
+    if noise not in _NOISES:
+        raise InvalidParameter("noise", f"must be one of {', '.join(_NOISES)}")
+    deviation, least = real("scale", scale), real("threshold", threshold)
+    if not _LEAST_SCALE <= deviation <= _MOST_SCALE:
+        raise InvalidParameter("scale", "must be from 2^-10 to 2^60")
+    groups, users = integer("c_u", c_u), integer("tau", tau)
+    if not 1 <= groups <= MOST_C_U:
+        raise InvalidParameter("c_u", f"must be an integer from 1 to {MOST_C_U}")
+    if not 0 <= users <= 2**53:
+        raise InvalidParameter("tau", "must be an integer from 0 to 2^53")
+    if not abs(least) <= 2.0**60:
+        raise InvalidParameter("threshold", "must be from -2^60 to 2^60")
+    if noise == "discrete-gaussian" and deviation < LEAST_SIGMA and groups > MOST_CONVOLVED:
+        raise InvalidParameter(
+            "c_u", f"must be at most {MOST_CONVOLVED} for discrete Gaussian noise with scale below 1"
+        )
+    if keeps not in (">=", ">"):
+        raise InvalidParameter("keeps", "must be >= or >")
+    return Histogram(_NOISES[noise](deviation), groups, max(users, 1), Fraction(least), keeps)
+
+
+def as_mechanism(histogram: Histogram) -> Mechanism | None:
+    """The mechanism of this library with the same certificate, for Gaussian noise; None for other noises."""
+    noise = histogram.noise
+    if not isinstance(noise, GaussianNoise):
+        return None
+    threshold = float(histogram.tau + noise.edge(histogram.gap, histogram.keeps))
+    if threshold <= histogram.tau:
+        return None
+    return Mechanism(c_u=histogram.c_u, tau=histogram.tau, tau_star=threshold, sigma=noise.scale)
+
+
+def at_epsilon(histogram: Histogram, epsilon: float) -> EnginePoint:
+    """δ at ε."""
+    if not 0 <= epsilon <= _MOST_EPSILON:
+        raise InvalidParameter("epsilon", f"must be from 0 to {_MOST_EPSILON:g}")
+    for bits in PRECISIONS[:6]:
+        found = at_precision(bits, lambda: scanned(histogram, arb(epsilon)))
+        if found.delta.rel_accuracy_bits() >= _ENOUGH_BITS:
+            break
+    delta, infinite, noise = (
+        min(upper_double(each), 1.0) for each in (found.delta, found.delta_infinite, found.delta_noise)
+    )
+    is_exact = histogram.noise.is_exact(histogram.c_u) or (found.at_tau == histogram.c_u and noise <= infinite)
+    return EnginePoint(epsilon, delta, infinite, noise, found.at_tau, is_exact)
+
+
+def at_delta(histogram: Histogram, delta: float) -> EnginePoint:
+    """The smallest ε at δ, rounded up. δ falls in ε."""
+    if not 0 < delta < 1:
+        raise InvalidParameter("delta", "must be greater than 0 and less than 1")
+    points: dict[int, EnginePoint] = {}
+
+    def meets(position: int) -> bool:
+        points[position] = at_epsilon(histogram, double_at(position))
+        return points[position].delta <= delta
+
+    first, last = position_of(0.0), position_of(_MOST_EPSILON)
+    if meets(first):
+        return points[first]
+    if not meets(last):
+        return EnginePoint(math.inf, delta, points[last].delta_infinite, 0.0, histogram.c_u, points[last].is_exact)
+    return points[_narrowed(meets, first, last)]
+
+
+def _narrowed(meets: Callable[[int], bool], false: int, true: int) -> int:
+    """A position where it is met, less than a share of 2⁻³⁷ above one where it is not."""
+    fine = 1 << 15  # doubles in such a share
+    coarse = bisect(lambda step: meets(min(step * fine, true)), false // fine, -(-true // fine))
+    return min(coarse * fine, true)

@@ -1,0 +1,50 @@
+"""What the accounting of an engine needs to know of its noise.  [docs/math/engines.md]
+
+    q(T − τ)      the probability that a group with τ users is published
+    H_k(ε)        the δ of k rows with counts far above the threshold:  sup over E of  P_k(E) − e^ε Q_k(E)
+
+The functions take and return balls, so they run inside ``balls.at_precision``.
+"""
+
+from fractions import Fraction
+from typing import ClassVar, Literal, Protocol
+
+from flint import arb
+
+__all__ = ["Keeps", "Noise", "NoiseKind", "of_sign", "steps_to_publish"]
+
+NoiseKind = Literal["gaussian", "rounded-gaussian", "discrete-gaussian", "laplace", "geometric"]
+Keeps = Literal[">=", ">"]
+
+
+class Noise(Protocol):
+    """Symmetric noise on the count of each group."""
+
+    kind: ClassVar[NoiseKind]
+    is_ordered: ClassVar[bool]
+    """Whether adding a user is always worse than removing one: T3 ≤ T2. It is proven for some noises."""
+
+    are_ends_enough: ClassVar[bool]
+    """Whether the worst split has all groups at τ, or none. It is proven for Gaussian noise alone."""
+
+    def published(self, gap: Fraction, keeps: Keeps) -> arb:
+        """The probability q that a group with τ users is published; the gap is the threshold less τ."""
+
+    def excess(self, rows: int, epsilon: arb) -> arb:
+        """H_k(ε), k ≥ 1, ε ≥ 0. Its upper end is what is certified."""
+
+    def is_exact(self, rows: int) -> bool:
+        """Whether ``excess`` encloses H_k itself, and not only a bound above it."""
+
+
+def steps_to_publish(gap: Fraction, keeps: Keeps) -> int:
+    """The least integer noise with which a group of τ users passes the test: ≥ or > a threshold."""
+    below = gap.numerator // gap.denominator
+    if keeps == ">":
+        return below + 1
+    return below if below == gap else below + 1
+
+
+def of_sign(excess: arb, epsilon: arb) -> arb:
+    """H(−ε) from H(ε):  H(−ε) = 1 − e^(−ε) (1 − H(ε)), which holds for all symmetric noise."""
+    return (-epsilon).exp() * excess - (-epsilon).expm1()
