@@ -46,6 +46,7 @@ COST = cost_of(MECHANISM)
 CONTENT = b"x" * 1000
 JSON = "application/json"
 NOTES = Notes("5f0c66f2-1d5c-4d5e-9a6b-3b1f0c8f7a10", certificate="{" + " " * 1500 + "}", provenance="{}")
+DEEPEST, DEPTH_ROUNDS = 8, 500
 ROWS = 1_300_000
 """Of an answer of 96 MB."""
 
@@ -56,6 +57,8 @@ def main() -> None:
         places = {"SQLite": str(Path(folder) / "ledger.sqlite3"), "PostgreSQL": server.make_database()}
         bare = {"SQLite": str(Path(folder) / "bare.sqlite3"), "PostgreSQL": server.make_database()}
         rates(places, bare)
+        print("\n## A charge to a budget with ancestors\n")
+        depths({"SQLite": str(Path(folder) / "depths.sqlite3"), "PostgreSQL": server.make_database()})
         print("\n## Small charges while a large answer is stored\n")
         waits({"SQLite": str(Path(folder) / "waits.sqlite3"), "PostgreSQL": server.make_database()})
         print("\n## Releases of two groups over HTTP, one after the other\n")
@@ -120,7 +123,23 @@ def bare_client(place: str, number: int) -> int:
         hashes | {"key": "k" * 24, "release": release, "s": cost.mu_squared, "d": cost.hazard, "state": "made"}
     )
     spent = (f"{12345}/{2**60}", f"{12345}/{2**1000}")
-    columns = (1e6, 0.5, cost.mu_squared, cost.hazard, "", *spent, 1, None, 1, "0" * 64, *spent, "user", None)
+    columns = (
+        1e6,
+        0.5,
+        cost.mu_squared,
+        cost.hazard,
+        "",
+        *spent,
+        1,
+        None,
+        1,
+        "0" * 64,
+        *spent,
+        "user",
+        None,
+        *spent,
+        None,
+    )
     with connections.reading():  # connects
         pass
     start = int(perf_counter() * 1e9) * 100 + number
@@ -156,16 +175,37 @@ def ledger_client(place: str, number: int) -> int:
     return made
 
 
-def charge(ledger: Ledger, key: str) -> None:
+def charge(ledger: Ledger, key: str, budget: str = "web") -> None:
     """With an answer of 1 kB, which is encrypted, and whose key is stored in a second transaction."""
     staging = ledger.staging(Answer(JSON, lambda: [CONTENT]), AT)
     staging.step()
     staged: Staged = staging.finish()
-    ledger.charge(charge_of(key), AT, lambda _budget, _number: staged)
+    ledger.charge(charge_of(key, budget), AT, lambda _budget, _number: staged)
 
 
-def charge_of(key: str) -> Charge:
-    return Charge("web", key, "r", "client", MECHANISM, COST, "c", notes=NOTES)
+def charge_of(key: str, budget: str = "web") -> Charge:
+    return Charge(budget, key, "r", "client", MECHANISM, COST, "c", notes=NOTES)
+
+
+def depths(places: dict[str, str]) -> None:
+    """A charge at each depth, in turns, because the speed of a disk that others use changes."""
+    rows = []
+    for name, place in places.items():
+        with closing(open_ledger(place, SECRET)) as ledger:
+            parent = None
+            for depth in range(1, DEEPEST + 1):
+                ledger.put_budget(f"at-{depth}", Limit(1e6, 0.5), "", AT, settings={"parent": parent})
+                parent = f"at-{depth}"
+            times: dict[int, list[float]] = {depth: [] for depth in (1, 3, DEEPEST)}
+            for _ in range(DEPTH_ROUNDS):
+                for depth, measured in times.items():
+                    started = perf_counter()
+                    charge(ledger, str(uuid.uuid4()), f"at-{depth}")
+                    measured.append(perf_counter() - started)
+        medians = {depth: statistics.median(measured) for depth, measured in times.items()}
+        rows += [(name, str(depth), duration(each), f"{each / medians[1]:.2f}") for depth, each in medians.items()]
+    print(table(("store", "levels", "median", "of one level"), rows))
+    print("\nGoal: three levels take at most 1.5 times as long as one.")
 
 
 def waits(places: dict[str, str]) -> None:
@@ -198,7 +238,7 @@ async def _stored_meanwhile(place: str, content: bytes, client: Charging) -> lis
     await begun.wait()
     if content:
         chunks = [content[start : start + 2**20] for start in range(0, len(content), 2**20)]
-        await payments.pay(charge_of(str(uuid.uuid4())), Answer("x/y", lambda: chunks), _never)
+        await payments._pay(charge_of(str(uuid.uuid4())), Answer("x/y", lambda: chunks), _never)
     else:
         await asyncio.sleep(SECONDS)
     is_stored.set()
@@ -212,7 +252,7 @@ async def _charge_here(_place: str, payments: Payments, begun: asyncio.Event, is
     begun.set()
     while not is_stored.is_set():
         started = perf_counter()
-        await payments.pay(charge_of(str(uuid.uuid4())), Answer(JSON, lambda: [CONTENT]), _never)
+        await payments._pay(charge_of(str(uuid.uuid4())), Answer(JSON, lambda: [CONTENT]), _never)
         times.append(perf_counter() - started)
     return times
 

@@ -11,7 +11,16 @@ from gsh.accounting.budget_limits import Caps, Limit
 from gsh.accounting.composition import Cost, Spent
 from gsh.wire import charged_from_json, charged_to_json
 
-__all__ = ["add_budget", "add_entry", "all_budgets", "find_budget", "known_budget", "set_budget"]
+__all__ = [
+    "add_budget",
+    "add_entries",
+    "add_entry",
+    "all_budgets",
+    "find_budget",
+    "known_budget",
+    "set_budget",
+    "set_budgets",
+]
 
 
 def all_budgets(execute: Execute, sql: Statements) -> list[Budget]:
@@ -38,10 +47,22 @@ def set_budget(execute: Execute, sql: Statements, budget: Budget) -> None:
     execute(sql.set_budget, (*_columns(budget), budget.id))
 
 
+def set_budgets(execute: Execute, sql: Statements, budgets: Sequence[Budget]) -> None:
+    """The same for several, in one statement."""
+    execute(sql.set_budgets(len(budgets)), tuple(value for each in budgets for value in (each.id, *_columns(each))))
+
+
 def add_entry(execute: Execute, sql: Statements, entry: Entry, charge: tuple[Any, ...] = (None,) * 8) -> None:
     """``charge`` is the cost of a charge and its answer."""
-    values = (entry.budget, entry.number, entry.kind, entry.at, entry.payload, entry.hash)
-    execute(sql.add_entry, (*values, *charge))
+    add_entries(execute, sql, [(entry, charge)])
+
+
+def add_entries(execute: Execute, sql: Statements, entries: Sequence[tuple[Entry, tuple[Any, ...]]]) -> None:
+    """The same for several, in one statement."""
+    rows = (
+        (each.budget, each.number, each.kind, each.at, each.payload, each.hash, *charge) for each, charge in entries
+    )
+    execute(sql.add_entries(len(entries)), tuple(value for row in rows for value in row))
 
 
 def _columns(budget: Budget) -> tuple[Any, ...]:

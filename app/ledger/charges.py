@@ -12,7 +12,7 @@ from typing import Any
 
 from app.ledger.answer_keys import add_mark, replace_mark
 from app.ledger.answers import ENCRYPTED, Staged, expect_staged
-from app.ledger.budget_rows import add_entry, set_budget
+from app.ledger.budget_rows import add_entries, add_entry, set_budget, set_budgets
 from app.ledger.databases import Execute, Statements
 from app.ledger.errors import BudgetExceeded, LedgerUnavailable, UnknownBudget
 from app.ledger.lineage import Lineage
@@ -25,7 +25,7 @@ from app.ledger.releases import (
     release_seal,
 )
 from app.ledger.secret import Secret
-from app.ledger.state import Budget, EntryName
+from app.ledger.state import Budget, Entry, EntryName
 from gsh.accounting.composition import Cost, Release
 
 __all__ = [
@@ -143,15 +143,19 @@ def add_charge(
         seal=None,
     )
     paid = replace(paid, seal=release_seal(secret, paid.identity))
-    set_budget(execute, sql, charged)
     size = paid.size if paid.place is None else None
     stored = (paid.media_type, size, None if made is None else made.content)
-    add_entry(execute, sql, entry, (cost.mu_squared, cost.hazard, key, charge.request, client, *stored))
+    levels = [charged]
+    entries: list[tuple[Entry, tuple[Any, ...]]] = [
+        (entry, (cost.mu_squared, cost.hazard, key, charge.request, client, *stored))
+    ]
     through = {"budget": budget.id, "number": entry.number, "hash": entry.hash, "key": key}
     for ancestor, later in zip(above, after[1:], strict=True):
         charged, entry = ancestor.charged(later.spent, release, cost, at, {"through": through}, notes.by)
-        set_budget(execute, sql, charged)
-        add_entry(execute, sql, entry, (cost.mu_squared, cost.hazard, *[None] * 6))
+        levels.append(charged)
+        entries.append((entry, (cost.mu_squared, cost.hazard, *[None] * 6)))
+    set_budgets(execute, sql, levels)
+    add_entries(execute, sql, entries)
     add_release(execute, sql, paid)
     if made is not None and made.place is not None:
         add_mark(execute, sql, secret, made.place.answer)
