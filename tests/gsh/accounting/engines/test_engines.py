@@ -56,6 +56,7 @@ def test_the_certified_numbers_of_engines_in_use(
     assert found.is_exact
 
 
+@settings(max_examples=some_of(60))
 @given(st.floats(0.5, 50), st.integers(1, 60), st.floats(0, 3))
 def test_geometric_noise_is_randomised_response(scale: float, rows: int, epsilon: float) -> None:
     """Against the two sums of the definition, in exact binomials and 60 digits."""
@@ -123,6 +124,7 @@ def test_laplace_noise_agrees_with_a_fine_grid(scale: float, rows: int, epsilon:
         assert found == pytest.approx(bound, rel=0.02)
 
 
+@settings(max_examples=some_of(60))
 @given(st.integers(1, 20), st.floats(0.5, 40), st.floats(0, 2))
 def test_laplace_noise_is_dominated_by_randomised_response(rows: int, scale: float, epsilon: float) -> None:
     exact = excess_of(LaplaceNoise(scale), rows, epsilon, 256)
@@ -133,7 +135,7 @@ def test_laplace_noise_is_dominated_by_randomised_response(rows: int, scale: flo
 
 @pytest.mark.parametrize(
     ("sigma", "rows", "epsilon"),
-    [(0.4, 1, 0.3), (0.5, 3, 0.5), (0.9, 5, 1.0), (1.0, 4, 0.7), (2.0, 3, 0.5), (7.0, 6, 0.3)],
+    [(0.4, 1, 0.3), (0.5, 3, 0.5), (0.9, 5, 1.0), (1.0, 4, 0.7), (2.0, 3, 0.5), (5.0, 4, 0.3)],
 )
 def test_discrete_gaussian_noise_agrees_with_convolution(sigma: float, rows: int, epsilon: float) -> None:
     with mpmath.workdps(30):
@@ -165,6 +167,7 @@ def test_wide_discrete_noise_is_summed_by_the_midpoint_rule(sigma: float) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=some_of(60))
 @given(data=st.data())
 def test_branch_and_bound_finds_the_worst_split(kind: NoiseKind, data: st.DataObject) -> None:
     """Against all splits."""
@@ -247,6 +250,7 @@ def test_the_certificate_is_that_of_the_algorithm_itself(
     assert worst == pytest.approx(certified.delta, rel=1e-6)
 
 
+@settings(max_examples=some_of(90))
 @given(st.floats(0.5, 100), st.integers(1, 10**6), st.floats(1.5, 2000), st.floats(0, 5))
 def test_gaussian_noise_is_the_mechanism_of_this_library(
     sigma: float, groups: int, threshold: float, epsilon: float
