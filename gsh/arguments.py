@@ -114,7 +114,7 @@ def text(pointer: str, value: object) -> str:
 
 
 def path(pointer: str, value: object) -> str:
-    """A path as a string. Anything that says its path will do."""
+    """A path as a string, also of a path-like object."""
     if isinstance(value, str):
         return text(pointer, value)
     if isinstance(value, type) or not hasattr(value, "__fspath__"):

@@ -86,7 +86,7 @@ class Certificate(Document):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """``ValueError``, ``TypeError`` or another error of a lookup if it is no certificate."""
+        """Raises ``ValueError``, ``TypeError`` or ``LookupError`` if the object is not a certificate."""
         check_members(cls, document)
         for name in ("epsilon", "delta", "mu_squared", "hazard", "budget", "idempotency_key"):
             document[name]

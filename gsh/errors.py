@@ -135,7 +135,7 @@ def sum_too_large(pointer: str) -> EventsError:
 
 
 def visible(text: str) -> str:
-    """Text from elsewhere in one line, with an escape in place of every character that has no picture.
+    """Text from elsewhere in one line. Characters that cannot be printed are escaped.
 
     So a terminal shows escape sequences, line ends and marks that turn the direction of writing, and never obeys them.
     """

@@ -92,8 +92,8 @@ def check_table_names(names: Iterable[object]) -> None:
 
 def places_in_request(root: str = "") -> tuple[tuple[str, str], ...]:
     """Where parameters of a call are in a request: ε and δ, and next to them ``mechanism`` or ``tables``."""
-    beside = tuple((name, f"{root}/{name}") for name in ("epsilon", "delta", "tables", "shares"))
-    return *beside, *((name, f"{root}/mechanism/{place}") for name, place in PLACES), ("", f"{root}/mechanism")
+    direct = tuple((name, f"{root}/{name}") for name in ("epsilon", "delta", "tables", "shares"))
+    return *direct, *((name, f"{root}/mechanism/{place}") for name, place in PLACES), ("", f"{root}/mechanism")
 
 
 @contextmanager

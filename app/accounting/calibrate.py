@@ -70,7 +70,7 @@ _Answer = Annotated[
 async def calibrate_mechanism(
     request: Request, body: Annotated[CalibrateRequest, Body(openapi_examples=CALIBRATE_EXAMPLES)]
 ) -> _Answer:
-    """Solve for the fields that the mechanism omits; the answer pastes into the next request.
+    """Solve for the fields that the mechanism omits; the answer can be part of the next request.
 
     The answer meets the target under the same accounting, and the next double below it does not (above it for the
     largest σ, the next integer above it for C_u). A target that cannot be met is a problem of type
@@ -143,7 +143,7 @@ def _solve_tables(body: CalibrateRequest, tables: list[TableDraftIn], target: Ta
 async def _remaining(
     request: Request, services: Services, body: CalibrateRequest, accounts: list[Account]
 ) -> RemainingAnswer | RemainingTablesAnswer:
-    """What fits a budget and its ancestors, by the rules for the rest of one; or several that fit a new one."""
+    """A mechanism for the rest of a budget and its ancestors; or one of several releases that together fit a target."""
     if body.tables is not None:
         _check_tables(services, len(accounts) * tables_comparison_work(body.tables))
         return await in_pool(request, services.accounting, _remaining_tables, body, body.tables, accounts)

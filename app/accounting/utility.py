@@ -46,7 +46,7 @@ router = APIRouter(tags=["accuracy"], responses=PROBLEMS | ACCESS_PROBLEMS, rout
     summary="What a mechanism would publish",
     dependencies=[needs("account")],
 )
-async def tell_utility(
+async def post_utility(
     request: Request, body: Annotated[UtilityRequest, Body(openapi_examples=UTILITY_EXAMPLES)]
 ) -> UtilityAnswer:
     """The expected groups and users that a mechanism publishes, how many groups are false, and how large errors are.

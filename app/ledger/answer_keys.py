@@ -120,7 +120,7 @@ def erase_key(execute: Execute, sql: Statements, answer: str) -> None:
 
 
 def renew_marks(execute: Execute, sql: Statements, secret: Secret) -> None:
-    """Make the marks of unread answers anew, after a change of the secret."""
+    """Replace the marks of unread answers, after a change of the secret."""
     for (answer,) in execute(sql.unread_answers, (_NO_FACTS, _NO_KEY)):
         execute(sql.set_mark, (unread_mark(secret, answer), answer))
 

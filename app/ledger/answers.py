@@ -251,6 +251,6 @@ def remove_abandoned(execute: Execute, sql: Statements, before: str) -> bool:
 
 
 def seal_erasures(execute: Execute, sql: Statements, secret: Secret) -> None:
-    """Seal all erased answers anew."""
+    """Seal all erased answers again."""
     for key, at in execute(sql.erased):
         execute(sql.set_erasure, (erasure_seal(secret, key, at), key))

@@ -43,7 +43,7 @@ _TEXTS = ("certificate", "provenance", "layout")
 _KEYS = ("answer", "answer_key", "version", "seal", "key_of_answer", "facts")
 _FURTHER = (*_TEXTS, "state", "committed", "erased_at", "erasure", *_KEYS)
 _OF_A_DRAW = {"release_id", "certificate_sha256", "layout_sha256", "media_type", "answer_seal"}
-"""Recorded anew if an answer that nobody has read is drawn again."""
+"""Recorded again if an answer that nobody has read is drawn again."""
 
 
 class Audit:

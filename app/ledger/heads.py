@@ -68,7 +68,7 @@ def note_of(line: str | bytes) -> Note | None:
 
 
 def _changed_heads(noted: Heads, heads: Heads, at: str) -> list[Note]:
-    """A note for each head that was noted otherwise, or never."""
+    """A note for each head that differs from its last note, or has none."""
     return [Note(at, name, head) for name, head in heads.items() if noted.get(name) != head]
 
 
@@ -145,7 +145,7 @@ class HeadsFile:
             os.close(descriptor)
 
     def _catch_up(self, descriptor: int) -> bool:
-        """Read what was appended since the last time; whether the last line has no end. A new file is read anew."""
+        """Read what was appended since the last time, or a new file; whether the last line has no end."""
         status = os.fstat(descriptor)
         identity = status.st_dev, status.st_ino
         if identity != self._identity or status.st_size < self._read_bytes:

@@ -59,7 +59,7 @@ _SHORT_CERTIFICATE = 32 * 1024
 
 
 class _FileResponse(StreamingResponse):
-    """A response from a file. When it ends, however it ends, the file is closed and ``held`` is over."""
+    """A response from a file. At its end, also after an error, the file is closed and ``held`` is left."""
 
     def __init__(
         self, answer: SharedFile, size: int, media_type: str, headers: dict[str, str], held: ExitStack | None
@@ -115,7 +115,7 @@ async def with_certificate(
 
 
 async def _stored(request: Request, release: RecordedRelease, table: str | None) -> tuple[SharedFile, str]:
-    """What is preferred of the stored answer, in a file, and its media type."""
+    """The stored answer in the preferred format, in a file, and its media type."""
     if table is None:  # before the answer is fetched
         media_type = _preferred(request, release.media_type or "", [ZIP, JSON] if are_tables(release) else _EVERY)
     stored = spool()

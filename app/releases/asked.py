@@ -183,7 +183,7 @@ def meaning_of(operation: str, body: Stated, budget: str | None, groups: bytes =
 def meaning_of_tables(
     operation: str, body: Stated, budget: str | None, tables: Mapping[str, Mapping[str, Any]], **names: Any
 ) -> bytes:
-    """The same for several tables: what is said of each by its name. Their order does not matter."""
+    """The same for several tables: what the request says of each, by its name. Their order does not matter."""
     stated = body.model_dump(mode="json", include={"epsilon", "delta"})
     document = {"operation": operation, "budget": budget, "tables": tables, "names": names, **stated}
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()

@@ -83,7 +83,7 @@ class Payments:
         return Rehearsal(budget, budget.spent, budget.limit, None if earlier.is_unread else earlier)
 
     async def _payable(self, charge: Charge, posted: Posted) -> CheckedBudget | None:
-        """Asked before a table is read, so that none is read in vain, and again after it: that may take hours."""
+        """Asked before a table is read, so that a refused one is not read, and again after it: that may take hours."""
         payable = await self._checked(charge)
         return await self._checked(charge) if await posted.receive() else payable
 

@@ -136,7 +136,7 @@ def _become_worker(descriptor: int, name: str, memory: int) -> NoReturn:
 
 
 def _process_descriptor(connection: Connection) -> int:
-    """What a new worker sends first. By its number, another process could be killed in its place."""
+    """The descriptor that a new worker sends first: its number alone might be another process by then."""
     with socket.socket(fileno=os.dup(connection.fileno())) as pipe:
         _, descriptors, _, _ = socket.recv_fds(pipe, 1, 1)
     if not descriptors:

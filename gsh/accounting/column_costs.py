@@ -87,7 +87,7 @@ class ColumnCosts:
         return replace(self, capped=tuple(Capped(min(part.groups, c_u), part.mu_0) for part in self.capped))
 
     def divided(self, sigma: float) -> "ColumnCosts":
-        """About the costs with σ times the noise."""
+        """Approximately the costs with σ times the noise."""
         parts = tuple(Capped(part.groups, part.mu_0 / sigma) for part in self.capped)
         return ColumnCosts(self.mu_0 / sigma, parts)
 

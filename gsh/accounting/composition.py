@@ -179,7 +179,7 @@ def _bound(mu_squared: Fraction, hazard: Fraction, epsilon: float) -> arb:
 
 
 def _epsilon_at(mu_squared: Fraction, hazard: Fraction, delta: float) -> arb:
-    """About the ε at which the bound is δ."""
+    """Approximately the ε at which the bound is δ."""
     return gaussian.epsilon_with_accident(ball_of(mu_squared).sqrt(), ball_of(hazard), delta)
 
 

@@ -229,7 +229,7 @@ def _pieces(table: Mechanism) -> list[_Piece]:
 
 
 def _sorted(pieces: Sequence[_Piece]) -> tuple[tuple[tuple[_Piece, ...], ...], bool]:
-    """The pieces by falling d/B, those that balls cannot tell apart together, and whether there are such."""
+    """The pieces by falling d/B, in segments: balls cannot order pieces of one segment. And whether it matters."""
     ratios = [(-log_p_ball(piece.table) / piece.slope(), piece) for piece in pieces]
     ratios.sort(key=lambda pair: pair[0].mid(), reverse=True)
     segments: list[list[_Piece]] = []
@@ -251,7 +251,7 @@ def _differ(one: _Piece, other: _Piece) -> bool:
 
 
 def epsilon_guess(release: Release, delta: float) -> arb:
-    """About the ε at which the largest T is δ."""
+    """Approximately the ε at which the largest T is δ."""
     frontier = frontier_of(release)
 
     def at_positions(positions: Sequence[Fraction | int]) -> arb:
@@ -276,7 +276,7 @@ def epsilon_guess(release: Release, delta: float) -> arb:
 
 
 def scale_guess(frontier: Frontier, ground: Ground, epsilon: float, delta: arb) -> arb:
-    """About the largest factor of every d with which T is at most δ at every cut, if the noise alone fits."""
+    """Approximately the largest factor of every d with which T is at most δ at every cut, if the noise alone fits."""
     guess = -(-delta).log1p() / ground.hazard
     for position in frontier.cuts:
         square, hazard = frontier.costs_at(ground, position)

@@ -44,14 +44,14 @@ def delta_with_accident(mu: arb, hazard: arb, epsilon: arb | float) -> arb:
 
 
 def epsilon_with_accident(mu: arb, hazard: arb, target: arb | float) -> arb:
-    """About the ε at which the same is δ."""
+    """Approximately the ε at which the same is δ."""
     if mu.is_zero():
         return arb(0)
     return epsilon_at(mu, (target + (-hazard).expm1()) * hazard.exp()) - hazard
 
 
 def epsilon_at(mu: arb, target: arb) -> arb:
-    """About the real ε with f(μ, ε) = δ.
+    """Approximately the real ε with f(μ, ε) = δ.
 
     √(−2 ln f) is nearly a straight line in ε, so Newton's method on it needs few steps. It starts from the bound
     f ≤ Φ(μ/2 − ε/μ).
@@ -90,7 +90,7 @@ def _epsilon_in_doubles(mu: float, target: float) -> float | None:
 
 
 def mu_at(epsilon: arb, target: arb) -> arb:
-    """About the μ with f(μ, ε) = δ.
+    """Approximately the μ with f(μ, ε) = δ.
 
     ln f is concave and rising in ln μ, so Newton's method in these variables converges from the left. The bounds
     f(μ, ε) ≤ μ/√(2π) and f(μ, ε) ≤ Φ(μ/2 − ε/μ) give such a start.

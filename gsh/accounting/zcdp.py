@@ -22,7 +22,7 @@ def delta(mu: arb, epsilon: arb) -> arb:
 
 
 def mu_at(epsilon: arb, target: arb) -> arb:
-    """About the μ at which δ meets the target.
+    """Approximately the μ at which δ meets the target.
 
     ln δ is concave in ρ with slope x(1 + x), so Newton's method converges from the left. Two weaker bounds start it
     there: ρ + 2√(ρ ln(1/δ)) = ε [Bun & Steinke 2016, Prop. 1.3], and the order α = e/δ.
@@ -43,7 +43,7 @@ def _log_delta(rho: arb, epsilon: arb, x: arb) -> arb:
 
 
 def _best_order(rho: arb, epsilon: arb) -> arb:
-    """About the x = α − 1 with  (1 + 2x)ρ − ε − ln(1 + 1/x) = 0,  from the left: there Newton's method converges."""
+    """Approximately the x = α − 1 with  (1 + 2x)ρ − ε − ln(1 + 1/x) = 0,  from the left, where Newton converges."""
 
     def step(x: arb) -> arb:
         slope = (1 + 2 * x) * rho - epsilon - (1 / x).log1p()

@@ -47,7 +47,7 @@ class Interval:
             column.setflags(write=False)
 
     def __reduce__(self) -> tuple[type["Interval"], tuple[object, ...]]:
-        """A copy is made anew: pickled arrays forget that they are read-only."""
+        """Copies are made by the constructor: a pickled array would not be read-only."""
         return Interval, (self.low, self.estimate, self.high)
 
     def __len__(self) -> int:

@@ -84,7 +84,7 @@ class Utility:
             array.setflags(write=False)
 
     def __reduce__(self) -> tuple[type["Utility"], tuple[object, ...]]:
-        """A copy is made anew: pickled arrays forget that they are read-only."""
+        """Copies are made by the constructor: a pickled array would not be read-only."""
         return Utility, tuple(getattr(self, name) for name in self.__dataclass_fields__)
 
     @property

@@ -141,7 +141,7 @@ class ReleasedTables:
     def table(self) -> pa.Table:
         """An error: there are several."""
         raise InvalidParameter(
-            "table", f"is one of several: take tables[name], with a name of {', '.join(self.tables)}"
+            "table", f"is ambiguous: there are several. Take tables[name]; the names are {', '.join(self.tables)}"
         )
 
     @functools.cached_property

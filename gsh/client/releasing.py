@@ -284,7 +284,7 @@ def _asked(tables: Mapping[str, _Sent], mechanism: Any, options: PaidOptions) ->
 def _named_tables(
     tables: Mapping[str, Any], mechanisms: Any, users: Any, keys: Any, csv_types: Any, public_keys: Any
 ) -> dict[str, _Sent]:
-    """Several tables, with what is said about each of them."""
+    """Several tables, and what the request says about each."""
     chosen = mechanisms.tables if isinstance(mechanisms, TablesCalibration) else mechanisms
     if not isinstance(chosen, Mapping) or chosen.keys() != tables.keys() or not tables:
         raise InvalidParameter("mechanism", "must have a mechanism for each table, by its name, and no others")
@@ -313,7 +313,7 @@ def _check_names(parameter: str, given: object, tables: Mapping[str, Any], neede
         given.keys() == tables.keys() if needed else given.keys() <= tables.keys()
     )
     if not is_right:
-        raise InvalidParameter(parameter, "must say it for each table by its name, and for no others")
+        raise InvalidParameter(parameter, "must have a value for each table, by its name, and no others")
 
 
 def _renames(tables: Mapping[str, _Sent]) -> Renames:

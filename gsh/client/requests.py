@@ -156,7 +156,7 @@ def checked_name(pointer: str, name: object) -> str:
 def part(pointer: str, name: str) -> str:
     """A name as one part of a path."""
     if not isinstance(name, str) or not name or name in {".", ".."}:
-        raise InvalidParameter(pointer, "must be a name that is not empty")
+        raise InvalidParameter(pointer, "must not be empty")
     return quote(name, safe="")
 
 

@@ -204,7 +204,7 @@ _OPENERS: Mapping[Format, Callable[[Path, _Types], _Batches]] = {
 
 
 def _checked(source: Callable[[], _Batches], roles: Roles) -> _Batches:
-    """The schema and the batches. Messages of Arrow quote cells, so that only their kind is said."""
+    """The schema and the batches. Messages of Arrow quote cells, so errors say only their kind."""
     try:
         schema, batches = source()
         dropped = unnamed_index(schema)
@@ -227,7 +227,7 @@ def _cast(column: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _guarded(schema: pa.Schema, batches: Iterator[pa.RecordBatch], kept: list[int]) -> Iterator[pa.RecordBatch]:
-    """Batches of few rows. They share the memory of the table, but for views."""
+    """Batches of few rows. They share the memory of the table, except for views."""
     try:
         for batch in batches:
             for start in range(0, max(len(batch), 1), _ROWS):

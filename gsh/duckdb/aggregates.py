@@ -71,7 +71,7 @@ def answered(
     """
     if buckets is None and _is_small(space, source):
         try:
-            with _told(space, progress, "bounding"), _based(space, source.sql, base) as scan:
+            with _reported(space, progress, "bounding"), _based(space, source.sql, base) as scan:
                 return [space.connection.sql(query.whole(scan)).to_arrow_table() for query in queries]
         except duckdb.OutOfMemoryException:
             pass  # it may fit in buckets
@@ -110,7 +110,7 @@ def _in_buckets(
 ) -> list[pa.Table]:
     folder = space.folder / "events"
     types = dict(space.described(source.sql))
-    with _told(space, progress, "spooling"):
+    with _reported(space, progress, "spooling"):
         _spool(space, source, user, types, folder, buckets)
     run = space.connection.execute
     is_made = False
@@ -129,13 +129,13 @@ def _in_buckets(
     if not is_made:  # no event has a user
         with _based(space, f"(SELECT * FROM {source.sql} LIMIT 0)", base) as scan:
             return [space.connection.sql(query.whole(scan)).to_arrow_table() for query in queries]
-    with _told(space, progress, "adding up"):
+    with _reported(space, progress, "adding up"):
         totals = (query.total(f"{_PARTIAL}{place}") for place, query in enumerate(queries))
         return [space.connection.sql(total).to_arrow_table() for total in totals]
 
 
 @contextmanager
-def _told(space: Workspace, progress: OnProgress, stage: str) -> Iterator[None]:
+def _reported(space: Workspace, progress: OnProgress, stage: str) -> Iterator[None]:
     """A stage that is one query, in percent."""
     progress(Progress(stage, 0, 100))
     with space.watched(lambda share: progress(Progress(stage, int(100 * share), 100))):

@@ -47,7 +47,7 @@ class Scan(NamedTuple):
     is_typed: bool
     """Whether the columns have types. If not, all are texts."""
     names: frozenset[str] | None = None
-    """The columns, if the scan itself does not tell which there are."""
+    """The columns, if the scan itself does not know them."""
 
 
 def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: AnyPlan) -> Scan:
@@ -101,7 +101,7 @@ def _members(space: Workspace, part: str) -> frozenset[str]:
 
 
 def _pattern(path: str) -> str:
-    """What exists is meant as it is written. A folder stands for all Parquet files in it."""
+    """The name of an existing file is not a pattern. A folder means all Parquet files in it."""
     if os.path.isdir(path):
         return f"{literal_path(path)}/**/*.parquet"
     if os.path.exists(path):

@@ -66,7 +66,7 @@ def preview(
         raise InvalidParameter("c_u", "must be a list of integers")
     choices = sorted({integer("c_u", each) for each in c_u})
     if not choices:
-        raise InvalidParameter("c_u", "must be at least one number")
+        raise InvalidParameter("c_u", "must have at least one number")
     common = {"user": user, "by": by, "sums": sums, "events": events, "units": units, "tau": tau, "types": types}
     common["salt"] = new_salt()
     plans = [make_plan(**common, c_u=each, caps=_within(caps, each)) for each in choices]  # type: ignore[arg-type]

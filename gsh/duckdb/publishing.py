@@ -192,14 +192,14 @@ def _released(job: Job, plan: Plan, terms: Terms, output: Output | None) -> Publ
     certificate = record.certificate
     is_one = "mechanism" in certificate and record.state == "made"
     check_plan(certificate.bounds.plan_digest if is_one else None, plan)
-    said = certificate.to_dict()
-    is_same = release_from_json(said["mechanism"]) == terms.only
-    job.check_same(mechanism=is_same, unprotected=said["unprotected"])
+    document = certificate.to_dict()
+    is_same = release_from_json(document["mechanism"]) == terms.only
+    job.check_same(mechanism=is_same, unprotected=document["unprotected"])
     if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again
         return None
     is_there, table = (False, None) if output is None else output.written_before(job.payer.once, plan)
     if is_there:
-        published = _published(record.load().table if table is None else table, said, plan, output)
+        published = _published(record.load().table if table is None else table, document, plan, output)
     else:
         made = record.load()
         published = _result(job, made.table, made.certificate.to_dict(), plan, output, is_silent=True)

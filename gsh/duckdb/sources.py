@@ -124,7 +124,7 @@ def _from_relation(space: Workspace, relation: duckdb.DuckDBPyRelation, plan: An
 def _from_stream(
     space: Workspace, stream: ArrowTable, plan: AnyPlan, report: OnProgress, types: Mapping[str, str] | None = None
 ) -> Source:
-    """A stream goes to the private folder first, batch by batch: a query over another engine would not hear Ctrl-C."""
+    """A stream goes to the private folder first, batch by batch: a query over it would not stop at Ctrl-C."""
     path = space.folder / "stream.parquet"
 
     def spooled() -> int:
@@ -146,7 +146,7 @@ def _from_stream(
 
 
 def _converted(convert: Callable[[], T]) -> T:
-    """Errors of other engines and frames quote cells, so that nothing of them is said or kept."""
+    """Errors of other engines and frames quote cells, so their text is neither shown nor kept."""
     fault: BaseException
     try:
         return convert()

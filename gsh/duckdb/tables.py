@@ -91,10 +91,8 @@ def _released(
     certificate = record.certificate
     digests = {each.bounds.plan_digest for each in certificate.described.values()}
     check_plan(digests.pop() if record.state == "made" and len(digests) == 1 else None, plans)
-    said = certificate.to_dict()
-    job.check_same(
-        mechanism=dict(certificate.mechanisms) == dict(terms.mechanisms), unprotected=list(said["unprotected"])
-    )
+    is_same = dict(certificate.mechanisms) == dict(terms.mechanisms)
+    job.check_same(mechanism=is_same, unprotected=list(certificate.unprotected))
     if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again
         return None
     made: Any = record.load()

@@ -26,7 +26,7 @@ T = TypeVar("T")
 INTERRUPTED = "Query interrupted"
 """What DuckDB makes of Ctrl-C."""
 _FRACTION = re.compile(r"Invalid Input Error: gsh: a fraction in ([0-9a-f]+)")
-_GLANCE = 0.2
+_INTERVAL = 0.2
 _MEMORY = re.compile(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B")
 _MOST_THREADS = 4096
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -57,13 +57,13 @@ class Workspace:
         return [(str(row[0]), str(row[1])) for row in rows]
 
     @contextmanager
-    def watched(self, tell: Callable[[float], None]) -> Iterator[None]:
-        """Tell the share of the query in this block that is done, a few times a second and from another thread."""
+    def watched(self, report: Callable[[float], None]) -> Iterator[None]:
+        """Report how much of the query in this block is done, a few times a second, from another thread."""
         ended = threading.Event()
 
         def watch() -> None:
-            while not ended.wait(_GLANCE):
-                tell(max(self.connection.query_progress(), 0.0) / 100)
+            while not ended.wait(_INTERVAL):
+                report(max(self.connection.query_progress(), 0.0) / 100)
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -109,7 +109,7 @@ def _private_folder(parent: str | os.PathLike[str] | None) -> Iterator[Path]:
 
 
 def reading(function: Callable[P, T]) -> Callable[P, T]:
-    """Messages of DuckDB quote cells, so that only their kind is said. The exception does not stay as a context."""
+    """Messages of DuckDB quote cells, so errors say only their kind, and do not keep the exception."""
 
     @functools.wraps(function)
     def guarded(*arguments: P.args, **options: P.kwargs) -> T:
@@ -129,7 +129,7 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
         except duckdb.Error as error:
             detail = f"must be readable to their end: DuckDB raised {type(error).__name__}"
             if isinstance(error, duckdb.ConversionException):
-                detail += "; in texts only an empty cell is missing: NA and NULL are no numbers"
+                detail += "; in CSV only an empty cell is a missing value: NA and NULL are not"
             found = _FRACTION.fullmatch(str(error))
             if found is not None:
                 name = bytes.fromhex(found[1]).decode()

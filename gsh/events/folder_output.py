@@ -114,8 +114,8 @@ class FolderOutput:
     def _is_certified(self, folder: Path) -> bool:
         """Whether the certificate in a folder is of this plan."""
         try:
-            said = json.loads((folder / _CERTIFICATE_FILE).read_bytes())
-            return {table["bounds"]["plan_digest"] for table in said["tables"]} == {self._plans.digest}
+            certificate = json.loads((folder / _CERTIFICATE_FILE).read_bytes())
+            return {table["bounds"]["plan_digest"] for table in certificate["tables"]} == {self._plans.digest}
         except (OSError, ValueError, KeyError, TypeError):
             return False
 

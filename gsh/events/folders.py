@@ -17,7 +17,7 @@ __all__ = ["checked_folders", "folder_columns"]
 def folder_columns(
     files: Sequence[str], plan: AnyPlan, columns_of: Callable[[Sequence[str]], Iterable[str]]
 ) -> list[str]:
-    """The columns of the plan that the folders give. ``columns_of`` files is asked only if a folder has such a name."""
+    """The columns of the plan that the folders give. Only if there are any, ``columns_of`` files is called."""
     wanted = checked_folders(files, plan, columns_of)
     if not wanted:
         return []
@@ -33,7 +33,7 @@ def folder_columns(
 def checked_folders(
     files: Sequence[str], plan: AnyPlan, columns_of: Callable[[Sequence[str]], Iterable[str]]
 ) -> list[str]:
-    """The columns of the plan that are names of folders: of no user, and of no column that files in them have."""
+    """The columns of the plan that are names of folders: not the user, and no column that files in them have."""
     wanted = []
     for pointer, name in plan.pointed:
         below = [file for file in files if _plain(name) in map(_plain, _names(file))]

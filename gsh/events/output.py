@@ -40,9 +40,9 @@ class Output:
             raise InvalidParameter("to", "must be in a folder that exists")
 
     def check(self, plan: Plan) -> list[Path]:
-        """Refuse to replace what exists, but for what a run of this plan left when it was killed: all but the table.
+        """Refuse to replace what exists, and return what may be replaced.
 
-        What may be replaced is returned.
+        Without ``overwrite`` that is what a killed run of this plan has left, which is never the table.
         """
         paths = [self.path, self.plan_path, *filter(None, [self.certificate_path])]
         there = [path for path in paths if os.path.lexists(path)]
@@ -59,8 +59,8 @@ class Output:
         """Whether this release was written here before, by the same plan; and its rows, if the format has types."""
         try:
             table = None if self.certificate_path is not None else self._read()
-            said = self._said(table)
-            is_it = said["idempotency_key"] == once and said["bounds"]["plan_digest"] == plan.digest
+            certificate = self._certificate(table)
+            is_it = certificate["idempotency_key"] == once and certificate["bounds"]["plan_digest"] == plan.digest
         except (OSError, ValueError, KeyError, TypeError, Error):
             return False, None
         return is_it, table
@@ -68,12 +68,12 @@ class Output:
     def write(self, table: pa.Table, plan: Plan, certificate: Mapping[str, Any]) -> None:
         """All files, or none of them: the table gets its name last."""
         replaced = self.check(plan)
-        beside = {self.plan_path: plan.to_json()}
+        documents = {self.plan_path: plan.to_json()}
         if self.certificate_path is not None:
-            beside[self.certificate_path] = dict(certificate)
+            documents[self.certificate_path] = dict(certificate)
         try:
-            with whole_files([*beside, self.path], replaced) as (*files, sink):
-                for file, document in zip(files, beside.values(), strict=True):
+            with whole_files([*documents, self.path], replaced) as (*files, sink):
+                for file, document in zip(files, documents.values(), strict=True):
                     file.write(_json(document))
                 write_rows(table, plan.roles, self.format, json.dumps(certificate, ensure_ascii=False), sink)
         except FileExistsError:
@@ -82,8 +82,8 @@ class Output:
             return
         raise self._exists(taken)
 
-    def _said(self, table: pa.Table | None) -> Any:
-        """The certificate: in the metadata of the table, or beside a file without metadata."""
+    def _certificate(self, table: pa.Table | None) -> Any:
+        """The certificate: in the metadata of the table, or in a file next to CSV."""
         if table is not None:
             return json.loads((table.schema.metadata or {}).get(CERTIFICATE.encode(), b"{}"))
         assert self.certificate_path is not None

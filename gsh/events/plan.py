@@ -154,7 +154,7 @@ class Plan:
         return kinds | dict(self.types)
 
     def kinds_in(self, schema: Mapping[str, Kind | None], *, may_list: bool = True) -> dict[str, Kind]:
-        """The kind of each column of the plan. An engine gives the schema of the events; None: no kind of ours.
+        """The kind of each column of the plan. In the ``schema``, None is a type that plans do not have.
 
         Declared types win: an engine casts the column to them, or reads the file so. ``may_list`` says whether an error
         may list the names of the schema: names that were read from the data could be data.

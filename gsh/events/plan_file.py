@@ -102,7 +102,7 @@ def _checked(place: str, given: object, allowed: Sequence[str]) -> Mapping[str, 
     for name in given:
         if name not in allowed:
             pointer = "/".join(filter(None, [place, pointer_part(str(name))]))
-            raise InvalidParameter(pointer, f"is no field here; there are {', '.join(allowed)}")
+            raise InvalidParameter(pointer, f"is not a field; the fields are {', '.join(allowed)}")
     return given
 
 
@@ -218,7 +218,7 @@ def _offered_sums(user: str, by: Sequence[str], columns: Mapping[str, Kind | Non
 
 
 def _table_name(by: Sequence[str], others: Iterable[str]) -> str:
-    """A name that no other table has in any case, nor its rests."""
+    """A name that is free: no other table or rest has it, whatever the case of its letters."""
     wanted = re.sub(r"[^A-Za-z0-9_-]", "_", f"by_{'_'.join(by)}")[:_LONGEST_NAME]
     taken = {ending for other in others for ending in (other.lower(), f"{other.lower()}_rest")}
     names = (wanted if not k else f"{wanted[: _LONGEST_NAME - 3]}_{k}" for k in itertools.count())
@@ -237,7 +237,7 @@ def _toml_key(name: str) -> str:
 
 
 def _toml(text: str) -> str:
-    """A string of TOML. What a terminal could obey is escaped."""
+    """A string of TOML, with control characters as escapes."""
     return f'"{"".join(map(_toml_character, text))}"'
 
 

@@ -55,7 +55,7 @@ _INSTEAD = "list groups from public knowledge"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """What a list of public keys must not come from: the events, which are not read for it."""
+    """The events: a list of public keys must not come from them. They are not read to check it."""
 
     user: str
     events: object = None
@@ -88,7 +88,7 @@ def _column_of(events: Any, name: str) -> pa.ChunkedArray | None:
     try:
         column = events[name]
         return pa.chunked_array(column) if hasattr(column, "__arrow_c_stream__") else None
-    except Exception:  # of any frame; what is wrong with it is said when it is read
+    except Exception:  # of any frame; reading it later reports what is wrong
         return None
 
 

@@ -80,9 +80,13 @@ class Published:
 
     def summary(self) -> str:
         """One line: how many groups, the privacy that they cost, and where the certificate is."""
-        said = self.certificate
-        point = "" if said["epsilon"] is None else f", (ε, δ) = ({said['epsilon']:g}, {said['delta']:.3g})"
-        paid = said["budget"]
+        certificate = self.certificate
+        point = (
+            ""
+            if certificate["epsilon"] is None
+            else f", (ε, δ) = ({certificate['epsilon']:g}, {certificate['delta']:.3g})"
+        )
+        paid = certificate["budget"]
         payer = "nothing keeps count of it" if paid is None else f"paid by the budget {paid['id']}"
         place = "" if self.path is None else f" in {self.path}"
         groups = "1 group" if self.groups == 1 else f"{self.groups} groups"

@@ -54,7 +54,7 @@ def _coarsest(plans: Plans, parent: str, finer: Sequence[str]) -> str:
 
 
 def rests_asked(plans: Plans, asked: bool | Mapping[str, str]) -> dict[str, str]:
-    """The child of each parent whose rest is to be written. True: of every table that has a finer one."""
+    """The child of each parent whose rest is written. True: every table that has a finer one is a parent."""
     if not isinstance(asked, Mapping | bool):
         raise InvalidParameter("rest", "must be True, False, or a mapping from parents to their children")
     with renamed(("parent", "rest"), ("child", "rest")):

@@ -59,10 +59,10 @@ class Payer:
         """
         earlier = self.earlier()
         if earlier is not None:
-            said = earlier.certificate
-            check_plan(said.bounds.plan_digest, plan)
-            stated = {} if said.epsilon is None else {"epsilon": said.epsilon}
-            return mechanism_from_json(said.to_dict()["mechanism"]), stated
+            certificate = earlier.certificate
+            check_plan(certificate.bounds.plan_digest, plan)
+            stated = {} if certificate.epsilon is None else {"epsilon": certificate.epsilon}
+            return mechanism_from_json(certificate.to_dict()["mechanism"]), stated
         found = self.service.budgets.calibrate(
             self.budget, releases=releases, **_described(plan, weights), most_sigma=most_sigma
         )
@@ -84,10 +84,10 @@ class Payer:
                 self.budget, tables, releases=releases, shares=shares, most_sigma=most_sigma
             )
             return found.tables, {"epsilon": found.epsilon}
-        said = earlier.certificate
-        digests = {each.bounds.plan_digest for each in said.described.values()}
+        certificate = earlier.certificate
+        digests = {each.bounds.plan_digest for each in certificate.described.values()}
         check_plan(digests.pop() if len(digests) == 1 else None, plan)
-        return said.mechanisms, {} if said.epsilon is None else {"epsilon": said.epsilon}
+        return certificate.mechanisms, {} if certificate.epsilon is None else {"epsilon": certificate.epsilon}
 
 
 def payer_of(

@@ -1,6 +1,6 @@
 """Tables of groups, in any format (formats.py): their columns checked, sorted by group key, and released.
 
-Each column of an answer is built anew in canonical form (keys/canonical.py). Of the posted schema only the types
+Each column of an answer is a new one in canonical form (keys/canonical.py). Of the posted schema only the types
 remain: no metadata, no nullability, no order of a dictionary.
 """
 

@@ -73,7 +73,7 @@ class Groups:
             column.setflags(write=False)
 
     def __reduce__(self) -> tuple[type["Groups"], tuple[object, ...]]:
-        """A copy is made anew: pickled arrays forget that they are read-only."""
+        """Copies are made by the constructor: a pickled array would not be read-only."""
         return Groups, (self.keys, self.counts, dict(self.values))
 
     def __len__(self) -> int:

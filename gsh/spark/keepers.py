@@ -1,4 +1,4 @@
-"""Who keeps the seed of a release and takes its commit: the service, which charges a budget, or a file.
+"""Who keeps the seed of a release and records its commit: the service, which charges a budget, or a file.
 
 The seed is the same whenever a job runs again, until the commit. Then it is gone for ever.
 """
@@ -33,9 +33,9 @@ def _json_of(mechanisms: Mapping[str, AnyMechanism]) -> Json:
     return found if only is None else only
 
 
-def plan_digest_of(said: Mapping[str, Any]) -> str | None:
+def plan_digest_of(certificate: Mapping[str, Any]) -> str | None:
     """The digest of the plan in a certificate."""
-    found = said if isinstance(said, Certificate) else Certificate.from_json(said)
+    found = certificate if isinstance(certificate, Certificate) else Certificate.from_json(certificate)
     table = next(iter(found.described.values()))
     digest: str | None = table.bounds.plan_digest
     return digest
@@ -52,7 +52,7 @@ class Opening:
 
 
 class Keeper(Protocol):
-    """It opens a release, and takes its commit."""
+    """Opens a release, and records its commit."""
 
     def open(self, plan: AnyPlan, terms: Terms) -> Opening:
         """The seed: the same for every run, until the commit."""
@@ -100,7 +100,7 @@ class ByService:
 
 
 class ByFile:
-    """A file beside the output keeps the seed. Nothing keeps count, and the certificate says so.
+    """A file next to the output keeps the seed. Nothing keeps count, and the certificate says so.
 
     The commit is the certificate: it appears in the folder of the attempt, and then the seed goes.
     """
@@ -138,7 +138,7 @@ class ByFile:
             self._place.remove(self._file)
             return Opening(plan, None, made.digest)
         if begun is None:
-            raise InvalidParameter("to", f"must be left alone while a run works: {self._place.staging} is gone")
+            raise InvalidParameter("to", f"must not be changed during a run: {self._place.staging} is gone")
         self._check(begun["digest"], begun["mechanism"])
         return Opening(plan, base64.b64decode(begun["seed"]))
 

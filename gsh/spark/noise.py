@@ -49,8 +49,8 @@ def stream_of(seed: bytes, plan_digest: str, content: bytes, table: str = "") ->
         raise ValueError(f"a seed has {SEED_BYTES} bytes")
     named = (_LABEL_OF_TABLES, plan_digest.encode(), table.encode()) if table else (_LABEL, plan_digest.encode())
     parts = (*named, content)
-    said = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
-    key = hmac.digest(seed, said, "sha256")
+    message = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+    key = hmac.digest(seed, message, "sha256")
     block = 0
 
     def next_bytes(size: int) -> bytes:
@@ -71,10 +71,10 @@ def noise_function(
 
     ``table`` is the name of one of several tables, and ``digest`` that of the plan of all of them.
     """
-    said, digest = json.dumps(mechanism_to_json(mechanism)), digest or plan.digest
+    written, digest = json.dumps(mechanism_to_json(mechanism)), digest or plan.digest
 
     def with_noise(batches: Batches) -> Batches:
-        return add_noise(batches, said, plan, digest, seed, table)
+        return add_noise(batches, written, plan, digest, seed, table)
 
     return with_noise
 

@@ -119,7 +119,7 @@ class Place:
         except ValueError:
             document = None
         if not isinstance(document, dict):
-            raise InvalidParameter("to", f"must be left alone while a run works: {path} is damaged")
+            raise InvalidParameter("to", f"must not be changed during a run: {path} is damaged")
         return document
 
     def write(self, path: str, document: Mapping[str, Any]) -> None:
@@ -171,10 +171,10 @@ class Place:
 
     def finished(self) -> Finished | None:
         """The complete attempt, if there is one."""
-        said = self.read(f"{self.staging}/{_FINISHED_FILE}")
-        if said is None:
+        document = self.read(f"{self.staging}/{_FINISHED_FILE}")
+        if document is None:
             return None
-        made = Finished(f"{self.staging}/{said['attempt']}", said["digest"], said["rows"])
+        made = Finished(f"{self.staging}/{document['attempt']}", document["digest"], document["rows"])
         return made if self.exists(made.attempt) else None
 
     @staticmethod
@@ -195,11 +195,11 @@ class Place:
         return Finished(attempt, *self.digest(attempt))
 
     def record(self, made: Finished) -> None:
-        said = {"attempt": made.attempt.rpartition("/")[2], "digest": made.digest, "rows": made.rows}
-        self.write(f"{self.staging}/{_FINISHED_FILE}", said)
+        document = {"attempt": made.attempt.rpartition("/")[2], "digest": made.digest, "rows": made.rows}
+        self.write(f"{self.staging}/{_FINISHED_FILE}", document)
 
     def digest(self, folder: str) -> tuple[str, int]:
-        """The SHA-256 of the rows of a release, and their number. That of several tables is made of theirs."""
+        """The SHA-256 of the rows of a release, and their number. That of several tables is computed from theirs."""
         if self._tables == ("",):
             return self._digest(folder)
         content, rows = hashlib.sha256(_VERSION_OF_TABLES), 0
@@ -242,7 +242,7 @@ class Place:
         return [(path, int(name[1])) for path, name in named if name is not None]
 
     def certify(self, made: Finished, plan: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
-        """Put the plan and the certificate to the rows of an attempt. The certificate comes last."""
+        """Write the plan and the certificate next to the rows of an attempt, the certificate last."""
         self.write(f"{made.attempt}/{_PLAN_FILE}", plan)
         self.write(f"{made.attempt}/{_CERTIFICATE_FILE}", certificate)
 

@@ -90,7 +90,7 @@ def publish(
         gsh.spark.publish(df, user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16, epsilon=1,
                           delta=1e-6, service=service, budget="web", once="2026-W46", to="/mnt/published/2026-W46")
 
-    With a service the release is made and charged exactly once, however often the job runs. Without one, a file beside
+    With a service the release is made and charged exactly once, however often the job runs. Without one, a file next to
     the output keeps the seed until the release is complete, and nothing keeps count.
 
     ``tables`` gives several tables in place of ``by`` and what belongs to it: they are bounded each for itself, after
@@ -166,7 +166,7 @@ def _one(
 
 
 def check_events(events: DataFrame, plan: AnyPlan, listed: Mapping[str, ListedKeys] = _NO_KEYS) -> None:
-    """Whatever Spark can say about the query without running it, it says before anything is charged."""
+    """Let Spark check the query without running it, before anything is charged."""
     plan.kinds_in(kinds_of(events.schema))
     names = [name.lower() for name in events.columns]
     for name in plan.columns:
@@ -244,7 +244,7 @@ def _made(
 
 
 def _released(place: Place, plan: AnyPlan, terms: Terms) -> Published | None:
-    """The release that is in its place already. No event is read for it, and nobody is asked."""
+    """The release that is in its place already. No event is read, and the service is not asked."""
     if not place.exists(place.folder):
         return None
     certificate = place.certificate(place.folder)

@@ -120,7 +120,7 @@ class PostgresConnections:
             raise LedgerUnavailable(self._reason(error)) from error
 
     def purge(self) -> bool:
-        """Write the table of seeds anew, without the deleted ones. The server's own log may still have them."""
+        """Rewrite the table of seeds, without the deleted ones. The server's own log may still have them."""
         try:
             connection = self._begun("SET lock_timeout = '50ms'")
             try:

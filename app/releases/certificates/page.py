@@ -52,8 +52,8 @@ def _title(table: str) -> str:
 
 
 def _table(facts: _Facts) -> str:
-    """``facts`` are pairs of HTML: a name, and what is said about it."""
-    rows = (f'<tr><th scope="row">{name}</th><td>{said}</td></tr>\n' for name, said in facts)
+    """``facts`` are pairs of HTML: a name and a text."""
+    rows = (f'<tr><th scope="row">{name}</th><td>{text}</td></tr>\n' for name, text in facts)
     return f'<table class="facts"><tbody>\n{"".join(rows)}</tbody></table>'
 
 

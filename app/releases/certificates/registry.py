@@ -160,7 +160,7 @@ def _implementation(certificate: Certificate) -> Value:
 
 
 def _per_table(certificate: Certificate, sentences: Callable[[Document], str]) -> Iterator[str]:
-    """What is said about each table. Tables with a name are named."""
+    """The sentences about each table. Tables with a name are named."""
     for name, table in certificate.described.items():
         yield f"Table {_plain(name)}: {sentences(table)}" if name else sentences(table)
 

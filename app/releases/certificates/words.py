@@ -63,8 +63,8 @@ def change_of(bounds: Document) -> str:
         numbers.append(f"{_NORMS[bounds.norm.kind]} is at most {digits(bounds.norm.bound)}")
     if bounds.vectors is not None:
         numbers.append(f"there are {bounds.vectors}")
-    said: str = bounds.per_group
-    return f"{said.removesuffix('.')}: {'; '.join(numbers)}." if numbers else said
+    change: str = bounds.per_group
+    return f"{change.removesuffix('.')}: {'; '.join(numbers)}." if numbers else change
 
 
 def few_up(number: float) -> str:

@@ -197,7 +197,7 @@ class _Release(Strict):
     )
     adjacency: Literal["add or remove all records of one unit"] = Field(
         title="Adjacency",
-        description="How the two tables differ that no reader can tell apart.",
+        description="How two neighbouring tables differ: the guarantee is about such tables.",
         examples=[ADJACENCY],
     )
     noise: str = Field(title="Noise", description="How the noise is made.", examples=[NOISE])

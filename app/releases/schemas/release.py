@@ -281,7 +281,7 @@ class GroupsOut(Strict):
 
 _KEPT: dict[str, Any] = {
     "title": "Groups",
-    "description": "What was kept. Of what was dropped, nothing is said.",
+    "description": "The kept groups. The answer says nothing about dropped groups.",
     "examples": [{"keys": [["a.org", "US"]], "counts": [50173.984375], "values": {}}],
 }
 _INTERVALS: dict[str, Any] = {

@@ -54,7 +54,9 @@ class CommittedOut(Strict):
     """What another engine published."""
 
     digest: str = Field(title="Digest", description="The SHA-256 of the published output.", examples=[_DIGEST])
-    rows: int | None = Field(title="Rows", description="The number of published rows; null if not said.", examples=[12])
+    rows: int | None = Field(
+        title="Rows", description="The number of published rows; null if not given.", examples=[12]
+    )
     at: str = Field(title="Time", description="When it was committed.", examples=["2026-11-16T12:05:00Z"])
 
 
@@ -139,7 +141,7 @@ class OpenOut(ReleaseOut):
         examples=["q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA="],
     )
     provenance: ProvenanceIn = Field(
-        title="Provenance", description="As it was said when the release was opened.", examples=[{}]
+        title="Provenance", description="As given when the release was opened.", examples=[{}]
     )
     certificate: AnyCertificate = Field(
         title="Certificate", description="The certificate of the release.", examples=[CERTIFICATE_EXAMPLE]

@@ -127,8 +127,8 @@ export function spending(budget, preview) {
 /** Show the errors of a release in the form. Returns whether all of them are shown there. */
 export function showPaymentErrors(failures) {
   const fields = { "Idempotency-Key": "name", "/budget": "budget", "/description": "description" };
-  const told = failures.map((failure) => (failure.type === "key-reused" ? OTHER_NAME : failure));
-  const names = showErrors(byId("pay"), told, (pointer) => fields[pointer] ?? pointer.slice(1));
+  const shown = failures.map((failure) => (failure.type === "key-reused" ? OTHER_NAME : failure));
+  const names = showErrors(byId("pay"), shown, (pointer) => fields[pointer] ?? pointer.slice(1));
   byId("pay").querySelector("#pay-error")?.replaceChildren(); // what concerns no field stands at the buttons
   return names.length > 0 && !names.includes("form");
 }

@@ -106,7 +106,7 @@ def compare_tables(drafts: Sequence[TableDraft], shares: Shares, target: Target)
 def best_composition(
     drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target, releases: int, least_hazard: Fraction
 ) -> tuple[Fraction, Fraction]:
-    """About the S and D of some equal releases of these tables together with which the highest τ* is lowest.
+    """Approximately the S and D of equal releases of all these tables that minimise the highest τ*.
 
     Composition meets the target with them. D is at least ``least_hazard``.
     """
@@ -129,7 +129,7 @@ def _divided(way: _Way, drafts: Sequence[TableDraft], found: CalibratedTables, t
 def _best_hazard(
     way: _Way, drafts: Sequence[TableDraft], weights: Sequence[Fraction], target: Target, releases: int = 1
 ) -> Fraction:
-    """About the D with which the highest τ* is lowest, by golden section in ln(θ/(1 − θ)), θ = δ_infinite/δ.
+    """Approximately the D that minimises the highest τ*, by golden section in ln(θ/(1 − θ)), θ = δ_infinite/δ.
 
     Several equal releases share it.
     """

@@ -130,7 +130,7 @@ def _best_share(accounting: Accounting, draft: Draft, target: Target, exact: Mec
 
 
 def _best_sigma(accounting: Accounting, draft: Draft, target: Target, least: float) -> float:
-    """About the σ that needs the smallest τ*, by golden section in ln(σ/σ_least − 1).
+    """Approximately the σ that needs the smallest τ*, by golden section in ln(σ/σ_least − 1).
 
     If δ is shared, τ* is infinite at σ_least. From there it falls, and later rises with σ.
     """

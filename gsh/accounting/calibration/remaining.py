@@ -139,7 +139,7 @@ class _Remaining:
         return sigma
 
     def best_sigma(self, draft: Draft) -> float:
-        """About the σ that has the smallest τ*: the least σ once caps are fixed, and before that a larger one."""
+        """Approximately the σ with the smallest τ*: the least σ once caps are fixed, and a larger one before that."""
         if not self.fixes_caps:
             return self.least_sigma(draft)
         least = math.log(self.least_sigma(draft))
@@ -152,7 +152,7 @@ class _Remaining:
         return math.exp((left + right) / 2)
 
     def gap_in_sigmas(self, draft: Draft) -> float | None:
-        """About the least (τ* − τ)/σ that fits; None if none does."""
+        """Approximately the least (τ* − τ)/σ that fits; None if none does."""
         assert draft.sigma is not None
         tau, sigma = draft.effective_tau, draft.sigma
 

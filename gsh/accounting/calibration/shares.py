@@ -108,7 +108,7 @@ def tables_within(
 
 
 def highest_tau_star(drafts: Sequence[TableDraft], weights: Sequence[Fraction], square: arb, hazard: arb) -> arb:
-    """About the highest τ* of the tables within S and D, if there is a threshold; not finite if no σ is enough."""
+    """Approximately the highest τ* of the tables within S and D, if any has one; not finite if no σ is enough."""
     highest = arb(0)
     for each, weight, part in zip(drafts, weights, _threshold_weights(drafts, weights), strict=True):
         sigma = _sigma_near(each.draft, square * ball_of(weight))
@@ -140,7 +140,7 @@ def check_share(pointer: str, share: float | Fraction) -> None:
 
 
 def largest_square(target: Target) -> Fraction:
-    """About S*: the largest double S at which the noise costs at most δ."""
+    """Approximately S*: the largest double S at which the noise costs at most δ."""
 
     def root() -> arb:
         return gaussian.mu_at(arb(target.epsilon), arb(target.delta)) ** 2
@@ -152,7 +152,7 @@ def largest_square(target: Target) -> Fraction:
 
 
 def largest_hazard(target: Target) -> Fraction:
-    """About D* = −ln(1 − δ): the largest double D with 1 − e^(−D) ≤ δ."""
+    """Approximately D* = −ln(1 − δ): the largest double D with 1 − e^(−D) ≤ δ."""
 
     def is_enough(hazard: float) -> bool:
         return at_most(lambda: (-(-arb(hazard)).expm1(), arb(target.delta)))
@@ -188,14 +188,14 @@ def _threshold_weights(drafts: Sequence[TableDraft], weights: Sequence[Fraction]
 
 
 def _sigma_near(draft: Draft, most: arb) -> arb:
-    """About the σ with S = ``most``:  √((C + κ²)/(most − what columns with fixed noise cost))."""
+    """Approximately the σ with S = ``most``:  √((C + κ²)/(most − what columns with fixed noise cost))."""
     c_u = draft.c_u
     assert c_u is not None
     return ((c_u + draft.relative_costs.squared(c_u)) / (most - draft.fixed_costs.squared(c_u))).sqrt()
 
 
 def _tau_star_near(draft: Draft, sigma: arb | float, most: arb) -> arb:
-    """About the τ* with D = ``most``:  τ + σ Φ⁻¹(e^(−most/C)),  or τ if any threshold is enough."""
+    """Approximately the τ* with D = ``most``:  τ + σ Φ⁻¹(e^(−most/C)),  or τ if any threshold is enough."""
     assert draft.c_u is not None
     return draft.effective_tau + sigma * gaussian.quantile(-(-most / draft.c_u).expm1()).max(arb(0))
 
@@ -259,7 +259,7 @@ def _with_thresholds(
 
 
 def _scale_guess(release: Release, target: Target) -> Fraction:
-    """About the largest factor of all D_k with which no cut costs more than δ."""
+    """Approximately the largest factor of all D_k with which no cut costs more than δ."""
     frontier = frontier_of(release.without_columns)
 
     def guess() -> arb:

@@ -218,7 +218,7 @@ def _at_sigma(draft: Draft, sigma: float) -> Mechanism:
 
 
 def smallest_gap(accounting: Accounting, mechanism: Mechanism, target: Target) -> arb:
-    """About σ Φ⁻¹((1 − δ′)^(1/C_u)), the τ* − τ at which δ_infinite = δ′, the part of δ that the noise does not use.
+    """Approximately σ Φ⁻¹((1 − δ′)^(1/C_u)): the τ* − τ at which δ_infinite = δ′, the part of δ left by the noise.
 
     If a mixed case of capped columns decides δ, it is larger.
     """

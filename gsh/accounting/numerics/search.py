@@ -71,7 +71,7 @@ def largest_integer(holds: Callable[[int], bool], guess: arb, highest: int) -> i
 
 
 def golden_section(function: Callable[[float], float], low: float, high: float) -> Iterator[tuple[float, float]]:
-    """Ever narrower intervals around the minimum of a function that falls and then rises: each has 0.618 of the last.
+    """Intervals around the minimum of a function that falls and then rises, each 0.618 times as wide as the one before.
 
     If the minimum is flat, they narrow towards its left end, and their right ends stay on it.
     """

@@ -72,7 +72,7 @@ def _parts_of(keys: Sequence[Any]) -> list[Sequence[Any]]:
 
 
 def _column(part: Sequence[Any]) -> pa.Array | None:
-    """The column of a part that is all strings or all 64-bit integers, but for nulls; else None."""
+    """The column of a part that is all strings or all 64-bit integers, nulls aside; else None."""
     kinds = set(map(type, part)) - {NoneType}
     if float in kinds and kinds <= {int, float}:
         part = list(map(normalised, part))

@@ -92,7 +92,7 @@ def test_a_mixed_worst_case_is_named_and_the_theorem_agrees(client: Client) -> N
 
 
 def test_balanced_noise_needs_no_covariance(client: Client) -> None:
-    """The answer is complete: it has the covariance, and pastes into the next request."""
+    """The answer is complete: it has the covariance, and can be part of the next request."""
     draft = {"c_u": 100, "tau": 1, "aggregates": BALANCED}
     answer = client.answer("/calibrate", {"mechanism": draft, "epsilon": 1, "delta": 1e-6})
     found = answer["mechanism"]
