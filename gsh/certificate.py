@@ -153,7 +153,7 @@ class Certificate(Document):
 
 
 def _roles(given: Mapping[str, Any]) -> Roles:
-    """``ValueError``, ``TypeError`` or an error of a lookup if these are no roles."""
+    """Raises ``ValueError``, ``TypeError`` or ``LookupError`` if these are not roles."""
     keys, count, values = (given[name] for name in ("keys", "count", "values"))
     if not isinstance(keys, list | tuple) or not isinstance(values, list | tuple):
         raise TypeError("must be of another type")
@@ -328,23 +328,23 @@ def _by_name(mechanism: AnyMechanism, grids: Sequence[float]) -> dict[str, float
 
 def bounds_of(mechanism: AnyMechanism) -> Json:
     """The most that one unit can change, and so what intervals of the released numbers cover."""
-    said: Json = {"c_u": mechanism.c_u, "per_group": "", "columns": None, "norm": None, "vectors": None}
+    bounds: Json = {"c_u": mechanism.c_u, "per_group": "", "columns": None, "norm": None, "vectors": None}
     columns = mechanism.aggregates
     if columns is None:
-        said["per_group"] = words.MU_0 if mechanism.mu_0 or mechanism.capped else words.COUNTS_ONLY
+        bounds["per_group"] = words.MU_0 if mechanism.mu_0 or mechanism.capped else words.COUNTS_ONLY
     else:
         match columns.sensitivity:
             case Box(lower, upper, groups):
                 ranges = zip(columns.names, lower, upper, groups or (None,) * len(lower), strict=True)
-                said["per_group"] = words.BOX if groups is None else words.CAPPED_BOX
-                said["columns"] = [_column(*each) for each in ranges]
+                bounds["per_group"] = words.BOX if groups is None else words.CAPPED_BOX
+                bounds["columns"] = [_column(*each) for each in ranges]
             case L1Norm(bound):
-                said |= {"per_group": words.NORM, "norm": {"kind": "l1", "bound": bound}}
+                bounds |= {"per_group": words.NORM, "norm": {"kind": "l1", "bound": bound}}
             case L2Norm(bound):
-                said |= {"per_group": words.NORM, "norm": {"kind": "l2", "bound": bound}}
+                bounds |= {"per_group": words.NORM, "norm": {"kind": "l2", "bound": bound}}
             case listed:
-                said |= {"per_group": words.VECTORS, "vectors": len(listed.vectors)}
-    return said | {"intervals_cover": words.intervals_cover(said)}
+                bounds |= {"per_group": words.VECTORS, "vectors": len(listed.vectors)}
+    return bounds | {"intervals_cover": words.intervals_cover(bounds)}
 
 
 def _column(name: str, lower: float, upper: float, cap: int | None) -> Json:

@@ -86,8 +86,8 @@ NOISE_ELSEWHERE = "The caller's engine draws the Gaussian noise; the service see
 def intervals_cover(bounds: Mapping[str, Any], unit: str = "unit") -> str:
     """What intervals of the released numbers cover, given the bounds of a table as a certificate has them."""
     groups = "1 group" if bounds["c_u"] == 1 else f"at most {bounds['c_u']} groups"
-    said = ", ".join([f"each {unit} in {groups}", *_clips(bounds)])
-    return f"Intervals cover the bounded numbers: {said}. What bounding removed is not in them."
+    covered = ", ".join([f"each {unit} in {groups}", *_clips(bounds)])
+    return f"Intervals cover the bounded numbers: {covered}. What bounding removed is not in them."
 
 
 def _clips(bounds: Mapping[str, Any]) -> list[str]:

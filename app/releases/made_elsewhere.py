@@ -132,8 +132,8 @@ def _planned(body: MadeElsewhereIn, release: Release) -> dict[str, Roles]:
 def _meaning(budget: str, body: MadeElsewhereIn, state: ReleaseState) -> bytes:
     if body.tables is None:
         return meaning_of(state, body, budget)
-    said = {table.name: table.model_dump(mode="json", exclude=_NOT_COMPARED) for table in body.tables}
-    return meaning_of_tables(state, body, budget, said)
+    described = {table.name: table.model_dump(mode="json", exclude=_NOT_COMPARED) for table in body.tables}
+    return meaning_of_tables(state, body, budget, described)
 
 
 def _certificate(packed: bytes, terms: BudgetTerms | None) -> str:

@@ -48,8 +48,8 @@ __all__ = [
 
 
 def _bounds(c_u: int) -> dict[str, Any]:
-    said = {"c_u": c_u, "per_group": COUNTS_ONLY, "columns": None, "norm": None, "vectors": None}
-    return said | {"intervals_cover": intervals_cover(said), "enforced_by": "caller", "plan_digest": None}
+    bounds = {"c_u": c_u, "per_group": COUNTS_ONLY, "columns": None, "norm": None, "vectors": None}
+    return bounds | {"intervals_cover": intervals_cover(bounds), "enforced_by": "caller", "plan_digest": None}
 
 
 CERTIFICATE_EXAMPLE: dict[str, Any] = {
