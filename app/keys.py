@@ -84,7 +84,7 @@ def create(
     from app.ledger.access_keys import new_key
 
     key, kept = new_key(frozenset(each.value for each in scope), frozenset(budget or ()), text, now(), expires)
-    with _opened() as ledger:
+    with _opened(make=True) as ledger:
         ledger.keys.add(kept)
     return _show(key, kept, as_json)
 
@@ -151,13 +151,16 @@ def seal(as_json: AsJson = False) -> int:
 
 
 @contextmanager
-def _opened() -> Iterator["Ledger"]:
+def _opened(*, make: bool = False) -> Iterator["Ledger"]:
+    """The ledger. Only the first access key makes one: a list of none would hide a wrong place."""
     from app.ledger.errors import LedgerUnavailable
-    from app.ledger.opening import open_ledger
+    from app.ledger.opening import exists, open_ledger
     from app.settings import settings_or_exit
 
     settings = settings_or_exit()
     try:
+        if not make and not exists(settings.ledger):
+            raise LedgerUnavailable(f"there is no file {settings.ledger}; GSH_LEDGER names another one")
         with closing(open_ledger(settings.ledger, settings.ledger_secret.get_secret_value())) as ledger:
             yield ledger
     except LedgerUnavailable as error:

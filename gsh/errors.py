@@ -14,7 +14,7 @@ The same value has other places for other callers: ``mu_0`` of a call is ``/mech
 """
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
@@ -28,6 +28,8 @@ __all__ = [
     "ReleaseError",
     "TooLittleLeft",
     "TooManyGroups",
+    "missing_column",
+    "names_listed",
     "pointer_part",
     "renamed",
     "renamed_pointer",
@@ -35,20 +37,24 @@ __all__ = [
     "visible",
 ]
 
+_MOST_LISTED = 30
+
 
 class Error(Exception):
     """The base of all errors that the library raises on purpose.
 
-    ``pointer`` names the parameter (``tau_star``) and ``detail`` states the bound. Neither contains data.
+    ``pointer`` names the parameter (``tau_star``) and ``detail`` states the bound. Neither contains data. ``hint`` is
+    for the caller of the library, such as the columns that a table has: the service never repeats what was posted.
     """
 
-    def __init__(self, pointer: str, detail: str) -> None:
+    def __init__(self, pointer: str, detail: str, hint: str = "") -> None:
         super().__init__(pointer, detail)
         self.pointer = pointer
         self.detail = detail
+        self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.pointer.removeprefix('/')}: {self.detail}"
+        return f"{self.pointer.removeprefix('/')}: {self.detail}{self.hint and f'; {self.hint}'}"
 
     def at(self, pointer: str) -> Self:
         """The same error at another place."""
@@ -127,6 +133,17 @@ def renamed(*names: tuple[str, str]) -> Iterator[None]:
 def pointer_part(name: str) -> str:
     """A name as one part of a JSON Pointer.  [RFC 6901]"""
     return name.replace("~", "~0").replace("/", "~1")
+
+
+def missing_column(name: str, names: Sequence[str]) -> str:
+    """What to say of a column that is not there, or there twice."""
+    found = f"{name} is there twice" if name in names else f"there is no {name}"
+    return f"{found}; there are {names_listed(names)}"
+
+
+def names_listed(names: Sequence[str]) -> str:
+    """The first of many names."""
+    return ", ".join(names[:_MOST_LISTED]) + (" …" if len(names) > _MOST_LISTED else "")
 
 
 def sum_too_large(pointer: str) -> EventsError:

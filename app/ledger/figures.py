@@ -3,6 +3,7 @@
 Each function gives the fields of an object of the contract.
 """
 
+import math
 from collections.abc import Sequence
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
@@ -17,16 +18,14 @@ from gsh.accounting.shortage import Shortage, shortage_of
 
 __all__ = ["cost_figures", "limit_figures", "remaining_figures", "shortage_figures", "spent_figures"]
 
-_USED_UP = {"noise": "ε is used up by the noise", "threshold": "δ is used up by the threshold"}
-_MORE_THAN_REMAINS = {"noise": "ε than remains", "threshold": "δ than remains", "both": "ε and δ than remain"}
 _TOO_SMALL = {
     "noise": "the noise needs more ε than the budget has",
     "threshold": "the threshold needs more δ than the budget has",
     "both": "noise and threshold need more than the budget has",
 }
 _NUMBERS = {1: "it", 2: "two", 3: "three", 4: "four", 5: "five"}
-_DOWN = Context(prec=3, rounding=ROUND_DOWN)
-_NEARLY_ALL = 1e-6  # of a limit; a smaller share is not mentioned
+_DOWN, _NEAREST = Context(prec=3, rounding=ROUND_DOWN), Context(prec=3)
+_LEAST_SHARE, _MOST_SHARE = Fraction(1, 10**5), 10
 
 
 def limit_figures(limit: Limit) -> dict[str, Any]:
@@ -73,7 +72,7 @@ def remaining_figures(lineage: Lineage) -> dict[str, Any]:
 
 def shortage_figures(budget: Budget, limit: Limit, after: Spent) -> dict[str, Any] | None:
     """What is short, and a limit that would do, for the sums ``after``; None if they fit. The limit is settled."""
-    found = shortage_of(limit, budget.spent, after)
+    found = shortage_of(limit, after)
     if found is None:
         return None
     fitting = found.fitting
@@ -83,23 +82,15 @@ def shortage_figures(budget: Budget, limit: Limit, after: Spent) -> dict[str, An
         "releases": found.releases,
         "epsilon": None if fitting is None else fitting.epsilon,
         "delta": None if fitting is None else fitting.delta,
-        "detail": _sentence(limit, budget.spent, found),
+        "detail": _sentence(budget, limit, after, found),
     }
 
 
-def _sentence(limit: Limit, spent: Spent, found: Shortage) -> str:
-    """One side is used up if one more release does not fit because of it. Many only need more than remains."""
-    asked = found.releases - spent.releases
-    if spent.releases == 0:
-        parts = [_TOO_SMALL[found.binding]]
-        number = _NUMBERS.get(asked, f"all {asked}")
-    elif asked == 1 and found.binding != "both":
-        parts = [_USED_UP[found.binding], *_remaining(limit, spent, found)]
-        number = _NUMBERS.get(found.releases, f"all {found.releases}")
-    else:
-        more = "one more needs" if asked == 1 else f"{asked} more need"
-        parts = [f"{more} more {_MORE_THAN_REMAINS[found.binding]}", *_remaining(limit, spent, found)]
-        number = "it" if asked == 1 else f"these {asked}"
+def _sentence(budget: Budget, limit: Limit, after: Spent, found: Shortage) -> str:
+    """A budget that is divided has two caps: what each side needs of its cap, and what remains of it."""
+    asked = found.releases - budget.spent.releases
+    is_divided = budget.limit.proportion is not None
+    parts = _sides(budget.spent, limit, after, asked) if is_divided else [_TOO_SMALL[found.binding]]
     if found.fitting is not None:
         raised = [
             f"{symbol} = {_short(value)}"
@@ -109,23 +100,38 @@ def _sentence(limit: Limit, spent: Spent, found: Shortage) -> str:
             )
             if value != before
         ]
+        number = _NUMBERS.get(found.releases, f"all {found.releases}")
         parts.append(f"a limit of {' and '.join(raised)} would fit {number}")
+    elif is_divided:
+        parts.append("no limit near this one would do, because its two caps keep their proportion")
     return "; ".join(parts)
 
 
-def _remaining(limit: Limit, spent: Spent, found: Shortage) -> list[str]:
-    """What remains of the side that is not used up."""
-    if found.binding == "threshold" and found.epsilon_spent is not None:
-        return _part("ε", limit.epsilon - found.epsilon_spent, limit.epsilon)
-    if found.binding == "noise":
-        return _part("δ", limit.delta - delta_at(spent, limit.epsilon), limit.delta)
-    return []
+def _sides(spent: Spent, limit: Limit, after: Spent, asked: int) -> list[str]:
+    """The side that is shorter comes first. What needs nothing is left out, unless more than its cap is spent."""
+    sides, of = [], "" if asked == 1 else f" of {asked}"
+    for name, sum_name in (("noise", "mu_squared"), ("threshold", "hazard")):
+        cap, used, total = (getattr(each, sum_name) for each in (limit.caps, spent, after))
+        its_cap = "its cap" if name == "noise" else f"its cap ({_short(_rounded(cap, _DOWN))} of δ)"
+        if not cap:
+            sides.append((math.inf, f"the limit allows no cost of the {name}"))
+        elif total > used:
+            share = (total - used) / cap
+            times = f"{_rounded(share, _NEAREST):g} times" if share > _MOST_SHARE else f"{_percent(share, _NEAREST)} of"
+            left = "nothing remains" if used >= cap else f"{_percent((cap - used) / cap, _DOWN)} remain"
+            sides.append((total / cap, f"the {name}{of} needs {times} {its_cap}{f', and {left}' if used else ''}"))
+        elif used > cap:
+            sides.append((total / cap, f"the {name} exceeds {its_cap} already"))
+    return [text for _, text in sorted(sides, reverse=True)]
 
 
-def _part(symbol: str, remaining: float, whole: float) -> list[str]:
-    if remaining <= _NEARLY_ALL * whole:
-        return []
-    return [f"{symbol} {_short(float(_DOWN.create_decimal(Decimal(remaining))))} of {_short(whole)} remains"]
+def _percent(share: Fraction, rounding: Context) -> str:
+    return "less than 0.001 %" if share < _LEAST_SHARE else f"{_rounded(100 * share, rounding):g} %"
+
+
+def _rounded(exact: Fraction, rounding: Context) -> float:
+    """Three digits of it."""
+    return float(rounding.divide(Decimal(exact.numerator), Decimal(exact.denominator)))
 
 
 def _short(value: float) -> str:

@@ -107,7 +107,7 @@ class RemainingOut(Strict):
 
 
 ShortSide = TypeAliasType(
-    "ShortSide", Annotated[shortage.Binding, Field(description="noise: ε is used up. threshold: δ is used up.")]
+    "ShortSide", Annotated[shortage.Binding, Field(description="noise: ε is too small. threshold: δ is too small.")]
 )
 
 _SHORTAGE = {
@@ -116,7 +116,8 @@ _SHORTAGE = {
     "releases": 2,
     "epsilon": 2.0,
     "delta": 2.1e-06,
-    "detail": "δ is used up by the threshold; ε 1 of 2 remains; a limit of δ = 2.1e-6 would fit two",
+    "detail": "the threshold needs 100 % of its cap (1e-6 of δ), and nothing remains; the noise needs 100 % of its "
+    "cap, and nothing remains; a limit of δ = 2.1e-6 would fit two",
 }
 
 
@@ -127,13 +128,15 @@ class ShortageOut(Strict):
         title="Budget", description="The budget that is short: the charged one, or an ancestor.", examples=["web"]
     )
     binding: ShortSide = Field(
-        title="Binding", description="What is used up: ε by the noise, δ by the threshold, or both.", examples=["noise"]
+        title="Binding", description="What is short: ε for the noise, δ for the threshold, or both.", examples=["noise"]
     )
     releases: int = Field(
         title="k", description="How many releases should fit, those that are spent included.", examples=[2]
     )
     epsilon: float | None = Field(
-        title="ε", description="The ε of a limit that would fit them; null if none was found.", examples=[2.0]
+        title="ε",
+        description="The ε of a limit that would fit them; null if none near the present one would.",
+        examples=[2.0],
     )
     delta: float | None = Field(
         title="δ",

@@ -1,4 +1,4 @@
-"""Why releases do not fit a limit: which of ε and δ is used up, and a larger limit that is enough."""
+"""Why releases do not fit a limit: which of ε and δ is too small, and a larger limit that is enough."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +13,11 @@ __all__ = ["Binding", "Shortage", "shortage_of"]
 Binding = Literal["noise", "threshold", "both"]
 
 _MOST_EPSILON = 100.0
-# A larger δ alone is good advice if the thresholds need a good part of it. Otherwise it would pay for noise, dearly.
-_MOST_PER_THRESHOLD = 4.0
+# The two caps keep their proportion, so a larger limit pays for both. It is good advice if the releases need a good
+# part of what it allows: these are the most ε and δ that it may have, as multiples of what they need or of the limit.
+# Nor may δ grow more than the number of releases says.
+_MOST_TIMES_EPSILON = 2.0
+_MOST_TIMES_DELTA = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,43 +25,55 @@ class Shortage:
     """What is short for some releases together with those that are spent."""
 
     binding: Binding
-    """Noise: ε is used up. Threshold: δ is used up."""
+    """Noise: ε is too small. Threshold: δ is too small."""
+    fitting: Limit | None
+    """A limit that admits them, each raised part as small as possible in two digits; None if none is near."""
     releases: int
     """The number of releases that should fit, the spent ones included."""
-    fitting: Limit | None
-    """A limit that admits them, each raised part as small as possible in two digits; None if none was found."""
-    epsilon_spent: float | None
-    """The ε of the spent ones at the limit's δ, rounded up; None if no finite ε exists."""
 
 
-def shortage_of(limit: Limit, spent: Spent, after: Spent) -> Shortage | None:
-    """The shortage of a limit whose proportion is fixed, for the sums ``after`` instead of ``spent``.
+def shortage_of(limit: Limit, after: Spent) -> Shortage | None:
+    """The shortage of a limit whose proportion is fixed, for the sums ``after``.
 
-    None if the limit admits them. What must be raised is what is used up: δ alone, ε alone, or both.
+    None if the limit admits them. What must be raised is what is short: δ alone, ε alone, or both.
     """
     if limit.admits(after):
         return None
-    binding, fitting = _advice(limit, after)
-    return Shortage(binding, after.releases, fitting, epsilon_at(spent, limit.delta))
+    return Shortage(*_advice(limit, after), after.releases)
 
 
 def _advice(limit: Limit, after: Spent) -> tuple[Binding, Limit | None]:
+    """What is short, and the first of these that is near: more δ, more ε, more of both."""
     threshold = round_down(lambda: -(-ball_of(after.hazard)).expm1())  # 1 − e^(−D), the part of δ for thresholds
-    if after.hazard > limit.caps.hazard:
+
+    def is_near(found: Limit | None) -> bool:
+        """Whether the releases need a good part of what is raised."""
+        most_delta = _MOST_TIMES_DELTA * max(limit.delta, min(threshold, after.releases * limit.delta))
+        if found is None or found.delta > most_delta:
+            return False
+        if found.epsilon <= _MOST_TIMES_EPSILON * limit.epsilon:
+            return True
+        needed = epsilon_at(after, found.delta)
+        return needed is not None and found.epsilon <= _MOST_TIMES_EPSILON * needed
+
+    short = _exceeded(limit, after)
+    if short != "noise":
         found = _smallest(after, limit, "delta", _between(limit.delta, 1.0))
-        is_within = after.mu_squared <= limit.caps.mu_squared
-        if is_within or (found is not None and found.delta <= _MOST_PER_THRESHOLD * threshold):
+        pays_thresholds = found is not None and found.delta <= _MOST_TIMES_DELTA * threshold
+        if is_near(found) and (short == "threshold" or pays_thresholds):
             return "threshold", found
     epsilons = _between(limit.epsilon, _MOST_EPSILON)
     found = _smallest(after, limit, "epsilon", epsilons)
-    if found is not None:
-        return "noise", found
+    if is_near(found):
+        return "threshold" if short == "threshold" else "noise", found
     for delta in _between(max(limit.delta, 2 * threshold), 1.0)[:1]:
         found = _smallest(after, replace(limit, delta=delta), "epsilon", epsilons)
         if found is not None:
             lower = replace(limit, epsilon=found.epsilon)
-            return "both", _smallest(after, lower, "delta", _between(limit.delta, 1.0))
-    return _exceeded(limit, after), None
+            found = _smallest(after, lower, "delta", _between(limit.delta, 1.0))
+        if is_near(found):
+            return "both", found
+    return short, None
 
 
 def _exceeded(limit: Limit, after: Spent) -> Binding:

@@ -25,6 +25,7 @@ from gsh.cli.files import (
     written,
 )
 from gsh.cli.output import AsJson, Sheet, note, number, show
+from gsh.errors import missing_column
 from gsh.histogram.roles import ENDS, Roles
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def intervals(
     is_clear = given is not None and (name is not None or len(given) == 1)
     others = options.one_of(given, name).column_names if given is not None and is_clear else ()
     declared = options.csv_types(types, named or [], users, others) | {users: "float64"}
-    kind, published = read_table_file(table, source_format, declared)
+    places = Roles(tuple(named or ()), users, others).places(options.listed("--type", types, "COLUMN=TYPE"))
+    kind, published = read_table_file(table, source_format, declared, places)
     promise, own_name = certificate_in(published), table_name_in(published)
     used = _mechanism_of(_certified(promise) if given is None else given, name, own_name)
     columns = (users, *used.column_names)
@@ -144,7 +146,8 @@ def _check(published: "pa.Table", columns: tuple[str, ...]) -> None:
     for place, name in enumerate(columns):
         if published.column_names.count(name) != 1:
             option = "--mechanism" if place else "--users"
-            raise Refusal(Code.INVALID, f"{option}: must name columns that the table has once", "check the names")
+            what = f"{option}: must name columns that the table has once"
+            raise Refusal(Code.INVALID, what, missing_column(name, published.column_names))
         if published[name].null_count or not _is_number(published[name].type):
             raise Refusal(Code.INVALID, "the counts and sums must be numbers, without nulls", "give a private table")
 
@@ -212,9 +215,12 @@ def utility(
     if not isinstance(used, gsh.Mechanism):
         raise Refusal(Code.INVALID, "--mechanism: must have thresholds", "public groups are all published")
     named = [] if keys is None else options.names("--keys", keys)
-    _, groups = read_table_file(table, source_format, options.csv_types(types, named, users, used.column_names))
+    declared = options.csv_types(types, named, users, used.column_names)
+    places = Roles(tuple(named), users, used.column_names).places(options.listed("--type", types, "COLUMN=TYPE"))
+    _, groups = read_table_file(table, source_format, declared, places)
     if groups.column_names.count(users) != 1:
-        raise Refusal(Code.INVALID, "--users: must name exactly one column of the table", "check the name")
+        what = "--users: must name exactly one column of the table"
+        raise Refusal(Code.INVALID, what, missing_column(users, groups.column_names))
     if groups[users].null_count or not pa.types.is_integer(groups[users].type):
         raise Refusal(Code.INVALID, "--users: must be a column of integers, without nulls", "check the column")
     sizes = groups[users].to_numpy()

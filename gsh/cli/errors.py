@@ -68,6 +68,7 @@ _NAMED_ALIKE = (
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""
 _OF_PATHS = {errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EEXIST}
+_OF_A_SHORT_BUDGET = "gsh publish --releases 1 takes what is left, with more noise; nothing was released or charged"
 _BUG = "this is a bug: please report it, with the output of the same command under GSH_DEBUG=1"
 
 
@@ -103,7 +104,7 @@ def _explained(error: BaseException) -> tuple[Code, str, str]:  # noqa: PLR0911 
         case InfeasibleTarget():
             return Code.INFEASIBLE, _named(error), "change the target, or another parameter"
         case Error():
-            return Code.INVALID, _named(error), "--help lists all options"
+            return Code.INVALID, _named(error), error.hint or "--help lists all options"
         case OSError(filename=str() as name) if error.errno in _OF_PATHS:
             return Code.INVALID, f"{name}: {os.strerror(error.errno or 0)}", "check the path"
         case OSError() if error.errno is not None:
@@ -125,7 +126,7 @@ def _of_service(error: BaseException) -> tuple[Code, str, str] | None:
     if client is None or not isinstance(error, client.ServiceError):
         return None
     for kind, code, hint in (
-        (client.BudgetExceeded, Code.BUDGET, "gsh budgets shows what is left; nothing was released or charged"),
+        (client.BudgetExceeded, Code.BUDGET, _OF_A_SHORT_BUDGET),
         (client.TooLittleLeft, Code.BUDGET, "--most-sigma accepts more noise; nothing was charged"),
         (client.AccessKeyRequired, Code.ACCESS, "set GSH_KEY or give --key-file"),
         (client.NotAllowed, Code.ACCESS, "ask the operator for an access key with this scope and budget"),
@@ -140,8 +141,9 @@ def _of_service(error: BaseException) -> tuple[Code, str, str] | None:
         ((client.InternalError, client.ProtocolError, client.UnexpectedAnswer), Code.OTHER, "ask the operator"),
     ):
         if isinstance(error, kind):
-            return code, _named(error), hint
-    return Code.INVALID, _named(error), "--help lists all options"
+            is_short = isinstance(error, client.BudgetExceeded)  # what a budget lacks is no fault of one option
+            return code, str(error) if is_short else _named(error), hint
+    return Code.INVALID, _named(error), error.hint or "--help lists all options"
 
 
 def _named(error: Error) -> str:
@@ -150,6 +152,7 @@ def _named(error: Error) -> str:
         return str(error)
     first, *rest = renamed_pointer(error.pointer, ("/mechanism", ""), ("mechanism", ""), ("", "")).split("/")
     option = "--events" if first == "events" and rest else _OPTIONS.get(first, first)
+    rest = [] if error.hint else rest  # it has the name of the column
     place = "" if not rest else f" ({'/'.join([first, *rest])})" if option == "--mechanism" else f" {'/'.join(rest)}"
     return f"{option}{place}: {error.detail}" if option else error.detail
 

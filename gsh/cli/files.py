@@ -10,13 +10,13 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from gsh.cli.errors import Code, Refusal
-from gsh.errors import visible
+from gsh.errors import renamed, visible
 from gsh.histogram.file_formats import EXTENSIONS, Format
 from gsh.library.whole_files import ended_by_signals, whole_file
 
@@ -145,14 +145,21 @@ def _named(path: str, name: str | None, hint: str) -> Format:
 
 
 def read_table_file(
-    path: str, name: FormatName | None, csv_types: "Mapping[str, CsvType]"
+    path: str,
+    name: FormatName | None,
+    csv_types: "Mapping[str, CsvType]",
+    places: Iterable[tuple[str, str]] = (),
 ) -> "tuple[Format, pa.Table]":
-    """The format of a table, and the table with every buffer checked. Arrow and Parquet show in the first bytes."""
+    """The format of a table, and the table with every buffer checked. Arrow and Parquet show in the first bytes.
+
+    Errors have other ``places``, as ``Roles.places`` gives them.
+    """
     from gsh.histogram.formats import ANY_SIZE, read_table  # noqa: PLC0415 - loads pyarrow
 
     is_csv = format_named(path, name, "--from") == "csv" if name or path != PIPE else False
     source = _piped() if path == PIPE else _mapped(path)
-    return read_table(source, ANY_SIZE, csv_types if is_csv else None)
+    with renamed(*places):
+        return read_table(source, ANY_SIZE, csv_types if is_csv else None)
 
 
 def write_rows(

@@ -101,7 +101,7 @@ def publish(
         typer.Option(
             "--most-sigma",
             metavar="X",
-            help="With --releases: refuse a larger σ. By default: refuse if less than half of a usual release is left.",
+            help="Refuse a larger σ: 10⁶ if not given, and then --releases needs half of a usual release.",
         ),
     ] = None,
     sums: options.Sums = None,

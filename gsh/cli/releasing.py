@@ -104,18 +104,22 @@ def release(
     used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma, name)
     roles = Roles(tuple(options.names("--keys", keys)), users, used.aggregates.names if used.aggregates else ())
     declared = options.csv_types(types, list(roles.keys), users, roles.values)
+    typed = options.listed("--type", types, "COLUMN=TYPE")
     into = None if output == PIPE and output_format is None else format_named(output, output_format, "--format")
     needs_file = certificate is None and once is None
     _check_place(needs_file and into == "csv")
     stated = {"epsilon": epsilon, "delta": delta, "unprotected": unprotected or []}
     public = None if public_keys is None else _listed(public_keys, roles.keys, declared, is_here=is_here)
-    paid = {"public_keys": public, "budget": budget, "once": once, "description": description, "csv_types": declared}
+    paid = {"public_keys": public, "budget": budget, "once": once, "description": description}
+    paid["csv_types"] = {name: declared[name] for name in typed} or None
     is_file = table != PIPE and source_format is None and os.path.isfile(table)
     replay: dict[str, Any] = {"is_replayed": False, "released_at": None}
 
     def read() -> "tuple[Format | None, Any]":
         """The format of the table, if it is known, and the table. The client reads a file itself."""
-        return (None, table) if is_file and not is_here else read_table_file(table, source_format, declared)
+        if is_file and not is_here:
+            return None, table
+        return read_table_file(table, source_format, declared, roles.places(typed))
 
     if dry_run:
         with connected(service, key_file, retries) as client:
@@ -154,7 +158,7 @@ def _here(
 
 def _listed(path: str, keys: tuple[str, ...], declared: "Mapping[str, CsvType]", *, is_here: bool) -> Any:
     """The public groups of a file: a table in this process, and a list for the service."""
-    _, table = read_table_file(path, None, {name: declared[name] for name in keys})
+    _, table = read_table_file(path, None, {name: declared[name] for name in keys}, [("", "public_keys")])
     if sorted(table.column_names) != sorted(keys):
         what = f"--public-keys: must have the columns {', '.join(keys)}, and no others"
         raise Refusal(Code.INVALID, what, "they are those of --keys")

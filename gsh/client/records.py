@@ -106,10 +106,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What is short for releases that do not fit, and a limit that would do; None if none was found."""
+    """What is short for releases that do not fit, and a limit that would do; None if none near the present one."""
 
     binding: Literal["noise", "threshold", "both"]
-    """Noise: ε is used up. Threshold: δ is used up."""
+    """Noise: ε is too small. Threshold: δ is too small."""
     releases: int
     epsilon: float | None
     delta: float | None

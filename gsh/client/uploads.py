@@ -55,6 +55,7 @@ class SentTable:
         self._renames = renames  # of the places of faults
         with renamed(*renames):
             self._source, self._roles = _opener(table, roles, csv_types), roles
+            self._places = roles.places(csv_types or ())
         self._kept: list[bytes] | None = None
         self._opened: _Batches | None = None
 
@@ -68,7 +69,7 @@ class SentTable:
     def check(self) -> None:
         """Refuse names of columns that are not those of the release. A stream is opened once."""
         if self._kept is None:
-            with renamed(*self._renames):
+            with renamed(*self._renames), renamed(*self._places):
                 self._opened = _checked(self._source, self._roles)
 
     def chunks(self) -> Iterator[bytes]:
@@ -76,7 +77,7 @@ class SentTable:
             yield from self._kept
             return
         opened, self._opened = self._opened, None
-        with renamed(*self._renames):
+        with renamed(*self._renames), renamed(*self._places):
             yield from _as_stream(*(_checked(self._source, self._roles) if opened is None else opened))
 
 
@@ -139,7 +140,7 @@ def _opener(table: TableSource, roles: Roles, csv_types: _Types | None) -> Calla
         kind = EXTENSIONS.get(path.suffix.lower())
         if kind is None:
             raise InvalidGroups("table", f"must be a file whose name ends with one of {', '.join(EXTENSIONS)}")
-        types = csv_types or _default_types(roles)
+        types = _default_types(roles) | dict(csv_types or {})
         return lambda: _OPENERS[kind](path, types)
     if not hasattr(table, "__arrow_c_stream__"):
         raise InvalidGroups("table", f"must have the Arrow stream interface: {type(table).__name__} does not have it")

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gsh.arguments import Integer, Real, integer, texts
-from gsh.errors import InvalidParameter
+from gsh.errors import InvalidParameter, missing_column
 from gsh.events.dialects import check_characters
 from gsh.events.kinds import KEY_KINDS, SUM_KINDS, Kind, checked_kind, family
 from gsh.histogram.roles import Roles
@@ -47,7 +47,6 @@ COUNT = "count"
 """The column of the result with the numbers of users."""
 
 _MOST_NAME = 255
-_MOST_LISTED = 30
 _MOST_PARTITIONS = 10**6
 _SALT = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -184,7 +183,7 @@ def _missing(name: str, schema: Mapping[str, Kind | None], may_list: bool) -> st
     """What to say of a column that is not there."""
     if len(schema) == 1 and any(mark in min(schema) for mark in ";\t|"):
         return f"there is no {name}: the header has one column; separate columns by commas (.csv) or tabs (.tsv)"
-    return f"there is no {name}" + (f"; there are {', '.join(list(schema)[:_MOST_LISTED])}" if may_list else "")
+    return missing_column(name, list(schema)) if may_list else f"there is no {name}"
 
 
 def make_plan(

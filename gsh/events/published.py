@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from gsh.accounting.mechanism import AnyMechanism
+from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.arguments import Real
 from gsh.errors import InvalidParameter
 from gsh.events.rest import child_of, rest_table
@@ -93,7 +93,15 @@ class Published:
         if isinstance(self.plan, Plans):
             tables = len(self.plan.named)
             groups += " of 1 table" if tables == 1 else f" of {tables} tables"
-        made = f"{groups} published{place}{point}; {payer}; certificate {self.certificate_at}"
+        made = f"{groups} published{self._why_none()}{place}{point}; {payer}; certificate {self.certificate_at}"
         if not self.is_replayed:
             return made
         return f"replayed: released on {self.released_at}; {made}"
+
+    def _why_none(self) -> str:
+        """If no group reached its threshold: that of the easiest table, in words."""
+        mechanisms = self.mechanisms.values() or [release_from_json(self.certificate["mechanism"])]
+        thresholds = [each.tau_star for each in mechanisms if isinstance(each, Mechanism)]
+        if self.groups or not thresholds:
+            return ""
+        return f" (none reached the threshold of {min(thresholds):.6g}: a larger ε or δ lowers it)"

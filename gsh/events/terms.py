@@ -3,14 +3,15 @@
 The mechanism is calibrated to a target or to a share of a budget, or it is given and checked against the plan.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from gsh.accounting.calibration.usual_noise import MOST_SIGMA
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.arguments import Integer, Real, instance, real, text
-from gsh.errors import InvalidParameter, renamed
+from gsh.errors import InfeasibleTarget, InvalidParameter, renamed
 from gsh.events.plan import Plan
 from gsh.events.tables import AnyPlan, Plans, place_of
 from gsh.library.tables import Table, calibrate_tables
@@ -188,8 +189,11 @@ def terms_for(
     if plan.public_keys is not None:
         with renamed((place_of(_ONLY), "")):
             solved = calibrate_tables({_ONLY: _table(plan, weights)}, epsilon=epsilon, delta=delta)
+        _expect_use(solved.tables.values(), most_sigma)
         return Terms.of_one(solved.tables[_ONLY], stated)
-    return Terms.of_one(calibrate(epsilon=epsilon, delta=delta, **_described(plan, weights)).mechanism, stated)
+    found = calibrate(epsilon=epsilon, delta=delta, **_described(plan, weights)).mechanism
+    _expect_use([found], most_sigma)
+    return Terms.of_one(found, stated)
 
 
 _ONLY = "table"
@@ -220,6 +224,7 @@ def terms_for_tables(
         assert epsilon is not None
         assert delta is not None
         solved = calibrate_tables(drafts, epsilon=epsilon, delta=delta, shares=shares)
+        _expect_use(solved.tables.values(), most_sigma)
         return Terms(solved.tables, {"epsilon": real("epsilon", epsilon)})
     if shares is not None:
         raise InvalidParameter("shares", "must be omitted with complete mechanisms")
@@ -238,8 +243,8 @@ def _check_aim(
     epsilon: object, delta: object, mechanism: object, releases: object, most_sigma: object, payer: Payer | None
 ) -> None:
     """Exactly one target: (ε, δ), a share of a budget, or complete noise."""
-    if most_sigma is not None and releases is None:
-        raise InvalidParameter("most_sigma", "must be omitted without releases: it bounds the noise of a share")
+    if most_sigma is not None and mechanism is not None:
+        raise InvalidParameter("most_sigma", "must be omitted with a complete mechanism: it bounds the noise of others")
     if releases is not None:
         for name, other in (("epsilon", epsilon), ("delta", delta), ("mechanism", mechanism)):
             if other is not None:
@@ -254,6 +259,17 @@ def _check_aim(
             if value is None:
                 detail = "must be given, with the other of epsilon and delta, or a complete mechanism"
                 raise InvalidParameter(name, detail)
+        if epsilon == 0:
+            raise InvalidParameter("epsilon", "must be above 0: at 0 the noise hides every group, and nothing is left")
+
+
+def _expect_use(mechanisms: Iterable[AnyMechanism], most_sigma: Real | None) -> None:
+    """Refuse a target whose noise hides every group, before anything is read or charged."""
+    bound = MOST_SIGMA if most_sigma is None else real("most_sigma", most_sigma)
+    sigma = max(each.sigma for each in mechanisms)
+    if sigma > bound:
+        detail = f"must be larger, or delta: sigma would be {sigma:.6g}, and most_sigma is {bound:g}"
+        raise InfeasibleTarget("epsilon", detail)
 
 
 def _stated(epsilon: Real | None, delta: Real | None) -> dict[str, float]:

@@ -22,7 +22,7 @@ counted as an editor does: those inside of quoted cells too, and the header line
 """
 
 import codecs
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Literal
 
@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from gsh.errors import InvalidGroups, pointer_part
+from gsh.errors import InvalidGroups, missing_column, names_listed, pointer_part
 from gsh.histogram.arrays import Positions
 from gsh.histogram.texts import ADVICE, DecimalPoints, are_ambiguous, texts_of, unambiguous
 
@@ -103,9 +103,10 @@ def csv_batches(
     names = reader.schema.names
     for name in types:
         if names.count(name) != 1:
-            raise InvalidGroups(_pointer(name), "must name exactly one column of the header line")
+            detail = "must name exactly one column of the header line"
+            raise InvalidGroups(_pointer(name), detail, missing_column(name, names))
     if len(names) != len(types):
-        raise _undeclared()
+        raise _undeclared([name for name in names if name not in types])
     schema = pa.schema([pa.field(name, _CELLS[types[name]].type) for name in names])
     return schema, _batches(reader, schema, types, source, is_written_here=is_written_here)
 
@@ -206,8 +207,9 @@ def _must_be(cells: _Cells) -> str:
     return f"must be the type of all cells of this column: {cells.example}"
 
 
-def _undeclared() -> InvalidGroups:
-    return InvalidGroups("/csv_types", "must declare all columns of the table, and the table must have a header line")
+def _undeclared(others: Sequence[str] = ()) -> InvalidGroups:
+    detail = "must name all columns of the table, and the table must have a header line"
+    return InvalidGroups("/csv_types", detail, f"it also has {names_listed(others)}" if others else "")
 
 
 def _pointer(name: str) -> str:

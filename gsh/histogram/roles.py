@@ -1,9 +1,9 @@
 """The roles of the columns of a table, and the names of the columns that intervals add."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from gsh.errors import InvalidGroups
+from gsh.errors import InvalidGroups, pointer_part
 
 __all__ = ["ENDS", "Roles", "check_interval_columns", "interval_columns"]
 
@@ -20,6 +20,13 @@ class Roles:
     def numbers(self) -> tuple[str, ...]:
         """The columns of numbers."""
         return self.count, *self.values
+
+    def places(self, typed: Collection[str] = ()) -> list[tuple[str, str]]:
+        """Places of the columns of CSV by their roles, as pairs for ``renamed``, but for those with a given type."""
+        roles = {name: f"/key_columns/{place}" for place, name in enumerate(self.keys)} | {self.count: "/count_column"}
+        roles |= {name: f"/mechanism/aggregates/names/{place}" for place, name in enumerate(self.values)}
+        named = [(f"/csv_types/{pointer_part(name)}", role) for name, role in roles.items() if name not in typed]
+        return named if typed else [*named, ("/csv_types", "/key_columns")]
 
 
 ENDS = ("low", "estimate", "high")

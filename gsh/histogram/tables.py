@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from gsh.errors import InvalidGroups
+from gsh.errors import InvalidGroups, missing_column
 from gsh.histogram.apply import KeptGroups, apply_mechanism
 from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
 from gsh.histogram.content import Column, digest_of, number_columns
@@ -146,7 +146,7 @@ def check_columns(schema: pa.Schema, roles: Roles) -> None:
         *((f"/mechanism/aggregates/names/{place}", name) for place, name in enumerate(roles.values)),
     ):
         if present.count(name) != 1:
-            raise InvalidGroups(pointer, "must name exactly one column of the table")
+            raise InvalidGroups(pointer, "must name exactly one column of the table", missing_column(name, present))
     if len(present) != len(named):
         raise InvalidGroups(
             "/table", "must have no columns other than the key columns, the count column and the aggregates"

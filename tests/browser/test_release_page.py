@@ -325,7 +325,8 @@ def test_what_does_not_fit_or_is_no_table_says_what_to_do(visit: Visit, platform
 
     expect(page.locator("#cost")).to_contain_text("This release does not fit tight.")
     expect(page.locator("#cost")).to_contain_text(
-        "δ is used up by the threshold; ε 1 of 2 remains; a limit of δ = 2.1e-6 would fit two."
+        "The threshold needs 100 % of its cap (1e-6 of δ), and nothing remains; the noise needs 100 % of its cap, and "
+        "nothing remains; a limit of δ = 2.1e-6 would fit two."
     )
     expect(page.get_by_role("button", name="Dry run with my table")).to_be_disabled()
     page.get_by_label("From").select_option("equal shares of what remains")

@@ -44,8 +44,10 @@ from app.ledger.errors import (
 )
 from app.ledger.figures import cost_figures, limit_figures, shortage_figures
 from app.schemas.costs import CostOut, LimitOut
+from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING
 from gsh.accounting.mechanism import Joint
+from gsh.accounting.shortage import Binding
 from gsh.errors import (
     AccountingError,
     InfeasibleTarget,
@@ -191,11 +193,16 @@ def _pointed(
 def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
     assert isinstance(error, BudgetExceeded)
     budget, kind = error.budget, kinds.BUDGET_EXCEEDED
-    faults = [Fault("pointer", *shortage) for shortage in _shortages(error)]
-    level = f" Its ancestor {budget.id} is short:" if error.is_ancestor else ""
+    limit = budget.limit.settled_by(error.cost)
+    found = shortage_figures(budget, limit, budget.spent.plus(error.asked, error.cost))
+    assert found is not None
+    sentence = found["detail"]
+    faults = [Fault("pointer", *each) for each in _shortages(error, limit, found["binding"])]
+    faults[0] = Fault("pointer", faults[0].name, f"{faults[0].detail}; {sentence}")
+    level = f" of its ancestor {budget.id}" if error.is_ancestor else ""
     return BudgetProblem.of(
         kind,
-        f"{kind.detail}{level} {faults[0].name} {faults[0].detail}.",
+        f"{kind.detail.removesuffix('.')}{level}: {sentence}.",
         faults,
         budget=budget.id,
         limit=LimitOut(**limit_figures(budget.limit)),
@@ -204,16 +211,10 @@ def _on_budget_exceeded(_request: Request, error: Exception) -> Response:
     ).response()
 
 
-def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
-    """Which of the two caps is short and by how much, the field that would lower the cost, and a limit that would do.
-
-    The binding side comes first.
-    """
-    budget, cost = error.budget, error.cost
-    limit = budget.limit.settled_by(cost)
-    caps, spent, after = limit.caps, budget.spent, budget.spent.plus(error.asked, cost)
-    found, is_joint = shortage_figures(budget, limit, after), isinstance(error.asked, Joint)
-    assert found is not None
+def _shortages(error: BudgetExceeded, limit: Limit, binding: Binding) -> Iterator[tuple[str, str]]:
+    """The field that would lower the cost, and by how much each cap is short. The binding one comes first."""
+    cost, is_joint = error.cost, isinstance(error.asked, Joint)
+    caps, spent, after = limit.caps, error.budget.spent, error.budget.spent.plus(error.asked, cost)
     sides = [
         ("sigma", "mu_squared", "more noise costs less"),
         ("tau_star", "hazard", "a higher threshold costs less"),
@@ -221,15 +222,14 @@ def _shortages(error: BudgetExceeded) -> Iterator[tuple[str, str]]:
     # A cap is short by the sums. A release without a threshold costs no hazard, and still does not fit a cap of hazard
     # that was lowered below what is spent.
     short = [side for side in sides if getattr(after, side[1]) > getattr(caps, side[1])]
-    for place, (field, name, advice) in enumerate(reversed(short) if found["binding"] == "threshold" else short):
+    for field, name, advice in reversed(short) if binding == "threshold" else short:
         asked, cap, used = getattr(cost, name), getattr(caps, name), getattr(spent, name)
         if asked:
             room, pointer = getattr(limit.remaining(spent), name), "/tables" if is_joint else f"/mechanism/{field}"
-            numbers = f"costs {asked:.6g} of {name}, and {room:.6g} remain: {asked - room:.3g} too much; {advice}"
+            yield pointer, f"costs {asked:.6g} of {name}, and {room:.6g} remain: {asked - room:.3g} too much; {advice}"
         else:
-            pointer = "/tables" if is_joint else "/mechanism"
-            numbers = f"costs no {name}, but {float(used):.6g} is spent already, and the limit allows {float(cap):.6g}"
-        yield pointer, f"{numbers}; {found['detail']}" if place == 0 else numbers
+            numbers = f"{float(used):.6g} is spent already, and the limit allows {float(cap):.6g}"
+            yield "/tables" if is_joint else "/mechanism", f"costs no {name}, but {numbers}"
 
 
 def _how_to_fetch(path: str, has_answer: bool) -> str:

@@ -58,7 +58,7 @@ function consequence(one, together, { limit }) {
   return [...lines.map((text) => element("p", {}, text)), ...missed];
 }
 
-/** Which of ε and δ is used up, and a limit that would fit. */
+/** What is short, and a limit that would fit. */
 function short({ shortage }, { id }, raise) {
   const isOwn = shortage.budget === id;
   const sentence = `${isOwn ? "" : `The ancestor ${shortage.budget} is short. `}${asSentence(shortage.detail)} `;

@@ -18,10 +18,10 @@ from gsh.accounting.calibration.shares import Shares, TableDraft
 from gsh.accounting.composition import Spent
 from gsh.errors import TooLittleLeft
 
-__all__ = ["calibrate_usual", "calibrate_usual_tables"]
+__all__ = ["MOST_SIGMA", "calibrate_usual", "calibrate_usual_tables"]
 
-_MOST_SIGMA = 1e6
-"""The largest σ that is calibrated to a budget unless the caller gives another bound."""
+MOST_SIGMA = 1e6
+"""The largest σ that is calibrated to a budget, or published with, unless the caller gives another bound."""
 _LEAST_SHARE = Fraction(1, 2)
 _ADVICE = "raise the limit of the budget, or allow more noise by most_sigma"
 
@@ -68,7 +68,7 @@ def _expect_room(accounts: Sequence[Account], most_sigma: float | None) -> None:
 
 
 def _expect_little_noise(sigma: float, most_sigma: float | None) -> None:
-    bound = _MOST_SIGMA if most_sigma is None else most_sigma
+    bound = MOST_SIGMA if most_sigma is None else most_sigma
     if sigma > bound:
         detail = f"too little is left: sigma would be {sigma:.6g}, and most_sigma is {bound:g}; {_ADVICE}"
         raise TooLittleLeft("/releases", detail)

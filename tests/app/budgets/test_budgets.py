@@ -465,7 +465,10 @@ def test_a_refusal_names_what_is_used_up_and_a_limit_that_fits(bank: Bank) -> No
     assert bank.charge("s1", mechanism, "small").status_code == 200
     preview = bank.answer("/budgets/small/preview", {"mechanism": mechanism})
 
-    sentence = "δ is used up by the threshold; ε 1 of 2 remains; a limit of δ = 2.1e-6 would fit two"
+    sentence = (
+        "the threshold needs 100 % of its cap (1e-6 of δ), and nothing remains; the noise needs 100 % of its cap, and "
+        "nothing remains; a limit of δ = 2.1e-6 would fit two"
+    )
     refused = bank.charge("s2", mechanism, "small")
     assert refused.status_code == 409
     first = refused.json()["errors"][0]

@@ -1,12 +1,13 @@
 """Why releases do not fit a limit: the smallest larger one, in two digits, that admits them."""
 
+import math
 from dataclasses import replace
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.composition import NOTHING, cost_of
+from gsh.accounting.composition import NOTHING, cost_of, epsilon_at
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.shortage import shortage_of
 
@@ -28,7 +29,7 @@ def test_the_limit_that_is_named_admits_the_releases_and_a_smaller_one_does_not(
     limit = Limit(epsilon, delta).settled_by(cost)
     before = NOTHING.plus(release, cost, spent) if spent else NOTHING
     after = before.plus(release, cost, more)
-    found = shortage_of(limit, before, after)
+    found = shortage_of(limit, after)
 
     assert (found is None) == limit.admits(after)
     assume(found is not None)
@@ -38,14 +39,13 @@ def test_the_limit_that_is_named_admits_the_releases_and_a_smaller_one_does_not(
     if fitting is None:
         return
     assert fitting.admits(after)
-    assert (fitting.epsilon > epsilon) == (found.binding != "threshold")
-    assert (fitting.delta > delta) == (found.binding != "noise")
-    names = {"threshold": ("delta",), "noise": ("epsilon",), "both": ("delta",)}[found.binding]
-    for name in names:
-        value = getattr(fitting, name)
-        below = value - float(f"1e{int(f'{value:e}'.partition('e')[2]) - 1}") * (1 + 1e-9)
-        smaller = replace(fitting, **{name: below})
-        assert below < getattr(limit, name) or not smaller.admits(after)
+    raised = [name for name in ("epsilon", "delta") if getattr(fitting, name) > getattr(limit, name)]
+    assert raised or fitting == limit
+    assert found.binding != "both" or raised == ["epsilon", "delta"]
+    value = getattr(fitting, raised[-1])
+    below = value - float(f"1e{int(f'{value:e}'.partition('e')[2]) - 1}") * (1 + 1e-9)
+    smaller = replace(fitting, **{raised[-1]: below})
+    assert below < getattr(limit, raised[-1]) or not smaller.admits(after)
 
 
 def test_a_small_epsilon_is_raised_to_a_small_one() -> None:
@@ -54,7 +54,7 @@ def test_a_small_epsilon_is_raised_to_a_small_one() -> None:
     after = NOTHING.plus(release, cost_of(release), 1)
     while limit.admits(after):
         after = after.plus(release, cost_of(release), 1)
-    found = shortage_of(limit, NOTHING, after)
+    found = shortage_of(limit, after)
 
     assert found is not None
     assert found.fitting is not None
@@ -66,9 +66,31 @@ def test_thresholds_alone_are_never_mended_by_more_epsilon() -> None:
     first = Mechanism(c_u=1, tau=1, tau_star=400.0, sigma=50.0)
     limit = Limit(1.0, 1e-6).settled_by(cost_of(first))
     low = Mechanism(c_u=1, tau=1, tau_star=1.5e6, sigma=1e6)
-    found = shortage_of(limit, NOTHING, NOTHING.plus(low, cost_of(low), 1))
+    found = shortage_of(limit, NOTHING.plus(low, cost_of(low), 1))
 
     assert found is not None
-    assert found.binding == "threshold"
-    assert found.fitting is not None
-    assert found.fitting.epsilon == 1.0
+    assert (found.binding, found.fitting) == ("threshold", None)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    epsilon=st.sampled_from([0.5, 1.0, 2.0, 8.0]),
+    delta=st.sampled_from([1e-9, 1e-6, 1e-4]),
+    first=st.tuples(st.floats(5, 60), st.floats(3, 8)),
+    second=st.tuples(st.floats(2, 60), st.floats(3, 8)),
+)
+def test_a_limit_that_pays_mostly_for_the_other_side_is_never_named(
+    epsilon: float, delta: float, first: tuple[float, float], second: tuple[float, float]
+) -> None:
+    """After the first release both caps keep their proportion: a far larger limit would be bad advice."""
+    before, more = (Mechanism(c_u=4, tau=1, tau_star=1 + gap * sigma, sigma=sigma) for sigma, gap in (first, second))
+    limit = Limit(epsilon, delta).settled_by(cost_of(before))
+    after = NOTHING.plus(before, cost_of(before)).plus(more, cost_of(more))
+    found = shortage_of(limit.with_ray_through(limit.caps), after)
+
+    if found is None or found.fitting is None:
+        return
+    threshold = -math.expm1(-float(after.hazard))
+    assert found.fitting.delta <= 4.01 * max(delta, threshold)
+    needed = epsilon_at(after, found.fitting.delta)
+    assert found.fitting.epsilon <= 2 * max(epsilon, needed or 0)

@@ -126,7 +126,11 @@ def test_each_kind_of_refusal_has_its_exit_code(tmp_path: Path) -> None:
     command = f"release {given} {ROLES} {MECHANISM} -o {tmp_path / 'private.parquet'} --retries 0"
 
     for arguments, code, said in (
-        ("--budget small --once S1", Code.BUDGET, "budget"),
+        (
+            "--budget small --once S1",
+            Code.BUDGET,
+            "gsh: The release does not fit the remaining budget: noise and threshold need",
+        ),
         ("--budget nobody --once S2", Code.INVALID, "budget"),
         ("--budget once", Code.INVALID, "--once"),
         ("--budget once --once 'not a name'", Code.INVALID, "--once: must be 1 to 255"),
@@ -190,8 +194,8 @@ def test_a_replay_and_a_dry_run_say_what_the_name_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("url,country,users\na.org,US,5\nb.org,FR,1.000\n", "--type users: line 3 has a number such as 1.000"),
-        ('url,country,users\na.org,US,"1,000"\n', "--type users: line 2 has a number such as 1.000"),
+        ("url,country,users\na.org,US,5\nb.org,FR,1.000\n", "--users: line 3 has a number such as 1.000"),
+        ('url,country,users\na.org,US,"1,000"\n', "--users: line 2 has a number such as 1.000"),
         ("url;country;users\na.org;US;1000\n", "the header line has semicolons"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,49 @@ def test_a_refused_table_leaves_no_file(change: str, said: str, tmp_path: Path) 
     assert answer.errors.count("\n") == 1
     assert not any(key in answer.errors for key in ("a.org", "b.org", "c.org", str(10**7)))
     assert os.listdir(tmp_path) == [given.name]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            f"release {{}} {MECHANISM} --keys urll,country --users users -o {{}}.parquet",
+            "--keys: must name exactly one",
+        ),
+        (f"release {{}} {MECHANISM} --keys url,country --users user -o {{}}.parquet", "--users: must name exactly one"),
+        (f"release {{}} {MECHANISM} --keys url --users users -o {{}}.parquet", "--keys: must name all columns"),
+        (f"intervals {{}} {MECHANISM} --keys url,country --users user", "--users: must name exactly one column"),
+        (f"intervals {{}} {MECHANISM} --keys urll --users users", "--keys: must name exactly one column"),
+        (f"utility {{}} {MECHANISM} --keys url,country --users user", "--users: must name exactly one column"),
+    ],
+)
+def test_a_wrong_column_of_csv_is_named_by_its_option_with_the_columns_that_there_are(
+    command: str, said: str, tmp_path: Path
+) -> None:
+    """Types that nobody declared are no fault of --type."""
+    given = tmp_path / "groups.csv"
+    given.write_text("url,country,users\na.org,US,100\n")
+
+    answer = run(command.replace("{}", str(given)))
+
+    assert (answer.code, answer.output) == (2, b"")
+    assert answer.errors.startswith(f"gsh: {said}")
+    names = re.search(r"\(hint: (.*)\)", answer.errors)
+    assert names is not None
+    assert "country" in names[1]
+    assert "a.org" not in answer.errors
+    assert os.listdir(tmp_path) == [given.name]
+
+
+@pytest.mark.parametrize(("declared", "option"), [("", "--users"), ("--type users=int64", "--type users")])
+def test_a_wrong_cell_is_named_by_the_option_that_says_its_type(declared: str, option: str, tmp_path: Path) -> None:
+    given = tmp_path / "groups.csv"
+    given.write_text("url,country,users\na.org,US,many\n")
+
+    answer = run(f"release {given} {ROLES} {MECHANISM} -o {tmp_path / 'o.parquet'} {declared}")
+
+    assert answer.code == 2
+    assert answer.errors.startswith(f"gsh: {option}: must be the type of all cells")
 
 
 def test_nothing_is_released_without_a_certificate(tmp_path: Path) -> None:

@@ -36,6 +36,15 @@ def test_an_access_key_lives_through_all_commands() -> None:
     assert "access keys: intact; 2 access keys" in verified.text
 
 
+@pytest.mark.parametrize("command", ["list", "seal", "rotate 4f1c2a9b", "revoke 4f1c2a9b"])
+def test_only_the_first_access_key_makes_a_ledger(command: str, tmp_path: Path) -> None:
+    answer = run(f"keys {command}")
+
+    assert (answer.code, answer.output) == (2, b"")
+    assert answer.errors.startswith(f"The ledger cannot be opened: there is no file {tmp_path / 'ledger.sqlite3'}")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_keys_in_json_have_a_secret_only_when_they_are_made() -> None:
     made = run("keys create --scope release --note weekly --expires 2900-01-31 --json").document
     rotated = run(f"keys rotate {made['id']} --json").document
@@ -71,6 +80,7 @@ def test_verify_in_json_says_what_is_intact(tmp_path: Path) -> None:
 
 def test_programs_of_the_service_keep_their_exit_codes() -> None:
     assert run("verify").code == 2  # no ledger is there
+    run("keys create --scope release")
     assert run("keys revoke nobody").code == 1
     wrong = run("keys create --scope release --expires yesterday")
     assert (wrong.code, wrong.output) == (2, b"")

@@ -170,6 +170,8 @@ def test_progress_has_stages() -> None:
         ({"mechanism": CLEAR, "caps": {"likes": 4}}, "caps/likes"),
         ({"mechanism": CLEAR, "caps": None}, "caps/likes"),
         ({"mechanism": gsh.Mechanism(c_u=6, tau_star=9, sigma=1)}, "mechanism/aggregates"),
+        ({"epsilon": 0, "delta": 1e-6}, "epsilon"),
+        ({"mechanism": CLEAR, "most_sigma": 5}, "most_sigma"),
         ({"epsilon": 1, "delta": 1e-6, "budget": "web"}, "budget"),
         ({"epsilon": 1, "delta": 1e-6, "once": "week"}, "once"),
         ({"epsilon": 1, "delta": 1e-6, "service": 1, "budget": "web"}, "service"),
@@ -225,11 +227,28 @@ def test_an_error_between_two_names_takes_the_first_one_back(monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
 
 
-def test_events_without_users_publish_nothing() -> None:
+def test_events_without_users_publish_nothing_and_it_is_said() -> None:
     empty = EVENTS.set_column(0, "user_id", pa.nulls(300, pa.string()))
 
     for buckets in (None, 2):
-        assert len(gsh.publish(empty, **TARGET, _buckets=buckets)) == 0
+        nothing = gsh.publish(empty, **TARGET, _buckets=buckets)
+        assert len(nothing) == 0
+        least = nothing.certificate["mechanism"]["tau_star"]
+        assert nothing.summary().startswith(
+            f"0 groups published (none reached the threshold of {least:.6g}: a larger ε or δ"
+        )
+
+
+@pytest.mark.parametrize("tables", [False, True], ids=["one table", "several"])
+@pytest.mark.parametrize("target", [{"epsilon": 1e-9, "delta": 1e-9}, {"most_sigma": 3}], ids=str)
+def test_a_target_that_hides_every_group_is_refused_before_anything_is_read(
+    target: dict[str, Any], tables: bool
+) -> None:
+    asked = {"user": "user_id", "tables": {"days": gsh.Table(by=["day"], c_u=6)}} if tables else ASKED
+    with pytest.raises(gsh.InfeasibleTarget, match=r"sigma would be .*, and most_sigma is") as error:
+        gsh.publish("missing.parquet", **asked, **{"epsilon": 1, "delta": 1e-6} | target)
+
+    assert error.value.pointer == "epsilon"
 
 
 INTERRUPTED = """

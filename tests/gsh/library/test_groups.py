@@ -253,7 +253,10 @@ TABLE: dict[str, Any] = {
             "table: must have columns of types that pyarrow knows",
         ),
         (TABLE | {"count_column": None}, "count_column: must be the name of a column"),
-        (TABLE | {"count_column": "people"}, "count_column: must name exactly one column"),
+        (
+            TABLE | {"count_column": "people"},
+            "count_column: must name exactly one column of the table; there is",
+        ),
         (TABLE | {"key_columns": None}, "key_columns: must be a list or an array of strings, not None"),
         (TABLE | {"key_columns": "key"}, "key_columns: must be a list or an array of strings, not str"),
         (TABLE | {"key_columns": []}, "key_columns: must name at least one column"),
