@@ -64,7 +64,7 @@ def test_a_release_that_an_ancestor_cannot_pay_is_409_and_names_it(bank: Bank, d
     problem = refused.json()
     assert (refused.status_code, problem["type"]) == (409, "/problems/budget-exceeded")
     assert (problem["budget"], problem["limit"]["epsilon"], problem["spent"]["releases"]) == ("company", 1.0, MANY)
-    assert "Its ancestor company is short:" in problem["detail"]
+    assert "budget of its ancestor company: " in problem["detail"]
     opened = bank.request(
         "POST", "/releases", json={"mechanism": CASE_STUDY, "budget": "team"}, headers={"idempotency-key": "o"}
     )
