@@ -38,6 +38,15 @@ def report() -> str:
                 ),
                 [composed(weekly, weeks) for weeks in (1, 4, 13, WEEKS)],
             ),
+            table(
+                (
+                    "parent for all weeks",
+                    "weeks that fit",
+                    "what all weeks together promise",
+                    "σ and τ* of 52 that fit",
+                ),
+                [without_parent(weekly), *(with_parent(weekly, epsilon) for epsilon in (2.0, 4.0, 8.0))],
+            ),
             table(("equal releases", "each", "δ together", "sum of δ"), [corner(releases) for releases in (2, 3)]),
         ]
     )
@@ -58,6 +67,28 @@ def composed(mechanism: Mechanism, weeks: int) -> tuple[str, str, str]:
     epsilon = epsilon_at(spent(mechanism, weeks), YEARLY_DELTA)
     assert epsilon is not None
     return str(weeks), places_up(epsilon, 2), f"({weeks * EPSILON:g}, {short(weeks * DELTA)})"
+
+
+def without_parent(mechanism: Mechanism) -> tuple[str, str, str, str]:
+    """A year in weeks, each with a budget of its own."""
+    return (
+        "none",
+        f"all {WEEKS}",
+        "nothing is limited",
+        f"{places_up(mechanism.sigma, 1)}, {places_up(mechanism.tau_star, 1)}",
+    )
+
+
+def with_parent(mechanism: Mechanism, epsilon: float) -> tuple[str, str, str, str]:
+    """The same below a parent whose unit is a user in all weeks."""
+    limit = Limit(epsilon, YEARLY_DELTA)
+    fit = limit.how_many_fit(NOTHING, mechanism, cost_of(mechanism))
+    draft = Draft(C_U, 1, None, None, SECONDS)
+    year = calibrate_remaining(NOTHING, draft, WEEKS, limit).mechanism
+    # With less noise than the budget of a week asks for, the week is short.
+    sigma, tau_star = (max(getattr(each, name) for each in (year, mechanism)) for name in ("sigma", "tau_star"))
+    promise = f"({epsilon:g}, {short(YEARLY_DELTA)})"
+    return promise, str(min(fit, WEEKS)), promise, f"{places_up(sigma, 1)}, {places_up(tau_star, 1)}"
 
 
 def corner(releases: int) -> tuple[str, str, str, str]:

@@ -89,7 +89,7 @@ async def calibrate_mechanism(
     if body.budget is not None:
         await services.authorizer.admit(request.scope, READS_BUDGETS, body.budget)
         name = body.budget
-        lineage = await services.ledger_pool.read(lambda ledger: ledger.lineage(name))
+        lineage = await services.ledger_pool.read(lambda ledger: ledger.paying(name))
         return await _remaining(request, services, body, [budget.account for budget in lineage])
     if body.releases > 1:
         account = Account(NOTHING, Limit(body.target.epsilon, body.target.delta))

@@ -131,7 +131,7 @@ async def preview(
     work = _check_plan(body, services.settings.max_work)
     with naming(body.tables):
         plan = await services.made(request, work, _plan, body)
-    return await services.ledger_pool.read(lambda ledger: _preview(ledger.lineage(id), plan))
+    return await services.ledger_pool.read(lambda ledger: _preview(ledger.paying(id), plan))
 
 
 @router.get(
@@ -271,11 +271,12 @@ def _shown(entry: Entry) -> EntryOut:
 
 
 def _whole(account: Account) -> BudgetOut:
-    budget, parts, ancestors = account
+    budget, parts, ancestors, periods = account
     spent = SpentOut(**spent_figures(budget.spent, parts, budget.limit))
     above = [BudgetSummary(**_summary(ancestors[place:])) for place in range(len(ancestors))]
     fields = _summary(account.lineage) | {"spent": spent}
-    return BudgetOut(**fields, ancestors=above, entries=budget.entries, head=budget.head)
+    renewed = [BudgetSummary(**_summary((each, *ancestors))) for each in periods]
+    return BudgetOut(**fields, ancestors=above, periods=renewed, entries=budget.entries, head=budget.head)
 
 
 def _summary(lineage: Lineage) -> dict[str, Any]:
@@ -288,6 +289,9 @@ def _summary(lineage: Lineage) -> dict[str, Any]:
         "privacy_unit": budget.privacy_unit,
         "period": budget.period,
         "parent": budget.parent,
+        "renews": budget.renews,
+        "closes_after": budget.closes_after,
+        "period_of": budget.period_of,
         "limit": LimitOut(**limit_figures(limit)),
         "spent": CostOut(**cost_figures(spent, limit)),
         "used": limit.used(spent),

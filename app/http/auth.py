@@ -23,6 +23,7 @@ from app.http.loopback import check_local
 from app.http.problems.errors import NotAdmitted
 from app.ledger.access_keys import AccessKey, SealedKeys, hash_of
 from app.ledger.clock import now
+from app.ledger.periods import split
 from app.ledger.pool import LedgerPool
 from app.ledger.scopes import SCOPES
 from app.ledger.state import By
@@ -94,7 +95,7 @@ class Access:
 
     def check(self, budget: str | None) -> None:
         """A bound access key may name its own budgets only, and must name one for a release."""
-        if self.budgets and budget not in self.budgets:
+        if self.budgets and (budget is None or not self.may_see(budget)):
             raise NotAdmitted(403, "budget")
 
     @property
@@ -103,7 +104,8 @@ class Access:
         return None if self.key is None else By(self.key, self.note)
 
     def may_see(self, budget: str) -> bool:
-        return not self.budgets or budget in self.budgets
+        """A budget, and with it all of its periods."""
+        return not self.budgets or not self.budgets.isdisjoint({budget, split(budget)[0]})
 
 
 def access_of(scope: Scope) -> Access:

@@ -18,6 +18,7 @@ __all__ = [
     "all_budgets",
     "find_budget",
     "known_budget",
+    "periods_of",
     "set_budget",
     "set_budgets",
 ]
@@ -30,6 +31,11 @@ def all_budgets(execute: Execute, sql: Statements) -> list[Budget]:
 def find_budget(execute: Execute, sql: Statements, name: str, *, lock: bool = False) -> Budget | None:
     rows = execute(sql.locked_budget if lock else sql.budget, (name,))
     return _budget_of(rows[0]) if rows else None
+
+
+def periods_of(execute: Execute, sql: Statements, name: str) -> list[Budget]:
+    """The budgets of the periods of a renewed one, the earliest first."""
+    return [_budget_of(row) for row in execute(sql.periods, (name,))]
 
 
 def known_budget(execute: Execute, sql: Statements, name: str, *, lock: bool = False) -> Budget:
@@ -74,6 +80,7 @@ def _columns(budget: Budget) -> tuple[Any, ...]:
     return (
         *(limit.epsilon, limit.delta, *proportion, budget.description),
         *(*sums, budget.entries, budget.head, *_texts(budget.hull), *unit, *_texts(limit.ray), budget.parent),
+        *(budget.renews, budget.closes_after, budget.period_of),
     )
 
 
@@ -87,7 +94,7 @@ def _caps_of(mu_squared: str | None, hazard: str | None) -> Caps | None:
 
 def _budget_of(row: Sequence[Any]) -> Budget:
     name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head, *rest = row
-    hull_s, hull_d, privacy_unit, period, *ray, parent = rest
+    hull_s, hull_d, privacy_unit, period, *ray, parent, renews, closes_after, period_of = rest
     limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d), _caps_of(*ray))
     release = None if only is None else charged_from_json(json.loads(only))
     spent = Spent(fraction_of(s), fraction_of(d), charges, release)
@@ -102,4 +109,7 @@ def _budget_of(row: Sequence[Any]) -> Budget:
         privacy_unit=privacy_unit,
         period=period,
         parent=parent,
+        renews=renews,
+        closes_after=closes_after,
+        period_of=period_of,
     )

@@ -14,7 +14,7 @@ from app.ledger.answer_keys import add_mark, replace_mark
 from app.ledger.answers import ENCRYPTED, Staged, expect_staged
 from app.ledger.budget_rows import add_entries, add_entry, set_budget, set_budgets
 from app.ledger.databases import Execute, Statements
-from app.ledger.errors import BudgetExceeded, LedgerUnavailable, UnknownBudget
+from app.ledger.errors import BudgetExceeded, LedgerUnavailable
 from app.ledger.lineage import Lineage
 from app.ledger.releases import (
     Notes,
@@ -84,8 +84,6 @@ ChargedAnswer = Callable[[Lineage, int], Staged]
 
 def fitting(lineage: Lineage, charge: Charge) -> Lineage:
     """The budget and its ancestors; an error if the charge does not fit one of them, the nearest first."""
-    if not lineage:
-        raise UnknownBudget
     for budget in lineage:
         after = budget.spent.plus(charge.release, charge.cost)
         if not budget.limit.settled_by(charge.cost).admits(after):

@@ -13,16 +13,19 @@ __all__ = [
     "BudgetExceeded",
     "DivisionSettled",
     "InvalidParent",
+    "InvalidSetting",
     "KeyReused",
     "LedgerError",
     "LedgerUnavailable",
     "NotOpen",
     "NotOwner",
     "ParentSettled",
+    "PeriodClosed",
     "ReasonMissing",
     "TooManyComparisons",
     "UnitSettled",
     "UnknownBudget",
+    "UnknownPeriod",
     "UnknownRelease",
     "WrongLedger",
     "reason_of",
@@ -60,12 +63,32 @@ class ParentSettled(LedgerError):
     """A change of the parent after the first charge: the charges before it are not in the new parent."""
 
 
-class InvalidParent(LedgerError):
+class InvalidSetting(LedgerError):
+    """A setting that a budget cannot have: ``field``, and why."""
+
+    def __init__(self, field: str, detail: str) -> None:
+        super().__init__(field, detail)
+        self.field = field
+        self.detail = detail
+
+
+class InvalidParent(InvalidSetting):
     """A parent that is no budget, that is below its own child, or that makes a tree of too many levels."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("parent", detail)
+
+
+class UnknownPeriod(UnknownBudget):
+    """A renewed budget has no such period, or not yet."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
         self.detail = detail
+
+
+class PeriodClosed(LedgerError):
+    """A charge to a period that ended so long ago that its budget is closed."""
 
 
 class ReasonMissing(LedgerError):

@@ -77,6 +77,8 @@ def check_parent(execute: Execute, sql: Statements, budget: Budget, parent: str 
     above = find_lineage(execute, sql, parent)
     if not above:
         raise InvalidParent("names no budget")
+    if above[0].renews is not None:
+        raise InvalidParent("must not be a budget that is renewed")
     if any(each.id == budget.id for each in above):
         raise InvalidParent("must not be the budget itself, or one below it")
     if len(above) + _height(execute, sql, budget.id) > MOST_LEVELS:

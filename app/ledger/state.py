@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, TypedDict
 
+from app.ledger.periods import PERIOD_ID, Renews, name_of
 from gsh.accounting.budget_limits import Account, Caps, Limit, promised_delta
 from gsh.accounting.composition import NOTHING, Cost, Release, Spent, cost_of
 from gsh.accounting.numerics.doubles import next_below
@@ -37,8 +38,8 @@ __all__ = [
 
 EntryKind = Literal["created", "changed", "charge", "redrawn", "committed"]
 
-BUDGET_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-"""Names of budgets: letters, digits, dots, dashes and underscores, which no place needs to quote."""
+BUDGET_ID = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}{PERIOD_ID}$"
+"""Names of budgets: letters, digits, dots, dashes and underscores, which no place needs to quote. And of periods."""
 
 GENESIS = "0" * 64
 """The hash before the first entry of every history."""
@@ -76,6 +77,8 @@ class Settings(TypedDict, total=False):
     privacy_unit: str
     period: str | None
     parent: str | None
+    renews: Renews | None
+    closes_after: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,26 @@ class Budget:
     period: str | None = None
     parent: str | None = None
     """The budget that is charged for every release that this one is charged for."""
+    renews: Renews | None = None
+    """How often it is renewed: then nothing is charged to it, but to the budgets of its periods."""
+    closes_after: int | None = None
+    """How many days after its end a period can be charged; None if there is no end to it."""
+    period_of: str | None = None
+    """The renewed budget, if this one is for one of its periods."""
+
+    def of_period(self, label: str) -> "Budget":
+        """The budget of one period of this renewed one, before it is stored."""
+        assert self.renews is not None
+        kept = (self.limit, self.description)
+        return Budget(
+            name_of(self.id, label),
+            *kept,
+            privacy_unit=self.privacy_unit,
+            period=self.renews,
+            parent=self.parent,
+            closes_after=self.closes_after,
+            period_of=self.id,
+        )
 
     @property
     def account(self) -> Account:
@@ -166,6 +189,9 @@ class Budget:
             "privacy_unit": self.privacy_unit,
             "period": self.period,
             "parent": self.parent,
+            "renews": self.renews,
+            "closes_after": self.closes_after,
+            "period_of": self.period_of,
         }
 
     def charged(
@@ -274,6 +300,9 @@ def _replayed(budget: Budget, entry: Entry) -> Budget:
             privacy_unit=details.get("privacy_unit", "user"),
             period=details.get("period"),
             parent=details.get("parent"),
+            renews=details.get("renews"),
+            closes_after=details.get("closes_after"),
+            period_of=details.get("period_of"),
         )
         if "ray" in details:
             return budget._limited(replace(limit, ray=budget.limit.ray))

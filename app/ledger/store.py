@@ -21,23 +21,36 @@ from app.ledger.answers import (
     whole_answer,
 )
 from app.ledger.audit import Audit
-from app.ledger.budget_rows import add_budget, add_entry, all_budgets, find_budget, known_budget, set_budget
+from app.ledger.budget_rows import (
+    add_budget,
+    add_entry,
+    all_budgets,
+    find_budget,
+    known_budget,
+    periods_of,
+    set_budget,
+)
 from app.ledger.charges import Charge, Charged, ChargedAnswer, CheckedBudget, add_charge, draw_again, fitting
-from app.ledger.databases import Connections, Taken
+from app.ledger.clock import now
+from app.ledger.databases import Connections, Execute, Taken
 from app.ledger.errors import (
     AnswerErased,
     DivisionSettled,
+    InvalidSetting,
     LedgerError,
     LedgerUnavailable,
+    ParentSettled,
     ReasonMissing,
     UnitSettled,
     UnknownBudget,
     UnknownRelease,
 )
 from app.ledger.heads import HeadTable
-from app.ledger.lineage import Lineage, ancestors_of, check_parent, find_lineage, lock_tree
+from app.ledger.lineage import Lineage, ancestors_of, check_parent, lock_tree
 from app.ledger.open_releases import add_nonce, commit, seed_of
+from app.ledger.periods import split
 from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases, seal_releases
+from app.ledger.renewing import check_open, find_paying, make_period
 from app.ledger.repeats import has_same_bytes, released_for, used_by
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, Settings, check_history
@@ -53,6 +66,8 @@ class Account(NamedTuple):
     budget: Budget
     parts: list[Part]
     ancestors: Lineage
+    periods: tuple[Budget, ...] = ()
+    """Of a renewed budget, the earliest first."""
 
     @property
     def lineage(self) -> Lineage:
@@ -99,11 +114,14 @@ class Ledger:
         self, name: str, limit: Limit, at: str, settings: Settings, *, reason: str, by: By | None
     ) -> Budget:
         with self._connections.transaction() as execute:
-            if "parent" in settings:
+            if not {"parent", "renews"}.isdisjoint(settings):
                 lock_tree(execute, self._sql)
             found = find_budget(execute, self._sql, name, lock=True)
+            if found is None and split(name)[1] is not None:
+                raise UnknownBudget  # the first charge makes the budget of a period
             before = found or Budget(name, limit, "")
             after = replace(before, **settings, limit=limit if found is None else _changed(before, limit))
+            settings, after = self._renewed(execute, before, after, settings)
             if before.parent != after.parent:
                 check_parent(execute, self._sql, before, after.parent)
             if found is None:
@@ -122,6 +140,25 @@ class Ledger:
             add_entry(execute, self._sql, entry)
             return changed
 
+    def _renewed(self, execute: Execute, before: Budget, after: Budget, settings: Settings) -> tuple[Settings, Budget]:
+        """The settings with those that follow from ``renews``, and the budget with them, if it may be renewed so."""
+        if before.renews != after.renews:
+            follow: Settings = {"period": after.renews}
+            settings = follow | ({"closes_after": None} if after.renews is None else {}) | settings
+            after = replace(before, **settings, limit=after.limit)
+        if after.renews is not None and before.period_of is not None:
+            raise InvalidSetting("renews", "must be omitted: the budget is for a period of another one")
+        if after.renews is not None and execute(self._sql.children, (before.id,)):
+            raise InvalidSetting("renews", "must be omitted: the budget is the parent of others")
+        if after.renews is not None and after.period != after.renews:
+            raise InvalidSetting("period", f"must be {after.renews}, as renews says, or omitted")
+        if after.closes_after is not None and after.renews is None and before.period_of is None:
+            raise InvalidSetting("closes_after", "needs renews: only periods are closed")
+        fixed = [(each.renews, each.parent, each.privacy_unit) for each in (before, after)]
+        if fixed[0] != fixed[1] and (before.spent.releases or periods_of(execute, self._sql, before.id)):
+            raise ParentSettled if before.parent != after.parent else UnitSettled
+        return settings, after
+
     def budgets(self) -> list[Budget]:
         with self._connections.reading() as execute:
             return all_budgets(execute, self._sql)
@@ -131,19 +168,30 @@ class Ledger:
         with self._connections.reading() as execute:
             return known_budget(execute, self._sql, name)
 
-    def lineage(self, name: str) -> Lineage:
-        """The same with the ancestors of the budget."""
+    def paying(self, name: str, at: str | None = None) -> Lineage:
+        """The budget that pays at a time, or now, and its ancestors: the present period of a renewed budget."""
         with self._connections.reading() as execute:
-            lineage = find_lineage(execute, self._sql, name)
-        if not lineage:
+            return self._paying(execute, name, at or now())
+
+    def lineage(self, name: str) -> Lineage:
+        """A budget with its ancestors."""
+        with self._connections.reading() as execute:
+            budget = known_budget(execute, self._sql, name)
+            return (budget, *ancestors_of(execute, self._sql, budget))
+
+    def _paying(self, execute: Execute, name: str, at: str, *, lock: bool = False) -> Lineage:
+        """The budget that pays at a time, and its ancestors."""
+        budget = find_paying(execute, self._sql, name, at, lock=lock)
+        if budget is None:
             raise UnknownBudget
-        return lineage
+        return (budget, *ancestors_of(execute, self._sql, budget, lock=lock))
 
     def budget(self, name: str) -> Account:
         with self._connections.reading() as execute:
             budget = known_budget(execute, self._sql, name)
             parts = [Part(Cost(s, d), times) for s, d, times in execute(self._sql.parts, (name,))]
-            return Account(budget, parts, ancestors_of(execute, self._sql, budget))
+            periods = tuple(periods_of(execute, self._sql, name)) if budget.renews is not None else ()
+            return Account(budget, parts, ancestors_of(execute, self._sql, budget), periods)
 
     def history(self, name: str, before: int | None, limit: int) -> list[Entry]:
         """Entries of a budget's history, the latest first."""
@@ -159,15 +207,20 @@ class Ledger:
         with self._connections.reading() as execute:
             used = used_by(execute, self._sql, self.secret, charge, self._hashed(charge.client), at)
             if used is None:
-                return CheckedBudget(fitting(find_lineage(execute, self._sql, charge.budget), charge)[0])
+                return CheckedBudget(self._payable(execute, charge, at)[0])
             if used.is_unread and used.place is not None:
                 return CheckedBudget(known_budget(execute, self._sql, used.budget), used.place.answer)
             return None
 
-    def check_fit(self, charge: Charge) -> Budget:
+    def check_fit(self, charge: Charge, at: str) -> Budget:
         """The budget that could pay for a release, whatever its idempotency key."""
         with self._connections.reading() as execute:
-            return fitting(find_lineage(execute, self._sql, charge.budget), charge)[0]
+            return self._payable(execute, charge, at)[0]
+
+    def _payable(self, execute: Execute, charge: Charge, at: str) -> Lineage:
+        lineage = self._paying(execute, charge.budget, at)
+        check_open(lineage[0], at)
+        return fitting(lineage, charge)
 
     def recall_same_bytes(self, charge: Charge, at: str) -> RecordedRelease | None:
         """The release that a request of the same bytes has paid for; None if its content must be compared.
@@ -206,12 +259,17 @@ class Ledger:
         try:
             with self._connections.transaction() as execute:
                 # Lock the budget first: another request with the same idempotency key has then ended, or waits.
-                budget = find_budget(execute, self._sql, charge.budget, lock=True)
+                budget = find_paying(execute, self._sql, charge.budget, at, lock=True)
                 found = released_for(execute, self._sql, self.secret, charge, client, at)
                 made = None
                 if found is None:
-                    above = () if budget is None else ancestors_of(execute, self._sql, budget, lock=True)
-                    lineage = fitting(() if budget is None else (budget, *above), charge)
+                    if budget is None:
+                        raise UnknownBudget
+                    check_open(budget, at)
+                    lineage = fitting((budget, *ancestors_of(execute, self._sql, budget, lock=True)), charge)
+                    if not budget.entries:
+                        made_now = make_period(execute, self._sql, budget, at, charge.notes.by)
+                        lineage = (made_now, *lineage[1:])
                     made = add_charge(
                         execute, self._sql, self.secret, charge, lineage=lineage, client=client, at=at, answer=answer
                     )
@@ -279,7 +337,8 @@ class Ledger:
     def releases(self, budgets: Sequence[str], before: str | None, limit: int) -> list[RecordedRelease]:
         """Releases of some budgets, or of all, the newest first."""
         with self._connections.reading() as execute:
-            return list_releases(execute, self._sql, budgets, before, limit)
+            named = [*budgets, *(each.id for name in budgets for each in periods_of(execute, self._sql, name))]
+            return list_releases(execute, self._sql, named, before, limit)
 
     def content(self, release: RecordedRelease) -> Iterator[bytes]:
         """The bytes of an answer. Each part is a transaction of its own: answers never change, but may be erased."""

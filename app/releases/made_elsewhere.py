@@ -176,7 +176,7 @@ class ChargedRelease(_MadeElsewhere):
         budget, *above = after
         cost, spent = cost_of(self._read.release), CostOut(**cost_figures(budget.spent, budget.limit))
         charged = ChargeOut(
-            budget=self._budget,
+            budget=budget.id,
             number=number,
             ancestors=[EntryNameOut(budget=each.id, number=each.entries + 1) for each in above],
             at=at,

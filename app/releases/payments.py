@@ -56,6 +56,7 @@ class Payments:
             await posted.stop()
             await client.check_again(charge.budget)
             return await self._collected(await self._recorded(charge, posted), posted.collect)
+        charge = replace(charge, budget=payable.budget.id)  # the period is the one that the certificate says
         drawn = await posted.draw(BudgetTerms.of(payable.budget, charge.idempotency_key))
         notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
         paid = replace(charge, notes=notes)
@@ -79,7 +80,7 @@ class Payments:
             return Rehearsal(budget, budget.spent.plus(charge.release, cost), budget.limit.settled_by(cost))
         # It is charged already. If nobody has read the answer, it would be drawn again, and not charged again.
         earlier = await self._recorded(charge, posted)
-        budget = await self._ledger.decide(lambda ledger: ledger.standing(charge.budget))
+        budget = await self._ledger.decide(lambda ledger: ledger.standing(earlier.budget))
         return Rehearsal(budget, budget.spent, budget.limit, None if earlier.is_unread else earlier)
 
     async def _payable(self, charge: Charge, posted: Posted) -> CheckedBudget | None:
@@ -93,7 +94,7 @@ class Payments:
         A dry run may have an empty idempotency key: then only the budget is asked.
         """
         if not charge.idempotency_key:
-            return CheckedBudget(await self._ledger.decide(lambda ledger: ledger.check_fit(charge)))
+            return CheckedBudget(await self._ledger.decide(lambda ledger: ledger.check_fit(charge, now())))
         payable = await self._ledger.decide(lambda ledger: ledger.check(charge, now()))
         if payable is None or payable.unread is None:
             return payable

@@ -6,10 +6,11 @@ from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from app.ledger import releases
+from app.ledger.periods import Renews
 from app.schemas.scalars import Digest
 from app.schemas.strict import Strict
 
-__all__ = ["ANCESTOR_ENTRIES", "EntryNameOut", "PaidBy", "Period", "Record", "ReleaseState"]
+__all__ = ["ANCESTOR_ENTRIES", "EntryNameOut", "PaidBy", "Period", "Record", "ReleaseState", "Renewal"]
 
 Period = TypeAliasType(
     "Period",
@@ -18,6 +19,7 @@ Period = TypeAliasType(
         Field(description="The time that a budget is for: the privacy unit is one unit in one such period."),
     ],
 )
+Renewal = TypeAliasType("Renewal", Annotated[Renews, Field(description="How often a budget is renewed, in UTC.")])
 ReleaseState = TypeAliasType(
     "ReleaseState",
     Annotated[

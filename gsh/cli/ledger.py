@@ -26,6 +26,7 @@ releases = typer.Typer()
 commands.add_typer(budgets, name="budgets")
 commands.add_typer(releases, name="releases")
 
+Renews: TypeAlias = Literal["week", "month", "quarter", "year"]
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The name of the budget.")]
 
 
@@ -79,6 +80,12 @@ def put_budget(
     parent: Annotated[
         str | None, typer.Option("--parent", metavar="ID", help='A budget that is charged too; "" removes it.')
     ] = None,
+    renews: Annotated[
+        Renews | None, typer.Option("--renews", help="A budget for each week, month, quarter or year.")
+    ] = None,
+    closes_after: Annotated[
+        int | None, typer.Option("--closes-after", metavar="DAYS", help="When a period that has ended is closed.")
+    ] = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = None,
@@ -94,6 +101,8 @@ def put_budget(
             reason=reason,
             privacy_unit=unit,
             parent=parent,
+            renews=renews,
+            closes_after=closes_after,
         )
     _show_budget(made, as_json=as_json)
 
@@ -229,6 +238,7 @@ def _show_budget(budget: "Budget", *, as_json: bool) -> None:
     ]
     if budget.promise is not None:
         rows.insert(3, ["promise", _promise(budget)])
+    rows += [[f"period {each.id}", f"used {each.used:.1%}"] for each in budget.periods or ()]
     rows += [[f"also charged: {each.id}", _ancestor(each)] for each in budget.ancestors or ()]
     show(dataclasses.asdict(budget), Sheet(("budget", budget.id), rows), as_json=as_json)
 

@@ -89,17 +89,22 @@ class Budgets(Collection[M]):
         privacy_unit: str | None = None,
         period: Period | None = None,
         parent: str | None = None,
+        renews: Literal["week", "month", "quarter", "year"] | None = None,
+        closes_after: Integer | None = None,
         mechanism: ReleaseLike | None = None,
     ) -> Operation[Budget]:
         """Create a budget, or change its limit with a ``reason``. The same limit again changes nothing.
 
         What is None stays as it is. ``mechanism`` is a typical release: noise and thresholds share the budget in its
         proportion. ``parent`` is a budget that is charged for every release of this one too; "" removes it.
+        With ``renews`` each period has a budget of its own, which closes ``closes_after`` days after its end.
         """
         body: Json = {"epsilon": real("epsilon", epsilon), "delta": real("delta", delta)}
         optional = {"description": description, "reason": reason or None, "privacy_unit": privacy_unit}
-        optional |= {"period": period, "parent": parent}
+        optional |= {"period": period, "parent": parent, "renews": renews}
         body |= {name: value for name, value in optional.items() if value is not None}
+        if closes_after is not None:
+            body["closes_after"] = integer("closes_after", closes_after)
         if parent == "":
             body["parent"] = None
         if mechanism is not None:

@@ -16,6 +16,7 @@ ServiceError                      the service refused the request, or gave no an
 ├── DivisionSettled               the first charge fixed how noise and thresholds share the budget
 ├── UnitSettled                   the first charge fixed the privacy unit and the period
 ├── ParentSettled                 the first charge fixed the parent of the budget
+├── PeriodClosed                  the period of the budget has ended, and is closed for charges
 ├── NotOpen                       only an open release can be committed
 ├── AlreadyCommitted              the release was committed with another digest
 ├── Missing                       also a LookupError
@@ -84,6 +85,7 @@ __all__ = [
     "NotFound",
     "NotOpen",
     "ParentSettled",
+    "PeriodClosed",
     "Place",
     "ProtocolError",
     "RequestTimeout",
@@ -254,6 +256,10 @@ class UnitSettled(ServiceError):
 
 class ParentSettled(ServiceError):
     """The first charge fixed the parent of the budget."""
+
+
+class PeriodClosed(ServiceError):
+    """The period of the budget has ended, and is closed for charges. Nothing was released and nothing was charged."""
 
 
 class NotOpen(ServiceError):

@@ -95,8 +95,16 @@ class Budget:
     promise: Promise | None
     parent: str | None = None
     """The budget that is charged for every release of this one too."""
+    renews: Literal["week", "month", "quarter", "year"] | None = None
+    """How often it is renewed: then charges are to the budgets of its periods, such as ``web@2026-W46``."""
+    closes_after: int | None = None
+    """How many days after its end a period can be charged; None if it is never closed."""
+    period_of: str | None = None
+    """The renewed budget that this one is a period of."""
     ancestors: "tuple[Budget, ...] | None" = None
     """The parent, the parent of that one, and so on; None in a list of budgets."""
+    periods: "tuple[Budget, ...] | None" = None
+    """The periods of a renewed budget so far; None in a list of budgets."""
     more: int | None = None
     """How many more releases of the mechanism fit that was given to ``get``."""
     entries: int | None = None

@@ -16,7 +16,7 @@ from app.schemas.costs import (
     RemainingOut,
     SpentOut,
 )
-from app.schemas.ledger_record import Period
+from app.schemas.ledger_record import Period, Renewal
 from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tables
 from app.schemas.scalars import BudgetName, Delta, Epsilon
 from app.schemas.strict import Strict
@@ -68,7 +68,8 @@ class BudgetIn(MechanismOrTables):
         default=None,
         title="Period",
         description="If the promise is for the records of one unit in one period, such as a week: the kind of period. "
-        "Make a budget for each period, with the period in its name. Omit it to keep it; null removes it.",
+        "Make a budget for each period, with the period in its name, or let it renew. Omit it to keep it; null removes "
+        "it.",
         examples=[None],
     )
     parent: BudgetName | None = Field(
@@ -77,6 +78,24 @@ class BudgetIn(MechanismOrTables):
         description="A budget that pays too: a release is charged to this budget and to all its ancestors, or to none. "
         f"Omit it to keep it; null removes it. The first charge fixes it. At most {MOST_LEVELS} levels.",
         examples=["company"],
+    )
+    renews: Renewal | None = Field(
+        default=None,
+        title="Renews",
+        description="How often the budget is renewed. Each week, month, quarter or year (UTC) then has a budget of its "
+        "own with the same limit, unit and parent, made by its first charge: web@2026-W46, web@2026-11, web@2026-Q4, "
+        "web@2026. A charge to web is one to the present period. Omit it to keep it; null removes it. The first charge "
+        "fixes it.",
+        examples=["week"],
+    )
+    closes_after: int | None = Field(
+        default=None,
+        ge=0,
+        le=36_500,
+        title="Closes after",
+        description="The number of days after its end in which a period can still be charged, for periods from now on. "
+        "Omit it to keep it; null: a period is never closed.",
+        examples=[14],
     )
     mechanism: AnyMechanismIn | None = Field(
         default=None,
@@ -102,6 +121,10 @@ class BudgetIn(MechanismOrTables):
             given["period"] = self.period
         if "parent" in self.model_fields_set:
             given["parent"] = self.parent
+        if "renews" in self.model_fields_set:
+            given["renews"] = self.renews
+        if "closes_after" in self.model_fields_set:
+            given["closes_after"] = self.closes_after
         return given
 
 
@@ -123,6 +146,20 @@ class BudgetSummary(Strict):
         title="Parent",
         description="The budget that is charged for every release of this one too; null without one.",
         examples=[None],
+    )
+    renews: Renewal | None = Field(
+        title="Renews",
+        description="How often it is renewed; null if it is not. Nothing is charged to a renewed budget, but to the "
+        "budgets of its periods.",
+        examples=[None],
+    )
+    closes_after: int | None = Field(
+        title="Closes after",
+        description="How many days after its end a period can be charged; null if it is never closed.",
+        examples=[None],
+    )
+    period_of: str | None = Field(
+        title="Period of", description="The renewed budget that this one is a period of; else null.", examples=[None]
     )
     limit: LimitOut = Field(title="Limit", description="What the budget allows.", examples=[_LIMIT])
     spent: CostOut = Field(
@@ -166,6 +203,12 @@ class BudgetOut(BudgetSummary):
         "promise of its own, for its own privacy unit and period.",
         examples=[[]],
     )
+    periods: list[BudgetSummary] = Field(
+        title="Periods",
+        description="Of a renewed budget: the budgets of its periods so far, the earliest first. Each promises for the "
+        "records of one unit in its period; only an ancestor promises for several periods together.",
+        examples=[[]],
+    )
     entries: int = Field(title="Entries", description="The number of entries in the history.", examples=[2])
     head: str = Field(
         title="Head", description="The hash of the last entry. Keep a copy elsewhere.", examples=["9f2c…"]
@@ -206,6 +249,10 @@ PUT_EXAMPLES: dict[str, Any] = {
     "parent": {
         "summary": "Below a budget of the company",
         "value": {"epsilon": 1.0, "delta": 1e-4, "description": "page views", "parent": "company"},
+    },
+    "renewed": {
+        "summary": "A budget for each week",
+        "value": {"epsilon": 1.0, "delta": 1e-6, "description": "page views", "renews": "week", "closes_after": 14},
     },
     "undescribed": {"summary": "Without a description", "value": {"epsilon": 1, "delta": 1e-4}},
 }

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.schemas.aggregates import CAPPED, CappedIn
 from app.schemas.case_study import CASE_STUDY, WHOLE
-from app.schemas.ledger_record import ANCESTOR_ENTRIES, EntryNameOut, ReleaseState
+from app.schemas.ledger_record import ANCESTOR_ENTRIES, EntryNameOut, ReleaseState, Renewal
 from app.schemas.strict import OrAbsent, Strict
 
 __all__ = ["ByOut", "EntryOut", "FaultOut", "HistoryOut", "VerificationOut"]
@@ -48,10 +48,10 @@ class ChangeOut(Strict):
     """A field that was changed, with its values before and after."""
 
     field: str = Field(title="Field", description="The name of the field.", examples=["epsilon"])
-    before: float | str | ProportionOut | None = Field(
+    before: int | float | str | ProportionOut | None = Field(
         title="Before", description="Its value before; null if it was not set.", examples=[0.5]
     )
-    after: float | str | ProportionOut | None = Field(
+    after: int | float | str | ProportionOut | None = Field(
         title="After", description="Its value after; null if it is not set.", examples=[1.0]
     )
 
@@ -78,6 +78,13 @@ class LimitDetails(Strict):
         title="Parent",
         description="The budget that is charged for every release of this one too; absent without one.",
         examples=["company"],
+    )
+    renews: OrAbsent[Renewal] = Field(title="Renews", description="How often it is renewed.", examples=["week"])
+    closes_after: OrAbsent[int] = Field(
+        title="Closes after", description="How many days after its end a period can be charged.", examples=[14]
+    )
+    period_of: OrAbsent[str] = Field(
+        title="Period of", description="The renewed budget that this one is a period of.", examples=["web"]
     )
     changes: OrAbsent[list[ChangeOut]] = Field(
         title="Changes",

@@ -30,16 +30,18 @@ from app.ledger.errors import (
     AnswerErased,
     BudgetExceeded,
     DivisionSettled,
-    InvalidParent,
+    InvalidSetting,
     KeyReused,
     LedgerUnavailable,
     NotOpen,
     NotOwner,
     ParentSettled,
+    PeriodClosed,
     ReasonMissing,
     TooManyComparisons,
     UnitSettled,
     UnknownBudget,
+    UnknownPeriod,
     UnknownRelease,
 )
 from app.ledger.figures import cost_figures, limit_figures, shortage_figures
@@ -77,7 +79,8 @@ _TABLE: Mapping[type[Exception], Kind] = {
     DivisionSettled: kinds.DIVISION_SETTLED,
     UnitSettled: kinds.UNIT_SETTLED,
     ParentSettled: kinds.PARENT_SETTLED,
-    InvalidParent: kinds.INVALID_REQUEST,
+    PeriodClosed: kinds.PERIOD_CLOSED,
+    InvalidSetting: kinds.INVALID_REQUEST,
     ReasonMissing: kinds.INVALID_REQUEST,
     UnknownRelease: kinds.UNKNOWN_RELEASE,
     AnswerErased: kinds.ANSWER_ERASED,
@@ -152,6 +155,8 @@ def _answer(_request: Request, error: Exception) -> Response:
                 detail=f"The request took longer than {seconds:g} seconds and was stopped. Ask for fewer points, "
                 "columns or groups, or try again when the service is less busy."
             )
+        case UnknownPeriod(detail=detail):
+            kind = kind._replace(detail=f"{kind.detail} What follows the @ {detail}.")
         case LedgerUnavailable():
             logger.warning("the ledger is unavailable: %s", error)  # the reason is for the log alone
     headers = {"Retry-After": "1"} if kind.status == 503 else None
@@ -168,8 +173,8 @@ def _faults(error: Exception) -> Sequence[Fault]:
             return [_FIXED[type(error)]]
         case RequestValidationError():
             return list(parameter_faults(error.errors()))
-        case InvalidParent(detail=detail):
-            return [Fault("pointer", "/parent", detail)]
+        case InvalidSetting(field=field, detail=detail):
+            return [Fault("pointer", f"/{field}", detail)]
         case AccountingError() | ReleaseError() | InvalidRequest() | LimitExceeded() | DivisionSettled():
             return [Fault("pointer", *_pointed(error))]
     return []

@@ -161,6 +161,16 @@ PARENT_SETTLED = Kind(
     "charged to the ancestors that it had, and to no others. The budget is unchanged.",
     "Omit parent. For releases under another parent, make another budget.",
 )
+PERIOD_CLOSED = Kind(
+    "period-closed",
+    409,
+    "Period closed",
+    "The period of the budget has ended, and is closed for charges.",
+    "The budget is for one period, and more days have passed since its end than closes_after of the budget. Nothing "
+    "was released and nothing was charged.",
+    "Release the records with those of a later period. The owner of the data can raise closes_after of the period "
+    "with PUT /budgets/{id}.",
+)
 KEY_MISSING = Kind(
     "idempotency-key-missing",
     400,

@@ -75,6 +75,7 @@ function show(budget) {
   byId("budget-unit").textContent = `Privacy unit: ${unitOf(budget)}.`;
   showSpent(budget);
   byId("ancestors").replaceChildren(...budget.ancestors.map((each) => element("li", {}, ancestorText(each))));
+  byId("longer").textContent = longerText(budget);
   showGauge(null);
   showLimit(byId("change-form"), budget);
   showPlan(budget);
@@ -92,6 +93,15 @@ function ancestorText(ancestor) {
   const { id, used, promise } = ancestor;
   const promised = promise === null ? "nothing yet" : `δ = ${roundedUp(promise.delta)} at ε = ${promise.epsilon}`;
   return `Also charged: ${id}, ${usedPercent(used)} used. It promises ${promised} for ${unitOf(ancestor)}.`;
+}
+
+/** What limits several periods together: a budget above without a period, or nothing. */
+function longerText({ period, renews, periods, ancestors }) {
+  if (period === null) return "";
+  const made = renews === null ? "" : `It renews each ${renews}; ${periods.length} so far. `;
+  const longer = ancestors.find((each) => each.period === null);
+  if (longer === undefined) return `${made}No budget limits what several ${period}s together reveal of a user.`;
+  return `${made}${longer.id} limits all ${period}s together.`;
 }
 
 function showSpent({ limit, spent, promise }) {

@@ -282,6 +282,7 @@ def test_a_release_tells_what_the_ledger_knows(platform: Platform) -> None:
         "state": "made",
         "budget": "web",
         "entry": 2,
+        "ancestors": [],
         "head": entry["hash"],
         "at": entry["at"],
         "release_id": answer.json()["certificate"]["release_id"],
