@@ -62,7 +62,7 @@ _OPTIONS = {
     "weights": "--weight",
 }
 _NAMED_ALIKE = (
-    "budget by c_u counts delta description dialect epsilon keys level mechanism most_sigma mu_0 once public_keys "
+    "budget by c_u count counts delta description dialect epsilon keys level mechanism most_sigma mu_0 once public_keys "
     "reason releases retries salt seed sigma tau tau_star unprotected user users"
 )
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
@@ -150,7 +150,9 @@ def _named(error: Error) -> str:
     """The error with the option in place of the parameter, and then the place inside it, if there is one."""
     if not error.pointer:
         return str(error)
-    first, *rest = renamed_pointer(error.pointer, ("/mechanism", ""), ("mechanism", ""), ("", "")).split("/")
+    first, *rest = renamed_pointer(
+        error.pointer, ("/mechanism", ""), ("mechanism", ""), ("names/count", "count"), ("", "")
+    ).split("/")
     option = "--events" if first == "events" and rest else _OPTIONS.get(first, first)
     rest = [] if error.hint else rest  # it has the name of the column
     place = "" if not rest else f" ({'/'.join([first, *rest])})" if option == "--mechanism" else f" {'/'.join(rest)}"

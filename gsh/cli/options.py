@@ -24,6 +24,7 @@ __all__ = [
     "By",
     "Caps",
     "ColumnTypes",
+    "CountName",
     "CsvTypes",
     "Delta",
     "Epsilon",
@@ -55,6 +56,7 @@ __all__ = [
     "mechanism_of",
     "mechanisms_in",
     "mechanisms_of",
+    "named",
     "names",
     "numbers",
     "one_of",
@@ -104,6 +106,12 @@ Sums: TypeAlias = Annotated[
         "--sum",
         metavar="COLUMN=LOW:HIGH",
         help="A further column: the least and the most that one user adds to it in one group. Repeatable.",
+    ),
+]
+CountName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--count", metavar="NAME", help="The column of the result with the number of users; count if omitted."
     ),
 ]
 NumberOfEvents: TypeAlias = Annotated[
@@ -358,6 +366,11 @@ def planned(
         "units": scales or None,
         "types": listed("--type", types, "COLUMN=TYPE") or None,
     }
+
+
+def named(count: str | None) -> dict[str, str] | None:
+    """The argument ``names`` of ``publish``."""
+    return None if count is None else {"count": count}
 
 
 def _unit(text: str) -> float:

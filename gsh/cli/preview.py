@@ -109,6 +109,7 @@ def bound(
     units: options.Units = None,
     caps: options.Caps = None,
     tau: options.Tau = None,
+    count: options.CountName = None,
     types: options.ColumnTypes = None,
     salt: Annotated[
         str | None,
@@ -126,7 +127,11 @@ def bound(
 
     chosen = 1 if tau is None else tau
     plan = make_plan(
-        **options.planned(user, by, sums, events, units, caps, types), c_u=c_u, tau=chosen, salt=salt or new_salt()
+        **options.planned(user, by, sums, events, units, caps, types),
+        c_u=c_u,
+        tau=chosen,
+        salt=salt or new_salt(),
+        names=options.named(count),
     )
     query = commented_query(plan, dialect, source)
     if as_json:

@@ -111,6 +111,7 @@ def publish(
     weights: options.Weights = None,
     tau: options.Tau = None,
     mechanism: options.MechanismFile = None,
+    count: options.CountName = None,
     types: options.ColumnTypes = None,
     unit: Annotated[
         str | None, typer.Option("--unit", metavar="TEXT", help="The privacy unit; user if not given.")
@@ -135,7 +136,8 @@ def publish(
             raise Refusal(Code.INVALID, "--output: must be a folder with --tables, not standard output")
         one: dict[str, Any] = {"user": user, "by": by, "c_u": c_u, "public_keys": public_keys, "sum": sums}
         one |= {"epsilon": epsilon, "delta": delta, "tau": tau, "events": events, "sum_unit": units, "cap": caps}
-        one |= {"weight": weights, "type": types, "unit": unit, "unprotected": unprotected, "mechanism": mechanism}
+        one |= {"weight": weights, "count": count, "type": types, "unit": unit, "unprotected": unprotected}
+        one |= {"mechanism": mechanism}
         either = {"budget": budget, "once": once, "releases": releases, "most_sigma": most_sigma}
         arguments = _in_file(tables, one, either)
         budget, once = arguments.pop("budget", None), arguments.pop("once", None)
@@ -144,7 +146,7 @@ def publish(
             missing = "--user" if user is None else "--by" if by is None else "--c-u"
             raise Refusal(Code.INVALID, f"{missing}: is missing", "give --user, --by and --c-u, or --tables FILE")
         arguments = options.planned(user, by, sums, events, units, caps, types) | {"c_u": c_u}
-        arguments["tau"] = 1 if tau is None else tau
+        arguments |= {"tau": 1 if tau is None else tau, "names": options.named(count)}
         arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"], "public_keys": public_keys}
         arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
         if mechanism is not None:
@@ -171,6 +173,7 @@ _FIELDS = {
     "sum": "sums",
     "sum_unit": "units",
     "cap": "caps",
+    "count": "names",
     "weight": "weights",
     "type": "types",
     "unit": "privacy_unit",

@@ -25,7 +25,7 @@ from gsh.duckdb.workspace import Workspace, literal, literal_path, reading
 from gsh.errors import sum_too_large
 from gsh.events.bounding import Base, bounding_query
 from gsh.events.dialects import DIALECTS
-from gsh.events.plan import COUNT, Plan
+from gsh.events.plan import Plan
 from gsh.events.published import OnProgress, Progress
 from gsh.events.tables import in_table
 
@@ -205,13 +205,13 @@ def _query(plan: Plan, source: Source, keys: KeysTable | None, base: Base | None
 def _total(plan: Plan, partial: str) -> str:
     keys = list(map(_IDENTIFIER, plan.by))
     added = [f"SUM({number}) AS {number}" for number in map(_IDENTIFIER, plan.roles.numbers)]
-    having = f" HAVING SUM({_IDENTIFIER(COUNT)}) >= {plan.tau}" if plan.tau > 1 else ""
+    having = f" HAVING SUM({_IDENTIFIER(plan.count)}) >= {plan.tau}" if plan.tau > 1 else ""
     return f"SELECT {', '.join([*keys, *added])} FROM {partial} GROUP BY {', '.join(keys)}{having}"
 
 
 def _numbers(table: pa.Table, plan: Plan) -> pa.Table:
     """Counts as integers, and sums from units to numbers: exactly, because units are powers of two."""
-    table = table.set_column(len(plan.by), COUNT, table[COUNT].cast(pa.int64()))
+    table = table.set_column(len(plan.by), plan.count, table[plan.count].cast(pa.int64()))
     for place, column in enumerate(plan.measures, len(plan.by) + 1):
         units = table[column.name]
         extremes = pc.min_max(units).as_py()

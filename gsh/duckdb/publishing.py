@@ -21,7 +21,7 @@ from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.output import Output, rows_with
-from gsh.events.plan import COUNT, Plan, checked_keys, make_plan
+from gsh.events.plan import Plan, checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import OnProgress, Progress, Published
 from gsh.events.tables import planned
@@ -67,6 +67,7 @@ def publish(
     format: str = "parquet",  # noqa: A002 - the word for it
     rest: bool | Mapping[str, str] = False,
     overwrite: bool = False,
+    names: Mapping[str, str] | None = None,
     types: Mapping[str, Kind] | None = None,
     connection: duckdb.DuckDBPyConnection | None = None,
     memory_limit: str | None = None,
@@ -84,7 +85,7 @@ def publish(
     the power of two in which they are counted. ``events={"views": 20}`` publishes the number of events as ``views``, at
     most 20 of one user in one group. ``caps`` is the number of groups in which one user changes a column.
     ``public_keys`` lists public groups (a list, a column, a table or a file): all of them are published, and other
-    records are left out first.
+    records are left out first. ``names={"count": "people"}`` is your name for the number of users.
 
     The noise meets (``epsilon``, ``delta``), or is that of a complete ``mechanism``. With ``service``, ``budget`` and
     ``once`` it is charged exactly once; without, nothing keeps count of it. With ``releases`` it is the smallest with
@@ -123,7 +124,7 @@ def publish(
     if tables is not None:
         one = bounds | {"public_keys": public_keys, "weights": weights, "tau": None if tau == 1 else tau}
         _refuse("omitted with tables: each of them has its own", **one)
-        plans, lists = planned(tables, user=user, salt=salt, types=types, origin=origin)
+        plans, lists = planned(tables, user=user, salt=salt, types=types, origin=origin, names=names)
         terms = terms_for_tables(plans, tables, **aim, shares=shares)
         folder = {"format": format, "overwrite": flag("overwrite", overwrite)}
         place = None if to is None else {"path": path("to", to), **folder}
@@ -136,7 +137,7 @@ def publish(
     )
     listed = None if public_keys is None else public_keys_of(public_keys, checked_keys(by), origin=origin)
     digest = None if listed is None else listed.digest
-    plan = make_plan(user=user, **bounds, tau=tau, salt=salt, types=types, public_keys=digest)
+    plan = make_plan(user=user, **bounds, tau=tau, salt=salt, types=types, public_keys=digest, names=names)
     terms = terms_for(plan, **aim, weights=weights)
     output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
     return _publish_table(job, plan, listed, terms, output)
@@ -172,12 +173,12 @@ def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, terms: Terms, 
     table = job.aggregates(plan, count)
     public = None if keys is None else "posted"
     if job.payer is None:
-        private = release(terms.only, table, key_columns=plan.by, count_column=COUNT, public_keys=public)
+        private = release(terms.only, table, key_columns=plan.by, count_column=plan.count, public_keys=public)
         return _result(job, rows_with(private, local), local, plan, output)
     listed: dict[str, Any] = {} if public is None else {"public_keys": public}
     mechanism: Any = terms.only
     made = job.payer.service.release(
-        table, mechanism, users=COUNT, keys=plan.by, **listed, **job.paid(plan, terms.stated)
+        table, mechanism, users=plan.count, keys=plan.by, **listed, **job.paid(plan, terms.stated)
     )
     published = _result(job, made.table, made.certificate.to_dict(), plan, output)
     return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)

@@ -13,7 +13,6 @@ from gsh.duckdb.sources import Source
 from gsh.duckdb.workspace import Workspace
 from gsh.events.folder_output import FolderOutput
 from gsh.events.output import rows_with
-from gsh.events.plan import COUNT
 from gsh.events.public_keys import ListedKeys
 from gsh.events.published import Progress, Published
 from gsh.events.rest import rests_asked
@@ -59,7 +58,7 @@ def publish_tables(
                     terms.mechanisms[name],
                     table,
                     key_columns=plans.tables[name].by,
-                    count_column=COUNT,
+                    count_column=plans.count,
                     public_keys=public.get(name),
                 ),
                 local,
@@ -71,7 +70,7 @@ def publish_tables(
     made: Any = job.payer.service.release(
         tables,
         dict(terms.mechanisms),
-        users=COUNT,
+        users=plans.count,
         keys={name: list(plan.by) for name, plan in plans.tables.items()},
         public_keys=public or None,
         **job.paid(plans, terms.stated),

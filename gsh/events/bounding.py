@@ -4,7 +4,7 @@
 
     column of the result       type
     the parts of the key       as in the events
-    count                      64-bit integer: the number of users
+    the count                  64-bit integer: the number of users
     each measure               an integer in units, of a type that cannot overflow: multiply it by ``Measure.scale``
 
 It is one SELECT. The names inside it start with an underscore, so that they do not clash with columns of the events.
@@ -27,7 +27,7 @@ from typing import TypeAlias
 from gsh.events.dialects import DIALECTS, Dialect, check_characters, dialect_named
 from gsh.events.kinds import Kind, family
 from gsh.events.lots import order_sql
-from gsh.events.plan import COUNT, Plan
+from gsh.events.plan import Plan
 from gsh.library.measures import Measure
 
 __all__ = [
@@ -122,7 +122,7 @@ def bounding_query(
     if any(each.groups is not None for each in plan.measures):
         steps |= _capped(plan, sql, parts, sums)
     named = [f"{key} AS {sql.identifier(name)}" for key, name in zip(keys, plan.by, strict=True)]
-    named.append(f"COUNT(*) AS {sql.identifier(COUNT)}")
+    named.append(f"COUNT(*) AS {sql.identifier(plan.count)}")
     named += [
         f"SUM({sql.widened.format(value)}) AS {sql.identifier(each.name)}"
         for value, each in zip(sums, plan.measures, strict=True)
@@ -147,7 +147,7 @@ def _inner(plan: Plan) -> tuple[list[str], list[str]]:
 def _ranked(
     plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str, base: Base | None = None
 ) -> dict[str, Lines]:
-    for pointer, name in plan.pointed:
+    for pointer, name in plan.query_names:
         sql.check_name(pointer, name)
     keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]

@@ -50,6 +50,8 @@ _MOST_NAME = 255
 _MOST_PARTITIONS = 10**6
 _SALT = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_NO_MEASURES = ("key", COUNT)
+"""A mechanism gives these words a meaning of their own."""
 _ENDINGS = ("low", "estimate", "high")
 
 
@@ -70,6 +72,8 @@ class Plan:
     """The number of partitions by group key, for an engine whose noise depends on it."""
     public_keys: str | None = None
     """The digest of the list of public keys (public_keys.py). Then there is no τ: it is 0."""
+    count: str = COUNT
+    """The column of the result with the number of users."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -83,6 +87,12 @@ class Plan:
         return ("user", self.user), *keys, *((each.pointer, name) for each, name in self.sources)
 
     @property
+    def query_names(self) -> tuple[tuple[str, str], ...]:
+        """All names that a query has, each with its argument: columns of the events, and of the result."""
+        made = ((each.pointer, each.name) for each in self.measures if each.source is None)
+        return *self.pointed, *made, ("names/count", self.count)
+
+    @property
     def sources(self) -> tuple[tuple[Measure, str], ...]:
         """The measures that add up a column of the events, each with the column."""
         return tuple((each, each.source) for each in self.measures if each.source is not None)
@@ -90,7 +100,7 @@ class Plan:
     @property
     def roles(self) -> Roles:
         """The columns of the result."""
-        return Roles(self.by, COUNT, tuple(each.name for each in self.measures))
+        return Roles(self.by, self.count, tuple(each.name for each in self.measures))
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]] | None:
@@ -104,8 +114,8 @@ class Plan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has only what plans of the first versions have: sums."""
-        return all(each.kind == "sum" for each in self.measures)
+        """Whether it has only what plans of the first versions have: sums, and the count under its usual name."""
+        return self.count == COUNT and all(each.kind == "sum" for each in self.measures)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object. One that has only sums keeps its first form, and so its digest."""
@@ -117,7 +127,7 @@ class Plan:
             "salt": self.salt,
             "types": dict(self.types),
             **table_to_json(self, is_plain=self.is_plain),
-            **({"public_keys": None} if version == 3 else {}),
+            **({} if version < 3 else {"count": self.count, "public_keys": None}),
             **(public or {}),
         }
 
@@ -129,7 +139,8 @@ class Plan:
         if version != 3:
             version = 2 if is_public else 1
         fields = {"version", "user", "salt", "types", *table_fields(is_plain=version < 3)}
-        found = checked_object("plan", given, fields | ({"public_keys"} if version > 1 else set()))
+        fields |= {"public_keys"} if version > 1 else set()
+        found = checked_object("plan", given, fields | ({"count"} if version > 2 else set()))
         if found["version"] != version:
             raise InvalidParameter("plan/version", f"must be {version}")
         if version == 2 and found["public_keys"] is None:
@@ -138,6 +149,7 @@ class Plan:
             **{name: found[name] for name in ("user", "salt", "types")},
             **table_of_json("plan", found, is_plain=version < 3),
             public_keys=found.get("public_keys"),
+            names={"count": found.get("count", COUNT)},
         )
 
     @property
@@ -200,12 +212,14 @@ def make_plan(
     types: Mapping[str, Kind] | None = None,
     partitions: Integer | None = None,
     public_keys: str | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> Plan:
     """The plan of the arguments of ``publish``. Every mistake is an error that names the argument.
 
     ``public_keys`` is the digest of a list of public keys (``ListedKeys.digest``). Then τ must not be chosen.
+    ``names`` has the caller's name for the count.
     """
-    keys = checked_keys(by)
+    keys, count = checked_keys(by), checked_count(names)
     most_groups = integer("c_u", c_u)
     if not 1 <= most_groups <= 10**18:
         raise InvalidParameter("c_u", "must be from 1 to 10^18")
@@ -216,7 +230,7 @@ def make_plan(
         *((each.pointer, each.name) for each in measures),
     ):
         _check_name(pointer, name)
-    _check_clashes(user, keys, measures)
+    _check_clashes(user, keys, measures, count)
     least_users = _least_users(tau, public_keys)
     if not (isinstance(salt, str) and _SALT.fullmatch(salt)):
         raise InvalidParameter("salt", "must be 32 hexadecimal digits")
@@ -232,7 +246,19 @@ def make_plan(
         types=_types(types, {user, *keys, *(each.source for each in measures if each.source is not None)}),
         partitions=None if partitions is None else integer("partitions", partitions),
         public_keys=public_keys,
+        count=count,
     )
+
+
+def checked_count(names: object) -> str:
+    """The name of the count in the result."""
+    if names is None:
+        return COUNT
+    if not isinstance(names, Mapping) or set(names) - {COUNT}:
+        raise InvalidParameter("names", f"must have the name of the {COUNT} alone, such as {{{COUNT!r}: 'people'}}")
+    count = names.get(COUNT, COUNT)
+    _check_name(f"names/{COUNT}", count)
+    return str(count)
 
 
 def _least_users(tau: object, public_keys: object) -> int:
@@ -265,20 +291,24 @@ def _check_name(pointer: str, name: object) -> None:
     check_characters(pointer, name)
 
 
-def _check_clashes(user: str, keys: tuple[str, ...], measures: tuple[Measure, ...]) -> None:
+def _check_clashes(user: str, keys: tuple[str, ...], measures: tuple[Measure, ...], count: str) -> None:
     """SQL engines ignore the case of names, so that two names must differ in more than that."""
+    if count.lower() == user.lower():
+        raise InvalidParameter(f"names/{COUNT}", "must not be the user column")
     if user.lower() in {name.lower() for name in keys}:
         raise InvalidParameter("by", "must not have the user column: its values would be published")
     for each in measures:
         if each.name.lower() == user.lower():
             raise InvalidParameter(each.pointer, "must not be the user column")
-    taken: set[str] = {COUNT}
+        if each.name in _NO_MEASURES:
+            raise InvalidParameter(each.pointer, f"must be another name than {' and '.join(_NO_MEASURES)}")
+    taken = {count.lower()}
     for pointer, name in (*(("by", name) for name in keys), *((each.pointer, each.name) for each in measures)):
         if name.lower() in taken:
-            raise InvalidParameter(pointer, f"must have unique names, other than {COUNT}")
+            raise InvalidParameter(pointer, f"must have unique names, other than {count}")
         taken.add(name.lower())
     # The result may get columns with intervals.
-    numbers = (COUNT, *(each.name.lower() for each in measures))
+    numbers = (count.lower(), *(each.name.lower() for each in measures))
     if any(f"{number}_{ending}" in taken for number in numbers for ending in _ENDINGS):
         raise InvalidParameter("by", "must have no name of a number with _low, _estimate or _high; nor must sums")
 

@@ -51,6 +51,7 @@ _FIELDS = (
     "privacy_unit",
     "unprotected",
     "types",
+    "names",
     "rest",
     "format",
     "tables",

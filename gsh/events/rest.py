@@ -14,7 +14,7 @@ import pyarrow as pa
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Real
 from gsh.errors import InvalidParameter, renamed
-from gsh.events.plan import COUNT, Plan
+from gsh.events.plan import Plan
 from gsh.events.tables import Plans
 from gsh.histogram.roles import ENDS
 from gsh.library.accuracy import rest
@@ -91,7 +91,7 @@ def rest_table(
     for key, *own in zip(_keys(groups, plan.by), *(groups[name].to_pylist() for name in numbers), strict=True):
         places = below[key]
         values = {name: (value, columns[name][places]) for name, value in zip(numbers[1:], own[1:], strict=True)}
-        found = rest(mechanism, theirs, count=own[0], counts=columns[COUNT][places], values=values, level=level)
+        found = rest(mechanism, theirs, count=own[0], counts=columns[plan.count][places], values=values, level=level)
         rows.append([getattr(each, end) for each in (found.counts, *found.values.values()) for end in ENDS])
     names = [f"{name}_{end}" for name in numbers for end in ENDS]
     made = {name: pa.array([row[place] for row in rows], pa.float64()) for place, name in enumerate(names)}

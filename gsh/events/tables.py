@@ -12,7 +12,7 @@ can do several, and what a table keeps does not depend on the other tables.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -22,7 +22,9 @@ from gsh.errors import InvalidParameter, pointer_part, renamed
 from gsh.events.kinds import Kind, checked_kind
 from gsh.events.lots import salt_of_table
 from gsh.events.plan import (
+    COUNT,
     Plan,
+    checked_count,
     checked_keys,
     checked_object,
     make_plan,
@@ -47,6 +49,8 @@ class Plans:
     """The salt of the release. Each table has one that is derived from it and from the name of the table."""
     types: tuple[tuple[str, Kind], ...]
     named: tuple[tuple[str, Plan], ...]
+    count: str = COUNT
+    """The column with the number of users, in all tables."""
 
     @property
     def tables(self) -> dict[str, Plan]:
@@ -66,13 +70,20 @@ class Plans:
     @property
     def pointed(self) -> tuple[tuple[str, str], ...]:
         """The same columns, each with the arguments that name it."""
+        return self._of_tables(lambda plan: plan.pointed)
+
+    @property
+    def query_names(self) -> tuple[tuple[str, str], ...]:
+        """All names that queries have, each with its argument."""
+        return self._of_tables(lambda plan: plan.query_names)
+
+    def _of_tables(self, names: Callable[[Plan], Iterable[tuple[str, str]]]) -> tuple[tuple[str, str], ...]:
         further = (
-            (f"{place_of(name)}/{pointer}", column)
+            (pointer if pointer in ("user", "names/count") else f"{place_of(name)}/{pointer}", column)
             for name, plan in self.named
-            for pointer, column in plan.pointed
-            if pointer != "user"
+            for pointer, column in names(plan)
         )
-        return ("user", self.user), *further
+        return tuple(dict.fromkeys(further))
 
     def kinds_in(self, schema: Mapping[str, Kind | None], *, may_list: bool = True) -> dict[str, Kind]:
         """The kind of each column, as ``Plan.kinds_in``."""
@@ -104,6 +115,7 @@ class Plans:
             "user": self.user,
             "salt": self.salt,
             "types": dict(self.types),
+            **({} if self.is_plain else {"count": self.count}),
             "tables": [
                 {
                     "name": name,
@@ -117,10 +129,11 @@ class Plans:
     @staticmethod
     def from_json(given: object) -> "Plans":
         """The plan of a JSON object, with every check made again."""
-        found = checked_object("plan", given, {"version", "user", "salt", "types", "tables"})
-        if found["version"] not in (2, 3):
-            raise InvalidParameter("plan/version", "must be 2 or 3")
-        is_plain = found["version"] == 2
+        is_plain = not (isinstance(given, Mapping) and "count" in given)
+        own = {"version", "user", "salt", "types", "tables"}
+        found = checked_object("plan", given, own if is_plain else own | {"count"})
+        if found["version"] != (2 if is_plain else 3):
+            raise InvalidParameter("plan/version", f"must be {2 if is_plain else 3}")
         if not isinstance(found["tables"], Sequence) or isinstance(found["tables"], str):
             raise InvalidParameter("plan/tables", "must be a list")
         fields = {"name", "public_keys", *table_fields(is_plain=is_plain)}
@@ -131,7 +144,8 @@ class Plans:
             check_table_name(f"{pointer}/name", table["name"], tables)
             tables[table["name"]] = table_of_json(pointer, table, is_plain=is_plain)
             tables[table["name"]]["public_keys"] = table["public_keys"]
-        return _plans(tables, user=found["user"], salt=found["salt"], types=found["types"])
+        count = checked_count({COUNT: found.get("count", COUNT)})
+        return _plans(tables, user=found["user"], salt=found["salt"], types=found["types"], count=count)
 
     @property
     def digest(self) -> str:
@@ -156,6 +170,7 @@ def planned(
     types: Mapping[str, Kind] | None = None,
     partitions: Integer | None = None,
     origin: Origin | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> tuple[Plans, dict[str, ListedKeys]]:
     """The plan of the tables of ``publish``, and the public keys of the tables that have them.
 
@@ -182,25 +197,26 @@ def planned(
             "public_keys": keys[name].digest if name in keys else None,
             "partitions": partitions,
         }
-    return _plans(described, user=user, salt=salt, types=types), keys
+    return _plans(described, user=user, salt=salt, types=types, count=checked_count(names)), keys
 
 
-def _plans(tables: Mapping[str, Mapping[str, Any]], *, user: str, salt: str, types: object) -> Plans:
+def _plans(tables: Mapping[str, Mapping[str, Any]], *, user: str, salt: str, types: object, count: str) -> Plans:
     if not 1 <= len(tables) <= MOST_TABLES:
         raise InvalidParameter("tables", f"must be 1 to {MOST_TABLES} tables")
     if types is not None and not isinstance(types, Mapping):
         raise InvalidParameter("types", "must be a mapping from names of columns")
     named: list[tuple[str, Plan]] = []
+    names = {COUNT: count}
     for name, fields in tables.items():
         with in_table(name):
-            plain = make_plan(user=user, salt=salt, **fields)
+            plain = make_plan(user=user, names=names, salt=salt, **fields)
             own = {column: kind for column, kind in (types or {}).items() if column in plain.columns}
-            named.append((name, make_plan(user=user, salt=salt_of_table(salt, name), types=own, **fields)))
+            named.append((name, make_plan(user=user, names=names, salt=salt_of_table(salt, name), types=own, **fields)))
     columns = {column for _, plan in named for column in plan.columns}
     if not columns.issuperset(types or {}):
         raise InvalidParameter("types", "must name only columns of user, by and sums")
     declared = {column: checked_kind(f"types/{column}", kind) for column, kind in (types or {}).items()}
-    return Plans(user, salt, tuple(sorted(declared.items())), tuple(named))
+    return Plans(user, salt, tuple(sorted(declared.items())), tuple(named), count)
 
 
 def place_of(name: str) -> str:
@@ -210,4 +226,5 @@ def place_of(name: str) -> str:
 
 def in_table(name: str) -> Any:
     """Errors about a table name it. Those about what all tables share do not."""
-    return renamed(("user", "user"), ("salt", "salt"), ("types", "types"), ("", place_of(name)))
+    shared = ("user", "salt", "types", "names")
+    return renamed(*((pointer, pointer) for pointer in shared), ("", place_of(name)))

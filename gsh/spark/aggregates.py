@@ -20,7 +20,7 @@ from gsh.events.bounding import clipped, record_units
 from gsh.events.dialects import DIALECTS
 from gsh.events.kinds import Kind
 from gsh.events.lots import lot_sql
-from gsh.events.plan import COUNT, Plan
+from gsh.events.plan import Plan
 from gsh.events.tables import AnyPlan
 
 __all__ = ["aggregates", "by_user", "kinds_of", "quoted"]
@@ -57,7 +57,7 @@ def quoted(name: str) -> Column:
 def by_user(events: DataFrame, plan: AnyPlan) -> DataFrame:
     """The columns of the plan, of the records that have a user. Shuffled by user."""
     plan.kinds_in(kinds_of(events.schema))
-    for pointer, name in plan.pointed:
+    for pointer, name in plan.query_names:
         _SQL.check_name(pointer, name)
     records = events.where(quoted(plan.user).isNotNull())
     return records.select(*(quoted(name).alias(name) for name in plan.columns)).repartition(quoted(plan.user))
@@ -103,7 +103,7 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
     ]
     groups = kept.repartition(plan.partitions, *keys).groupBy(*keys).agg(count, *totals)
     named = groups.toDF(*plan.by, *plan.roles.numbers)
-    return named.where(F.col(COUNT) >= plan.tau) if plan.tau > 1 else named
+    return named.where(quoted(plan.count) >= plan.tau) if plan.tau > 1 else named
 
 
 def _kind(kind: T.DataType) -> Kind | None:

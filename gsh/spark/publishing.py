@@ -79,6 +79,7 @@ def publish(
     privacy_unit: str | None = None,
     unprotected: Sequence[str] = (),
     to: str | os.PathLike[str],
+    names: Mapping[str, str] | None = None,
     partitions: Integer = 200,
 ) -> Published:
     """Publish the groups of raw events: bound each user, count, add noise, and certify.  [docs/publish-spark.md]
@@ -100,16 +101,16 @@ def publish(
         raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(data).__name__}")
     unprotected = texts("unprotected", unprotected)
     payer = payer_of(service, budget, once, description, privacy_unit)
-    names = tuple(tables) if isinstance(tables, Mapping) else ("",)
+    folders = tuple(tables) if isinstance(tables, Mapping) else ("",)
     keeper: Keeper
     if payer is None:
-        place = Place(to, tables=names)
+        place = Place(to, tables=folders)
         unit = text("privacy_unit", "user" if privacy_unit is None else privacy_unit)
         keeper = local = ByFile(place, unit, unprotected)
         salt = local.salt()
     else:
         salt = salt_of_release(payer.budget, payer.once)
-        place = Place(to, f".{salt[:16]}", tables=names)
+        place = Place(to, f".{salt[:16]}", tables=folders)
         keeper = ByService(payer, description, unprotected)
     table: dict[str, Any] = {"by": by, "public_keys": public_keys, "sums": sums, "events": events, "units": units}
     table |= {"c_u": c_u, "caps": caps, "weights": weights, "tau": tau}
@@ -120,12 +121,12 @@ def publish(
     if tables is None:
         if shares is not None:
             raise InvalidParameter("shares", "must be omitted without tables")
-        plan, listed, terms = _one(table, aim, origin, salt=salt, partitions=partitions)
+        plan, listed, terms = _one(table, aim, origin, salt=salt, partitions=partitions, names=names)
     else:
         for name, given in table.items():
             if given is not None:
                 raise InvalidParameter(name, "must be omitted with tables: each of them has its own")
-        plan, listed = planned(tables, user=user, salt=salt, partitions=partitions, origin=origin)
+        plan, listed = planned(tables, user=user, salt=salt, partitions=partitions, origin=origin, names=names)
         terms = terms_for_tables(plan, tables, shares=shares, **aim)
     check_events(data, plan, listed)
     earlier = _released(place, plan, terms)
@@ -149,7 +150,7 @@ def publish(
 
 
 def _one(
-    table: Mapping[str, Any], aim: Mapping[str, Any], origin: Origin, *, salt: str, partitions: Integer
+    table: Mapping[str, Any], aim: Mapping[str, Any], origin: Origin, **further: Any
 ) -> tuple[Plan, dict[str, ListedKeys], Terms]:
     """The plan, the public keys and the noise of the only table."""
     fields = dict(table)
@@ -161,7 +162,7 @@ def _one(
         fields["tau"] = 1
     listed = {} if public_keys is None else {"": public_keys_of(public_keys, checked_keys(fields["by"]), origin=origin)}
     digest = listed[""].digest if listed else None
-    plan = make_plan(**fields, user=origin.user, salt=salt, partitions=partitions, public_keys=digest)
+    plan = make_plan(**fields, **further, user=origin.user, public_keys=digest)
     return plan, listed, terms_for(plan, **aim, weights=weights)
 
 

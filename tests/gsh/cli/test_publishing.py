@@ -84,6 +84,8 @@ def test_publish_writes_a_table_with_its_certificate(events: Path, tmp_path: Pat
         ("--sum seconds=0:600", "--sum-unit"),
         ("--events views=0", "--events views: must be at least 1"),
         ("--events views", "--events: must be NAME=N"),
+        ("--count url", "--by: must have unique names, other than url"),
+        ("--count user_id", "--count: must not be the user column"),
         ("--events likes=1", "--events likes: must be a name that sums lack"),
         ("--once week", "--once"),
         ("--memory much", "--memory"),
@@ -134,15 +136,16 @@ def test_bound_prints_a_query_that_runs(events: Path) -> None:
 
 def test_the_number_of_events_is_an_option_of_every_command_that_bounds(events: Path, tmp_path: Path) -> None:
     asked = f"{events} --user user_id --by url --events views=2 --epsilon 1 --delta 1e-6"
-    ran = run(f"publish {asked} --c-u 2 --cap views=1 -o {tmp_path / 'x.parquet'} --json")
+    ran = run(f"publish {asked} --c-u 2 --cap views=1 --count people -o {tmp_path / 'x.parquet'} --json")
     small, plain = (run(f"preview {each} --c-u 2 --json") for each in (asked, asked.replace("--events views=2", "")))
-    query = run("bound --dialect duckdb --user user_id --by url --events views=2 --c-u 2").text
+    query = run("bound --dialect duckdb --user user_id --by url --events views=2 --count people --c-u 2").text
 
     assert ran.code == 0, ran.errors
-    assert pq.read_table(tmp_path / "x.parquet").column_names == ["url", "count", "views"]
+    assert pq.read_table(tmp_path / "x.parquet").column_names == ["url", "people", "views"]
     assert ran.document["plan"]["measures"][0]["groups"] == 1
     assert small.document["kept"][0]["sigma"] > plain.document["kept"][0]["sigma"]
     assert "-- views: the number of records, at most 2 per user and group." in query
+    assert 'COUNT(*) AS "people"' in query
 
 
 def test_a_terminal_shows_the_stages(events: Path, tmp_path: Path) -> None:
@@ -184,6 +187,7 @@ user = "user_id"
 epsilon = 1
 delta = 1e-6
 rest = true
+names = { count = "people" }
 [tables.by_country]
 by = "country"
 c_u = 4
@@ -212,7 +216,7 @@ def test_several_tables_are_published_by_a_plan(ending: str, events: Path, tmp_p
     names = {"by_country.parquet", "by_country_rest.parquet", "detail.parquet", "certificate.json", "plan.json"}
     assert {path.name for path in place.iterdir()} == names
     assert sorted(pq.read_table(place / "by_country.parquet")["country"].to_pylist()) == ["Atlantis", "DE"]
-    assert pq.read_table(place / "detail.parquet").column_names[2:] == ["count", "likes", "seconds", "views"]
+    assert pq.read_table(place / "detail.parquet").column_names[2:] == ["people", "likes", "seconds", "views"]
     said = json.loads((place / "certificate.json").read_bytes())
     assert ran.document["certificate"] == said
     assert ran.document["tables"]["by_country"] == 2
@@ -253,7 +257,7 @@ def test_options_of_one_table_and_a_plan_exclude_each_other(events: Path, tmp_pa
     (tmp_path / "plan.toml").write_text(f'budget = "web"\n{TOML}')
     common = f"publish {events} --tables {tmp_path / 'plan.toml'} -o {tmp_path / 'private'}"
 
-    for extra in ("--by url", "--epsilon 1", "--sum likes=0:1", "--events views=2", "--budget app"):
+    for extra in ("--by url", "--epsilon 1", "--count people", "--sum likes=0:1", "--events views=2", "--budget app"):
         ran = run(f"{common} {extra}")
         assert (ran.code, extra.split()[0] in ran.errors) == (2, True)
     for missing in ("--user u --by url", "--user u --c-u 1", "--by url --c-u 1"):

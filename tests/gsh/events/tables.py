@@ -89,6 +89,7 @@ def draws(draw: st.DrawFn) -> tuple[pa.Table, dict[str, str], Plan]:
         tau=draw(st.integers(0, 2)),
         salt=f"{draw(st.integers(0, 2**128 - 1)):032x}",
         events=events,
+        names={"count": draw(st.sampled_from(["count", "people"]))},
     )
     table = pa.table({name: pa.array(values, kind) for name, (kind, values) in columns.items()})
     return table, kinds, plan
@@ -150,5 +151,7 @@ _SUMS: dict[str, Any] = {
 }
 NASTY_SUMS = make_plan(**_SUMS)
 """Sums alone: a plan of the first version."""
-NASTY_PLAN = make_plan(**_SUMS | {"events": {"records": 2}, "caps": _SUMS["caps"] | {"records": 9}})
+NASTY_PLAN = make_plan(
+    **_SUMS | {"events": {"records": 2}, "caps": _SUMS["caps"] | {"records": 9}, "names": {"count": "people"}}
+)
 """Measures of every kind."""

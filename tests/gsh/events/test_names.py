@@ -64,7 +64,7 @@ def test_postgres_reads_the_columns_that_the_plan_names(postgres: Postgres, name
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_query_of_every_dialect_has_the_names_of_the_plan(dialect: str, named: Named) -> None:
     """The parser finds each name once for each use, whole, and nothing is outside of the quotes."""
-    wanted = [*named.plan.by, "count", *(column.name for column in named.plan.measures)]
+    wanted = [*named.plan.by, *named.plan.roles.numbers]
     if dialect == "spark" and any("${" in name for name in named.plan.columns):
         with pytest.raises(gsh.InvalidParameter, match="replaces variables"):
             bounding_query(named.plan, named.kinds, dialect, "views")
@@ -116,14 +116,16 @@ def test_csv_has_all_names_without_line_ends(named: Named) -> None:
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "csv"])
 def test_a_published_table_and_its_certificate_have_such_names(ending: str, tmp_path: Path) -> None:
     table, plan, _ = ALL_ENDS
-    columns = {"user": plan.user, "by": plan.by, "sums": plan.ranges, "c_u": 2}
+    _, number, views = plan.roles.numbers
+    columns = {"user": plan.user, "by": plan.by, "sums": {number: (0, 5)}, "events": {views: 2}, "c_u": 2}
+    columns["names"] = {"count": plan.count}
     made = gsh.publish(table, **columns, epsilon=90, delta=0.1, to=tmp_path / f"private.{ending}")
 
-    (number,) = plan.measures
     assert made.groups > 0
     assert made.table is not None
-    assert made.table.column_names == [*plan.by, "count", number.name]
-    assert made.certificate["mechanism"]["aggregates"]["names"] == [number.name]
+    assert made.table.column_names == [*plan.by, plan.count, number, views]
+    assert made.certificate["mechanism"]["aggregates"]["names"] == [number, views]
+    assert made.certificate["roles"] == {"keys": list(plan.by), "count": plan.count, "values": [number, views]}
     assert json.loads((tmp_path / f"private.{ending}.plan.json").read_text())["user"] == plan.user
     if ending == "csv":
         header = next(csv.reader(io.StringIO((tmp_path / "private.csv").read_bytes().decode(), newline="")))
@@ -150,10 +152,11 @@ def test_a_name_does_not_end_a_comment(dialect: str, end: str) -> None:
         ("", "of 1 to 255 characters"),
     ],
 )
-@pytest.mark.parametrize("role", ["user", "by", "sums"])
+@pytest.mark.parametrize("role", ["user", "by", "sums", "events", "names"])
 def test_a_name_that_engines_cannot_have_is_refused(role: str, name: str, detail: str) -> None:
     columns: dict[str, Any] = {"user": "u", "by": ["k"], "sums": {"n": (0, 1)}}
-    columns[role] = {"user": name, "by": [name], "sums": {name: (0, 1)}}[role]
+    named = {"sums": {name: (0, 1)}, "events": {name: 1}, "names": {"count": name}}
+    columns[role] = {"user": name, "by": [name], **named}[role]
 
     with pytest.raises(gsh.InvalidParameter, match=detail) as error:
         make_plan(**columns, c_u=1, salt=SALT)
@@ -168,6 +171,20 @@ def test_names_that_postgres_would_cut_are_refused() -> None:
     with pytest.raises(gsh.InvalidParameter, match="user: must be a name of at most 63 bytes"):
         bounding_query(plan, kinds, "postgres", "views")
     assert bounding_query(plan, kinds, "duckdb", "views")
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"), [({"events": {"x": 1}}, "events/x"), ({"names": {"count": "x"}}, "names/count")]
+)
+@pytest.mark.parametrize(("dialect", "name"), [("postgres", "x" * 64), ("spark", "${x}")])
+def test_names_of_the_result_are_checked_too(dialect: str, name: str, change: dict[str, Any], pointer: str) -> None:
+    """They are no columns of the events, but the engine reads them as well."""
+    written = json.loads(json.dumps(change).replace('"x"', json.dumps(name)))
+    plan = make_plan(user="u", by="k", c_u=1, salt=SALT, **written)
+
+    with pytest.raises(gsh.InvalidParameter) as error:
+        bounding_query(plan, dict.fromkeys(plan.columns, "string"), dialect, "views")
+    assert error.value.pointer == pointer.replace("/x", f"/{name}")
 
 
 def test_text_of_enumerations_stays_as_it_is() -> None:

@@ -27,6 +27,7 @@ def test_tables_are_charged_once_and_come_back_before_an_event_is_read(
     service: gsh.Client, budget: str, tmp_path: Path
 ) -> None:
     paid = {"service": service, "budget": budget, "once": f"{budget}-1", "unprotected": ["c_u by a preview"]}
+    paid["names"] = {"count": "people"}
     first = gsh.publish(EVENTS, **TARGET, **paid, to=tmp_path / "private", rest={"by_url": "detail"})
     places: list[dict[str, Any]] = [{}, {"to": tmp_path / "private"}, {"to": tmp_path / "csv", "format": "csv"}]
     replayed = [gsh.publish("missing.parquet", **TARGET, **paid, **place) for place in places]
@@ -39,6 +40,8 @@ def test_tables_are_charged_once_and_come_back_before_an_event_is_read(
         for name, table in first.tables.items():
             assert each.tables[name].to_pylist() == table.to_pylist()
     assert set(first.tables["by_day"]["day"].to_pylist()) == set(DAYS)
+    assert {"people_estimate", "people_low"} <= set(pq.read_table(tmp_path / "private/by_url_rest.parquet").column_names)
+    assert all("people" in table.column_names and "count" not in table.column_names for table in first.tables.values())
     said = first.certificate
     assert (said["budget"]["id"], said["unprotected"]) == (budget, ["c_u by a preview"])
     assert {each["bounds"]["plan_digest"] for each in said["tables"]} == {first.plan.digest}

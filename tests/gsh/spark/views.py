@@ -33,6 +33,7 @@ TABLES: dict[str, Any] = {
         ),
         "detail": gsh.Table(**{name: RELEASE[name] for name in ("by", "sums", "events", "units", "c_u", "caps")}),
     },
+    "names": {"count": "people"},
     "epsilon": 20,
     "delta": 1e-2,
     "partitions": 3,
