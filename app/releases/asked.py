@@ -16,8 +16,7 @@ from app.ledger.releases import Notes, RecordedRelease, ReleaseState
 from app.ledger.state import Budget, By
 from app.ledger.store import Ledger
 from app.releases.bounds import check_certificate
-from app.releases.schemas.certified import Stated
-from app.releases.schemas.described import DescribedRelease
+from app.releases.schemas.stated import Stated
 from gsh.accounting.composition import Spent, fits
 from gsh.accounting.mechanism import AnyMechanism, Joint, Release
 from gsh.certificate import Certificate, certificate_of
@@ -189,7 +188,7 @@ def meaning_of_tables(
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()
 
 
-def notes_of(body: DescribedRelease, layout: str = "") -> Notes:
+def notes_of(body: Stated, layout: str = "") -> Notes:
     """What a client says about a release for people: it is kept with it, and nothing depends on it."""
     provenance = body.provenance.model_dump_json()
     return Notes(description=body.description, labels=tuple(body.labels), provenance=provenance, layout=layout)

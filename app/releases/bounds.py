@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from app.accounting.schemas.account import FEWER_COLUMNS, FEWER_TABLES
 from app.errors import LimitExceeded
-from app.releases.schemas.certified import Stated
+from app.releases.schemas.stated import Stated
 from app.schemas.mechanism import PostedMechanism, TableIn
 from app.workers.work_bounds import AT_ONCE, check_work, needs_search, points_work, posted_cuts, take_long, work_of
 

@@ -45,7 +45,7 @@ from gsh.spark.public_keys import listed_keys
 if TYPE_CHECKING:
     from gsh.client import Client
 
-__all__ = ["check_events", "noised", "noised_table", "publish"]
+__all__ = ["check_events", "noised", "publish"]
 
 
 _NO_KEYS: Mapping[str, ListedKeys] = MappingProxyType({})
@@ -202,16 +202,12 @@ def _columns_of(events: DataFrame, files: Sequence[str]) -> list[str]:
 
 
 def noised(
-    events: DataFrame, plan: AnyPlan, mechanism: AnyMechanism, seed: bytes, listed: DataFrame | None = None
-) -> DataFrame:
-    """The published rows of the only table, as a plan of Spark. Every execution gives the same rows."""
-    return noised_table(by_user(events, plan), plan, "", mechanism, seed, listed)
-
-
-def noised_table(
     rows: DataFrame, plan: AnyPlan, name: str, mechanism: AnyMechanism, seed: bytes, listed: DataFrame | None = None
 ) -> DataFrame:
-    """The published rows of a table. ``rows`` are those of ``by_user``, for all tables of the plan."""
+    """The published rows of a table, as a plan of Spark. Every execution gives the same rows.
+
+    ``rows`` are those of ``by_user``, for all tables of the plan. The only table has the empty name.
+    """
     table = _tables(plan)[name]
     groups = aggregates(rows, table, listed)
     noise = Noise(mechanism)
@@ -276,7 +272,7 @@ def _stage(
     try:
         for name, table in tables.items():
             keys = listed_keys(events, table, listed, name)
-            noisy = noised_table(rows, plan, name, terms.mechanisms[name], seed, keys)
+            noisy = noised(rows, plan, name, terms.mechanisms[name], seed, keys)
             _staged(place, attempt, name, noisy, table)
     finally:
         if len(tables) > 1:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from app.releases.schemas.certified import ENFORCED_BY, PLAN_DIGEST, EnforcedBy
+from app.releases.schemas.stated import ENFORCED_BY, PLAN_DIGEST, EnforcedBy
 from app.schemas.mechanism import C_U
 from app.schemas.scalars import Digest
 from app.schemas.strict import Strict

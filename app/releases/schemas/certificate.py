@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Discriminator, Field, RootModel, Tag
 
 from app.releases.schemas.bounds import BoundsOut
-from app.releases.schemas.certified import UNPROTECTED
+from app.releases.schemas.stated import UNPROTECTED
 from app.schemas.aggregates import CAPPED, CappedIn
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.ledger_record import PaidBy, Period, Record

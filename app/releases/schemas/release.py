@@ -14,7 +14,7 @@ from app.releases.schemas.certificate import (
     Certificate,
     TablesCertificate,
 )
-from app.releases.schemas.described import DescribedRelease
+from app.releases.schemas.stated import Stated
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
 from app.schemas.mechanism import AnyMechanismIn, MechanismOrTables, TableName
@@ -121,7 +121,7 @@ _CSV_TYPES: dict[str, Any] = {
 _ONE: dict[str, Any] = {"default": None, "exclude_if": lambda value: value is None}
 
 
-class Payable(DescribedRelease):
+class Payable(Stated):
     """What a release states, the budget that pays for it, and what people should know about it."""
 
     budget: BudgetName | None = Field(

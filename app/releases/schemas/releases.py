@@ -7,8 +7,7 @@ from pydantic import Field
 from app.budgets.schemas.history import ByOut
 from app.budgets.schemas.preview import PLANNED_EXAMPLES as CHARGE_EXAMPLES
 from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, TABLES_CERTIFICATE_EXAMPLE, AnyCertificate
-from app.releases.schemas.certified import ProvenanceIn
-from app.releases.schemas.described import DescribedRelease
+from app.releases.schemas.stated import ProvenanceIn, Stated
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
 from app.schemas.ledger_record import ANCESTOR_ENTRIES, EntryNameOut, ReleaseState
@@ -113,7 +112,7 @@ class ReleasesOut(Strict):
     )
 
 
-class MadeElsewhereIn(DescribedRelease, MechanismOrTables):
+class MadeElsewhereIn(Stated, MechanismOrTables):
     """A release that another engine makes: its mechanism, or several tables."""
 
     mechanism: AnyMechanismIn | None = Field(

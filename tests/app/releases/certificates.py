@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from app.releases import asked as requests
-from app.releases.schemas.certified import AnyCertified, Stated
+from app.releases.schemas.stated import Stated
 from gsh.certificate import Certificate
 from gsh.histogram.noise import Noise
 from gsh.wire import release_from_json
@@ -57,8 +57,8 @@ RECORD = {
 
 def drafted(mechanism: Json, *, is_elsewhere: bool = False, **asked: object) -> Certificate:
     """A certificate without a budget, of a release that the service makes if it can."""
-    request = AnyCertified.model_validate_json(json.dumps({"mechanism": mechanism, **asked}))
-    domain = request.mechanism.to_domain()
+    request = Stated.model_validate_json(json.dumps(asked))
+    domain = release_from_json(mechanism)
     noise = None if is_elsewhere else {"": Noise(domain)}
     return requests.drafted(request, {"": domain}, noise)
 

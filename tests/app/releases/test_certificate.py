@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from app.releases.asked import encoded
 from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE
 from app.releases.schemas.certificate import Certificate as DescribedCertificate
-from app.releases.schemas.certified import ProvenanceIn
+from app.releases.schemas.stated import ProvenanceIn
 from app.version import VERSION
 from gsh.accounting import case_study
 from gsh.accounting.composition import cost_of

@@ -36,13 +36,13 @@ def main() -> None:
         _die_after(given["die"])
     if given.get("fault"):
         name, *arguments = given["fault"]
-        original = publishing.noised_table
+        original = publishing.noised
 
         def faulty(*parts: Any) -> Any:
             rows = original(*parts)
             return rows.mapInArrow(getattr(faults, name)(*arguments), rows.schema)
 
-        publishing.noised_table = faulty
+        publishing.noised = faulty
     events = builder.getOrCreate().read.parquet(given["events"])
     named = {name: given[name] for name in ("to", "budget", "once")}
     asked = (TABLES if given.get("tables") else RELEASE) | given.get("changes", {})

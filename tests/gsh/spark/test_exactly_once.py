@@ -17,6 +17,7 @@ import gsh
 from gsh.errors import InvalidParameter
 from gsh.events.plan import make_plan
 from gsh.spark import publishing
+from gsh.spark.aggregates import by_user
 from gsh.spark.keepers import ByFile, ByService, Opening
 from gsh.spark.places import Place
 from gsh.spark.publishing import noised
@@ -90,7 +91,7 @@ def test_every_execution_gives_the_same_bytes(spark: "SparkSession", read: Read,
     marker = tmp_path / "failed"
 
     def written(name: str, events: "DataFrame", *, fail: bool = False) -> dict[str, bytes]:
-        rows = noised(events, plan, mechanism, bytes(32))
+        rows = noised(by_user(events, plan), plan, "", mechanism, bytes(32))
         if fail:
             rows = rows.mapInArrow(failing_once(str(marker)), rows.schema)
         rows.write.parquet(str(tmp_path / name))
@@ -135,14 +136,14 @@ def test_a_release_of_the_service_survives_a_stop_and_is_charged_and_committed_o
     assert not to.exists()
 
     # The same events in another order, and a task that fails at first.
-    original = publishing.noised_table
+    original = publishing.noised
 
     def fails(*arguments: Any) -> Any:
         rows = original(*arguments)
         return rows.mapInArrow(failing_once(str(tmp_path / "failed")), rows.schema)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(publishing, "noised_table", fails)
+        patch.setattr(publishing, "noised", fails)
         made = gsh.spark.publish(read(views(order=2)), to=to, **budget, **RELEASE)
     assert (tmp_path / "failed").exists()
     assert files_in(to) == staged
@@ -210,7 +211,7 @@ def test_the_search_finds_a_planted_seed_in_a_view(spark: "SparkSession", kind: 
 def test_the_plan_text_does_not_show_the_seed(read: Read, capsys: pytest.CaptureFixture[str]) -> None:
     seed = os.urandom(32)
     plan = make_plan(user="user_id", by=["url"], c_u=2, salt="0" * 32, partitions=2)
-    rows = noised(read(views()), plan, gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=5), seed)
+    rows = noised(by_user(read(views()), plan), plan, "", gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=5), seed)
     rows.explain(extended=True)
 
     assert not leaks(seed, [], capsys.readouterr().out, repr(rows))

@@ -1,4 +1,4 @@
-"""What a client says about a release for its certificate: a point, where the bounds come from, and the mechanism."""
+"""What a client states about a release: a point and provenance for its certificate, and texts for people."""
 
 import json
 from typing import Annotated, Any, Literal, Self
@@ -7,12 +7,10 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
-from app.schemas.case_study import CASE_STUDY
-from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.scalars import Delta, Digest, Epsilon
 from app.schemas.strict import Strict, without_default
 
-__all__ = ["ENFORCED_BY", "PLAN_DIGEST", "UNPROTECTED", "AnyCertified", "EnforcedBy", "ProvenanceIn", "Stated"]
+__all__ = ["ENFORCED_BY", "PLAN_DIGEST", "UNPROTECTED", "EnforcedBy", "ProvenanceIn", "Stated"]
 
 _MOST_PLAN_BYTES = 16 * 1024
 
@@ -25,6 +23,7 @@ EnforcedBy = TypeAliasType(
 )
 Plan = TypeAliasType("Plan", Annotated[dict[str, Any], Field(description="How a table was made, as a JSON object.")])
 Choice = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+Label = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00]*$")]
 
 ENFORCED_BY: dict[str, Any] = {
     "title": "Enforced by",
@@ -69,7 +68,7 @@ class ProvenanceIn(Strict):
 
 
 class Stated(Strict):
-    """What a certificate states: a point of the privacy curve, and what the caller declares."""
+    """A point of the privacy curve, what the caller declares, and texts for people: they are stored and listed."""
 
     epsilon: Epsilon | None = Field(
         default=None, title="ε", description="The ε at which the certificate states δ.", examples=[0.349]
@@ -88,19 +87,30 @@ class Stated(Strict):
         examples=[{"enforced_by": "caller"}],
     )
     unprotected: Annotated[list[Choice], Field(max_length=16)] = Field(default=[], **UNPROTECTED)
+    description: str = Field(
+        default="",
+        max_length=1000,
+        pattern=r"^[^\x00]*$",
+        title="Description",
+        description="A text for people. It is stored and listed, so it must not depend on the data.",
+        examples=["views per URL and country, week 46"],
+    )
+    labels: Annotated[list[Label], Field(max_length=16)] = Field(
+        default=[],
+        title="Labels",
+        description="At most 16 different short texts to find the release by. They must not depend on the data.",
+        examples=[["weekly", "views"]],
+    )
+
+    @field_validator("labels")
+    @classmethod
+    def _are_different(cls, labels: list[str]) -> list[str]:
+        if len(set(labels)) != len(labels):
+            raise PydanticCustomError("stated", "", {"stated": "must be different from each other"})
+        return labels
 
     @model_validator(mode="after")
     def _at_most_one(self) -> Self:
         if self.epsilon is not None and self.delta is not None:
             raise PydanticCustomError("stated", "", {"stated": "must have at most one of epsilon and delta"})
         return self
-
-
-class AnyCertified(Stated):
-    """The same, for one mechanism."""
-
-    mechanism: AnyMechanismIn = Field(
-        title="Mechanism",
-        description="The mechanism of the release. Without tau and tau_star: plain Gaussian noise on public groups.",
-        examples=[CASE_STUDY],
-    )
