@@ -123,7 +123,7 @@ def bare_client(place: str, number: int) -> int:
         hashes | {"key": "k" * 24, "release": release, "s": cost.mu_squared, "d": cost.hazard, "state": "made"}
     )
     spent = (f"{12345}/{2**60}", f"{12345}/{2**1000}")
-    caps = (*spent, "user", None, *spent, *[None] * 4)
+    caps = (*spent, "user", None, *spent, *[None] * 5)
     columns = (1e6, 0.5, cost.mu_squared, cost.hazard, "", *spent, 1, None, 1, "0" * 64, *caps)
     with connections.reading():  # connects
         pass

@@ -90,6 +90,9 @@ async def calibrate_mechanism(
         await services.authorizer.admit(request.scope, READS_BUDGETS, body.budget)
         name = body.budget
         lineage = await services.ledger_pool.read(lambda ledger: ledger.paying(name))
+        if body.most_sigma is None:
+            bounds = [budget.most_sigma for budget in lineage if budget.most_sigma is not None]
+            body = body.model_copy(update={"most_sigma": min(bounds, default=None)})
         return await _remaining(request, services, body, [budget.account for budget in lineage])
     if body.releases > 1:
         account = Account(NOTHING, Limit(body.target.epsilon, body.target.delta))

@@ -292,6 +292,7 @@ def _summary(lineage: Lineage) -> dict[str, Any]:
         "renews": budget.renews,
         "closes_after": budget.closes_after,
         "period_of": budget.period_of,
+        "most_sigma": budget.most_sigma,
         "limit": LimitOut(**limit_figures(limit)),
         "spent": CostOut(**cost_figures(spent, limit)),
         "used": limit.used(spent),

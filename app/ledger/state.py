@@ -79,6 +79,7 @@ class Settings(TypedDict, total=False):
     parent: str | None
     renews: Renews | None
     closes_after: int | None
+    most_sigma: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ class Budget:
     """How often it is renewed: then nothing is charged to it, but to the budgets of its periods."""
     closes_after: int | None = None
     """How many days after its end a period can be charged; None if there is no end to it."""
+    most_sigma: float | None = None
+    """The largest σ that is calibrated to what remains, unless a request says another one."""
     period_of: str | None = None
     """The renewed budget, if this one is for one of its periods."""
 
@@ -145,6 +148,7 @@ class Budget:
             period=self.renews,
             parent=self.parent,
             closes_after=self.closes_after,
+            most_sigma=self.most_sigma,
             period_of=self.id,
         )
 
@@ -191,6 +195,7 @@ class Budget:
             "parent": self.parent,
             "renews": self.renews,
             "closes_after": self.closes_after,
+            "most_sigma": self.most_sigma,
             "period_of": self.period_of,
         }
 
@@ -302,6 +307,7 @@ def _replayed(budget: Budget, entry: Entry) -> Budget:
             parent=details.get("parent"),
             renews=details.get("renews"),
             closes_after=details.get("closes_after"),
+            most_sigma=details.get("most_sigma"),
             period_of=details.get("period_of"),
         )
         if "ray" in details:

@@ -86,6 +86,10 @@ def put_budget(
     closes_after: Annotated[
         int | None, typer.Option("--closes-after", metavar="DAYS", help="When a period that has ended is closed.")
     ] = None,
+    most_sigma: Annotated[
+        float | None,
+        typer.Option("--most-sigma", metavar="X", help="The largest σ calibrated to what remains."),
+    ] = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = None,
@@ -103,6 +107,7 @@ def put_budget(
             parent=parent,
             renews=renews,
             closes_after=closes_after,
+            most_sigma=most_sigma,
         )
     _show_budget(made, as_json=as_json)
 

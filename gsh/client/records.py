@@ -99,6 +99,8 @@ class Budget:
     """How often it is renewed: then charges are to the budgets of its periods, such as ``web@2026-W46``."""
     closes_after: int | None = None
     """How many days after its end a period can be charged; None if it is never closed."""
+    most_sigma: float | None = None
+    """The largest σ that is calibrated to what remains; None for the usual rules."""
     period_of: str | None = None
     """The renewed budget that this one is a period of."""
     ancestors: "tuple[Budget, ...] | None" = None

@@ -18,7 +18,7 @@ from app.schemas.costs import (
 )
 from app.schemas.ledger_record import Period, Renewal
 from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tables
-from app.schemas.scalars import BudgetName, Delta, Epsilon
+from app.schemas.scalars import BudgetName, Delta, Epsilon, Sigma
 from app.schemas.strict import Strict
 
 __all__ = ["PUT_EXAMPLES", "BudgetIn", "BudgetOut", "BudgetSummary", "BudgetsOut"]
@@ -97,6 +97,13 @@ class BudgetIn(MechanismOrTables):
         "Omit it to keep it; null: a period is never closed.",
         examples=[14],
     )
+    most_sigma: Sigma | None = Field(
+        default=None,
+        title="Largest σ",
+        description="The largest σ that POST /calibrate may give for what remains of the budget, if the request says "
+        "no other. It replaces the rules about half of a usual release and 10⁶. Omit it to keep it; null removes it.",
+        examples=[5000.0],
+    )
     mechanism: AnyMechanismIn | None = Field(
         default=None,
         title="Mechanism",
@@ -125,6 +132,8 @@ class BudgetIn(MechanismOrTables):
             given["renews"] = self.renews
         if "closes_after" in self.model_fields_set:
             given["closes_after"] = self.closes_after
+        if "most_sigma" in self.model_fields_set:
+            given["most_sigma"] = self.most_sigma
         return given
 
 
@@ -156,6 +165,11 @@ class BudgetSummary(Strict):
     closes_after: int | None = Field(
         title="Closes after",
         description="How many days after its end a period can be charged; null if it is never closed.",
+        examples=[None],
+    )
+    most_sigma: float | None = Field(
+        title="Largest σ",
+        description="The largest σ that is calibrated to what remains; null for the usual rules.",
         examples=[None],
     )
     period_of: str | None = Field(

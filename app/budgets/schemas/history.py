@@ -83,6 +83,9 @@ class LimitDetails(Strict):
     closes_after: OrAbsent[int] = Field(
         title="Closes after", description="How many days after its end a period can be charged.", examples=[14]
     )
+    most_sigma: OrAbsent[float] = Field(
+        title="Largest σ", description="The largest σ that is calibrated to what remains.", examples=[5000.0]
+    )
     period_of: OrAbsent[str] = Field(
         title="Period of", description="The renewed budget that this one is a period of.", examples=["web"]
     )

@@ -25,7 +25,7 @@ class Dialect:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
         words |= {"clustered": self.clustered, "release": _RELEASE, "listed": _LISTED, "access_key": _ACCESS_KEY}
         words |= {"history": f"{_HISTORY} FROM entries", "entry": _ENTRY, "anew": _ANEW}
-        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 15, 22)}
+        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 15, 23)}
         return statement.format_map(words | further).replace("%s", self.placeholder)
 
 
@@ -117,12 +117,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """ALTER TABLE budgets ADD COLUMN period_of TEXT REFERENCES budgets (id)""",
         """CREATE INDEX budgets_by_renewed ON budgets (period_of)""",
     ),
+    ("""ALTER TABLE budgets ADD COLUMN most_sigma {double}""",),
 )
 """The statements from each version of the schema to the next. Released ones are never edited, only new ones added."""
 
 _BUDGET = (
     "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head, "
-    "hull_s, hull_d, privacy_unit, period, ray_s, ray_d, parent, renews, closes_after, period_of"
+    "hull_s, hull_d, privacy_unit, period, ray_s, ray_d, parent, renews, closes_after, period_of, most_sigma"
 )
 _ANEW = ", ".join(f"{name} = excluded.{name}" for name in _BUDGET.split(", ")[1:])
 _HISTORY = "budget, number, kind, at, payload, hash"
@@ -169,12 +170,12 @@ class Statements:
         self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")
-        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES ({values_22})")
+        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES ({values_23})")
         self.set_budget = adapt(
             "UPDATE budgets SET epsilon = %s, delta = %s, proportion_s = %s, proportion_d = %s, description = %s, "
             "s = %s, d = %s, charges = %s, only_release = %s, entries = %s, head = %s, "
             "hull_s = %s, hull_d = %s, privacy_unit = %s, period = %s, ray_s = %s, ray_d = %s, parent = %s, "
-            "renews = %s, closes_after = %s, period_of = %s WHERE id = %s"
+            "renews = %s, closes_after = %s, period_of = %s, most_sigma = %s WHERE id = %s"
         )
         self.children = adapt("SELECT id FROM budgets WHERE parent = %s")
         self.periods = adapt("SELECT {budget} FROM budgets WHERE period_of = %s ORDER BY id")
@@ -269,7 +270,7 @@ class Statements:
     def set_budgets(self, count: int) -> str:
         """Several budgets, which are there, in one message: a charge at all levels takes little longer then."""
         statement = "INSERT INTO budgets ({budget}) VALUES {rows} ON CONFLICT (id) DO UPDATE SET {anew}"
-        return self._adapt(statement, rows=_rows(22, count))
+        return self._adapt(statement, rows=_rows(23, count))
 
     @lru_cache(maxsize=16)  # noqa: B019
     def add_entries(self, count: int) -> str:

@@ -147,3 +147,18 @@ def test_tables_are_charged_to_all_levels(bank: Bank) -> None:
     charged = bank.request("POST", "/budgets/team/charges", json=TABLES, headers={"idempotency-key": "t"})
     assert charged.json()["ancestors"] == [{"budget": "company", "number": 2}]
     assert bank.get("/budgets/company").json()["spent"]["mu_squared"] == charged.json()["mu_squared"]
+
+
+def test_the_smallest_most_sigma_of_all_levels_bounds_a_calibration_that_names_none(bank: Bank) -> None:
+    exactly(bank, MANY)
+    plan = {"mechanism": {"c_u": 1, "tau": 1}, "budget": "team"}
+    bank.put("team", WIDE | {"most_sigma": 1e9})
+    found = bank.request("POST", "/calibrate", json=plan).json()["mechanism"]["sigma"]
+    assert bank.put("company", LIMIT | {"most_sigma": found / 2}).json()["most_sigma"] == found / 2
+
+    problem_errors(bank.request("POST", "/calibrate", json=plan), 409, "too-little-left")
+    asked = bank.request("POST", "/calibrate", json=plan | {"most_sigma": found})
+    assert asked.json()["mechanism"]["sigma"] == found
+    bank.put("company", LIMIT | {"most_sigma": None})
+    assert bank.request("POST", "/calibrate", json=plan).json()["mechanism"]["sigma"] == found
+    assert all(bank.get(f"/budgets/{name}/verify").json()["intact"] for name in ("team", "company"))
