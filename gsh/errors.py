@@ -5,6 +5,7 @@ Error
 │   ├── InvalidParameter     a value that the theorem does not allow
 │   └── InfeasibleTarget     no value of the omitted parameters meets the target
 ├── EventsError              events that cannot be read, or whose sums are too large
+├── ProofError               a file, a certificate or a signature that is not what it says
 └── ReleaseError
     ├── InvalidGroups        group keys, counts or values that cannot be released
     └── TooManyGroups        more groups, or more bytes of them, than the limits allow
@@ -25,6 +26,7 @@ __all__ = [
     "InfeasibleTarget",
     "InvalidGroups",
     "InvalidParameter",
+    "ProofError",
     "ReleaseError",
     "TooLittleLeft",
     "TooManyGroups",
@@ -82,6 +84,10 @@ class TooLittleLeft(AccountingError):
 
 class EventsError(Error):
     """Events that cannot be read, or whose sums leave 2⁵³. It contains no data."""
+
+
+class ProofError(Error):
+    """A file, a certificate or a signature that is not what it says it is. ``detail`` says what differs."""
 
 
 class ReleaseError(Error):

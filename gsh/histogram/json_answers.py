@@ -57,10 +57,10 @@ class Answer:
     """Three columns for each column of numbers."""
 
 
-def read_json(source: pa.Buffer) -> Answer:
-    """An answer of POST /release as columns."""
+def read_json(source: pa.Buffer, *, are_texts: bool = False) -> Answer:
+    """An answer of POST /release as columns. ``are_texts``: all keys as text, as CSV has them."""
     answer = json.loads(source.to_pybytes())
-    return _read(answer, _json(answer["certificate"]))
+    return _read(answer, _json(answer["certificate"]), _as_text if are_texts else _key_column)
 
 
 def read_json_tables(source: pa.Buffer, only: str | None = None) -> dict[str, Answer]:
@@ -68,10 +68,10 @@ def read_json_tables(source: pa.Buffer, only: str | None = None) -> dict[str, An
     answer = json.loads(source.to_pybytes())
     certificate = _json(answer["certificate"])
     chosen = (table for table in answer["tables"] if only in (None, table["name"]))
-    return {table["name"]: _read(table, certificate) for table in chosen}
+    return {table["name"]: _read(table, certificate, _key_column) for table in chosen}
 
 
-def _read(answer: dict[str, Any], certificate: str) -> Answer:
+def _read(answer: dict[str, Any], certificate: str, column: Callable[[Sequence[Any]], pa.Array]) -> Answer:
     keys, values = answer["groups"]["keys"], answer["groups"]["values"]
     lengths = {len(key) if isinstance(key, list) else 0 for key in keys}
     is_of_lists = len(lengths) == 1 and lengths != {0}
@@ -83,7 +83,7 @@ def _read(answer: dict[str, Any], certificate: str) -> Answer:
         names = [f"_{name}" for name in names]
     return Answer(
         Roles(tuple(names), "count", tuple(values)),
-        [pa.chunked_array([_key_column(part)]) for part in parts],
+        [pa.chunked_array([column(part)]) for part in parts],
         [_number_column(column) for column in (answer["groups"]["counts"], *values.values())],
         certificate,
         *([intervals["level"], _interval_numbers(intervals, values)] if intervals else []),
@@ -184,6 +184,10 @@ def _key_column(part: Sequence[Any]) -> pa.Array:
     if kinds <= {int, float} and all(abs(item) <= _MOST_DOUBLE for item in integers):
         return pa.array(part, pa.float64())
     return pa.array([None if item is None else _json(item) for item in part], pa.string())
+
+
+def _as_text(part: Sequence[Any]) -> pa.Array:
+    return pa.array([item if item is None or isinstance(item, str) else _json(item) for item in part], pa.string())
 
 
 def _json_ready(column: pa.ChunkedArray) -> pa.ChunkedArray:
