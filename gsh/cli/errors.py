@@ -62,8 +62,8 @@ _OPTIONS = {
     "weights": "--weight",
 }
 _NAMED_ALIKE = (
-    "budget by c_u count counts delta description dialect epsilon keys level mechanism most_sigma mu_0 once public_keys "
-    "reason releases retries salt seed sigma tau tau_star unprotected user users"
+    "budget by c_u count counts delta description dialect epsilon keys level mechanism most_sigma mu_0 once "
+    "public_keys reason releases retries salt seed sigma tau tau_star unprotected user users"
 )
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""

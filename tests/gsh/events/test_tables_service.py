@@ -40,7 +40,9 @@ def test_tables_are_charged_once_and_come_back_before_an_event_is_read(
         for name, table in first.tables.items():
             assert each.tables[name].to_pylist() == table.to_pylist()
     assert set(first.tables["by_day"]["day"].to_pylist()) == set(DAYS)
-    assert {"people_estimate", "people_low"} <= set(pq.read_table(tmp_path / "private/by_url_rest.parquet").column_names)
+    assert {"people_estimate", "people_low"} <= set(
+        pq.read_table(tmp_path / "private/by_url_rest.parquet").column_names
+    )
     assert all("people" in table.column_names and "count" not in table.column_names for table in first.tables.values())
     said = first.certificate
     assert (said["budget"]["id"], said["unprotected"]) == (budget, ["c_u by a preview"])
