@@ -5,6 +5,7 @@
 
 exact         δ(ε) = max(δ_infinite, δ_gaussian(ε))     [KKWZ Thm. 5.4; docs/math/closed-form.md]
               and the worst split in between, if there are several tables or caps on columns (frontier.py)
+              and all that can follow a survey, if there is one (two_stages.py)
 add-deltas    δ(ε) = δ_infinite + δ_gaussian(ε)         [KKWZ Thm. 4.1, Cor. 5.4.1], an over-estimate
 zcdp          as add-deltas, with the δ of zCDP in place of f (zcdp.py): a larger over-estimate
 """
@@ -12,15 +13,17 @@ zcdp          as add-deltas, with the δ of zCDP in place of f (zcdp.py): a larg
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from flint import arb
 
 from gsh.accounting import gaussian, zcdp
+from gsh.accounting.chords import Mixture
 from gsh.accounting.frontier import Worst, epsilon_guess, frontier_of, worst_of
-from gsh.accounting.mechanism import Mechanism, Release, hazard_ball, mu_ball
+from gsh.accounting.mechanism import Mechanism, Release, Surveyed, hazard_ball, mu_ball
 from gsh.accounting.numerics.balls import approximate, at_most, round_up
 from gsh.accounting.numerics.search import smallest_double
+from gsh.accounting.two_stages import TwoStages, epsilon_guess_after, worst_after
 from gsh.errors import InvalidParameter
 
 __all__ = [
@@ -60,8 +63,16 @@ def _larger(infinite: arb, gaussian: arb) -> arb:
     return infinite.max(gaussian)
 
 
-def _no_splits(_release: Release, _epsilon: float) -> Worst | None:
+Splits: TypeAlias = Worst | TwoStages | Mixture
+"""What can cost more than either part: its ``largest(ε)`` is a ball, and ``ground`` helps to compute it."""
+
+
+def _no_splits(_release: Release, _epsilon: float) -> Splits | None:
     return None
+
+
+def _splits(release: Release, epsilon: float) -> Splits:
+    return worst_after(release, epsilon) if isinstance(release, Surveyed) else worst_of(release, epsilon)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +88,7 @@ class Accounting:
     room: Callable[[arb, Callable[[], arb]], arb]
     binding: Callable[[float, float, float], Binding]
     """Which cost decides δ, from δ_infinite, δ_gaussian and δ."""
-    splits: Callable[[Release, float], Worst | None] = _no_splits
+    splits: Callable[[Release, float], Splits | None] = _no_splits
 
     def decouples(self, release: Release) -> bool:
         """Whether a target bounds each of the two costs by itself."""
@@ -86,6 +97,8 @@ class Accounting:
 
 def _has_cuts(release: Release) -> bool:
     """Whether a split between the two ends can be the worst: one table without caps on columns has none."""
+    if isinstance(release, Surveyed):
+        return True
     return bool(release.caps) if isinstance(release, Mechanism) else bool(frontier_of(release.without_columns).cuts)
 
 
@@ -99,7 +112,7 @@ EXACT = Accounting(
     binding=lambda infinite, gaussian, total: (
         "mixed" if total > max(infinite, gaussian) else "infinite" if infinite > gaussian else "gaussian"
     ),
-    splits=worst_of,
+    splits=_splits,
 )
 LARGER_PART = replace(EXACT, splits=_no_splits)
 """The larger of the two costs, for rules that bound each by itself. With caps on columns it is less than δ."""
@@ -139,7 +152,7 @@ def at_epsilon(accounting: Accounting, release: Release, epsilon: float) -> Poin
     worst = None if decouples else accounting.splits(release, epsilon)
 
     def parts() -> tuple[arb, ...]:
-        ground = None if worst is None else worst.frontier.ground()
+        ground = None if worst is None else worst.ground()
         infinite = delta_infinite(release) if ground is None else -(-ground.hazard).expm1()
         mu = mu_ball(release)
         noise = accounting.noise.delta(mu, arb(epsilon))
@@ -178,8 +191,12 @@ def at_delta(accounting: Accounting, release: Release, delta: float) -> Point:
     def root() -> arb:
         return gaussian.epsilon_at(mu_ball(release), accounting.room(arb(delta), lambda: delta_infinite(release)))
 
-    has_cuts = accounting is EXACT and _has_cuts(release)
-    guess = epsilon_guess(release.without_columns, delta) if has_cuts else approximate(root)
+    if accounting is EXACT and isinstance(release, Surveyed):
+        guess = epsilon_guess_after(release, delta)
+    elif accounting is EXACT and _has_cuts(release):
+        guess = epsilon_guess(release.without_columns, delta)
+    else:
+        guess = approximate(root)
     epsilon = smallest_double(meets, guess, lowest=0.0)
     if epsilon is None:
         raise InvalidParameter("sigma", "must be large enough that ε is a finite double")

@@ -43,7 +43,8 @@ from gsh.accounting.mechanism import (
     mu_squared_ball,
     release_of,
 )
-from gsh.accounting.numerics.balls import PRECISIONS, approximate, at_precision, ball_of, upper_double
+from gsh.accounting.numerics.balls import PRECISIONS, approximate, at_precision, ball_of, round_up, upper_double
+from gsh.accounting.numerics.doubles import LARGEST_DOUBLE
 from gsh.accounting.numerics.normal_tail import tail
 
 __all__ = [
@@ -52,11 +53,13 @@ __all__ = [
     "Ground",
     "Worst",
     "epsilon_guess",
+    "frontier_after_survey",
     "frontier_of",
     "most_at_tau",
     "number_of_splits",
     "scale_guess",
     "worst_of",
+    "worst_on",
 ]
 
 ENOUGH_EPSILON = 0.105
@@ -173,6 +176,10 @@ class Worst:
     positions: tuple[Fraction | int, ...]
     share: float = 0.0
 
+    def ground(self) -> Ground:
+        """The frontier in balls, for ``largest``."""
+        return self.frontier.ground()
+
     def largest(self, epsilon: float, ground: Ground | None = None) -> arb:
         """The largest T, increased by the share; 0 without positions. ``ground`` is the frontier's, if it is known."""
         if not self.positions:
@@ -203,6 +210,39 @@ def frontier_of(release: Release) -> Frontier:
     tables = mechanisms_of(release)
     secret = [table for table in tables if isinstance(table, Mechanism)]
     public = [table for table in tables if isinstance(table, PlainGaussian)]
+    return _frontier(secret, public, is_integral=len(secret) == 1)
+
+
+@lru_cache(maxsize=4096)
+def frontier_after_survey(release: Release) -> Frontier:
+    """The frontier of all releases whose tables have the same S and D, and the same S of columns with caps.
+
+    C_u and caps may depend on a survey. So every real position counts, and columns with caps count as public: with a
+    large enough C_u nearly all groups can be at τ while one above τ changes these columns.  [docs/math/two-stages.md]
+    """
+    tables = mechanisms_of(release)
+    secret = [table for table in tables if isinstance(table, Mechanism)]
+    public = [table for table in tables if isinstance(table, PlainGaussian)]
+    return _frontier(
+        [_without_caps(table) for table in secret],
+        [*public, *(_capped_alone(table) for table in secret if table.costs.capped)],
+        is_integral=False,
+    )
+
+
+def _without_caps(table: Mechanism) -> Mechanism:
+    """The table without its columns with caps."""
+    mu_0 = table.costs.mu_0
+    return Mechanism(c_u=table.c_u, tau=table.tau, tau_star=table.tau_star, sigma=table.sigma, mu_0=mu_0)
+
+
+def _capped_alone(table: Mechanism) -> PlainGaussian:
+    """The columns with caps of a table, without its counts."""
+    (mu,) = round_up(lambda: [table.costs.capped_squared.sqrt()])
+    return PlainGaussian(c_u=1, sigma=LARGEST_DOUBLE, mu_0=mu)
+
+
+def _frontier(secret: Sequence[Mechanism], public: Sequence[PlainGaussian], *, is_integral: bool) -> Frontier:
     pieces = [piece for table in secret for piece in _pieces(table)]
     segments: tuple[tuple[_Piece, ...], ...]
     if len(secret) == 1:
@@ -217,7 +257,7 @@ def frontier_of(release: Release) -> Frontier:
         segments=segments,
         public=release_of(public) if public else None,
         has_ties=has_ties,
-        is_integral=len(secret) == 1,
+        is_integral=is_integral,
         ends=tuple(accumulate(lengths, initial=0)),
     )
 
@@ -293,7 +333,11 @@ def scale_guess(frontier: Frontier, ground: Ground, epsilon: float, delta: arb) 
 
 def worst_of(release: Release, epsilon: float) -> Worst:
     """The positions among which the worst split is, besides δ_gaussian and δ_infinite. None for one plain table."""
-    frontier = frontier_of(release.without_columns)
+    return worst_on(frontier_of(release.without_columns), epsilon)
+
+
+def worst_on(frontier: Frontier, epsilon: float) -> Worst:
+    """The same for a frontier."""
     cuts = frontier.cuts
     if not cuts or epsilon >= ENOUGH_EPSILON or not frontier.segments:
         return Worst(frontier, cuts)

@@ -3,6 +3,7 @@
     Mechanism        groups are secret: noise, and a threshold                              [KKWZ Algorithm 1]
     PlainGaussian    groups are public: noise alone, and nothing is dropped
     Joint            several tables in one release, each one of these two                   [docs/math/joint-tables.md]
+    Surveyed         a survey of the users, and then one of these three                     [docs/math/two-stages.md]
 
 The functions of the core compute with balls. Properties of a mechanism are doubles, rounded up.
 """
@@ -25,14 +26,18 @@ from gsh.errors import InvalidParameter
 __all__ = [
     "MOST_C_U",
     "MOST_PIECES",
+    "MOST_SURVEYS",
     "MOST_TABLES",
     "Aggregates",
     "AnyMechanism",
+    "FixedTables",
     "Joint",
     "Mechanism",
     "PlainGaussian",
     "RelativeAggregates",
     "Release",
+    "SurveyNoise",
+    "Surveyed",
     "checked_mechanism",
     "effective_tau",
     "hazard_ball",
@@ -41,12 +46,16 @@ __all__ = [
     "mu_ball",
     "mu_squared_ball",
     "release_of",
+    "survey_ball",
+    "surveyed",
 ]
 
 MOST_TABLES = 64
 """The most tables of one release."""
 MOST_PIECES = 512
 """The most tables and caps on columns of one release together: δ takes an evaluation for each of them."""
+MOST_SURVEYS = 64
+"""The most histograms over users of one survey."""
 
 
 def effective_tau(tau: int) -> int:
@@ -74,7 +83,7 @@ class _NoiseCost:
 
     @property
     def _release(self) -> "Release":
-        assert isinstance(self, Mechanism | PlainGaussian | Joint)
+        assert isinstance(self, Mechanism | PlainGaussian | Joint | Surveyed)
         return self
 
 
@@ -302,18 +311,84 @@ class Joint(_NoiseCost):
         return f"Joint({list(self.mechanisms)!r})"
 
 
-Release: TypeAlias = AnyMechanism | Joint
-"""One or more tables under one name, fixed before any noise is drawn and charged once."""
+FixedTables: TypeAlias = AnyMechanism | Joint
+"""One or more tables that are fixed together, before any of their noise is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyNoise:
+    """Gaussian noise on a histogram over the users: its bins are public, and each user is in one of them.
+
+    Every bin has noise, also the empty ones.
+
+    >>> import gsh
+    >>> gsh.SurveyNoise(42.25)
+    SurveyNoise(sigma=42.25)
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        sigma = real("sigma", self.sigma)
+        if not 0 < sigma <= LARGEST_DOUBLE:
+            raise InvalidParameter("sigma", "must be greater than 0 and finite")
+        object.__setattr__(self, "sigma", sigma)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Surveyed(_NoiseCost):
+    """A survey of the users, and tables whose bounds may be chosen from it.
+
+    Fixed before the survey: ``mu_squared`` and ``hazard`` of each table, and what its columns with caps add to
+    ``mu_squared``. All the rest may depend on what the survey shows: C_u, σ, τ, τ*, clips, caps, and the query itself.
+    """
+
+    survey: tuple[SurveyNoise, ...]
+    tables: FixedTables
+
+    def __init__(self, survey: Sequence[SurveyNoise], tables: FixedTables) -> None:
+        listed = tuple(survey)
+        if not 1 <= len(listed) <= MOST_SURVEYS:
+            raise InvalidParameter("survey", f"must be 1 to {MOST_SURVEYS} histograms")
+        for i, noise in enumerate(listed):
+            instance(f"survey/{i}", noise, SurveyNoise)
+        object.__setattr__(self, "survey", listed)
+        object.__setattr__(self, "tables", tables)
+
+    @property
+    def hazard(self) -> float:
+        """The threshold cost of the tables, rounded up. A survey has none."""
+        return round_up(lambda: [hazard_ball(self)])[0]
+
+    @property
+    def without_columns(self) -> "Surveyed":
+        """The same privacy with the costs of the columns in place of the columns."""
+        return Surveyed(self.survey, self.tables.without_columns)
+
+    def __repr__(self) -> str:
+        """The call that makes it."""
+        return f"Surveyed({list(self.survey)!r}, {self.tables!r})"
+
+
+Release: TypeAlias = FixedTables | Surveyed
+"""What is charged once, under one name: tables, or a survey and then tables."""
 
 
 def mechanisms_of(release: Release) -> tuple[AnyMechanism, ...]:
     """The mechanism of each table of a release."""
+    if isinstance(release, Surveyed):
+        return mechanisms_of(release.tables)
     return release.mechanisms if isinstance(release, Joint) else (release,)
 
 
-def release_of(mechanisms: Sequence[AnyMechanism]) -> Release:
+def release_of(mechanisms: Sequence[AnyMechanism]) -> FixedTables:
     """The release of tables with these mechanisms. A single table is a release by itself."""
     return mechanisms[0] if len(mechanisms) == 1 else Joint(mechanisms)
+
+
+def surveyed(survey: Sequence[SurveyNoise], tables: FixedTables) -> Release:
+    """The tables after a survey, if there is one."""
+    return Surveyed(survey, tables) if survey else tables
 
 
 def mu_squared_ball(release: Release, groups: int | None = None) -> arb:
@@ -323,12 +398,19 @@ def mu_squared_ball(release: Release, groups: int | None = None) -> arb:
 
     S(a) = a (1/σ² + μ₀²) + Σ min(a, n) μ_n²,   n the caps of columns that have one
     """
+    if isinstance(release, Surveyed):
+        return survey_ball(release.survey) + mu_squared_ball(release.tables)
     if isinstance(release, Joint):
         return _sum(mu_squared_ball(mechanism) for mechanism in release.mechanisms)
     groups = release.c_u if groups is None else groups
     sigma, costs = arb(release.sigma), release.costs
     count = groups / (sigma * sigma)
     return count + costs.squared(groups) if costs.mu_0 or costs.capped else count
+
+
+def survey_ball(survey: Iterable[SurveyNoise]) -> arb:
+    """S_h = Σ 1/σ_h², the noise cost of a survey."""
+    return _sum(1 / arb(noise.sigma) ** 2 for noise in survey)
 
 
 def mu_ball(release: Release) -> arb:
@@ -352,6 +434,8 @@ def hazard_ball(release: Release) -> arb:
             return -release.c_u * log_p_ball(release)
         case Joint():
             return _sum(hazard_ball(mechanism) for mechanism in release.mechanisms)
+        case Surveyed():
+            return hazard_ball(release.tables)
         case _:
             return arb(0)
 
