@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gsh import duckdb, spark
-    from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian, RelativeAggregates
+    from gsh.accounting.calibration.after_survey import SurveyPlan, SurveyShare
+    from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian, RelativeAggregates, SurveyNoise
     from gsh.accounting.sensitivity import Sensitivity, box, l1, l2, vectors
     from gsh.accuracy.utility import Utility
     from gsh.client.clients import AsyncClient, Client
@@ -68,6 +69,9 @@ __all__ = [
     "RelativeAggregates",
     "ReleaseError",
     "Sensitivity",
+    "SurveyNoise",
+    "SurveyPlan",
+    "SurveyShare",
     "Table",
     "TablesCalibration",
     "TablesPrice",
@@ -99,7 +103,8 @@ __all__ = [
 ]
 
 _NAMES = {
-    "gsh.accounting.mechanism": ("Aggregates", "Mechanism", "PlainGaussian", "RelativeAggregates"),
+    "gsh.accounting.calibration.after_survey": ("SurveyPlan", "SurveyShare"),
+    "gsh.accounting.mechanism": ("Aggregates", "Mechanism", "PlainGaussian", "RelativeAggregates", "SurveyNoise"),
     "gsh.accounting.sensitivity": ("Sensitivity", "box", "l1", "l2", "vectors"),
     "gsh.accuracy.utility": ("Utility",),
     "gsh.client.clients": ("AsyncClient", "Client"),

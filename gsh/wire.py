@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
+from gsh.accounting.calibration.after_survey import SurveyPlan, SurveyShare
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.calibration.shares import TableDraft
 from gsh.accounting.column_costs import Capped, capped_of
 from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import (
+    MOST_SURVEYS,
     MOST_TABLES,
     Aggregates,
     AnyMechanism,
@@ -22,6 +24,8 @@ from gsh.accounting.mechanism import (
     PlainGaussian,
     RelativeAggregates,
     Release,
+    Surveyed,
+    SurveyNoise,
 )
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Sensitivity, Vectors, caps
 from gsh.arguments import integer, matrix, real, reals, texts
@@ -31,6 +35,8 @@ __all__ = [
     "PLACES",
     "TABLE_NAME",
     "Json",
+    "after_survey_from_json",
+    "after_survey_to_json",
     "capped_to_json",
     "charged_from_json",
     "charged_to_json",
@@ -45,6 +51,9 @@ __all__ = [
     "priced_tables_to_json",
     "release_from_json",
     "sensitivity_to_json",
+    "survey_draft_from_json",
+    "survey_from_json",
+    "survey_to_json",
     "table_drafts_from_json",
     "table_drafts_to_json",
     "table_name_fault",
@@ -92,7 +101,7 @@ def check_table_names(names: Iterable[object]) -> None:
 
 def places_in_request(root: str = "") -> tuple[tuple[str, str], ...]:
     """Where parameters of a call are in a request: ε and δ, and next to them ``mechanism`` or ``tables``."""
-    direct = tuple((name, f"{root}/{name}") for name in ("epsilon", "delta", "tables", "shares"))
+    direct = tuple((name, f"{root}/{name}") for name in _DIRECT)
     return *direct, *((name, f"{root}/mechanism/{place}") for name, place in PLACES), ("", f"{root}/mechanism")
 
 
@@ -103,6 +112,7 @@ def in_tables() -> Iterator[None]:
         yield
 
 
+_DIRECT = ("epsilon", "delta", "tables", "shares", "survey", "after_survey")
 # A tuple, not a union: to make and to search a union takes longer than to read a mechanism.
 _OBJECT = (dict, Mapping)
 _KIND = "aggregates/sensitivity/kind"
@@ -230,8 +240,10 @@ def _named(given: object, read: Callable[[Mapping[str, Any]], T]) -> dict[str, T
 def charged_to_json(release: Release) -> Json:
     """What a budget is charged for: all that its privacy depends on, without its columns, in one flat object.
 
-    Several tables are a list of such objects.
+    Several tables are a list of such objects. A survey is the list of its noise.
     """
+    if isinstance(release, Surveyed):
+        return {"survey": _noise_to_json(release.survey)} | charged_to_json(release.tables)
     if isinstance(release, Joint):
         return {"tables": [charged_to_json(table) for table in release.mechanisms]}
     thresholds = {"tau": release.tau, "tau_star": release.tau_star} if isinstance(release, Mechanism) else {}
@@ -243,6 +255,10 @@ def charged_to_json(release: Release) -> Json:
 
 def charged_from_json(given: object) -> Release:
     """What a budget was charged for."""
+    if isinstance(given, Mapping) and "survey" in given:
+        tables = charged_from_json({name: value for name, value in given.items() if name != "survey"})
+        assert not isinstance(tables, Surveyed)
+        return Surveyed(survey_from_json(given["survey"]), tables)
     if isinstance(given, Mapping) and "tables" in given:
         return Joint([_charged_table(table) for table in _object("release", given, {"tables"})["tables"]])
     return _charged_table(given)
@@ -252,6 +268,67 @@ def _charged_table(given: object) -> AnyMechanism:
     fields = _object("release", given, {"c_u", "sigma"}, {*_THRESHOLDS, "mu_0", "capped"})
     kind = Mechanism if "tau_star" in fields else PlainGaussian
     return kind(**{**fields, "capped": tuple(Capped(**part) for part in fields.get("capped", ()))})
+
+
+def survey_to_json(survey: Sequence[SurveyNoise | SurveyShare]) -> Json | list[Json]:
+    """The histograms of a survey: one object, or a list of several."""
+    listed = _noise_to_json(survey)
+    return listed[0] if len(listed) == 1 else listed
+
+
+def survey_from_json(given: object) -> tuple[SurveyNoise, ...]:
+    """The noise of each histogram of a survey.
+
+    >>> from gsh.wire import survey_from_json
+    >>> survey_from_json({"sigma": 42.25})
+    (SurveyNoise(sigma=42.25),)
+    """
+    return tuple(_survey_noise(place, each) for place, each in _histograms(given))
+
+
+def survey_draft_from_json(given: object) -> tuple[SurveyNoise | SurveyShare, ...]:
+    """The same, with a share in place of the noise of some."""
+    return tuple(
+        _survey_share(place, each) if isinstance(each, Mapping) and "share" in each else _survey_noise(place, each)
+        for place, each in _histograms(given)
+    )
+
+
+def after_survey_to_json(plan: SurveyPlan) -> Json:
+    """What is fixed for the tables before a survey."""
+    return {"mu_squared": plan.mu_squared, "hazard": plan.hazard}
+
+
+def after_survey_from_json(survey: Sequence[SurveyNoise], given: object) -> SurveyPlan:
+    """The same, for the survey with this noise."""
+    fields = _object("after_survey", given, _COSTS)
+    with renamed(("", "after_survey")):
+        return SurveyPlan(tuple(survey), mu_squared=fields["mu_squared"], hazard=fields["hazard"])
+
+
+def _noise_to_json(survey: Sequence[SurveyNoise | SurveyShare]) -> list[Json]:
+    return [{"share": each.share} if isinstance(each, SurveyShare) else {"sigma": each.sigma} for each in survey]
+
+
+def _survey_noise(place: str, given: object) -> SurveyNoise:
+    fields = _object(place, given, {"sigma"})
+    with renamed(("", place)):
+        return SurveyNoise(fields["sigma"])
+
+
+def _survey_share(place: str, given: object) -> SurveyShare:
+    fields = _object(place, given, {"share"})
+    with renamed(("", place)):
+        return SurveyShare(fields["share"])
+
+
+def _histograms(given: object) -> list[tuple[str, object]]:
+    """The histograms of a survey, each with its place."""
+    if not isinstance(given, list | tuple):
+        return [("survey", given)]
+    if not 1 <= len(given) <= MOST_SURVEYS:
+        raise InvalidParameter("survey", f"must be 1 to {MOST_SURVEYS} histograms")
+    return [(f"survey/{place}", each) for place, each in enumerate(given)]
 
 
 def draft_to_json(draft: Draft) -> Json:

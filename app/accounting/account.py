@@ -28,7 +28,7 @@ from app.workers.work_bounds import check_work, cuts_of, needs_search, points_wo
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_epsilon
 from gsh.accounting.curve_cache import Variable, evaluate
 from gsh.accounting.frontier import number_of_splits
-from gsh.accounting.mechanism import AnyMechanism, Joint, Mechanism, Release, mechanisms_of
+from gsh.accounting.mechanism import AnyMechanism, FixedTables, Joint, Mechanism, Release, mechanisms_of
 from gsh.wire import capped_to_json, priced_tables_to_json
 
 __all__ = ["router"]
@@ -120,11 +120,11 @@ def _check_evaluations(services: Services, body: AccountRequest, release: Releas
     check_work(services.settings.max_work, "/theorem", work, "give fewer points, or a smaller c_u")
 
 
-def _with_theorem(release: Release, points: list[Point], as_tables: bool) -> list[PointOut]:
+def _with_theorem(release: FixedTables, points: list[Point], as_tables: bool) -> list[PointOut]:
     return [_point_with_theorem(release, point, as_tables) for point in points]
 
 
-def _point_with_theorem(release: Release, point: Point, as_tables: bool) -> PointOut:
+def _point_with_theorem(release: FixedTables, point: Point, as_tables: bool) -> PointOut:
     if point.epsilon is None or point.delta_gaussian is None:
         return PointOut.model_validate(point)
     from gsh.accounting import theorem  # noqa: PLC0415 - only workers need SciPy, which takes a fifth of a second to load
@@ -151,7 +151,7 @@ async def _encoded(
     services: Services,
     accounting: AccountingName,
     body: AccountRequest,
-    release: Release,
+    release: FixedTables,
     points: list[Point],
 ) -> bytes:
     """AccountAnswer as JSON, encoded in slices: ten thousand points at once would delay other requests.
@@ -170,7 +170,7 @@ def _encoded_point(point: Point) -> bytes:
     return to_json(shown)
 
 
-def _shown(body: AccountRequest, release: Release, mu: float) -> dict[str, Any]:
+def _shown(body: AccountRequest, release: FixedTables, mu: float) -> dict[str, Any]:
     """What an AccountAnswer says of the request."""
     if body.tables is None:
         assert not isinstance(release, Joint)

@@ -11,25 +11,25 @@ from app.http.services import Services
 from app.schemas.aggregates import ColumnsIn
 from app.schemas.mechanism import PostedMechanism, TableIn, read_release
 from app.workers.work_bounds import check_work, work_of
-from gsh.accounting.mechanism import Release
+from gsh.accounting.mechanism import FixedTables
 from gsh.errors import renamed
 from gsh.wire import in_tables, mechanism_to_json
 
 __all__ = ["check_columns", "naming", "posted_release", "tables_without_columns", "without_columns"]
 
 _Posted = TypeVar("_Posted", bound=PostedMechanism | TableIn)
-_Tables = Sequence[TableIn] | None
+_PostedTables = Sequence[TableIn] | None
 
 
 async def posted_release(
-    request: Request, services: Services, mechanism: PostedMechanism | None, tables: _Tables = None
-) -> Release:
+    request: Request, services: Services, mechanism: PostedMechanism | None, tables: _PostedTables = None
+) -> FixedTables:
     """The release of a request that has one of the two, after a check of its work."""
     work = check_columns(services.settings.max_work, mechanism, tables)
     return await services.made(request, work, read_release, mechanism, tables)
 
 
-def check_columns(most_work: int, mechanism: PostedMechanism | None, tables: _Tables) -> float:
+def check_columns(most_work: int, mechanism: PostedMechanism | None, tables: _PostedTables) -> float:
     """The work for the columns of a request: one μ₀ for each table. An error if it is too much."""
     described = [mechanism] if tables is None else tables
     work = sum(work_of(each) for each in described if each is not None)
@@ -37,7 +37,7 @@ def check_columns(most_work: int, mechanism: PostedMechanism | None, tables: _Ta
     return work
 
 
-def naming(tables: _Tables) -> AbstractContextManager[None]:
+def naming(tables: _PostedTables) -> AbstractContextManager[None]:
     """Errors about several tables together name the list ``tables``, if a request has it."""
     return nullcontext() if tables is None else in_tables()
 

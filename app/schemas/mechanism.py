@@ -22,7 +22,7 @@ from app.schemas.strict import OneOrMany, OrAbsent, Strict
 from gsh.accounting import case_study
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.calibration.shares import TableDraft
-from gsh.accounting.mechanism import MOST_TABLES, AnyMechanism, Mechanism, Release, release_of
+from gsh.accounting.mechanism import MOST_TABLES, AnyMechanism, FixedTables, Mechanism, release_of
 from gsh.wire import (
     TABLE_NAME,
     draft_from_json,
@@ -325,7 +325,7 @@ def _fault(stated: str, *place: str | int) -> InitErrorDetails:
     return InitErrorDetails(type=PydanticCustomError("stated", "", {"stated": stated}), loc=place, input=None)
 
 
-def read_release(mechanism: PostedMechanism | None, tables: Sequence[TableIn] | None) -> Release:
+def read_release(mechanism: PostedMechanism | None, tables: Sequence[TableIn] | None) -> FixedTables:
     """The release of a request that has one of the two. Errors name ``tables/1/sigma``."""
     if tables is None:
         assert mechanism is not None

@@ -9,9 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, Binding, Point, at_delta, at_epsilon
+from gsh.accounting.calibration.after_survey import SurveyPlan
 from gsh.accounting.calibration.comparison import ComparedName
-from gsh.accounting.mechanism import AnyMechanism, Mechanism, PlainGaussian, Release, checked_mechanism, release_of
-from gsh.arguments import Real, Reals, is_several, real, reals
+from gsh.accounting.mechanism import (
+    AnyMechanism,
+    FixedTables,
+    Mechanism,
+    PlainGaussian,
+    Release,
+    SurveyNoise,
+    checked_mechanism,
+    release_of,
+    surveyed,
+)
+from gsh.arguments import Real, Reals, instance, is_several, real, reals
 from gsh.errors import InvalidParameter, pointer_part
 from gsh.wire import check_table_names
 
@@ -19,17 +30,22 @@ __all__ = [
     "Curve",
     "Privacy",
     "Released",
+    "SurveyGiven",
     "accounted",
     "add_deltas",
     "asked_points",
     "exact",
     "is_several_tables",
     "privacy_of",
+    "survey_noise",
+    "survey_places",
 ]
 
 Doubles: TypeAlias = NDArray[np.float64]
 Released: TypeAlias = AnyMechanism | Mapping[str, AnyMechanism]
 """What is released together: one table, or several by their names."""
+SurveyGiven: TypeAlias = SurveyNoise | SurveyPlan | Sequence[SurveyNoise] | None
+"""The noise of a survey, of several histograms, or of a plan; None without a survey."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +131,19 @@ class Curve(Sequence[Privacy]):
 
 
 @overload
-def exact(mechanism: Released, *, epsilon: Real) -> Privacy: ...
+def exact(mechanism: Released, *, epsilon: Real, survey: SurveyGiven = None) -> Privacy: ...
 @overload
-def exact(mechanism: Released, *, delta: Real) -> Privacy: ...
+def exact(mechanism: Released, *, delta: Real, survey: SurveyGiven = None) -> Privacy: ...
 @overload
-def exact(mechanism: Released, *, epsilon: Reals) -> Curve: ...
+def exact(mechanism: Released, *, epsilon: Reals, survey: SurveyGiven = None) -> Curve: ...
 @overload
-def exact(mechanism: Released, *, delta: Reals) -> Curve: ...
+def exact(mechanism: Released, *, delta: Reals, survey: SurveyGiven = None) -> Curve: ...
 def exact(
-    mechanism: Released, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
+    mechanism: Released,
+    *,
+    epsilon: Real | Reals | None = None,
+    delta: Real | Reals | None = None,
+    survey: SurveyGiven = None,
 ) -> Privacy | Curve:
     """The smallest δ at ε, or the smallest ε at δ, that the mechanism has.  [KKWZ Thm. 5.4; docs/math/closed-form.md]
 
@@ -138,31 +158,44 @@ def exact(
     1.003103848512688e-05
     >>> gsh.exact(mechanism, delta=1.1e-5).epsilon
     0.3465426812690822
+
+    ``survey`` is the noise of a histogram over the users that was published first, and from which C_u, σ and τ* were
+    chosen; several are a list. Fixed before it are ``mu_squared`` and ``hazard`` of each table (``gsh.calibrate``
+    finds such mechanisms). Then ``mu`` and ``delta_gaussian`` are those of all noise.  [docs/math/two-stages.md]
+
+    >>> gsh.exact(mechanism, epsilon=0.349, survey=gsh.SurveyNoise(97.81)).delta
+    1.1990072857513553e-05
     """
-    return _account(EXACT, mechanism, epsilon, delta)
+    return _account(EXACT, mechanism, epsilon, delta, survey)
 
 
 @overload
-def add_deltas(mechanism: Released, *, epsilon: Real) -> Privacy: ...
+def add_deltas(mechanism: Released, *, epsilon: Real, survey: SurveyGiven = None) -> Privacy: ...
 @overload
-def add_deltas(mechanism: Released, *, delta: Real) -> Privacy: ...
+def add_deltas(mechanism: Released, *, delta: Real, survey: SurveyGiven = None) -> Privacy: ...
 @overload
-def add_deltas(mechanism: Released, *, epsilon: Reals) -> Curve: ...
+def add_deltas(mechanism: Released, *, epsilon: Reals, survey: SurveyGiven = None) -> Curve: ...
 @overload
-def add_deltas(mechanism: Released, *, delta: Reals) -> Curve: ...
+def add_deltas(mechanism: Released, *, delta: Reals, survey: SurveyGiven = None) -> Curve: ...
 def add_deltas(
-    mechanism: Released, *, epsilon: Real | Reals | None = None, delta: Real | Reals | None = None
+    mechanism: Released,
+    *,
+    epsilon: Real | Reals | None = None,
+    delta: Real | Reals | None = None,
+    survey: SurveyGiven = None,
 ) -> Privacy | Curve:
     """The over-estimate of earlier work, which adds the two δ.  [KKWZ Thm. 4.1, Cor. 5.4.1]
 
         δ(ε) = 1 − Φ((τ* − τ)/σ)^C_u + f(μ, ε)
+
+    With a ``survey``, μ is that of all noise.
 
     >>> import gsh
     >>> mechanism = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
     >>> gsh.add_deltas(mechanism, epsilon=0.349).delta
     2.003190490602837e-05
     """
-    return _account(ADD_DELTAS, mechanism, epsilon, delta)
+    return _account(ADD_DELTAS, mechanism, epsilon, delta, survey)
 
 
 def privacy_of(accounting: ComparedName, point: Point) -> Privacy:
@@ -179,9 +212,13 @@ def privacy_of(accounting: ComparedName, point: Point) -> Privacy:
 
 
 def _account(
-    accounting: Accounting, mechanism: Released, epsilon: Real | Reals | None, delta: Real | Reals | None
+    accounting: Accounting,
+    mechanism: Released,
+    epsilon: Real | Reals | None,
+    delta: Real | Reals | None,
+    survey: SurveyGiven,
 ) -> Privacy | Curve:
-    costs = accounted(mechanism).without_columns
+    costs = surveyed(survey_noise(survey), accounted(mechanism)).without_columns
     name, values, are_several = asked_points(epsilon, delta)
     evaluate = at_epsilon if name == "epsilon" else at_delta
     points = tuple(_point(evaluate, accounting, costs, value) for value in values)
@@ -209,7 +246,25 @@ def _point(
     return privacy_of(accounting.name, evaluate(accounting, release, value + 0.0))  # −0 becomes 0
 
 
-def accounted(given: Released) -> Release:
+def survey_noise(given: SurveyGiven) -> tuple[SurveyNoise, ...]:
+    """The noise of each histogram of a survey: none if there is no survey."""
+    return tuple(instance(place, each, SurveyNoise) for place, each in survey_places(given))
+
+
+def survey_places(given: object) -> list[tuple[str, object]]:
+    """The histograms of a survey, each with its place in errors."""
+    if given is None:
+        return []
+    if isinstance(given, SurveyPlan):
+        return [("survey", noise) for noise in given.survey]
+    if isinstance(given, list | tuple):
+        if not given:
+            raise InvalidParameter("survey", "must have at least one histogram, or be omitted")
+        return [(f"survey/{place}", noise) for place, noise in enumerate(given)]
+    return [("survey", given)]
+
+
+def accounted(given: Released) -> FixedTables:
     """The tables, checked. A mapping is several tables by their names."""
     if not isinstance(given, Mapping):
         return checked_mechanism("mechanism", given)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from gsh.accounting.aggregates import Aggregates, RelativeAggregates
 from gsh.accounting.calibration import compared_tables
 from gsh.accounting.calibration import shares as by_shares
+from gsh.accounting.calibration.after_survey import SurveyPlan, calibrate_after
 from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.mechanism import AnyMechanism
@@ -15,7 +16,7 @@ from gsh.arguments import Integer, Real, instance, real
 from gsh.errors import InvalidParameter, pointer_part, renamed
 from gsh.library.measures import measures_of
 from gsh.library.privacy import Privacy, privacy_of
-from gsh.library.targets import Columns, draft_of, target_of
+from gsh.library.targets import Columns, SurveyWanted, draft_of, survey_wanted, target_of
 from gsh.wire import check_table_names
 
 __all__ = [
@@ -81,6 +82,8 @@ class TablesCalibration:
     shares: Mapping[str, float]
     """They add up to 1, each to the nearest double."""
     privacy: Privacy
+    survey: SurveyPlan | None = None
+    """After a survey: its noise, and what was fixed for the tables together before it."""
 
 
 def calibrate_tables(
@@ -89,6 +92,7 @@ def calibrate_tables(
     epsilon: Real,
     delta: Real,
     shares: Literal["balanced"] | None = None,
+    survey: SurveyWanted = None,
 ) -> TablesCalibration:
     """The smallest noise of each table for its share, and then the smallest threshold.  [docs/math/joint-tables.md]
 
@@ -96,6 +100,7 @@ def calibrate_tables(
     together then have exactly the privacy curve of that table. The tables must be fixed together, before anything is
     published: tables that are chosen one after the other are releases of their own. ``shares="balanced"`` takes
     shares in proportion to √C_u, more for tables with further columns: the sum of all σ² is then the smallest.
+    ``survey`` is as in ``gsh.calibrate``: the C_u of all tables may then be chosen from what it shows.
 
     >>> import gsh
     >>> found = gsh.calibrate_tables(
@@ -109,11 +114,17 @@ def calibrate_tables(
     drafts, given = drafts_of(tables, shares)
     with renamed(*table_places(drafts)):
         target = target_of(epsilon=epsilon, delta=delta)
-        found = by_shares.calibrate_tables(list(drafts.values()), given or "balanced", target)
+        listed, plan = list(drafts.values()), None
+        wanted: by_shares.Shares = given or "balanced"
+        if survey is None:
+            found = by_shares.calibrate_tables(listed, wanted, target)
+        else:
+            found, plan = calibrate_after(listed, wanted, target, survey_wanted(survey))
     return TablesCalibration(
         tables=dict(zip(tables, found.tables, strict=True)),
         shares=dict(zip(tables, map(float, found.shares), strict=True)),
         privacy=privacy_of("exact", found.point),
+        survey=plan,
     )
 
 

@@ -1,25 +1,39 @@
 """Mechanisms that meet a target (ε, δ): by one accounting, or by all of them for comparison."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from gsh.accounting.accountings import ADD_DELTAS, EXACT
 from gsh.accounting.aggregates import Aggregates, RelativeAggregates
 from gsh.accounting.calibration import comparison, draft, target
+from gsh.accounting.calibration.after_survey import SurveyPlan, SurveyShare, calibrate_one_after
 from gsh.accounting.calibration.balanced import balanced
 from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.calibration.draft import Parameter
 from gsh.accounting.column_costs import Capped, ColumnCaps, capped_of
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import Mechanism, SurveyNoise
 from gsh.accounting.sensitivity import Box
 from gsh.arguments import Integer, Real, integer, real, reals, texts
 from gsh.errors import InvalidParameter, renamed
-from gsh.library.privacy import Privacy, privacy_of
+from gsh.library.privacy import Privacy, privacy_of, survey_places
 
-__all__ = ["Calibration", "Columns", "Comparison", "Price", "calibrate", "compare", "draft_of", "target_of"]
+__all__ = [
+    "Calibration",
+    "Columns",
+    "Comparison",
+    "Price",
+    "SurveyWanted",
+    "calibrate",
+    "compare",
+    "draft_of",
+    "survey_wanted",
+    "target_of",
+]
 
 V = TypeVar("V")
+SurveyWanted: TypeAlias = SurveyNoise | SurveyShare | SurveyPlan | Sequence[SurveyNoise | SurveyShare] | None
+"""A survey by its noise, by its share of the noise cost, or by the plan of an earlier answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +125,8 @@ class Calibration:
     privacy: Privacy
     largest_sigma: float | None = None
     """If σ alone was solved for: the largest σ that also meets the target. None if there is no largest."""
+    survey: SurveyPlan | None = None
+    """After a survey: its noise, and what was fixed for the mechanism before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +200,7 @@ def calibrate(
     weights: Mapping[str, Real] | None = None,
     capped: ColumnCaps | None = None,
     accounting: Literal["exact", "add-deltas"] = "exact",
+    survey: SurveyWanted = None,
 ) -> Calibration:
     """Solve for the omitted parameters, so that the mechanism meets (ε, δ).  [docs/math/closed-form.md]
 
@@ -212,12 +229,25 @@ def calibrate(
     >>> found = gsh.calibrate(c_u=16, epsilon=1, delta=1e-6, sums=sums, caps={"likes": 4})
     >>> [round(row[j] ** 0.5 / found.mechanism.sigma, 6) for j, row in enumerate(found.mechanism.aggregates.covariance)]
     [20.0, 2.5]
+
+    ``survey`` is a histogram over the users that is published first, and from which C_u is then chosen. Give its noise
+    (``gsh.SurveyNoise``) or its share of the noise cost (``gsh.SurveyShare``), several as a list. The answer's
+    ``survey`` has its noise, and the costs that are fixed for the mechanism before the survey. Give it to the call
+    with the C_u that the survey suggests. Both mechanisms meet the target.  [docs/math/two-stages.md]
+
+    >>> found = gsh.calibrate(c_u=64, epsilon=1, delta=1e-6, survey=gsh.SurveyShare(0.01))
+    >>> found.survey.survey
+    (SurveyNoise(sigma=42.24678889326836),)
+    >>> found.mechanism.sigma, gsh.calibrate(c_u=256, epsilon=1, delta=1e-6, survey=found.survey).mechanism.sigma
+    (34.160102809779055, 68.32020561955811)
     """
     if not isinstance(accounting, str) or accounting not in _ACCOUNTINGS:
         raise InvalidParameter("accounting", "must be 'exact' or 'add-deltas'")
     columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
     start = draft_of(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma)
     goal = target_of(epsilon=epsilon, delta=delta)
+    if survey is not None:
+        return _after_survey(survey, start, goal, accounting)
     try:
         found = target.calibrate(_ACCOUNTINGS[accounting], start, goal)
     except InvalidParameter as error:
@@ -227,6 +257,26 @@ def calibrate(
         detail = "omit sigma, tau_star, both, or c_u: exactly the parameters to solve for"
         raise InvalidParameter("sigma", detail) from None
     return Calibration(found.mechanism, found.solved, privacy_of(accounting, found.point), found.largest_sigma)
+
+
+def _after_survey(survey: SurveyWanted, start: draft.Draft, goal: draft.Target, accounting: str) -> Calibration:
+    if accounting != "exact":
+        raise InvalidParameter("accounting", "must be 'exact' with a survey")
+    found, plan = calibrate_one_after(start, goal, survey_wanted(survey))
+    return Calibration(found.mechanism, found.solved, privacy_of("exact", found.point), survey=plan)
+
+
+def survey_wanted(given: SurveyWanted) -> tuple[SurveyNoise | SurveyShare, ...] | SurveyPlan:
+    """The histograms of a survey, or what is fixed already."""
+    if isinstance(given, SurveyPlan):
+        return given
+    wanted = []
+    for place, each in survey_places(given):
+        if not isinstance(each, SurveyNoise | SurveyShare):
+            detail = f"must be a gsh.SurveyNoise or a gsh.SurveyShare, not {type(each).__name__}"
+            raise InvalidParameter(place, detail)
+        wanted.append(each)
+    return tuple(wanted)
 
 
 def compare(

@@ -1,4 +1,4 @@
-"""The JSON of several tables: what is written is read again, and errors name the place in the list."""
+"""The JSON of tables and surveys: what is written is read again, and errors name the place in the list."""
 
 from typing import Any
 
@@ -7,9 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gsh.accounting.accountings import EXACT, at_epsilon
-from gsh.accounting.mechanism import Joint, Mechanism, PlainGaussian
+from gsh.accounting.calibration.after_survey import SurveyPlan, SurveyShare
+from gsh.accounting.mechanism import Joint, Mechanism, PlainGaussian, Surveyed, SurveyNoise
 from gsh.errors import InvalidParameter
-from gsh.wire import charged_from_json, charged_to_json, table_drafts_from_json, tables_from_json, tables_to_json
+from gsh.wire import (
+    after_survey_from_json,
+    after_survey_to_json,
+    charged_from_json,
+    charged_to_json,
+    survey_draft_from_json,
+    survey_from_json,
+    survey_to_json,
+    table_drafts_from_json,
+    tables_from_json,
+    tables_to_json,
+)
 from tests.gsh.accounting.draws import examples
 
 PUBLIC: dict[str, Any] = {"name": "by_country", "c_u": 1, "sigma": 7.5}
@@ -41,6 +53,54 @@ def test_one_charged_table_is_the_object_of_earlier_versions() -> None:
 
     assert charged_to_json(table) == {"c_u": 3, "tau": 1, "tau_star": 20.0, "sigma": 4.0, "mu_0": 0.0}
     assert charged_from_json(charged_to_json(table)) == table
+
+
+@pytest.mark.parametrize(
+    "survey", [[SurveyNoise(42.25)], [SurveyNoise(60.0), SurveyNoise(80.0)]], ids=["one histogram", "two"]
+)
+def test_a_charge_keeps_the_survey_before_its_tables(survey: list[SurveyNoise]) -> None:
+    for tables in (Mechanism(c_u=3, tau_star=20, sigma=4), Joint([PlainGaussian(c_u=1, sigma=7.5)] * 2)):
+        release = Surveyed(survey, tables)
+
+        assert charged_from_json(charged_to_json(release)) == release
+        assert charged_to_json(release) == {
+            "survey": [{"sigma": noise.sigma} for noise in survey],
+            **charged_to_json(tables),
+        }
+
+
+def test_a_survey_is_read_as_it_was_written() -> None:
+    one, two = [SurveyNoise(42.25)], [SurveyShare(0.01), SurveyNoise(80.0)]
+
+    assert survey_to_json(one) == {"sigma": 42.25}
+    assert survey_from_json(survey_to_json(one)) == tuple(one)
+    assert survey_from_json([{"sigma": 42.25}]) == tuple(one)
+    assert survey_draft_from_json(survey_to_json(two)) == tuple(two)
+    plan = SurveyPlan(tuple(one), mu_squared=0.05, hazard=8e-7)
+    assert after_survey_from_json(one, after_survey_to_json(plan)) == plan
+
+
+@pytest.mark.parametrize(
+    ("survey", "pointer", "detail"),
+    [
+        ({}, "survey/sigma", "is required"),
+        ({"sigma": 0}, "survey/sigma", "greater than 0"),
+        ({"sigma": "1"}, "survey/sigma", "must be a number"),
+        ({"sigma": 1, "c_u": 1}, "survey", "no fields other than sigma"),
+        ({"share": 1}, "survey/share", "less than 1"),
+        ({"share": 0.1, "sigma": 1}, "survey", "no fields other than share"),
+        ([{"sigma": 1}, {"share": 0}], "survey/1/share", "greater than 0"),
+        ([{"sigma": 1}, 3], "survey/1", "must be a JSON object"),
+        ([], "survey", "1 to 64 histograms"),
+        ("x", "survey", "must be a JSON object"),
+    ],
+)
+def test_an_error_names_the_place_of_the_histogram(survey: Any, pointer: str, detail: str) -> None:
+    with pytest.raises(InvalidParameter) as error:
+        survey_draft_from_json(survey)
+
+    assert error.value.pointer == pointer
+    assert detail in error.value.detail
 
 
 def test_a_draft_without_tau_has_public_groups_and_a_share_of_1() -> None:

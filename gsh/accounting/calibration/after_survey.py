@@ -34,7 +34,7 @@ from gsh.accounting.calibration.shares import (
     shares_of,
     tables_within,
 )
-from gsh.accounting.calibration.target import Calibration
+from gsh.accounting.calibration.target import CalibratedMechanism
 from gsh.accounting.mechanism import (
     MOST_SURVEYS,
     AnyMechanism,
@@ -124,7 +124,9 @@ def calibrate_after(
     return CalibratedTables(tables, weights, point), plan
 
 
-def calibrate_one_after(draft: Draft, target: Target, survey: Wanted | SurveyPlan) -> tuple[Calibration, SurveyPlan]:
+def calibrate_one_after(
+    draft: Draft, target: Target, survey: Wanted | SurveyPlan
+) -> tuple[CalibratedMechanism, SurveyPlan]:
     """The same for a single table."""
     if draft.c_u is None:
         raise InvalidParameter("c_u", "must be given with a survey")
@@ -135,7 +137,7 @@ def calibrate_one_after(draft: Draft, target: Target, survey: Wanted | SurveyPla
         found, plan = calibrate_after([TableDraft(draft)], [1], target, survey)
     (mechanism,) = found.tables
     assert isinstance(mechanism, Mechanism)
-    return Calibration(mechanism, draft.missing, found.point), plan
+    return CalibratedMechanism(mechanism, draft.missing, found.point), plan
 
 
 @lru_cache(maxsize=1024)
