@@ -3,11 +3,13 @@
 GSH_DEBUG=1 shows the traceback as well.
 """
 
+import copy
 import errno
 import os
 import sys
 import traceback
 from enum import IntEnum
+from typing import Any
 
 import typer
 
@@ -125,6 +127,8 @@ def _of_service(error: BaseException) -> tuple[Code, str, str] | None:
     client = sys.modules.get("gsh.client.errors")
     if client is None or not isinstance(error, client.ServiceError):
         return None
+    plain: Any = copy.copy(error)
+    plain.hint = ""  # it is for Python
     for kind, code, hint in (
         (client.BudgetExceeded, Code.BUDGET, _OF_A_SHORT_BUDGET),
         (client.TooLittleLeft, Code.BUDGET, "--most-sigma accepts more noise; nothing was charged"),
@@ -142,8 +146,8 @@ def _of_service(error: BaseException) -> tuple[Code, str, str] | None:
     ):
         if isinstance(error, kind):
             is_short = isinstance(error, client.BudgetExceeded)  # what a budget lacks is no fault of one option
-            return code, str(error) if is_short else _named(error), hint
-    return Code.INVALID, _named(error), error.hint or "--help lists all options"
+            return code, str(plain) if is_short else _named(plain), hint
+    return Code.INVALID, _named(plain), "--help lists all options"
 
 
 def _named(error: Error) -> str:
@@ -163,4 +167,7 @@ def _usage(error: BaseException) -> tuple[str, str]:
     """The words of typer, which begin with a capital and end with a full stop, and the help that has the answer."""
     context = getattr(error, "ctx", None)
     message = str(getattr(error, "format_message", lambda: error)()).strip().rstrip(".") or "a command is missing"
-    return message[:1].lower() + message[1:], f"{context.command_path if context else 'gsh'} --help"
+    hint = f"{context.command_path if context else 'gsh'} --help"
+    if "extra argument" in message:
+        hint = f"a pattern of files stands in quotes, such as 'day-*.parquet'; {hint}"
+    return message[:1].lower() + message[1:], hint

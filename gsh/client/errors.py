@@ -124,6 +124,8 @@ class ServiceError(Error):
     """The members that only problems of this kind have."""
     problem_kind: ClassVar[str | None] = None
     """The name of the kind of problem, if it is not that of the class."""
+    advice: ClassVar[str] = ""
+    """What to do in Python, in a sentence."""
 
     def __init__(
         self,
@@ -134,7 +136,7 @@ class ServiceError(Error):
         problem: Mapping[str, Any] | None = None,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(pointer, detail)
+        super().__init__(pointer, detail, self.advice)
         self.status = status
         """The HTTP status; None without an answer."""
         self.problem = dict(problem or {})
@@ -148,6 +150,7 @@ class ServiceError(Error):
     def __str__(self) -> str:
         is_of_the_library = isinstance(self, OF_THE_LIBRARY) and self.pointer
         text = f"{self.pointer.removeprefix('/')}: {self.detail}" if is_of_the_library else self.detail
+        text += self.hint and f" {self.hint}"
         return visible(text if self.request_id is None else f"{text} (request {self.request_id})")
 
     @property
@@ -199,6 +202,7 @@ class LimitExceeded(ServiceError):
 class BudgetExceeded(ServiceError):
     """The release does not fit the remaining budget. Nothing was released and nothing was charged."""
 
+    advice = "With releases=1, gsh.publish and client.budgets.calibrate take what is left, with more noise."
     further = frozenset({"budget", "limit", "spent", "asked"})
 
     @property
@@ -229,10 +233,13 @@ class TooLittleLeft(ServiceError, NotEnoughLeft):
 class IdempotencyKeyMissing(ServiceError):
     """A release with a budget needs ``once=``."""
 
+    advice = "Give once=, a name for this release: it is made and charged once."
+
 
 class IdempotencyKeyReused(ServiceError):
     """``once=`` belongs to a release with other content. Nothing was released and nothing was charged."""
 
+    advice = "Give another once=, or take that release: client.releases.load(once)."
     problem_kind = "key-reused"
 
     @property
@@ -277,9 +284,13 @@ class Missing(ServiceError, LookupError):
 class UnknownBudget(Missing):
     """There is no such budget."""
 
+    advice = "client.budgets.put(id, epsilon=…, delta=…) makes one, and client.budgets lists them."
+
 
 class UnknownRelease(Missing):
     """There is no such release, or not one that you may see, or it has no answer."""
+
+    advice = "client.releases lists those that you may see."
 
 
 class NoCertificate(Missing):
@@ -297,6 +308,7 @@ class AccessDenied(ServiceError):
 class AccessKeyRequired(AccessDenied):
     """No access key was sent, or one that is unknown, revoked or expired."""
 
+    advice = "Give key=, or set GSH_KEY."
     problem_kind = "key-required"
 
 

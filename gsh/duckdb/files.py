@@ -32,6 +32,8 @@ _READERS = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
+_SCHEMES = ("file", "s3", "s3a", "s3n", "gs", "gcs", "r2", "http", "https", "hf", "az", "azure", "abfs", "abfss")
+"""Those of DuckDB and of its extensions httpfs and azure."""
 _BYTES_OF_A_LINE = 40
 """Of CSV and JSON, to guess how many events there are: rather too many."""
 _HEADER_BYTES = 2**20
@@ -57,9 +59,7 @@ def scan_of(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan: Any
     if len(readers) != 1:
         raise InvalidParameter("events", "must be files of one format")
     (reader,) = readers
-    files = [
-        str(name) for pattern in patterns for (name,) in space.connection.execute("FROM glob($1)", [pattern]).fetchall()
-    ]
+    files = [name for path, pattern in zip(paths, patterns, strict=True) for name in _matches(space, path, pattern)]
     listed = f"[{', '.join(map(literal, patterns))}]"
     if reader == "parquet":
         return _parquet(space, files, listed, plan)
@@ -84,15 +84,31 @@ def names_in(space: Workspace, path: str) -> tuple[str | None, list[str]]:
     """A scan that has the types of the columns; or else, of texts, their names alone."""
     pattern = _pattern(path)
     reader = _reader(pattern)
+    files = _matches(space, path, pattern)
     if reader == "parquet":
         return f"read_parquet({literal(pattern)}, {_hive([])})", []
-    files = [str(name) for (name,) in space.connection.execute("FROM glob($1)", [pattern]).fetchall()]
-    if not files:
-        raise InvalidParameter("events", "must be files that exist")
     if reader == "json":
         lines = f"(FROM read_ndjson_objects({literal(literal_path(files[0]))}, hive_partitioning = false) LIMIT 1000)"
         return None, sorted(_members(space, lines))
     return None, list(_header(files[0], "\t" if reader == "tsv" else ","))
+
+
+def _matches(space: Workspace, path: str | os.PathLike[str], pattern: str) -> list[str]:
+    """The files of a pattern. DuckDB takes a scheme that it does not have for a name of a folder."""
+    given = os.fspath(path)
+    scheme, mark, _ = given.partition("://")
+    if mark and scheme not in _SCHEMES:
+        detail = f"must be files that DuckDB can read: {scheme}:// is not among {', '.join(_SCHEMES)}"
+        others = "give a pyarrow.dataset, or use Spark (docs/publish.md, Object stores)"
+        raise InvalidParameter("events", f"{detail}; {others}")
+    found = [str(name) for (name,) in space.connection.execute("FROM glob($1)", [pattern]).fetchall()]
+    if not found:
+        detail = f"nothing matches {given}"
+        if os.path.isdir(given):
+            others = f"{given.rstrip('/')}/*.csv"
+            detail = f"there is no Parquet file in {given}; for others give a pattern, such as {others}"
+        raise InvalidParameter("events", f"must be files that exist: {detail}")
+    return found
 
 
 def _members(space: Workspace, part: str) -> frozenset[str]:
@@ -117,7 +133,10 @@ def _reader(path: str) -> str:
         suffixes.pop()
     found = _READERS.get(suffixes[-1] if suffixes else "")
     if found is None:
-        raise InvalidParameter("events", f"must be files whose names end with one of {', '.join(_READERS)}")
+        detail = f"must be files whose names end with one of {', '.join(_READERS)}"
+        if "://" in path:
+            detail += f"; the folder of a store needs a pattern, such as {path.rstrip('/')}/**/*.parquet"
+        raise InvalidParameter("events", detail)
     return found
 
 
@@ -142,7 +161,7 @@ def _csv(files: Sequence[str], listed: str, plan: AnyPlan, rows: int, delimiter:
     if len(headers) != 1:
         raise InvalidParameter("events", "must be files that exist, with the same header line")
     (names,) = headers
-    if len({name.lower() for name in names}) != len(names) or not all(names):
+    if len({name.lower() for name in names}) != len(names) or not names or not all(names):
         raise InvalidParameter("events", "must have a header line with a name for each column, each of them once")
     if any(mark in name for name in names for mark in "\r\n\0"):  # DuckDB may take the whole file for a header
         raise InvalidParameter("events", "must have a header line without NUL, and without line ends inside quotes")

@@ -1,4 +1,4 @@
-"""Events as DuckDB reads them: files, tables of a connection, relations, and frames with the Arrow interface.
+"""Events as DuckDB reads them: files, tables of a connection, relations, datasets of pyarrow, and Arrow frames.
 
 Types never depend on the data. Files without types (CSV and JSON) are read as the plan declares, and else users and
 group keys as strings, sums without a unit as integers, and sums with a unit as doubles.
@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import duckdb
 import pyarrow as pa
@@ -18,7 +18,7 @@ from gsh.duckdb.files import names_in, scan_of
 from gsh.duckdb.workspace import INTERRUPTED, Workspace, fraction_in, literal, literal_path, reading
 from gsh.errors import EventsError, InvalidParameter
 from gsh.events.dialects import DIALECTS
-from gsh.events.kinds import Kind
+from gsh.events.kinds import NESTED, Kind
 from gsh.events.published import OnProgress, Progress
 from gsh.events.tables import AnyPlan
 from gsh.library.groups import ArrowTable
@@ -26,7 +26,18 @@ from gsh.library.groups import ArrowTable
 __all__ = ["Events", "Source", "casted", "columns_of", "open_source", "restored", "stored"]
 
 T = TypeVar("T")
-Events: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ArrowTable
+
+
+@runtime_checkable
+class ArrowDataset(Protocol):
+    """A pyarrow.dataset: files of one schema, wherever pyarrow can read."""
+
+    schema: Any
+
+    def scanner(self, *, columns: list[str]) -> Any: ...
+
+
+Events: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ArrowTable | ArrowDataset
 
 _TYPES: Mapping[Kind, str] = {
     "string": "VARCHAR",
@@ -84,8 +95,10 @@ def open_source(
         isinstance(events, Sequence) and events and all(isinstance(each, str | os.PathLike) for each in events)
     ):
         return _from_files(space, [events] if isinstance(events, str | os.PathLike) else list(events), plan)
+    if isinstance(events, ArrowDataset):
+        return _from_dataset(space, events, plan, report)
     if isinstance(events, Sequence) or not hasattr(events, "__arrow_c_stream__"):
-        detail = "must be paths, a relation of DuckDB or a frame with the Arrow stream interface"
+        detail = "must be paths, a relation of DuckDB, a pyarrow.dataset, or a frame with the Arrow stream interface"
         raise InvalidParameter("events", f"{detail}, not {type(events).__name__}")
     return _from_arrow(space, events, plan, report)
 
@@ -119,6 +132,13 @@ def _from_relation(space: Workspace, relation: duckdb.DuckDBPyRelation, plan: An
     plan.kinds_in({name: _kind(kind) for name, kind in types.items()})
     needed = {name: types[name] for name in plan.columns}
     return _from_stream(space, relation.select(stored(needed)), plan, report, needed)
+
+
+def _from_dataset(space: Workspace, dataset: ArrowDataset, plan: AnyPlan, report: OnProgress) -> Source:
+    """Only the columns of the plan are read, from wherever pyarrow reads: object stores too."""
+    space.connection.register("_gsh_columns", dataset.schema.empty_table())
+    plan.kinds_in(_schema(space, "_gsh_columns"))
+    return _from_stream(space, _converted(dataset.scanner(columns=list(plan.columns)).to_reader), plan, report)
 
 
 def _from_stream(
@@ -191,6 +211,8 @@ def _schema(space: Workspace, scan: str) -> dict[str, Kind | None]:
 def _kind(kind: str) -> Kind | None:
     if kind.startswith("ENUM("):
         return "string"
+    if kind.startswith(("STRUCT(", "MAP(", "UNION(")) or kind.endswith("]"):
+        return NESTED
     decimal = _DECIMAL.fullmatch(kind)
     if decimal is not None:
         return "integer" if decimal[2] == "0" else f"decimal({decimal[1]},{decimal[2]})"

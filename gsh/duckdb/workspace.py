@@ -26,6 +26,8 @@ T = TypeVar("T")
 INTERRUPTED = "Query interrupted"
 """What DuckDB makes of Ctrl-C."""
 _FRACTION = re.compile(r"Invalid Input Error: gsh: a fraction in ([0-9a-f]+)")
+_EXTENSION = re.compile(r"required extension '(\w+)")
+_OTHERWISE = "or give a pyarrow.dataset (docs/publish.md, Object stores)"
 _INTERVAL = 0.2
 _MEMORY = re.compile(r"[0-9]+(\.[0-9]+)? ?[KMGT]i?B")
 _MOST_THREADS = 4096
@@ -124,12 +126,20 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
             fault = KeyboardInterrupt()
         except duckdb.OutOfMemoryException:
             fault = EventsError("memory_limit", "is too small for these events: give more, or fewer threads")
+        except duckdb.HTTPException as error:
+            answer = getattr(error, "status_code", "nothing")
+            detail = f"must be files that can be read: the store answered {answer}; make a persistent secret"
+            fault = EventsError("events", f"{detail} with the credentials, {_OTHERWISE}")
         except duckdb.IOException:
             fault = EventsError("events", "must be files that can be read, with room to spill on the disk")
         except duckdb.Error as error:
             detail = f"must be readable to their end: DuckDB raised {type(error).__name__}"
             if isinstance(error, duckdb.ConversionException):
                 detail += "; in CSV only an empty cell is a missing value: NA and NULL are not"
+            found = _EXTENSION.search(str(error))
+            if found is not None:
+                detail = f"must be files that can be read here: they need DuckDB's extension {found[1]}"
+                detail += f"; INSTALL it once where there is a network, {_OTHERWISE}"
             found = _FRACTION.fullmatch(str(error))
             if found is not None:
                 name = bytes.fromhex(found[1]).decode()

@@ -17,7 +17,7 @@ from typing import Final
 
 from gsh.errors import InvalidParameter
 
-__all__ = ["KEY_KINDS", "SUM_KINDS", "Kind", "checked_kind", "digits", "family"]
+__all__ = ["KEY_KINDS", "NESTED", "SUM_KINDS", "Kind", "checked_kind", "digits", "family"]
 
 Kind = str
 """One of the kinds above, such as ``integer`` or ``decimal(10,2)``."""
@@ -27,6 +27,9 @@ KEY_KINDS: Final[tuple[str, ...]] = ("string", "integer", "decimal", "boolean", 
 """The families of kinds of users and group keys."""
 SUM_KINDS: Final[tuple[str, ...]] = ("integer", "decimal", "double", "boolean")
 """The families of kinds of sums. A true Boolean adds 1."""
+
+NESTED: Final = "nested"
+"""What an engine says of a struct, a list or a map. No plan can use it, and nobody can declare it."""
 
 _DECIMAL = re.compile(r"decimal\(([1-9][0-9]?),([1-9][0-9]?)\)")
 

@@ -28,7 +28,7 @@ from typing import Any
 from gsh.arguments import Integer, Real, integer, texts
 from gsh.errors import InvalidParameter, missing_column
 from gsh.events.dialects import check_characters
-from gsh.events.kinds import KEY_KINDS, SUM_KINDS, Kind, checked_kind, family
+from gsh.events.kinds import KEY_KINDS, NESTED, SUM_KINDS, Kind, checked_kind, family
 from gsh.histogram.roles import Roles
 from gsh.library.measures import ARGUMENTS, Measure, measures_of
 
@@ -178,8 +178,10 @@ class Plan:
                 raise InvalidParameter(pointer, f"must name a column of the events: {_missing(name, schema, may_list)}")
             kind = declared.get(name) or schema[name]
             if kind is None or family(kind) not in allowed:
-                is_of = "another type" if kind is None else f"type {kind}"
-                detail = f"must be of one of these types: {', '.join(allowed)}; {name} is of {is_of}"
+                is_of = "of another type" if kind is None else f"of type {kind}"
+                if kind == NESTED:
+                    is_of = f"a struct, a list or a map: {_plain_first(name, 'field')}"
+                detail = f"must be of one of these types: {', '.join(allowed)}; {name} is {is_of}"
                 raise InvalidParameter(pointer, detail)
             kinds[name] = kind
         for each, name in self.sources:
@@ -195,7 +197,15 @@ def _missing(name: str, schema: Mapping[str, Kind | None], may_list: bool) -> st
     """What to say of a column that is not there."""
     if len(schema) == 1 and any(mark in min(schema) for mark in ";\t|"):
         return f"there is no {name}: the header has one column; separate columns by commas (.csv) or tabs (.tsv)"
+    outer, _, inner = name.partition(".")
+    if outer in schema and inner:
+        return f"there is no {name}; {_plain_first(outer, inner)}"
     return missing_column(name, list(schema)) if may_list else f"there is no {name}"
+
+
+def _plain_first(outer: str, inner: str) -> str:
+    """What to do with a nested column, in SQL that DuckDB and Spark share."""
+    return f"select what is inside as plain columns first, such as {outer}.{inner} AS {inner.replace('.', '_')}"
 
 
 def make_plan(

@@ -18,7 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from gsh.events.bounding import clipped, record_units
 from gsh.events.dialects import DIALECTS
-from gsh.events.kinds import Kind
+from gsh.events.kinds import NESTED, Kind
 from gsh.events.lots import lot_sql
 from gsh.events.plan import Plan
 from gsh.events.tables import AnyPlan
@@ -109,7 +109,7 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
 def _kind(kind: T.DataType) -> Kind | None:
     if isinstance(kind, T.DecimalType):
         return "integer" if kind.scale == 0 else f"decimal({kind.precision},{kind.scale})"
-    return _KINDS.get(kind.simpleString())
+    return NESTED if isinstance(kind, T.StructType | T.ArrayType | T.MapType) else _KINDS.get(kind.simpleString())
 
 
 def _kept(rows: DataFrame, plan: Plan, kinds: Mapping[str, Kind]) -> DataFrame:

@@ -63,7 +63,11 @@ class Place:
         if _HALF_URI.match(given):
             raise InvalidParameter("to", "must be a path, or a URI with two slashes after its scheme, such as s3://")
         if _URI.match(given) and not given.startswith("file://"):
-            self._files, path = fs.FileSystem.from_uri(given)
+            try:
+                self._files, path = fs.FileSystem.from_uri(given)
+            except (pa.ArrowException, OSError) as error:
+                detail = "must be a place that pyarrow can reach from the driver, with its credentials"
+                raise InvalidParameter("to", f"{detail}: {error}") from None
             self._prefix, self.is_local = given.partition("?")[0].rstrip("/").removesuffix(path.rstrip("/")), False
         else:
             self._files, path = fs.LocalFileSystem(), os.path.abspath(given.removeprefix("file://"))

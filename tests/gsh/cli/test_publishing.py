@@ -101,6 +101,13 @@ def test_mistakes_name_the_option(change: str, option: str, events: Path, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_pattern_that_the_shell_has_expanded_is_explained(events: Path, tmp_path: Path) -> None:
+    answer = run(f"publish {events} {events} --user user_id --by url -o {tmp_path / 'o.parquet'}")
+
+    assert answer.code == 2
+    assert "a pattern of files stands in quotes, such as 'day-*.parquet'" in answer.errors
+
+
 def test_the_preview_warns_and_agrees_with_its_page(events: Path, tmp_path: Path) -> None:
     page = tmp_path / "preview.html"
     asked = f"preview {events} {PLAN} --c-u 1,4,100000000 --epsilon 1 --delta 1e-6 --html {page}"

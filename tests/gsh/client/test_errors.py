@@ -93,8 +93,17 @@ def test_a_budget_that_is_exceeded_says_by_how_much(service: gsh.Client) -> None
     assert error.spent.releases == 1
     assert error.asked.mu_squared == MECHANISM.mu_squared
     assert error.errors[0].kind == "pointer"
-    assert "more noise costs less" in str(error)
+    assert "more noise costs less" in error.errors[0].detail
+    assert "With releases=1, gsh.publish and client.budgets.calibrate take what is left" in str(error)
     assert "777" not in error.detail
+
+
+def test_an_unknown_budget_leads_to_the_call_that_makes_one(service: gsh.Client) -> None:
+    with pytest.raises(client.UnknownBudget) as caught:
+        service.budgets["nowhere"]
+
+    assert str(caught.value).startswith("There is no such budget. client.budgets.put(id, epsilon=…, delta=…) makes one")
+    assert caught.value.detail == "There is no such budget."
 
 
 def test_a_reused_name_leads_to_the_release_that_has_it(service: gsh.Client, budget: str) -> None:

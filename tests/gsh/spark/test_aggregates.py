@@ -32,6 +32,19 @@ Read = Callable[[pa.Table], "DataFrame"]
 PARAMETERS = {name: RELEASE[name] for name in ("user", "by", "sums", "events", "units", "c_u", "caps")}
 
 
+def test_a_nested_column_is_refused_with_what_to_select(spark: "SparkSession") -> None:
+    """Before anything is charged, and in the words that DuckDB's events have."""
+    nested = spark.sql(
+        "SELECT 'a' AS user_id, named_struct('url', 'x') AS page, array(1) AS tags, map('a', 1) AS sizes"
+    )
+    for by in ("page", "tags", "sizes", "page.url"):
+        plan = make_plan(user="user_id", by=[by], c_u=1, salt="0" * 32, partitions=2)
+        with pytest.raises(InvalidParameter, match="select what is inside as plain columns first"):
+            check_events(nested, plan)
+    plain = nested.selectExpr("user_id", "page.url AS url")
+    check_events(plain, make_plan(user="user_id", by=["url"], c_u=1, salt="0" * 32, partitions=2))
+
+
 def rows_of(frame: "DataFrame", plan: Plan) -> Aggregates:
     """The rows as the judge has them: instants in UTC, numbers as integers."""
     found = {}
