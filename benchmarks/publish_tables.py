@@ -1,13 +1,13 @@
 """``python -m benchmarks.publish_tables``: three tables in one publish against three publishes, on DuckDB.
 
-They take turns on the same made-up events, in one run: at once in memory, and in buckets on the disk.
+They take turns on the same made-up events, in one run: at once in memory, and in buckets on the disk. The least of each
+counts: what else the machine does only adds to it.
 """
 
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from time import perf_counter, process_time
 
 import duckdb
@@ -34,9 +34,9 @@ def main(users: int = 62_000, rounds: int = 5) -> None:
         rows = []
         for name, buckets in (("at once", None), ("in 4 buckets", 4)):
             three, one = _turns(path, buckets, rounds)
-            pairs = list(zip(one, three, strict=True))
-            ratios = [f"{median(new[each] / old[each] for new, old in pairs):.2f}" for each in (0, 1)]
-            rows.append((name, *(duration(median(each[0] for each in times)) for times in (three, one)), *ratios))
+            best = [[min(turn[each] for turn in times) for each in (0, 1)] for times in (three, one)]
+            ratios = [f"{new / old:.2f}" for old, new in zip(*best, strict=True)]
+            rows.append((name, *(duration(clock) for clock, _ in best), *ratios))
         print(f"\n{events} events, DuckDB {duckdb.__version__}\n")
         columns = ("", "three publishes", "one publish of three tables", "ratio", "ratio of the time of all cores")
         print(table(columns, rows))

@@ -4,26 +4,28 @@ A window over all users does not fit the memory for long. So many events are fir
 buckets by a hash of the user. Each bucket has all events of its users, so it can be answered by itself, and the partial
 answers add up to the answer. Few events are answered at once. Both ways give the same.
 
-Several tables share one pass: the events, or those of a bucket, are added up once (``Base`` of gsh/events/bounding.py),
-and each table is answered from there.
+Several tables share one pass: the events, or those of a bucket, are added up once (gsh/duckdb/coded.py), and each
+table is answered from there.
 """
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gsh.duckdb.coded import Coded
 from gsh.duckdb.public_keys import KeysTable
 from gsh.duckdb.sources import Source, restored, stored
 from gsh.duckdb.workspace import Workspace, literal, literal_path, reading
 from gsh.errors import sum_too_large
-from gsh.events.bounding import Base, bounding_query
+from gsh.events.bounding import bounding_query
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import Plan
 from gsh.events.published import OnProgress, Progress
@@ -33,8 +35,9 @@ __all__ = ["Query", "aggregated", "aggregated_tables", "answered"]
 
 _PARTIAL = "_gsh_partial"
 """The tables with the answers of all buckets."""
-_BASE = "_gsh_base"
-"""The table with the events of a bucket, or with all, added up for all queries."""
+
+_READ = "_gsh_read"
+"""The table with events that were texts."""
 
 _AT_ONCE = 1_000_000
 """Events that are answered at once, for each GiB of the memory limit."""
@@ -55,6 +58,10 @@ class Query:
     """It makes the answer of all partial rows; the argument is the table that has them."""
 
 
+Prepared: TypeAlias = Callable[[str], AbstractContextManager[str]]
+"""What makes tables of a scan of the events, and gives what the queries read in its place."""
+
+
 @reading
 def answered(
     space: Workspace,
@@ -63,32 +70,16 @@ def answered(
     queries: Sequence[Query],
     progress: OnProgress,
     buckets: int | None = None,
-    base: Callable[[str], str] | None = None,
+    prepared: Prepared = nullcontext,
 ) -> list[pa.Table]:
-    """The answers, at once or in buckets, from one pass over the events. ``buckets`` is for tests.
-
-    ``base`` is a query over events: if it is given, all queries read its result in place of the events.
-    """
+    """The answers, at once or in buckets, from one pass over the events. ``buckets`` is for tests."""
     if buckets is None and _is_small(space, source):
         try:
-            with _reported(space, progress, "bounding"), _based(space, source.sql, base) as scan:
+            with _reported(space, progress, "bounding"), prepared(source.sql) as scan:
                 return [space.connection.sql(query.whole(scan)).to_arrow_table() for query in queries]
         except duckdb.OutOfMemoryException:
             pass  # it may fit in buckets
-    return _in_buckets(space, source, user, queries, progress, buckets or _buckets(space, source), base)
-
-
-@contextmanager
-def _based(space: Workspace, scan: str, base: Callable[[str], str] | None) -> Iterator[str]:
-    """The scan that the queries read: the events themselves, or a table that they are added up in first."""
-    if base is None:
-        yield scan
-        return
-    try:
-        space.connection.execute(f"CREATE TEMP TABLE {_BASE} AS {base(scan)}")
-        yield _BASE
-    finally:
-        space.connection.execute(f"DROP TABLE IF EXISTS {_BASE}")
+    return _in_buckets(space, source, user, queries, progress, buckets or _buckets(space, source), prepared)
 
 
 def _is_small(space: Workspace, source: Source) -> bool:
@@ -106,7 +97,7 @@ def _in_buckets(
     queries: Sequence[Query],
     progress: OnProgress,
     buckets: int,
-    base: Callable[[str], str] | None,
+    prepared: Prepared,
 ) -> list[pa.Table]:
     folder = space.folder / "events"
     types = dict(space.described(source.sql))
@@ -120,14 +111,14 @@ def _in_buckets(
         if not files.is_dir():
             continue
         read = f"read_parquet({literal(f'{literal_path(files)}/*.parquet')}, hive_partitioning = false)"
-        with _based(space, f"(SELECT {restored(types)} FROM {read})", base) as scan:
+        with prepared(f"(SELECT {restored(types)} FROM {read})") as scan:
             for place, query in enumerate(queries):
                 name = f"{_PARTIAL}{place}"
                 run(f"{f'INSERT INTO {name}' if is_made else f'CREATE TABLE {name} AS'} {query.partial(scan)}")
         is_made = True
         shutil.rmtree(files)
     if not is_made:  # no event has a user
-        with _based(space, f"(SELECT * FROM {source.sql} LIMIT 0)", base) as scan:
+        with prepared(f"(SELECT * FROM {source.sql} LIMIT 0)") as scan:
             return [space.connection.sql(query.whole(scan)).to_arrow_table() for query in queries]
     with _reported(space, progress, "adding up"):
         totals = (query.total(f"{_PARTIAL}{place}") for place, query in enumerate(queries))
@@ -176,10 +167,11 @@ def aggregated_tables(
     keys: Mapping[str, KeysTable] = MappingProxyType({}),
 ) -> dict[str, pa.Table]:
     """The true aggregates of several tables, from one pass over the events."""
-    base = Base.of(list(plans.values()), source.kinds)
-    queries = [_query(plan, source, keys.get(name), base) for name, plan in plans.items()]
-    user = next(iter(plans.values())).user
-    tables = answered(space, source, user, queries, progress, buckets, lambda scan: base.query("duckdb", scan))
+    coded = Coded.of(list(plans.values()), source.kinds)
+    queries = [_coded_query(plan, coded, keys.get(name)) for name, plan in plans.items()]
+    if source.is_text and buckets is None and _is_small(space, source):
+        source = _read(space, source)
+    tables = answered(space, source, coded.user, queries, progress, buckets, lambda scan: coded.made(space, scan))
     found = {}
     for (name, plan), table in zip(plans.items(), tables, strict=True):
         with in_table(name):
@@ -187,17 +179,32 @@ def aggregated_tables(
     return found
 
 
-def _query(plan: Plan, source: Source, keys: KeysTable | None, base: Base | None = None) -> Query:
-    def bounding(scan: str, *, is_partial: bool = False) -> str:
-        listed = scan if keys is None else keys.listed(scan)
-        return bounding_query(plan, source.kinds, "duckdb", listed, is_partial=is_partial, base=base)
+@reading
+def _read(space: Workspace, source: Source) -> Source:
+    """Texts are read once, and then by columns."""
+    space.connection.execute(f"CREATE TEMP TABLE {_READ} AS SELECT * FROM {source.sql}")
+    return replace(source, sql=_READ, is_text=False)
 
+
+def _query(plan: Plan, source: Source, keys: KeysTable | None) -> Query:
+    def bounding(scan: str, is_partial: bool) -> str:
+        listed = scan if keys is None else keys.listed(scan)
+        return bounding_query(plan, source.kinds, "duckdb", listed, is_partial=is_partial)
+
+    return _completed(plan, keys, bounding)
+
+
+def _coded_query(plan: Plan, coded: Coded, keys: KeysTable | None) -> Query:
+    return _completed(plan, keys, lambda base, is_partial: coded.query(base, plan, keys, is_partial=is_partial))
+
+
+def _completed(plan: Plan, keys: KeysTable | None, bounding: Callable[[str, bool], str]) -> Query:
     def completed(query: str) -> str:
         return query if keys is None else keys.completed(query, plan)
 
     return Query(
-        whole=lambda scan: completed(bounding(scan)),
-        partial=lambda scan: bounding(scan, is_partial=True),
+        whole=lambda scan: completed(bounding(scan, False)),
+        partial=lambda scan: bounding(scan, True),
         total=lambda partial: completed(_total(plan, partial)),
     )
 

@@ -1,6 +1,6 @@
 """Public keys as a table of DuckDB: records of other groups are left out, and groups without records are completed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -28,19 +28,25 @@ class KeysTable:
 
     def listed(self, scan: str) -> str:
         """The events of listed groups. A missing part is a value of its own."""
-        return (
-            f"(SELECT _records.* FROM {scan} AS _records SEMI JOIN {self.name} AS _listed ON {self._same('_records')})"
-        )
+        same = self._same(f"_records.{_IDENTIFIER(name)}" for name in self.by)
+        return f"(SELECT _records.* FROM {scan} AS _records SEMI JOIN {self.name} AS _listed ON {same})"
+
+    def coded(self, codes: Sequence[str]) -> str:
+        """The list with codes in place of values. ``codes`` has a table of values and codes for each column."""
+        places = range(len(self.by))
+        same = self._same(f"_code{place}.value" for place in places)
+        tables = ", ".join(f"{table} AS _code{place}" for place, table in enumerate(codes))
+        chosen = ", ".join(f"_code{place}.code AS c{place}" for place in places)
+        return f"SELECT {chosen} FROM {self.name} AS _listed, {tables} WHERE {same}"
 
     def completed(self, query: str, plan: Plan) -> str:
         """All listed groups: those that the query over events does not have count 0."""
         keys = [f"_listed.c{place} AS {_IDENTIFIER(name)}" for place, name in enumerate(self.by)]
         numbers = [f"COALESCE(_found.{_IDENTIFIER(name)}, 0) AS {_IDENTIFIER(name)}" for name in plan.roles.numbers]
-        found = f"({query}) AS _found ON {self._same('_found')}"
+        found = f"({query}) AS _found ON {self._same(f'_found.{_IDENTIFIER(name)}' for name in self.by)}"
         return f"SELECT {', '.join([*keys, *numbers])} FROM {self.name} AS _listed LEFT JOIN {found}"
 
-    def _same(self, table: str) -> str:
-        columns = [f"{table}.{_IDENTIFIER(name)}" for name in self.by]
+    def _same(self, columns: Iterable[str]) -> str:
         values = [f"CAST({each} AS VARCHAR)" if self.is_text[place] else each for place, each in enumerate(columns)]
         return " AND ".join(f"{value} IS NOT DISTINCT FROM _listed.c{place}" for place, value in enumerate(values))
 

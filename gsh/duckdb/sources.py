@@ -7,7 +7,7 @@ group keys as strings, sums without a unit as integers, and sums with a unit as 
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import duckdb
@@ -74,6 +74,8 @@ class Source:
     kinds: Mapping[str, Kind]
     rows: int
     """How many events there are; of texts roughly."""
+    is_text: bool = False
+    """Whether a column can be read only with all others, as in CSV and JSON."""
 
 
 @reading
@@ -117,7 +119,7 @@ def _from_files(space: Workspace, paths: Sequence[str | os.PathLike[str]], plan:
     declared = plan.default_kinds()
     names = scan.names or [name for name, _ in space.described(scan.sql)]
     plan.kinds_in({name: declared.get(name) for name in names}, may_list=False)
-    return _source(scan.sql, plan, declared, scan.rows, declared)
+    return replace(_source(scan.sql, plan, declared, scan.rows, declared), is_text=True)
 
 
 def _table(connection: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyRelation:

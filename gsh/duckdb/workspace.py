@@ -18,13 +18,15 @@ from gsh.arguments import integer, path, text
 from gsh.errors import EventsError, InvalidParameter
 from gsh.library.whole_files import ended_by_signals
 
-__all__ = ["INTERRUPTED", "Workspace", "fraction_in", "literal", "literal_path", "reading", "workspace"]
+__all__ = ["CHANGED", "INTERRUPTED", "Workspace", "fraction_in", "literal", "literal_path", "reading", "workspace"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 INTERRUPTED = "Query interrupted"
 """What DuckDB makes of Ctrl-C."""
+CHANGED = "gsh: events changed"
+"""What a query raises if events are others when they are read again. ``reading`` knows it by its exact words."""
 _FRACTION = re.compile(r"Invalid Input Error: gsh: a fraction in ([0-9a-f]+)")
 _EXTENSION = re.compile(r"required extension '(\w+)")
 _OTHERWISE = "or give a pyarrow.dataset (docs/publish.md, Object stores)"
@@ -146,6 +148,8 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
                 detail = (
                     f"must have whole numbers in {name}: a fraction needs another type or a unit; NA is not a number"
                 )
+            if CHANGED in str(error):
+                detail = "must not change while they are read"
             fault = EventsError("events", detail)
         raise fault
 

@@ -20,8 +20,7 @@ user in a group, and ``lots.order_sql`` for the order.
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from gsh.events.dialects import DIALECTS, Dialect, check_characters, dialect_named
@@ -31,7 +30,6 @@ from gsh.events.plan import Plan
 from gsh.library.measures import Measure
 
 __all__ = [
-    "Base",
     "bounding_query",
     "clipped",
     "commented_query",
@@ -44,7 +42,6 @@ __all__ = [
 Lines: TypeAlias = list[str]
 
 _LIMIT = 2**52
-_HEAVY = "(SELECT _user FROM _heavy)"
 _LINE = 100
 _RESERVED = re.compile(
     "all|and|any|as|asc|between|by|case|cast|check|column|create|cross|default|desc|distinct|else|end|except|exists|"
@@ -56,69 +53,15 @@ _RESERVED = re.compile(
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
-    """Events that are added up once for several tables: a row per user and combination of all key columns.
-
-    Integers in units are added, so what comes from here is what comes from the events. The bounds of the tables come
-    later, each for itself. A column that is summed in two units is added up in both.
-    """
-
-    user: str
-    keys: tuple[str, ...]
-    measures: tuple[Measure, ...]
-    kinds: Mapping[str, Kind]
-
-    @staticmethod
-    def of(plans: Sequence[Plan], kinds: Mapping[str, Kind]) -> "Base":
-        keys = dict.fromkeys(name for plan in plans for name in plan.by)
-        added = {(each.source, each.scale): each for plan in plans for each in plan.measures}
-        return Base(plans[0].user, tuple(keys), tuple(added.values()), kinds)
-
-    def has_rows_of(self, plan: Plan) -> bool:
-        """Whether its rows are those of the plan already: one per user and group."""
-        return set(self.keys) == set(plan.by)
-
-    def units(self, measure: Measure) -> str:
-        """The column of the base that has the units of this measure."""
-        scales = [(each.source, each.scale) for each in self.measures]
-        longest = max(map(len, (self.user, *self.keys)))  # so no column of the events has this name
-        return f"_base{'_' * longest}{scales.index((measure.source, measure.scale))}"
-
-    def query(self, dialect: str, source: str) -> str:
-        """The events added up. Users and keys keep their names."""
-        sql = dialect_named(dialect)
-        names = [sql.identifier(name) for name in (self.user, *self.keys)]
-        events = [f"_events.{name}" for name in names]
-        chosen = [f"{event} AS {name}" for event, name in zip(events, names, strict=True)]
-        for each in self.measures:
-            units = record_units(sql, each, self.kinds, "_events.")
-            chosen.append(f"SUM({sql.added.format(units)}) AS {self.units(each)}")
-        clauses = f"WHERE {events[0]} IS NOT NULL", f"GROUP BY {', '.join(events)}"
-        return "\n".join(_select(chosen, f"{source} AS _events", *clauses))
-
-
 def bounding_query(
-    plan: Plan,
-    kinds: Mapping[str, Kind],
-    dialect: str,
-    source: str,
-    *,
-    is_partial: bool = False,
-    base: Base | None = None,
+    plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str, *, is_partial: bool = False
 ) -> str:
-    """The aggregates of the plan. ``source`` is a table, or a subquery in parentheses, in the dialect.
-
-    With ``base``, the source is the result of its query, or some rows of it.
-    """
+    """The aggregates of the plan. ``source`` is a table, or a subquery in parentheses, in the dialect."""
     sql = dialect_named(dialect)
     keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
-    steps = _ranked(plan, kinds, sql, source, base)
+    steps = _ranked(plan, kinds, sql, source)
     steps["_kept"] = _select(["_user", *keys, *sums], "_ranked", f"WHERE _place <= {plan.c_u}")
-    if base is not None:
-        light = _select(["_user", *keys, *sums], "_per_user", f"WHERE _user NOT IN {_HEAVY}", "UNION ALL")
-        steps["_kept"] = [*light, *steps["_kept"]]
     if any(each.groups is not None for each in plan.measures):
         steps |= _capped(plan, sql, parts, sums)
     named = [f"{key} AS {sql.identifier(name)}" for key, name in zip(keys, plan.by, strict=True)]
@@ -129,8 +72,7 @@ def bounding_query(
     ]
     having = [] if is_partial or plan.tau <= 1 else [f"HAVING COUNT(*) >= {plan.tau}"]
     result = _select(named, list(steps)[-1], f"GROUP BY {', '.join(keys)}", *having)
-    stored = {"_heavy"} if base is None or base.has_rows_of(plan) else {"_heavy", "_per_user"}
-    return _with(sql, steps, result, stored)
+    return _with(sql, steps, result)
 
 
 def ranked_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
@@ -144,36 +86,28 @@ def _inner(plan: Plan) -> tuple[list[str], list[str]]:
     return [f"_key{j}" for j in range(1, len(plan.by) + 1)], [f"_sum{j}" for j in range(1, len(plan.measures) + 1)]
 
 
-def _ranked(
-    plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str, base: Base | None = None
-) -> dict[str, Lines]:
+def _ranked(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> dict[str, Lines]:
     for pointer, name in plan.query_names:
         sql.check_name(pointer, name)
     keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
     place = f"ROW_NUMBER() OVER (PARTITION BY _user ORDER BY {order_sql(sql, plan.salt, parts)}) AS _place"
-    steps = {"_per_user": _per_user(plan, kinds, sql, source, base)}
-    if base is None:
-        return steps | {"_ranked": _select(["_user", *keys, *sums, place], "_per_user")}
-    # Who has at most C_u groups keeps them all: no lots are needed. It takes a second look at the rows of all users.
-    steps["_heavy"] = _select(["_user"], "_per_user", "GROUP BY _user", f"HAVING COUNT(*) > {plan.c_u}")
-    return steps | {"_ranked": _select(["_user", *keys, *sums, place], "_per_user", f"WHERE _user IN {_HEAVY}")}
+    return {
+        "_per_user": _per_user(plan, kinds, sql, source),
+        "_ranked": _select(["_user", *keys, *sums, place], "_per_user"),
+    }
 
 
-def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str, base: Base | None) -> Lines:
+def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> Lines:
     """One record per user and group: ``_user``, ``_key1`` …, and the clipped sums ``_sum1`` … in units."""
     user = f"_events.{sql.identifier(plan.user)}"
     keys = [f"_events.{sql.identifier(name)}" for name in plan.by]
     chosen = [f"{user} AS _user", *(f"{key} AS _key{j}" for j, key in enumerate(keys, 1))]
-    is_added = base is not None and base.has_rows_of(plan)
     for j, each in enumerate(plan.measures, 1):
-        if base is None:
-            units = sql.added.format(record_units(sql, each, kinds, "_events."))
-        else:
-            units = f"_events.{base.units(each)}"
-        chosen.append(f"{clipped(sql, each, units if is_added else f'SUM({units})')} AS _sum{j}")
-    clauses = [f"WHERE {user} IS NOT NULL", f"GROUP BY {', '.join([user, *keys])}"]
-    return _select(chosen, f"{source} AS _events", *([] if is_added else clauses))
+        units = sql.added.format(record_units(sql, each, kinds, "_events."))
+        chosen.append(f"{clipped(sql, each, f'SUM({units})')} AS _sum{j}")
+    clauses = f"WHERE {user} IS NOT NULL", f"GROUP BY {', '.join([user, *keys])}"
+    return _select(chosen, f"{source} AS _events", *clauses)
 
 
 def record_units(sql: Dialect, column: Measure, kinds: Mapping[str, Kind], table: str = "") -> str:
@@ -254,14 +188,10 @@ def _capped(plan: Plan, sql: Dialect, parts: list[tuple[str, Kind]], sums: list[
     }
 
 
-def _with(sql: Dialect, steps: Mapping[str, Lines], result: Lines, stored: Collection[str] = frozenset()) -> str:
-    """Steps that are ``stored`` are read several times: the engine computes them once."""
+def _with(sql: Dialect, steps: Mapping[str, Lines], result: Lines) -> str:
     lines, before = [], "WITH "
     for name, query in steps.items():
-        lines += [
-            f"{before}{name} AS {'MATERIALIZED ' if name in stored else sql.inlined}(",
-            *(f"    {line}" for line in query),
-        ]
+        lines += [f"{before}{name} AS {sql.inlined}(", *(f"    {line}" for line in query)]
         before = "), "
     return "\n".join([*lines, ")", *result])
 

@@ -22,7 +22,16 @@ from collections.abc import Sequence
 from gsh.events.dialects import Dialect
 from gsh.events.kinds import Kind
 
-__all__ = ["lot_sql", "new_salt", "order_sql", "salt_of_release", "salt_of_table"]
+__all__ = [
+    "lot_of_sql",
+    "lot_sql",
+    "new_salt",
+    "order_sql",
+    "part_sql",
+    "salt_of_release",
+    "salt_of_table",
+    "start_sql",
+]
 
 _BYTES = 16
 
@@ -54,13 +63,22 @@ def order_sql(dialect: Dialect, salt: str, parts: Sequence[tuple[str, Kind]], co
 
 def lot_sql(dialect: Dialect, salt: str, parts: Sequence[tuple[str, Kind]], column: str = "") -> str:
     """The lot in SQL. ``parts`` are the user and the parts of the group key: expressions with their kinds."""
-    written = [dialect.literal(f"{salt};")]
-    written += [_part(dialect, value, kind) for value, kind in parts]
-    written.append(dialect.literal(f"{len(column)}:{column}"))
-    return dialect.md5.format(" || ".join(written))
+    written = [start_sql(dialect, salt), *(part_sql(dialect, value, kind) for value, kind in parts)]
+    return lot_of_sql(dialect, written, column)
 
 
-def _part(dialect: Dialect, value: str, kind: Kind) -> str:
+def start_sql(dialect: Dialect, salt: str) -> str:
+    """What the text of a lot begins with."""
+    return dialect.literal(f"{salt};")
+
+
+def part_sql(dialect: Dialect, value: str, kind: Kind) -> str:
+    """The user, or a part of the key, in the text of a lot."""
     text = dialect.text(kind, value)
     length = f"CAST(length({text}) AS {dialect.string})"
     return f"COALESCE({length} || ':' || {text}, '-')"
+
+
+def lot_of_sql(dialect: Dialect, written: Sequence[str], column: str) -> str:
+    """The lot of its start and its parts."""
+    return dialect.md5.format(" || ".join([*written, dialect.literal(f"{len(column)}:{column}")]))

@@ -1,5 +1,6 @@
 """Several tables in one publication: bounded as by the reference, written all or none, with one certificate."""
 
+import dataclasses
 import datetime
 import json
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -18,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gsh
+from gsh.duckdb import coded
 from gsh.duckdb.aggregates import aggregated, aggregated_tables
 from gsh.duckdb.public_keys import KeysTable, keys_table, keys_tables
 from gsh.duckdb.sources import open_source
@@ -142,27 +145,80 @@ def test_a_table_keeps_the_same_whatever_the_other_tables_are() -> None:
     assert counted(EVENTS, dict(reversed(TABLES.items()))) == alone
 
 
-def test_events_are_read_once_for_all_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One scan of the events in memory, and one spool in buckets."""
-    plans, keys = planned(TABLES, user="user_id", salt=SALT)
-    for buckets in (None, 3):
-        statements: list[str] = []
-        with workspace() as space:
-            source = open_source(space, EVENTS, plans)
-            listed = keys_tables(space, source, plans.tables, keys)
+@pytest.mark.parametrize(("is_text", "buckets"), [(False, None), (True, None), (False, 3), (True, 3)])
+def test_events_are_read_for_all_tables_together(is_text: bool, buckets: int | None, tmp_path: Path) -> None:
+    """At once each column for its codes, and then all; texts once. In buckets there is one spool."""
+    pyarrow.csv.write_csv(EVENTS, tmp_path / "events.csv")
+    tables = {name: dataclasses.replace(each, public_keys=None) for name, each in TABLES.items()}
+    plans, _ = planned(tables, user="user_id", salt=SALT, types={"day": "date"})
+    statements: list[str] = []
+    with workspace() as space:
+        source = open_source(space, tmp_path / "events.csv" if is_text else EVENTS, plans)
 
-            class Recorded:
-                def __getattr__(self, name: str, space: Any = space, statements: Any = statements) -> Any:
-                    wanted = getattr(space.connection, name)
-                    if name not in ("execute", "sql"):
-                        return wanted
-                    return lambda query, *rest: (statements.append(query), wanted(query, *rest))[1]
+        class Recorded:
+            def __getattr__(self, name: str) -> Any:
+                wanted = getattr(space.connection, name)
+                if name not in ("execute", "sql"):
+                    return wanted
+                return lambda query, *rest: (statements.append(query), wanted(query, *rest))[1]
 
-            watched = type(space)(Recorded(), space.folder)  # type: ignore[arg-type]
-            aggregated_tables(watched, source, plans.tables, lambda _progress: None, buckets, listed)
-        reading = [each for each in statements if "_gsh_events" in each and not each.startswith("DESCRIBE")]
+        watched = type(space)(Recorded(), space.folder)  # type: ignore[arg-type]
+        found = aggregated_tables(watched, source, plans.tables, lambda _progress: None, buckets)
+    events = "events.csv" if is_text else "_gsh_events"
+    reading = [each for each in statements if events in each and not each.startswith("DESCRIBE")]
+
+    if buckets is not None:
+        assert [each[:4] for each in reading] == ["COPY"]
+    elif is_text:
         assert len(reading) == 1
-        assert reading[0].startswith("COPY" if buckets else "CREATE TEMP TABLE")
+    else:
+        *codes, base = reading
+        assert [each.partition(" AS ")[0] for each in codes] == [f"CREATE TEMP TABLE _gsh_code{n}" for n in range(3)]
+        assert base.startswith("CREATE TEMP TABLE _gsh_base")
+    assert {name: in_units(table, plans.tables[name]) for name, table in found.items()} == judged(EVENTS, tables)
+
+
+def test_events_that_change_while_they_are_read_are_an_error(tmp_path: Path) -> None:
+    """Users and keys get codes first. Later events with others must not be lost in silence."""
+    path = tmp_path / "events.parquet"
+    pq.write_table(EVENTS, path)
+    plans, _ = planned({"t": gsh.Table(by="url", c_u=3)}, user="user_id", salt=SALT)
+
+    for change in ({"user_id": "new"}, {"url": "new"}, {"url": None}):
+        rows = pa.Table.from_pylist([EVENTS.to_pylist()[1] | change], EVENTS.schema)
+        with workspace() as space:
+            source = open_source(space, path, plans)
+
+            class Changing:
+                def __getattr__(self, name: str, space: Any = space, rows: Any = rows) -> Any:
+                    def execute(query: str) -> Any:
+                        if query.startswith("CREATE TEMP TABLE _gsh_base"):
+                            pq.write_table(pa.concat_tables([EVENTS, rows]), path)
+                        return space.connection.execute(query)
+
+                    return execute if name == "execute" else getattr(space.connection, name)
+
+            watched = type(space)(Changing(), space.folder)  # type: ignore[arg-type]
+            with pytest.raises(gsh.EventsError, match=r"^events: must not change while they are read$"):
+                aggregated_tables(watched, source, plans.tables, lambda _progress: None)
+
+
+@pytest.mark.parametrize("column", ["day", "url", "e"])
+def test_equal_lots_are_decided_by_the_key(column: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """People can make texts with the same MD5. What such a user keeps must not depend on other users."""
+    monkeypatch.setattr(coded, "lot_of_sql", lambda *_: "'0'")
+    enumeration = EVENTS["url"].dictionary_encode().combine_chunks()
+    events = EVENTS.append_column("e", enumeration)
+    plans, _ = planned({"t": gsh.Table(by=column, c_u=3)}, user="user_id", salt=SALT)
+    kept = []
+    for rows in (events, events.take(list(range(len(events)))[::-1]), events.filter(pc.equal(events["user_id"], "u1"))):
+        with workspace() as space:
+            table = aggregated_tables(space, open_source(space, rows, plans), plans.tables, lambda _progress: None)["t"]
+        kept.append(table[column].to_pylist())
+
+    smallest = sorted({row[column] for row in events.to_pylist() if row["user_id"] == "u1"})[:3]
+    assert sorted(kept[2]) == smallest
+    assert set(kept[0]) == set(kept[1]) >= set(smallest)
 
 
 KEYED = pa.table(
@@ -208,7 +264,7 @@ def test_records_of_other_groups_use_nobodys_bound_up(
 
 def test_keys_that_are_filtered_after_bounding_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug keeps the bounds, so no audit sees it. The reference does: users lose listed groups."""
-    monkeypatch.setattr(KeysTable, "listed", lambda _self, scan: scan)
+    monkeypatch.setattr(KeysTable, "coded", lambda _self, codes: f"SELECT code AS c0 FROM {codes[0]}")
     tables = {"t": gsh.Table(by="k", public_keys=["a", "x", None], c_u=2)}
 
     assert counted(KEYED, tables) != judged(KEYED, tables)
