@@ -1,7 +1,7 @@
 """The picture of changes in docs/architecture.md: the files that a new kind, field or endpoint needs, from the code.
 
 Each column follows something that exists: plain Gaussian noise is a kind of mechanism, ``tie_rule`` a field of the
-certificate, and ``/compare`` an endpoint. The files are those that name it.
+certificate, and ``/compare`` an endpoint. The files are those whose code names it.
 """
 
 import re
@@ -26,7 +26,12 @@ _WIDTH, _HEIGHT, _GAP = 290, 40, 16
 def files_that_name(pattern: str) -> list[str]:
     """The modules of both packages in which the pattern occurs: the library's first."""
     modules = [path for top in ("gsh", "app") for path in sorted((ROOT / top).rglob("*.py"))]
-    return [_shown(path) for path in modules if re.search(pattern, path.read_text())]
+    return [_shown(path) for path in modules if re.search(pattern, _code(path))]
+
+
+def _code(path: Path) -> str:
+    """A module without its docstrings."""
+    return re.sub(r'""".*?"""', "", path.read_text(), flags=re.DOTALL)
 
 
 def _shown(path: Path) -> str:

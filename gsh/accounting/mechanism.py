@@ -83,7 +83,7 @@ class _NoiseCost:
 
     @property
     def _release(self) -> "Release":
-        assert isinstance(self, Mechanism | PlainGaussian | Joint | Surveyed)
+        assert isinstance(self, AnyMechanism | Joint | Surveyed)
         return self
 
 
@@ -213,6 +213,12 @@ class Mechanism(_GaussianNoise):
         )
 
     @property
+    def without_thresholds(self) -> "PlainGaussian":
+        """The same noise for groups that are public."""
+        caps = self.capped or None
+        return PlainGaussian(c_u=self.c_u, sigma=self.sigma, mu_0=self.mu_0, aggregates=self.aggregates, capped=caps)
+
+    @property
     def effective_tau(self) -> int:
         """max(τ, 1)."""
         return effective_tau(self.tau)
@@ -271,7 +277,7 @@ AnyMechanism: TypeAlias = Mechanism | PlainGaussian
 
 def checked_mechanism(pointer: str, value: object) -> AnyMechanism:
     """The value, which must be the mechanism of one table."""
-    if not isinstance(value, Mechanism | PlainGaussian):
+    if not isinstance(value, AnyMechanism):
         raise InvalidParameter(pointer, f"must be a gsh.Mechanism or a gsh.PlainGaussian, not {type(value).__name__}")
     return value
 

@@ -8,7 +8,7 @@ from gsh.accounting.accountings import AccountingName, Point
 from gsh.accounting.calibration import comparison
 from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.comparison import ComparedName
-from gsh.accounting.mechanism import AnyMechanism, Mechanism, PlainGaussian
+from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.arguments import Real, instance, real
 from gsh.client.records import Provenance, TablesBudgetCalibration
 from gsh.documents import Document, parsed
@@ -59,7 +59,7 @@ def one_mechanism(given: Mechanism | Calibration) -> Mechanism:
 
 def any_mechanism(given: MechanismLike) -> AnyMechanism:
     """The same, also for public groups."""
-    return given if isinstance(given, PlainGaussian) else one_mechanism(given)
+    return given if isinstance(given, AnyMechanism) else one_mechanism(given)
 
 
 def mechanism_json(given: MechanismOrJson) -> Json:

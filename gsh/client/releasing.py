@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack, overlo
 
 import pyarrow as pa
 
-from gsh.accounting.mechanism import AnyMechanism, Mechanism, PlainGaussian
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.client.answers import Release, ReleasedGroups, ReleasedTables, groups_of, release_of, tables_of
 from gsh.client.asked import Asked, certified
 from gsh.client.decoding import Renames, decoded
@@ -39,7 +39,7 @@ N_co = TypeVar("N_co", covariant=True)
 MechanismsLike: TypeAlias = Mapping[str, MechanismLike] | TablesCalibration
 """The mechanism of each table by its name, or a calibration of several tables."""
 
-_MECHANISMS = (Mechanism, PlainGaussian, Calibration)
+_MECHANISMS = (AnyMechanism, Calibration)
 _GROUPS: Renames = (("/groups", ""), ("/public_keys", "public_keys"))
 _TABLE: Renames = (
     ("/key_columns", "keys"),

@@ -25,7 +25,6 @@ from gsh.accounting.frontier import frontier_of, scale_guess
 from gsh.accounting.mechanism import (
     MOST_TABLES,
     AnyMechanism,
-    PlainGaussian,
     Release,
     hazard_ball,
     mu_squared_ball,
@@ -65,15 +64,7 @@ class TableDraft:
     def at(self, sigma: float, tau_star: float = ANY_TAU_STAR) -> AnyMechanism:
         """The table with these numbers."""
         mechanism = self.draft.with_sigma(sigma).complete(tau_star=tau_star)
-        if not self.is_public:
-            return mechanism
-        return PlainGaussian(
-            c_u=mechanism.c_u,
-            sigma=mechanism.sigma,
-            mu_0=mechanism.mu_0,
-            aggregates=mechanism.aggregates,
-            capped=mechanism.capped or None,
-        )
+        return mechanism.without_thresholds if self.is_public else mechanism
 
 
 @dataclass(frozen=True, slots=True)

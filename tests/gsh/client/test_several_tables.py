@@ -68,7 +68,7 @@ def test_tables_are_released_once_and_loaded_again(
         )
         assert other.certificate == first.certificate
     assert service.budgets[budget].spent.releases == 1
-    with pytest.raises(InvalidParameter, match="one of several"):
+    with pytest.raises(InvalidParameter, match="there are several"):
         _ = record.table
     csv = bytes(record.answer("csv", table="by_country")).decode()
     assert csv.startswith("country,users\nDE,")

@@ -1,4 +1,4 @@
-"""Mechanisms for the tests of the front door: each as people write it, and as the core has it."""
+"""Mechanisms for the tests of the front door: each as people may write it, with numpy, and in plain numbers."""
 
 import numpy as np
 

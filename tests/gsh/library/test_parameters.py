@@ -198,6 +198,7 @@ def test_a_mechanism_shows_no_numbers_but_python_ones() -> None:
     for mechanism, _ in PAIRS.values():
         shown = {name: getattr(mechanism, name) for name in dir(mechanism) if not name.startswith("_")}
         assert shown.pop("without_columns").aggregates is None
+        assert isinstance(shown.pop("without_thresholds"), gsh.PlainGaussian)
         costs = shown.pop("costs")
         numbers = [*shown.pop("capped"), *shown.pop("caps"), costs.mu_0, *costs.capped]
         assert {type(name) for name in shown.pop("column_names")} <= {str}
