@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         InfeasibleTarget,
         InvalidGroups,
         InvalidParameter,
+        ProofError,
         ReleaseError,
         TooManyGroups,
     )
@@ -64,6 +65,7 @@ __all__ = [
     "Plan",
     "Price",
     "Privacy",
+    "ProofError",
     "Published",
     "RealRelease",
     "RelativeAggregates",
@@ -116,6 +118,7 @@ _NAMES = {
         "InfeasibleTarget",
         "InvalidGroups",
         "InvalidParameter",
+        "ProofError",
         "ReleaseError",
         "TooManyGroups",
     ),
