@@ -21,7 +21,7 @@ from gsh.accuracy.totals import MANY as FEWEST
 from gsh.accuracy.totals import count_total, normal_totals
 from gsh.histogram.noise import Noise
 
-__all__ = ["main"]
+__all__ = ["drawn_counts", "main"]
 
 Doubles = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ def _near(at: float) -> str:
 
 def _total_row(true: Doubles, seed: int) -> tuple[str, ...]:
     unit, truth = SIGMA * math.sqrt(len(true)), float(true.sum())
-    counts = _drawn(MECHANISM, true, DRAWS, seed)
+    counts = drawn_counts(MECHANISM, true, DRAWS, seed)
     found = [count_total(MECHANISM, row, LEVEL, "counts") for row in counts]
     errors = counts.sum(axis=1) - truth
     return (
@@ -145,10 +145,10 @@ def lowest() -> str:
         for near in (1, 8, FEWEST):
             for s in sorted({-2.5, -1.5, -1, 0, 1, most_s}):
                 true = mechanism.tau_star + SIGMA * np.array([float(-s)] * near + [20.0] * (FEWEST - near))
-                drawn = _drawn(mechanism, true, MANY_DRAWS, most_s)
+                drawn = drawn_counts(mechanism, true, MANY_DRAWS, most_s)
                 for level in LEVELS:
                     for window in (1, 2):
-                        _, _, low, high = normal_totals(mechanism, drawn, level, window)
+                        _, _, low, high = normal_totals(mechanism, drawn, level, window=window)
                         share = float(np.mean((low <= true.sum()) & (true.sum() <= high)))
                         covered.setdefault((level, window), {})[f"{near} at {_near(-s)}"] = share
         for level in LEVELS:
@@ -176,7 +176,7 @@ def rests() -> str:
 
 def _rest_row(true: Doubles, seed: int) -> tuple[str, ...]:
     parent, size = PlainGaussian(c_u=1, sigma=SIGMA), DRAWS if len(true) > FEWEST else 5 * DRAWS
-    rows, truth = _drawn(MECHANISM, true, size, seed), -float(true.sum())
+    rows, truth = drawn_counts(MECHANISM, true, size, seed), -float(true.sum())
     own = SIGMA * np.random.default_rng(seed).standard_normal(size)
     deviation = SIGMA * math.sqrt(1 + len(true))
     found = {
@@ -189,7 +189,7 @@ def _rest_row(true: Doubles, seed: int) -> tuple[str, ...]:
     return found[LEVEL][0].method, f"{naive:.3f}", *covers, f"{length:.2f}"
 
 
-def _drawn(mechanism: Mechanism, true: Doubles, size: int, seed: int) -> Doubles:
+def drawn_counts(mechanism: Mechanism, true: Doubles, size: int, seed: int) -> Doubles:
     """Rows of noisy counts, given that all groups are published."""
     uniform = np.random.default_rng((len(true), seed)).random((size, len(true)))
     least = (mechanism.tau_star - true) / mechanism.sigma

@@ -24,6 +24,7 @@ __all__ = [
     "check_sensitivity",
     "l1",
     "l2",
+    "user_range",
     "vectors",
 ]
 
@@ -142,6 +143,20 @@ def caps(groups: Sequence[Integer | None] | None) -> tuple[int | None, ...] | No
     if not is_several(groups):
         raise InvalidParameter("groups", f"must be a list of integers or None, not {type(groups).__name__}")
     return tuple(None if cap is None else integer(f"groups/{j}", cap) for j, cap in enumerate(groups))
+
+
+def user_range(sensitivity: Sensitivity, place: int) -> tuple[float, float]:
+    """What one user adds to a column of one group, at least and at most."""
+    match sensitivity:
+        case Box(lower, upper, groups):
+            is_capped = groups is not None and groups[place] is not None
+            zero = (0.0,) if is_capped else ()  # beyond its cap
+            return min((lower[place], *zero)), max((upper[place], *zero))
+        case L2Norm(bound) | L1Norm(bound):
+            return -bound, bound
+        case Vectors(listed):
+            column = [vector[place] for vector in listed]
+            return min(column), max(column)
 
 
 def _valid(made: S, columns: int, name: tuple[str, str] = ("sensitivity", "")) -> S:

@@ -1,4 +1,4 @@
-"""What intervals and utility accept: levels of confidence, and sizes of groups. SciPy is not loaded here."""
+"""What intervals and utility accept: levels, sizes of groups, names of columns. SciPy is not loaded here."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gsh.errors import InvalidParameter
 
-__all__ = ["LARGEST", "LARGEST_LEVEL", "LEAST_LEVEL", "Integers", "check_level", "counted", "log_tails"]
+__all__ = ["LARGEST", "LARGEST_LEVEL", "LEAST_LEVEL", "Integers", "centred", "check_level", "counted", "log_tails"]
 
 LEAST_LEVEL, LARGEST_LEVEL = 0.5, 0.999999
 
@@ -22,6 +22,11 @@ def log_tails(level: float) -> tuple[float, float, float]:
     """ln q for the lower end, the estimate and the upper end, where q = α/2, ½ and 1 − α/2."""
     alpha = 1 - level
     return math.log(alpha / 2), math.log(0.5), math.log1p(-alpha / 2)
+
+
+def centred(name: str) -> str:
+    """The column that has the sum of x − m over the users of a group, m the middle of the range of x."""
+    return f"{name}_centred"
 
 
 Integers = NDArray[np.int64]

@@ -18,6 +18,7 @@ from scipy.special import ndtri
 from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE
+from gsh.accounting.sensitivity import user_range
 from gsh.accuracy.bounds import log_tails
 from gsh.accuracy.truncation import Doubles, distances
 from gsh.errors import InvalidParameter
@@ -29,6 +30,7 @@ __all__ = [
     "count_intervals",
     "deviation_of",
     "half_steps",
+    "possible_values",
     "value_intervals",
     "z_of",
 ]
@@ -75,17 +77,32 @@ def count_intervals(mechanism: AnyMechanism, counts: Doubles, level: float, unit
 def value_intervals(mechanism: AnyMechanism, place: int, values: Doubles, level: float, unit: float = 0.0) -> Interval:
     """The intervals of published values of one of the other columns."""
     reach = z_of(level) * deviation_of(mechanism, place) + half_steps(value_grids(mechanism)[place], values, unit)
-    return _clipped(_around(values, reach), -LARGEST_DOUBLE)
+    return _clipped(_around(values, reach), *possible_values(mechanism, place))
+
+
+def possible_values(mechanism: AnyMechanism, place: int) -> tuple[float, float]:
+    """The least and the largest true sum of a group: only what is certain without its count.
+
+    A group has max(τ, 1) users at least, or 0 if groups are public. So if no user adds less than a lower bound of 0 or
+    more, the sum is at least so many times the bound. It has no upper bound, because the count has none.
+    """
+    assert mechanism.aggregates is not None
+    least, most = user_range(mechanism.aggregates.sensitivity, place)
+    users = mechanism.effective_tau if isinstance(mechanism, Mechanism) else 0
+    return (
+        min(least * users, LARGEST_DOUBLE) if least >= 0 else -LARGEST_DOUBLE,
+        max(most * users, -LARGEST_DOUBLE) if most <= 0 else LARGEST_DOUBLE,
+    )
 
 
 def _around(numbers: Doubles, reach: Doubles) -> tuple[Doubles, Doubles, Doubles]:
-    """y ± reach. The zero turns −0.0 into 0.0."""
     with np.errstate(over="ignore"):
-        return numbers - reach, numbers + 0.0, numbers + reach
+        return numbers - reach, numbers, numbers + reach
 
 
-def _clipped(columns: tuple[Doubles, Doubles, Doubles], least: float) -> Interval:
-    return Interval(*(np.clip(column, least, LARGEST_DOUBLE) for column in columns))
+def _clipped(columns: tuple[Doubles, Doubles, Doubles], least: float, most: float = LARGEST_DOUBLE) -> Interval:
+    """The ends within these. The zero turns −0.0 into 0.0."""
+    return Interval(*(np.clip(column, least, most) + 0.0 for column in columns))
 
 
 def check_counts(mechanism: AnyMechanism, counts: Doubles, pointer: str, unit: float = 0.0) -> None:

@@ -4,13 +4,13 @@ A column has the sum of x − m over the users of each group, with m near the mi
 has the count y and the sum b, with noise of the deviations σ and s. Its mean is θ = m + μ with μ = Σ (x − m)/C. Only
 groups with y ≥ τ* are published, which ties b/y to μ. Two things are known of μ, and the interval is what they share:
 
-- The conditional test rejects the true μ with probability 0.9 α. Without a threshold, |μ| y ∓ b (− for μ > 0) would be
+- The conditional test rejects the true μ with probability 0.96 α. Without a threshold, |μ| y ∓ b (− for μ > 0) would be
   normal around 0 with the variance ν² = s² + μ² σ². Given publication, and a sum that is independent of it, it is cut
   ν t below what was seen. So this is uniform on (0, 1):
 
       R(μ) = Φ̄(x)/Φ̄(x − t),   x = (|μ| y ∓ b)/ν,   t = ν (y − τ*)/(|μ| σ²).
 
-- The bound fails with probability 0.1 α: C is at least c, and the noise of b is at most z₂ s. So μ ≥ (b − z₂ s)/c if
+- The bound fails with probability 0.04 α: C is at least c, and the noise of b is at most z₂ s. So μ ≥ (b − z₂ s)/c if
   that is negative, and μ ≤ (b + z₂ s)/c if that is positive.
 
 The far end is sought from the outside. If x at both ends of a range of μ exceeds the quantile of the range's outer end,
@@ -32,9 +32,9 @@ from gsh.accuracy.intervals import Interval, count_intervals, deviation_of, half
 from gsh.accuracy.ratios import Noisy, fieller, in_deviations
 from gsh.accuracy.truncation import Doubles, distances
 
-__all__ = ["Range", "mean_intervals"]
+__all__ = ["SHARE_OF_BOUND", "Range", "mean_intervals"]
 
-SHARE_OF_BOUND = 0.1
+SHARE_OF_BOUND = 0.04
 """The share of α with which the bound may fail, half of it for C and half for the noise of the sum."""
 _MOST_STEPS = 100
 _CLOSE = 1e-12
@@ -95,7 +95,7 @@ class _Counts:
         )
         self.z, self.log_tail = z_of(1 - 2 * tail), math.log(tail)
         self.z_of_sums = z_of(1 - SHARE_OF_BOUND / 2 * alpha)
-        # An interval at 1 − 0.1 α has a lower end that fails with probability 0.05 α.
+        # An interval at 1 − 0.04 α has a lower end that fails with probability 0.02 α.
         self.least = count_intervals(mechanism, counts, 1 - SHARE_OF_BOUND * alpha, unit).low
         self.estimates = count_intervals(mechanism, counts, level, unit).estimate
 

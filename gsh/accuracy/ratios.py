@@ -18,10 +18,11 @@ import numpy as np
 
 from gsh.accounting.grid import value_grids
 from gsh.accounting.mechanism import AnyMechanism
+from gsh.accounting.sensitivity import user_range
 from gsh.accuracy.intervals import Interval, deviation_of, half_steps, z_of
 from gsh.accuracy.truncation import Doubles
 
-__all__ = ["Noisy", "fieller", "in_deviations", "ratio_intervals"]
+__all__ = ["Noisy", "fieller", "in_deviations", "possible_ratios", "ratio_intervals"]
 
 _MOST_DEVIATIONS = 1e300
 
@@ -39,12 +40,11 @@ def ratio_intervals(
     places: tuple[int, int],
     values: tuple[Doubles, Doubles],
     level: float,
-    possible: tuple[float, float] = (-math.inf, math.inf),
     units: tuple[float, float] = (0.0, 0.0),
 ) -> Interval:
     """The intervals of the ratios of the true sums of two columns.
 
-    An end is infinite, and an estimate NaN, if the numbers do not say it.
+    An end is infinite, and an estimate NaN, if the numbers do not say it. ``units`` are what they were rounded to.
     """
     assert mechanism.aggregates is not None
     grids, covariance = value_grids(mechanism), mechanism.aggregates.covariance[places[0]][places[1]]
@@ -52,7 +52,22 @@ def ratio_intervals(
         Noisy(numbers, deviation_of(mechanism, place), half_steps(grids[place], numbers, unit))
         for place, numbers, unit in zip(places, values, units, strict=True)
     )
-    return fieller(first, second, covariance / first.deviation / second.deviation, level, possible)
+    return fieller(
+        first, second, covariance / first.deviation / second.deviation, level, possible_ratios(mechanism, places)
+    )
+
+
+def possible_ratios(mechanism: AnyMechanism, places: tuple[int, int]) -> tuple[float, float]:
+    """The least and the largest ratio of the true sums of two columns, if no user adds less than 0 to the second.
+
+    It is between the least and the largest ratio of what one user can add to both.
+    """
+    assert mechanism.aggregates is not None
+    (least, most), (lower, upper) = (user_range(mechanism.aggregates.sensitivity, place) for place in places)
+    if lower < 0 or upper == 0:
+        return -math.inf, math.inf
+    by_lower = (least / lower, most / lower) if lower > 0 else (-math.inf, math.inf)
+    return least / upper if least >= 0 else by_lower[0], most / upper if most <= 0 else by_lower[1]
 
 
 def fieller(first: Noisy, second: Noisy, correlation: float, level: float, possible: tuple[float, float]) -> Interval:

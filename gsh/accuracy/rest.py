@@ -28,7 +28,7 @@ from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accuracy.bounds import log_tails
 from gsh.accuracy.intervals import Interval, count_intervals, deviation_of, half_steps, z_of
-from gsh.accuracy.totals import MANY, SHARE_OF_SINGLES, Total, normal_parts, shared
+from gsh.accuracy.totals import MANY, SHARE_OF_SINGLES, Plain, Total, normal_parts, shared
 from gsh.accuracy.truncation import Doubles, distances
 
 __all__ = ["count_rest", "value_rest"]
@@ -48,6 +48,8 @@ class _Published:
     children: AnyMechanism
     count: float
     counts: Doubles
+    unit: float
+    """What all of them were rounded to, or 0."""
 
     @property
     def difference(self) -> float:
@@ -62,16 +64,22 @@ class _Published:
     @property
     def half(self) -> float:
         """The most that rounding has changed D."""
-        own = half_steps(count_grid(self.parent), np.array([self.count]))
-        return float(own.sum() + half_steps(count_grid(self.children), self.counts).sum())
+        return self.own_half + float(half_steps(count_grid(self.children), self.counts, self.unit).sum())
+
+    @property
+    def own_half(self) -> float:
+        """The most that rounding has changed the parent's count."""
+        return float(half_steps(count_grid(self.parent), np.array([self.count]), self.unit)[0])
 
 
-def count_rest(parent: AnyMechanism, children: AnyMechanism, count: float, counts: Doubles, level: float) -> Total:
+def count_rest(
+    parent: AnyMechanism, children: AnyMechanism, count: float, counts: Doubles, level: float, unit: float = 0.0
+) -> Total:
     """The rest of a parent's count. A table with public groups has no threshold."""
-    given = _Published(parent, children, count, counts)
+    given = _Published(parent, children, count, counts, unit)
     error = given.deviation
     if not len(counts):
-        alone = _intervals(parent, np.array([count]), level)
+        alone = _intervals(parent, np.array([count]), level, unit)
         low, estimate, high = (float(column[0]) for column in (alone.low, alone.estimate, alone.high))
         return Total(estimate, error, low, high, "exact")
     if not isinstance(children, Mechanism):
@@ -80,21 +88,29 @@ def count_rest(parent: AnyMechanism, children: AnyMechanism, count: float, count
 
 
 def value_rest(
-    parent: AnyMechanism, children: AnyMechanism, places: tuple[int, int], value: float, values: Doubles, level: float
+    parent: AnyMechanism,
+    children: AnyMechanism,
+    places: tuple[int, int],
+    value: float,
+    values: Doubles,
+    level: float,
+    unit: float = 0.0,
 ) -> Total:
     """The rest of a parent's value in another column: its noise is independent of what was published."""
-    first, second = deviation_of(parent, places[0]), deviation_of(children, places[1])
-    error = math.hypot(first, second * math.sqrt(len(values)))
-    half = half_steps(value_grids(parent)[places[0]], np.array([value])).sum()
-    half += half_steps(value_grids(children)[places[1]], values).sum()
-    estimate, reach = value - float(values.sum()) + 0.0, z_of(level) * error + float(half)
-    return Total(estimate, error, estimate - reach, estimate + reach, "exact")
+    own, theirs = (
+        Plain(numbers, deviation_of(table, place), value_grids(table)[place], unit)
+        for table, place, numbers in zip((parent, children), places, (np.array([value]), values), strict=True)
+    )
+    error = math.hypot(own.error, theirs.error)
+    estimate, reach = value - float(values.sum()) + 0.0, z_of(level) * error + own.half + theirs.half
+    return Total(estimate, error, estimate - reach, estimate + reach, theirs.method)
 
 
 def _exact(given: _Published, level: float) -> Total:
     alpha = 1 - level
-    parent = _intervals(given.parent, np.array([given.count]), 1 - SHARE_OF_SINGLES / 2 * alpha)
-    singles = _intervals(given.children, given.counts, 1 - SHARE_OF_SINGLES / 2 * alpha / len(given.counts))
+    part, unit = SHARE_OF_SINGLES / 2 * alpha, given.unit
+    parent = _intervals(given.parent, np.array([given.count]), 1 - part, unit)
+    singles = _intervals(given.children, given.counts, 1 - part / len(given.counts), unit)
     low, high = float(parent.low[0] - singles.high.sum()), float(parent.high[0] - singles.low.sum())
     low, high = shared((low, high), _conditional(given, 1 - (1 - SHARE_OF_SINGLES) * alpha))
     return Total(min(max(_estimate(given), low), high), given.deviation, low, high, "exact")
@@ -102,15 +118,14 @@ def _exact(given: _Published, level: float) -> Total:
 
 def _estimate(given: _Published) -> float:
     """The parent's estimate less those of the children, each median-unbiased."""
-    parent = _intervals(given.parent, np.array([given.count]), 0.5).estimate
-    return float(parent[0] - _intervals(given.children, given.counts, 0.5).estimate.sum())
+    parent = _intervals(given.parent, np.array([given.count]), 0.5, given.unit).estimate
+    return float(parent[0] - _intervals(given.children, given.counts, 0.5, given.unit).estimate.sum())
 
 
 def _conditional(given: _Published, level: float) -> tuple[float, float]:
     """The interval of R, given the differences between the children and D's complement."""
     deviation, children, parent = given.deviation, given.children, given.parent
-    shift = float(half_steps(count_grid(children), given.counts).max())
-    own_shift = float(half_steps(count_grid(parent), np.array([given.count]))[0])
+    shift = float(half_steps(count_grid(children), given.counts, given.unit).max())
 
     def end(sign: int, log_q: float) -> float:
         """``sign`` is that of the rounding that moves the end outwards."""
@@ -119,7 +134,7 @@ def _conditional(given: _Published, level: float) -> tuple[float, float]:
             least = float(given.counts.min()) - sign * shift
             t = deviation * (least - children.tau_star) / children.sigma**2
         if isinstance(parent, Mechanism):
-            t_p = deviation * (given.count + sign * own_shift - parent.tau_star) / parent.sigma**2
+            t_p = deviation * (given.count + sign * given.own_half - parent.tau_star) / parent.sigma**2
         return given.difference + sign * given.half + deviation * _distance(t, t_p, log_q)
 
     below, _, above = log_tails(level)
@@ -159,16 +174,15 @@ def _normal(given: _Published, children: Mechanism, level: float) -> Total:
     own = given.parent.sigma
     is_cut = isinstance(given.parent, Mechanism) and given.count < given.parent.tau_star + _FAR * own
     part = 1 - (1 - level) / 2 if is_cut else level
-    z, parts = z_of(part), normal_parts(children, given.counts[np.newaxis], part)
+    z, parts = z_of(part), normal_parts(children, given.counts[np.newaxis], part, given.unit)
     (least,), (most,), (low_error,), (error,), (estimate,) = parts
-    half = given.half
     if is_cut:  # what the parent and the children leave out, each with half of α
-        alone = _intervals(given.parent, np.array([given.count]), part)
-        low, high = alone.low[0] - most - z * error - half, alone.high[0] - least + z * low_error + half
+        alone = _intervals(given.parent, np.array([given.count]), part, given.unit)
+        low, high = alone.low[0] - most - z * error, alone.high[0] - least + z * low_error
         middle = float(alone.estimate[0]) - estimate
     else:
-        low = given.count - most - z * math.hypot(own, error) - half
-        high = given.count - least + z * math.hypot(own, low_error) + half
+        low = given.count - most - z * math.hypot(own, error) - given.own_half
+        high = given.count - least + z * math.hypot(own, low_error) + given.own_half
         middle = given.count - estimate
     low, high = float(low), float(high)
     return Total(float(min(max(middle, low), high)), math.hypot(own, float(error)), low, high, "normal")
@@ -180,9 +194,9 @@ def _without_thresholds(given: _Published, level: float) -> Total:
     return Total(min(max(given.difference, low), high), given.deviation, low, high, "exact")
 
 
-def _intervals(table: AnyMechanism, counts: Doubles, level: float) -> Interval:
+def _intervals(table: AnyMechanism, counts: Doubles, level: float, unit: float) -> Interval:
     """Counts of public groups are normal, and their intervals y ± z σ."""
     if isinstance(table, Mechanism):
-        return count_intervals(table, counts, level)
-    reach = z_of(level) * table.sigma + half_steps(count_grid(table), counts)
+        return count_intervals(table, counts, level, unit)
+    reach = z_of(level) * table.sigma + half_steps(count_grid(table), counts, unit)
     return Interval(counts - reach, counts + 0.0, counts + reach)

@@ -13,9 +13,10 @@ import gsh
 from benchmarks import coverage
 from gsh.accounting.grid import count_grid
 from gsh.accounting.mechanism import Aggregates, Mechanism
-from gsh.accounting.sensitivity import Box
+from gsh.accounting.sensitivity import Box, L2Norm, Vectors
 from gsh.accuracy.bounds import LARGEST_LEVEL, LEAST_LEVEL
 from gsh.accuracy.intervals import Interval, count_intervals, half_steps, value_intervals
+from gsh.accuracy.totals import value_total
 from gsh.accuracy.truncation import distances, hazard
 from tests.gsh.accounting.draws import examples
 from tests.gsh.accuracy.draws import Doubles, fewest_covered, most_covered, published
@@ -30,7 +31,7 @@ MECHANISM = Mechanism(c_u=10, tau=1, tau_star=TAU_STAR, sigma=SIGMA)
 OF_SINGLES = 1 - 0.1 * (1 - LARGEST_LEVEL) / 29
 """The largest level that a total asks for: that of a single count among 29."""
 LEVELS = [LEAST_LEVEL, 0.95, 0.999, LARGEST_LEVEL, OF_SINGLES]
-COLUMNS = Aggregates(names=("a", "b"), covariance=((4.0, 1.0), (1.0, 9.0)), sensitivity=Box((0.0, 0.0), (1.0, 1.0)))
+COLUMNS = Aggregates(names=("a", "b"), covariance=((4.0, 1.0), (1.0, 9.0)), sensitivity=Box((-1.0, -1.0), (1.0, 1.0)))
 
 
 def covered(interval: Interval, truth: float) -> int:
@@ -246,3 +247,48 @@ def test_intervals_of_public_groups_cover_the_true_counts() -> None:
         found = gsh.intervals(public, counts=counts, level=0.9).counts
         share = covered(found, true) / draws
         assert share > 0.9 - 5 * math.sqrt(0.09 / draws)
+
+
+@pytest.mark.parametrize("sigma", [2.0, 20.0])
+def test_rounded_counts_are_covered_if_the_intervals_are_widened(sigma: float) -> None:
+    """And only then, near τ* at a high level: also where half a unit is little next to the noise."""
+    size, level = 40_000, 0.999
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=1 + 8 * sigma, sigma=sigma)
+    true = mechanism.tau_star - sigma
+    rounded = np.rint(published(np.array([true]), mechanism.tau_star, sigma, size, seed=5)[:, 0])
+
+    assert covered(count_intervals(mechanism, rounded, level, 1.0), true) >= fewest_covered(level, size)
+    assert covered(count_intervals(mechanism, rounded, level), true) < fewest_covered(level, size)
+
+
+SENSITIVITIES = {
+    "at least 0": (Box((0.0, 0.0), (5.0, 5.0)), 0.0, math.inf),
+    "at least 2": (Box((0.0, 2.0), (5.0, 5.0)), 14.0, math.inf),
+    "at least 2, with a cap": (Box((0.0, 2.0), (5.0, 5.0), (None, 3)), 0.0, math.inf),
+    "at most −2": (Box((0.0, -3.0), (5.0, -2.0)), -math.inf, -14.0),
+    "anything": (Box((0.0, -1.0), (5.0, 5.0)), -math.inf, math.inf),
+    "a norm": (L2Norm(3.0), -math.inf, math.inf),
+    "vectors": (Vectors(((1.0, 3.0), (0.0, 2.0))), 14.0, math.inf),
+}
+
+
+@pytest.mark.parametrize("name", SENSITIVITIES)
+def test_values_are_cut_to_what_is_certain(name: str) -> None:
+    """Each of at least 7 users adds at least so much. A public group may have no users."""
+    sensitivity, least, most = SENSITIVITIES[name]
+    columns = Aggregates(names=("a", "b"), covariance=((4.0, 0.0), (0.0, 900.0)), sensitivity=sensitivity)
+    values = np.array([-500.0, 0.0, 500.0])
+    for mechanism, users in (
+        (Mechanism(c_u=10, tau=7, tau_star=50.0, sigma=8.0, aggregates=columns), 7),
+        (gsh.PlainGaussian(c_u=10, sigma=8.0, aggregates=columns), 0),
+    ):
+        found = value_intervals(mechanism, 1, values, 0.95)
+        total = value_total(mechanism, 1, values - 500, 0.95, "values")
+        low, high = (end if math.isinf(end) else end * users / 7 for end in (least, most))
+
+        reach = -float(ndtri(0.025)) * 30
+        expected = [np.clip(values + shift, low, high) for shift in (-reach, 0, reach)]
+        assert np.allclose([found.low, found.estimate, found.high], expected, atol=1e-4)
+        assert [total.low, total.high] == pytest.approx(
+            np.clip([-1500 - reach * 3**0.5, -1500 + reach * 3**0.5], 3 * low, 3 * high).tolist(), rel=1e-5
+        )

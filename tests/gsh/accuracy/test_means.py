@@ -11,7 +11,7 @@ from gsh.accounting.mechanism import Aggregates, AnyMechanism, Mechanism, PlainG
 from gsh.accounting.sensitivity import Box
 from gsh.accuracy.bounds import LARGEST_LEVEL
 from gsh.accuracy.intervals import Interval, z_of
-from gsh.accuracy.means import Range, mean_intervals
+from gsh.accuracy.means import SHARE_OF_BOUND, Range, mean_intervals
 from gsh.accuracy.truncation import Doubles, distances
 from tests.gsh.accounting.draws import examples
 from tests.gsh.accuracy.draws import fewest_covered, published
@@ -24,6 +24,8 @@ SCORES = Range(-1.0, 1.0)
 SECONDS = Range(0.0, 601.0, 300.0)
 """The middle is off by half a unit."""
 SIZE = 10_000
+OF_TEST, OF_COUNT = 1 - SHARE_OF_BOUND, SHARE_OF_BOUND / 2
+"""The shares of α with which the conditional test and the lower end of the count may fail."""
 
 
 def table(deviation: float, of: Range = SCORES, *, is_public: bool = False) -> AnyMechanism:
@@ -94,12 +96,12 @@ def test_the_interval_of_fieller_does_not_cover_below_the_threshold(at: float) -
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, LARGEST_LEVEL])
-def test_far_above_the_threshold_it_is_fieller_at_nine_tenths_of_alpha(level: float) -> None:
+def test_far_above_the_threshold_it_is_fieller_at_nearly_all_of_alpha(level: float) -> None:
     deviation = 15.0
     counts = TAU_STAR + SIGMA * np.array([16.0, 30, 1000, 1e6])
     for mean in (-0.3, 0.0, 0.7):
         found = mean_intervals(table(deviation), 0, counts, mean * counts, SCORES, level)
-        low, high = fieller_ends(counts, mean * counts, deviation, z_of(1 - 0.9 * (1 - level)))
+        low, high = fieller_ends(counts, mean * counts, deviation, z_of(1 - OF_TEST * (1 - level)))
 
         assert np.allclose(found.low, low, atol=1e-6 * (high - low).max())
         assert np.allclose(found.high, high, atol=1e-6 * (high - low).max())
@@ -108,12 +110,12 @@ def test_far_above_the_threshold_it_is_fieller_at_nine_tenths_of_alpha(level: fl
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_without_noise_of_the_sum_it_is_the_interval_of_the_count(level: float) -> None:
-    """s → 0: then C = b/μ, and the ends are b over those of the count, at 0.9 α."""
+    """s → 0: then C = b/μ, and the ends are b over those of the count, at 0.96 α."""
     deviation, counts = 1e-6 * SIGMA, TAU_STAR + SIGMA * np.array([0.6, 1, 2, 5, 20])
-    sums, tail = np.full(5, 15.0), 0.9 * (1 - level) / 2
+    sums, tail = np.full(5, 15.0), OF_TEST * (1 - level) / 2
     found = mean_intervals(table(deviation), 0, counts, sums, SCORES, level)
     low = counts - SIGMA * distances((counts - TAU_STAR) / SIGMA, math.log(tail))
-    bound = counts - SIGMA * distances((counts - TAU_STAR) / SIGMA, math.log(0.05 * (1 - level)))
+    bound = counts - SIGMA * distances((counts - TAU_STAR) / SIGMA, math.log(OF_COUNT * (1 - level)))
 
     expected = np.minimum(15 / np.maximum(low, np.maximum(bound, TAU)), 1)
     assert np.allclose(found.high, expected, rtol=1e-4)
@@ -132,13 +134,13 @@ def test_the_interval_is_what_the_test_and_the_bound_leave(t: float, q: float, r
     deviation, alpha = ratio * SIGMA, 1 - level
     y, b = TAU_STAR + t * SIGMA, q * ratio * SIGMA
     found = mean_intervals(table(deviation), 0, np.array([y]), np.array([b]), SCORES, level)
-    z, most_noise = z_of(1 - 0.9 * alpha), z_of(1 - 0.05 * alpha) * deviation
-    least = max(TAU, y - SIGMA * float(distances(np.array([t]), math.log(0.05 * alpha))[0]))
+    z, most_noise = z_of(1 - OF_TEST * alpha), z_of(1 - OF_COUNT * alpha) * deviation
+    least = max(TAU, y - SIGMA * float(distances(np.array([t]), math.log(OF_COUNT * alpha))[0]))
 
     def is_left(mean: float, slack: float) -> bool:
         bounds = min(0.0, b - most_noise) / least - slack, max(0.0, b + most_noise) / least + slack
         x, tail = at_mean(mean, y, b, deviation)
-        return bounds[0] <= mean <= bounds[1] and x >= -z - slack and tail >= (0.45 - slack) * alpha
+        return bounds[0] <= mean <= bounds[1] and x >= -z - slack and tail >= (OF_TEST / 2 - slack) * alpha
 
     (low,), (high,) = found.low, found.high
     for mean in np.linspace(-1, 1, 81).tolist():

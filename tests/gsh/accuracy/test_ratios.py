@@ -1,12 +1,14 @@
 """Ratios of two sums: Fieller's set in all its cases, exactly covered, and cut to what is possible."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import means
 from gsh.accounting.mechanism import Aggregates, PlainGaussian
 from gsh.accounting.sensitivity import Box
 from gsh.accuracy.intervals import Interval, z_of
@@ -26,7 +28,7 @@ def mechanism(first: float, second: float, covariance: float = 0.0) -> PlainGaus
     columns = Aggregates(
         names=("a", "b"),
         covariance=((first**2, covariance), (covariance, second**2)),
-        sensitivity=Box((0.0, 0.0), (1.0, 1.0)),
+        sensitivity=Box((-1.0, -1.0), (1.0, 1.0)),
     )
     return PlainGaussian(c_u=1, sigma=1, aggregates=columns)
 
@@ -155,3 +157,7 @@ def test_extreme_numbers_have_ordered_ends(size: float, deviation: float) -> Non
 
     assert not np.isnan(found.low).any()
     assert np.all(found.low <= found.high)
+
+
+def test_the_documents_show_the_ratios_that_the_benchmark_prints() -> None:
+    assert means.ratios() in (Path(__file__).parents[3] / "docs" / "accuracy.md").read_text()

@@ -131,3 +131,24 @@ def test_values_are_normal_whatever_was_published() -> None:
     assert found.estimate == 50
     assert found.standard_error == pytest.approx(3 * math.sqrt(3))
     assert found.high - found.low == pytest.approx(2 * z_of(0.95) * found.standard_error, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["5 at", "30, half at", "parent near its threshold, 3 near"])
+def test_the_rest_of_rounded_numbers_is_covered(name: str) -> None:
+    parent, true, children = SETTINGS[name]
+    counts = np.array(children)
+    parents = np.rint(drawn(parent, true, 400, seed=5))
+    rows = np.rint(published(counts, TAU_STAR, SIGMA, 400, seed=6))
+    found = [count_rest(parent, CHILDREN, count, row, 0.9, 1.0) for count, row in zip(parents, rows, strict=True)]
+
+    assert sum(each.low <= true - counts.sum() <= each.high for each in found) >= fewest_covered(0.9, 400)
+
+
+@pytest.mark.parametrize("children", [[700.0, 900.0], np.linspace(600, 3000, 40).tolist(), []])
+@pytest.mark.parametrize("parent", [PUBLIC, PARENT])
+@pytest.mark.parametrize("table", [CHILDREN, PUBLIC])
+def test_rounded_numbers_have_a_wider_rest(parent: AnyMechanism, table: AnyMechanism, children: list[float]) -> None:
+    exact, rounded = (count_rest(parent, table, 9000.0, np.array(children), 0.9, unit) for unit in (0.0, 1.0))
+
+    assert rounded.low < exact.low
+    assert rounded.high > exact.high

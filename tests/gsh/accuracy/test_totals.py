@@ -12,7 +12,7 @@ from gsh.accounting.grid import count_grid
 from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.accuracy.intervals import count_intervals, half_steps, z_of
-from gsh.accuracy.totals import LEAST_S, MANY, Total, count_total, normal_totals, share_near, value_total
+from gsh.accuracy.totals import LEAST_S, MANY, Total, _boundary, count_total, normal_totals, share_near, value_total
 from gsh.accuracy.truncation import Doubles
 from gsh.errors import InvalidParameter
 from tests.gsh.accounting.draws import examples
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 SIGMA, TAU_STAR = 84.5, 495.0
 MECHANISM = Mechanism(c_u=10, tau=1, tau_star=TAU_STAR, sigma=SIGMA)
-COLUMNS = Aggregates(names=("a", "b"), covariance=((4.0, 1.0), (1.0, 9.0)), sensitivity=Box((0.0, 0.0), (1.0, 1.0)))
+COLUMNS = Aggregates(names=("a", "b"), covariance=((4.0, 1.0), (1.0, 9.0)), sensitivity=Box((-1.0, -1.0), (1.0, 1.0)))
 FAR = TAU_STAR + 30 * SIGMA
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(30)
 
@@ -288,3 +288,62 @@ def test_a_total_beyond_all_doubles_is_refused() -> None:
             count_total(MECHANISM, np.full(groups, 1e308), 0.95, "counts")
         with pytest.raises(InvalidParameter, match="range of doubles"):
             value_total(mechanism, 0, np.full(groups, -1e308), 0.95, "values/a")
+
+
+ROUNDED = {
+    "30 at": [0.0] * 30,
+    "40, some near": [-1.0] * 8 + [2.5] * 8 + [20.0] * 24,
+    "300 from −2 to +15": np.linspace(-2, 15, 300).tolist(),
+    "300 far": [12.0] * 300,
+    "29 above": [2.0] * 29,
+}
+
+
+@pytest.mark.parametrize("sigma", [0.4, 1.0, 5.0])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_totals_of_rounded_counts_are_covered(name: str, sigma: float) -> None:
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=1.3 + 6 * sigma, sigma=sigma)
+    true = np.maximum(np.rint(mechanism.tau_star + sigma * np.array(ROUNDED[name])), 1)
+    rows = np.rint(published(true, mechanism.tau_star, sigma, 1000, seed=9))
+    found = [count_total(mechanism, row, 0.95, "counts", 1.0) for row in rows]
+
+    assert hits(found, float(true.sum())) >= fewest_covered(0.95, 1000)
+
+
+def test_rounding_must_not_be_forgotten() -> None:
+    """The test above would find it: far above τ* it adds a twelfth to the variance, and near τ* it moves the widths."""
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=1.3 + 6, sigma=0.3)
+    true = np.full(300, 40.0)
+    rows = np.rint(published(true, mechanism.tau_star, 0.3, 1000, seed=9) + 0.4)
+    found = [count_total(mechanism, row, 0.95, "counts") for row in rows]
+
+    assert hits(found, float(true.sum())) < fewest_covered(0.95, 1000)
+
+
+@pytest.mark.parametrize("groups", [20, 400])
+def test_rounding_of_many_values_adds_a_twelfth_to_their_variance(groups: int) -> None:
+    """Of few, or of values with less noise than a unit, half a unit each."""
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=TAU_STAR, sigma=SIGMA, aggregates=COLUMNS)
+    z = -float(ndtri(0.025))
+    for place, unit in ((0, 1.0), (1, 3.0), (0, 2.5)):
+        deviation = (2.0, 3.0)[place]
+        found = value_total(mechanism, place, np.arange(groups) * unit, 0.95, "values/a", unit)
+        many = groups >= MANY and unit <= deviation
+        expected = z * math.sqrt(groups * (deviation**2 + unit**2 / 12))
+        if not many:
+            expected = z * deviation * math.sqrt(groups) + groups * unit / 2
+
+        assert found.high - found.estimate == pytest.approx(expected, rel=1e-5)
+        assert found.method == ("normal" if many else "exact")
+
+
+@given(st.floats(2, 1e4), st.floats(0.5, 200), st.floats(0.01, 5), st.sampled_from([0.01, 0.5, 1.0]))
+@examples(60)
+def test_no_rounded_count_is_on_both_sides_of_a_width(tau_star: float, sigma: float, width: float, unit: float) -> None:
+    mechanism = Mechanism(c_u=10, tau=1, tau_star=tau_star, sigma=sigma)
+    found = _boundary(mechanism, width, unit)
+    end = (tau_star + found * sigma) / unit
+
+    assert width <= found * (1 + 1e-9) <= (width + unit / sigma) * (1 + 1e-6)
+    assert abs(end - math.floor(end) - 0.5) < 1e-6
+    assert _boundary(mechanism, width, 0.0) == width
