@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, rest, total, utility
     from gsh.library.engines import EnginePrivacy, engine
     from gsh.library.groups import Groups, release
+    from gsh.library.means import means, ratios
     from gsh.library.privacy import Curve, Privacy, add_deltas, exact
     from gsh.library.real_releases import RealRelease, real_releases
     from gsh.library.tables import Table, TablesCalibration, TablesPrice, calibrate_tables, compare_tables
@@ -94,7 +95,9 @@ __all__ = [
     "intervals",
     "l1",
     "l2",
+    "means",
     "publish",
+    "ratios",
     "real_releases",
     "release",
     "rest",
@@ -127,6 +130,7 @@ _NAMES = {
     "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "rest", "total", "utility"),
     "gsh.library.engines": ("EnginePrivacy", "engine"),
     "gsh.library.groups": ("Groups", "release"),
+    "gsh.library.means": ("means", "ratios"),
     "gsh.library.privacy": ("Curve", "Privacy", "add_deltas", "exact"),
     "gsh.library.real_releases": ("RealRelease", "real_releases"),
     "gsh.library.tables": ("Table", "TablesCalibration", "TablesPrice", "calibrate_tables", "compare_tables"),

@@ -1,16 +1,24 @@
 """POST /intervals: what published numbers mean."""
 
+import math
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Body, Request
 from numpy.typing import NDArray
 from pydantic import GetPydanticSchema
 
-from app.accounting.published import intervals_of
+from app.accounting.published import shown
 from app.accounting.schemas.account import FEWER_COLUMNS
-from app.accounting.schemas.intervals import INTERVALS_EXAMPLES, IntervalsAnswer, IntervalsRequest, TotalOut, TotalsOut
+from app.accounting.schemas.intervals import (
+    INTERVALS_EXAMPLES,
+    IntervalsAnswer,
+    IntervalsRequest,
+    RatioOut,
+    TotalOut,
+    TotalsOut,
+)
 from app.errors import InvalidRequest
 from app.http.auth import needs
 from app.http.bodies import BodyLimit
@@ -20,14 +28,17 @@ from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.http.workload import in_pool
 from app.workers.work_bounds import check_work, work_of
-from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import AnyMechanism
+from gsh.accuracy.bounds import centred
 from gsh.certificate import bounds_of
-from gsh.errors import TooManyGroups, pointer_part
+from gsh.errors import TooManyGroups, renamed
+from gsh.wire import places_in_request
+
+if TYPE_CHECKING:
+    from gsh.accuracy.intervals import Interval
+    from gsh.library.accuracy import Totals
 
 __all__ = ["router"]
-
-Doubles = NDArray[np.float64]
 
 
 class _IntervalsRoute(JsonRoute):
@@ -61,8 +72,8 @@ async def post_intervals(request: Request, body: _Content) -> Encoded:
 
     A group is published only if its noisy count reached τ\\*, so near τ\\* published counts are too large. These
     intervals take that into account: they cover the true count of a published group with the stated probability. With
-    `total`, also the sum over these groups. Dropped groups are not in it. It uses published numbers only, and costs no
-    privacy.
+    `total`, also the sum over these groups. Dropped groups are not in it. With `means` and `ratios`, also means per
+    user and ratios of columns. It uses published numbers only, and costs no privacy.
     """
     settings = services_of(request).settings
     bounds = most_decoded(settings.max_intervals_bytes), settings.max_release_groups, settings.max_work
@@ -78,40 +89,65 @@ def _answer(content: bytes, most_bytes: int, most_groups: int, most_work: int) -
         raise TooManyGroups("/counts", f"must have at most {most_groups} items")
     check_work(most_work, "/mechanism/aggregates", work_of(body.mechanism), FEWER_COLUMNS)
     mechanism = body.mechanism.to_domain()
-    counts, values = _checked(body, mechanism)
-    found = intervals_of(mechanism, counts, values, body.level)
-    total = _totals(mechanism, counts, values, body.level) if body.total else None
-    cover: str = bounds_of(mechanism)["intervals_cover"]
-    answer = IntervalsAnswer.model_construct(**dict(found), intervals_cover=cover, total=total)
-    return answer.model_dump_json().encode()
+    _check_names(body, mechanism)
+    with renamed(*((name, f"/{name}") for name in IntervalsRequest.model_fields), *places_in_request()):
+        return _told(body, mechanism).model_dump_json().encode()
 
 
-def _checked(body: IntervalsRequest, mechanism: AnyMechanism) -> tuple[Doubles, dict[str, Doubles]]:
-    """The numbers as arrays, if the mechanism can have published them."""
-    from gsh.accuracy.intervals import check_counts, check_values  # noqa: PLC0415 - app/accounting/published.py says why
-
-    count_grid(mechanism), value_grids(mechanism)  # refuses noise that is never drawn
-    if not body.values.keys() <= {*mechanism.column_names}:
+def _check_names(body: IntervalsRequest, mechanism: AnyMechanism) -> None:
+    """Unknown names are not repeated: the library would name them."""
+    columns = {*mechanism.column_names}
+    if not body.values.keys() <= columns:
         raise InvalidRequest("/values", "must have columns of aggregates/names only")
-    counts = np.array(body.counts, np.float64)
-    check_counts(mechanism, counts, "/counts")
-    values = {name: np.array(column, np.float64) for name, column in body.values.items()}
-    for name, column in values.items():
-        check_values(column, len(counts), f"/values/{pointer_part(name)}")
-    return counts, values
+    if not body.units.keys() <= columns:
+        raise InvalidRequest("/units", "must have columns of aggregates/names only")
+    if not {name if centred(name) not in columns else centred(name) for name in body.means} <= body.values.keys():
+        raise InvalidRequest("/means", "must have names of values, or names whose <name>_centred is one of values")
+    if not {name for pair in body.ratios.values() for name in pair} <= {*body.values, "count"}:
+        raise InvalidRequest("/ratios", "must have columns of values only, and count")
 
 
-def _totals(mechanism: AnyMechanism, counts: Doubles, values: Mapping[str, Doubles], level: float) -> TotalsOut:
-    from gsh.accuracy.totals import count_total, value_total  # noqa: PLC0415
+def _told(body: IntervalsRequest, mechanism: AnyMechanism) -> IntervalsAnswer:
+    from gsh.library import accuracy  # noqa: PLC0415 - app/accounting/published.py says why
+    from gsh.library.means import means, ratios  # noqa: PLC0415
 
-    places = {name: place for place, name in enumerate(mechanism.column_names)}
-    return TotalsOut(
-        counts=TotalOut.model_validate(count_total(mechanism, counts, level, "/counts"), from_attributes=True),
-        values={
-            name: TotalOut.model_validate(
-                value_total(mechanism, places[name], column, level, f"/values/{pointer_part(name)}"),
-                from_attributes=True,
-            )
-            for name, column in values.items()
-        },
+    given: dict[str, Any] = {
+        "counts": np.array(body.counts, np.float64),
+        "values": {name: np.array(column, np.float64) for name, column in body.values.items()},
+        "level": body.level,
+        "is_rounded": body.is_rounded,
+        "units": body.units,
+    }
+    found = accuracy.intervals(mechanism, **given)
+    totals = accuracy.total(mechanism, **given) if body.total else None
+    ranges = {name: (least, most) for name, (least, most) in body.means.items()}
+    pairs = {name: (first, second) for name, (first, second) in body.ratios.items()}
+    return IntervalsAnswer.model_construct(
+        level=body.level,
+        counts=shown(found.counts),
+        values={name: shown(column) for name, column in found.values.items()},
+        intervals_cover=bounds_of(mechanism)["intervals_cover"],
+        total=None if totals is None else _totals(totals),
+        means=_ratios(means(mechanism, means=ranges, **given) if ranges else None),
+        ratios=_ratios(ratios(mechanism, ratios=pairs, **given) if pairs else None),
     )
+
+
+def _totals(found: "Totals") -> TotalsOut:
+    one, *others = (
+        TotalOut.model_validate(each, from_attributes=True) for each in (found.counts, *found.values.values())
+    )
+    return TotalsOut(counts=one, values=dict(zip(found.values, others, strict=True)))
+
+
+def _ratios(found: "Mapping[str, Interval] | None") -> dict[str, RatioOut] | None:
+    if found is None:
+        return None
+    return {
+        name: RatioOut.model_construct(low=_known(each.low), estimate=_known(each.estimate), high=_known(each.high))
+        for name, each in found.items()
+    }
+
+
+def _known(numbers: NDArray[np.float64]) -> list[float | None]:
+    return [number if math.isfinite(number) else None for number in numbers.tolist()]

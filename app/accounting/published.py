@@ -15,20 +15,14 @@ from gsh.histogram.roles import Roles, interval_columns
 if TYPE_CHECKING:
     from gsh.accuracy.intervals import Interval
 
-__all__ = ["columns_of_released", "intervals_of", "intervals_of_released"]
-
-
-def intervals_of(
-    mechanism: AnyMechanism, counts: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]], level: float
-) -> IntervalsOut:
-    """The intervals of numbers that are checked already."""
-    shown, *others = map(_shown, _intervals(mechanism, counts, values, level))
-    return IntervalsOut.model_construct(level=level, counts=shown, values=dict(zip(values, others, strict=True)))
+__all__ = ["columns_of_released", "intervals_of_released", "shown"]
 
 
 def intervals_of_released(mechanism: AnyMechanism, released: KeptGroups, level: float) -> IntervalsOut:
     """The intervals of the groups that were kept."""
-    return intervals_of(mechanism, *_doubles(mechanism, released), level)
+    counts, values = _doubles(mechanism, released)
+    one, *others = map(shown, _intervals(mechanism, counts, values, level))
+    return IntervalsOut.model_construct(level=level, counts=one, values=dict(zip(values, others, strict=True)))
 
 
 def columns_of_released(
@@ -58,7 +52,7 @@ def _doubles(
     return counts, dict(zip(mechanism.column_names, values, strict=True))
 
 
-def _shown(interval: "Interval") -> IntervalOut:
+def shown(interval: "Interval") -> IntervalOut:
     return IntervalOut.model_construct(
         low=interval.low.tolist(), estimate=interval.estimate.tolist(), high=interval.high.tolist()
     )

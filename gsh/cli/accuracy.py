@@ -4,6 +4,7 @@ Intervals cost no privacy. The utility is for the owner of the table, not for pu
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gsh.accounting.mechanism import AnyMechanism
+    from gsh.accuracy.intervals import Interval
 
 __all__ = ["commands"]
 
@@ -51,6 +53,27 @@ def intervals(
     keys: CsvKeys = None,
     level: Annotated[float, typer.Option("--level", metavar="X", help="The probability to cover each number.")] = 0.95,
     total: Annotated[bool, typer.Option("--total", help="Also the sum over the groups of the table.")] = False,
+    mean: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mean",
+            metavar="NAME=LOW:HIGH",
+            help="Also the mean of NAME per user, who has LOW to HIGH, from NAME_centred or NAME. Repeatable.",
+        ),
+    ] = None,
+    ratio: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ratio",
+            metavar="NAME=A/B",
+            help="Also the ratio of the columns A and B; B may be count, the number of users. Repeatable.",
+        ),
+    ] = None,
+    rounded: Annotated[bool, typer.Option("--rounded", help="The numbers were rounded to integers.")] = False,
+    units: Annotated[
+        list[str] | None,
+        typer.Option("--sum-unit", metavar="COLUMN=X", help="With --rounded: to multiples of X. Repeatable."),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="The table with the intervals. - is standard output."),
@@ -70,7 +93,7 @@ def intervals(
     """Where the true numbers behind published ones are, at a level of confidence.
 
     The mechanism is the one of the table's certificate, unless another is given. Each column of numbers gets three
-    more: its name with _low, _estimate and _high.
+    more: its name with _low, _estimate and _high. So do means, as NAME_mean, and ratios.
     """
     from gsh.certificate import bounds_of  # noqa: PLC0415 - loads numpy
 
@@ -88,15 +111,19 @@ def intervals(
     columns = (users, *used.column_names)
     _check(published, columns)
     numbers = {name: published[name].to_numpy() for name in columns}
-    rest = {name: numbers[name] for name in columns[1:]}
-    found = gsh.intervals(used, counts=numbers[users], values=rest, level=level)
+    asked: dict[str, Any] = {"counts": numbers[users], "values": {name: numbers[name] for name in columns[1:]}}
+    asked |= {"level": level, "is_rounded": rounded, "units": options.units_of(units)}
+    found = gsh.intervals(used, **asked)
     ends = {users: found.counts, **found.values}
-    totals = gsh.total(used, counts=numbers[users], values=rest, level=level) if total else None
+    means = gsh.means(used, means=_ranges(mean), **asked)
+    ratios = gsh.ratios(used, ratios=_pairs(ratio), **asked)
+    averages = {**{f"{name}_mean": each for name, each in means.items()}, **ratios}
+    totals = gsh.total(used, **asked) if total else None
     sums = {} if totals is None else {users: totals.counts, **totals.values}
     if output is not None:
         into = kind if output == PIPE and output_format is None else format_named(output, output_format, "--format")
         left = tuple(name for name in published.column_names if name not in columns)
-        wide = _widened(published.select([*left, *columns]), ends)
+        wide = _widened(published.select([*left, *columns]), {**ends, **averages})
         with written(output, force=force) as sink:
             roles = Roles(left, users, tuple(wide.column_names[len(left) + 1 :]))
             write_rows(wide, into, promise, sink, roles, own_name)
@@ -109,10 +136,34 @@ def intervals(
         "level": found.level,
         "intervals_cover": cover,
         "output": output,
-        "intervals": {name: {end: getattr(each, end).tolist() for end in ENDS} for name, each in ends.items()},
+        "intervals": {name: _shown(each) for name, each in ends.items()},
+        "means": {name: _shown(each) for name, each in means.items()} or None,
+        "ratios": {name: _shown(each) for name, each in ratios.items()} or None,
         "total": {name: dataclasses.asdict(each) for name, each in sums.items()} if sums else None,
     }
-    show(document, *([] if output else [_rows(published, columns, ends)]), *_total_rows(sums), as_json=as_json)
+    rows = [] if output else [_rows(published, columns, ends, averages)]
+    show(document, *rows, *_total_rows(sums), as_json=as_json)
+
+
+def _ranges(mean: list[str] | None) -> dict[str, tuple[float, float]]:
+    given = options.listed("--mean", mean, "NAME=LOW:HIGH")
+    return {name: options.bounds("--mean", text, "NAME=LOW:HIGH") for name, text in given.items()}
+
+
+def _pairs(ratio: list[str] | None) -> dict[str, tuple[str, str]]:
+    found = {}
+    for name, text in options.listed("--ratio", ratio, "NAME=A/B").items():
+        first, sign, second = text.rpartition("/")
+        if not (first and sign and second):
+            raise Refusal(Code.INVALID, "--ratio: must be NAME=A/B", "such as likes_per_view=likes/views")
+        found[name] = first, second
+    return found
+
+
+def _shown(each: "Interval") -> dict[str, list[float | None]]:
+    """The ends as JSON: null if the numbers do not say it."""
+    ends = {end: getattr(each, end).tolist() for end in ENDS}
+    return {end: [value if math.isfinite(value) else None for value in column] for end, column in ends.items()}
 
 
 def _unit(promise: Any) -> str:
@@ -170,7 +221,9 @@ def _widened(table: "pa.Table", ends: Mapping[str, Any]) -> "pa.Table":
     return table
 
 
-def _rows(published: "pa.Table", columns: tuple[str, ...], ends: Mapping[str, Any]) -> Sheet:
+def _rows(
+    published: "pa.Table", columns: tuple[str, ...], ends: Mapping[str, Any], averages: "Mapping[str, Interval]"
+) -> Sheet:
     left = [name for name in published.column_names if name not in columns]
     cells = [[str(value) for value in published[name].to_pylist()] for name in left]
     heads = list(left)
@@ -178,6 +231,9 @@ def _rows(published: "pa.Table", columns: tuple[str, ...], ends: Mapping[str, An
         heads += [name, *ENDS]
         cells.append([number(value, 8) for value in published[name].to_pylist()])
         cells += [[number(value, 8) for value in getattr(ends[name], end).tolist()] for end in ENDS]
+    for name, each in averages.items():
+        heads += ["low", name, "high"]
+        cells += [[number(value, 6) for value in column] for column in _shown(each).values()]
     return Sheet(heads, list(zip(*cells, strict=True)), frozenset(range(len(left), len(heads))))
 
 

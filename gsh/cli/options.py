@@ -50,6 +50,7 @@ __all__ = [
     "User",
     "Users",
     "Weights",
+    "bounds",
     "columns_of",
     "csv_types",
     "listed",
@@ -62,6 +63,7 @@ __all__ = [
     "one_of",
     "parsed",
     "planned",
+    "units_of",
 ]
 
 N = TypeVar("N", int, float)
@@ -280,17 +282,18 @@ def listed(option: str, pairs: list[str] | None, form: str) -> dict[str, str]:
 
 def columns_of(sums: list[str] | None, caps: list[str] | None, weights: list[str] | None) -> dict[str, Any]:
     """The further columns, as arguments of ``gsh.calibrate``."""
-    ranges = {name: _range(text) for name, text in listed("--sum", sums, "COLUMN=LOW:HIGH").items()}
+    form = "COLUMN=LOW:HIGH"
+    ranges = {name: bounds("--sum", text, form) for name, text in listed("--sum", sums, form).items()}
     most = {name: parsed("--cap", int, text) for name, text in listed("--cap", caps, "COLUMN=N").items()}
     shares = {name: parsed("--weight", float, text) for name, text in listed("--weight", weights, "COLUMN=X").items()}
     return {"sums": ranges or None, "caps": most or None, "weights": shares or None}
 
 
-def _range(text: str) -> tuple[float, float]:
+def bounds(option: str, text: str, form: str) -> tuple[float, float]:
     low, sign, high = text.partition(":")
     if not sign:
-        raise Refusal(Code.INVALID, "--sum: must be COLUMN=LOW:HIGH", "such as likes=0:5")
-    return parsed("--sum", float, low), parsed("--sum", float, high)
+        raise Refusal(Code.INVALID, f"{option}: must be {form}", "such as likes=0:5")
+    return parsed(option, float, low), parsed(option, float, high)
 
 
 def parsed(option: str, kind: Callable[[str], N], text: str) -> N:
@@ -356,14 +359,13 @@ def planned(
     """The arguments of ``publish`` that describe the columns."""
     columns = columns_of(sums, caps, None)
     most = {name: parsed("--events", int, text) for name, text in listed("--events", events, "NAME=N").items()}
-    scales = {name: parsed("--sum-unit", _unit, text) for name, text in listed("--sum-unit", units, "COLUMN=X").items()}
     return {
         "user": user,
         "by": names("--by", by),
         "sums": columns["sums"],
         "events": most or None,
         "caps": columns["caps"],
-        "units": scales or None,
+        "units": units_of(units),
         "types": listed("--type", types, "COLUMN=TYPE") or None,
     }
 
@@ -371,6 +373,12 @@ def planned(
 def named(count: str | None) -> dict[str, str] | None:
     """The argument ``names`` of ``publish``."""
     return None if count is None else {"count": count}
+
+
+def units_of(units: list[str] | None) -> dict[str, float] | None:
+    """The units of columns."""
+    given = listed("--sum-unit", units, "COLUMN=X")
+    return {name: parsed("--sum-unit", _unit, text) for name, text in given.items()} or None
 
 
 def _unit(text: str) -> float:

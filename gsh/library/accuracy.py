@@ -8,17 +8,15 @@ from typing import Any, Generic, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import AnyMechanism, Mechanism, checked_mechanism
-from gsh.accuracy import intervals as numeric
 from gsh.accuracy import utility as published
-from gsh.accuracy.bounds import check_level
-from gsh.accuracy.intervals import Interval
+from gsh.accuracy.intervals import Interval, count_intervals, value_intervals
 from gsh.accuracy.rest import count_rest, value_rest
 from gsh.accuracy.totals import Total, count_total, value_total
 from gsh.accuracy.utility import Utility
 from gsh.arguments import ColumnLike, Integer, Real, Reals, instance, is_several, real, reals
-from gsh.errors import InvalidParameter, pointer_part
+from gsh.errors import InvalidParameter, pointer_part, renamed
+from gsh.library.published_numbers import level_of, published_numbers
 
 __all__ = [
     "Integers",
@@ -28,15 +26,12 @@ __all__ = [
     "Totals",
     "integers",
     "intervals",
-    "level_of",
-    "published_numbers",
     "rest",
     "total",
     "utility",
 ]
 
 T = TypeVar("T")
-Doubles: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,16 +67,21 @@ def intervals(
     counts: Reals,
     values: Mapping[str, Reals] | None = None,
     level: Real = 0.95,
+    is_rounded: bool = False,
+    units: Mapping[str, Real] | None = None,
 ) -> Intervals:
     """Where the true numbers of published groups are, at a level of confidence.  [docs/accuracy.md, section 4]
 
         { C ≥ max(τ, 1) :  α/2 ≤ Φ̄((y − C)/σ) / Φ̄((τ* − C)/σ) ≤ 1 − α/2 },   α = 1 − level
 
     Near τ* only counts that noise has raised are published, so y ± 1.96 σ is wrong there. These intervals cover the
-    true count of a published group with the stated probability, wherever it is. Other columns have y ± z s. So have the
-    counts of public groups (``gsh.PlainGaussian``), cut at 0: to add up many of them, take ``gsh.total``.
+    true count of a published group with the stated probability, wherever it is. Other columns have y ± z s, cut to the
+    sums that are possible. So have the counts of public groups (``gsh.PlainGaussian``): to add up many of them, take
+    ``gsh.total``.
 
-    Give the published numbers and the mechanism that made them. It costs no privacy.
+    Give the published numbers and the mechanism that made them. It costs no privacy. If they were rounded to integers
+    (``is_rounded``), the intervals are wider by what that may have changed. ``units`` are of columns that were rounded
+    to another multiple, such as ``{"price": 0.01}``.
 
     >>> import gsh
     >>> mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20)
@@ -95,11 +95,14 @@ def intervals(
     """
     chosen = level_of(level)
     checked_mechanism("mechanism", mechanism)
-    noisy, others = published_numbers(mechanism, counts, values)
+    given = published_numbers(mechanism, counts, values, is_rounded, units)
     return Intervals(
         chosen,
-        numeric.count_intervals(mechanism, noisy, chosen),
-        {name: numeric.value_intervals(mechanism, *column, chosen) for name, column in others.items()},
+        count_intervals(mechanism, given.counts, chosen, given.unit),
+        {
+            name: value_intervals(mechanism, each.place, each.numbers, chosen, each.unit)
+            for name, each in given.values.items()
+        },
     )
 
 
@@ -109,6 +112,8 @@ def total(
     counts: Reals,
     values: Mapping[str, Reals] | None = None,
     level: Real = 0.95,
+    is_rounded: bool = False,
+    units: Mapping[str, Real] | None = None,
 ) -> Totals:
     """The sum of the true numbers of some published groups, such as all of one country.  [docs/accuracy.md, section 6]
 
@@ -125,13 +130,13 @@ def total(
     """
     chosen = level_of(level)
     checked_mechanism("mechanism", mechanism)
-    noisy, others = published_numbers(mechanism, counts, values)
+    given = published_numbers(mechanism, counts, values, is_rounded, units)
     return Totals(
         chosen,
-        count_total(mechanism, noisy, chosen, "counts"),
+        count_total(mechanism, given.counts, chosen, "counts", given.unit),
         {
-            name: value_total(mechanism, place, numbers, chosen, f"values/{pointer_part(name)}")
-            for name, (place, numbers) in others.items()
+            name: value_total(mechanism, each.place, each.numbers, chosen, f"values/{pointer_part(name)}", each.unit)
+            for name, each in given.values.items()
         },
     )
 
@@ -144,6 +149,8 @@ def rest(
     counts: Reals,
     values: Mapping[str, tuple[Real, Reals]] | None = None,
     level: Real = 0.95,
+    is_rounded: bool = False,
+    units: Mapping[str, Real] | None = None,
 ) -> Totals:
     """What a parent has beyond its published children: a country beyond its cities.  [docs/accuracy.md, section 7]
 
@@ -159,69 +166,37 @@ def rest(
     >>> round(found.estimate, 1), round(found.low, 1), round(found.high, 1)
     (300.0, 241.3, 358.7)
     """
-    chosen, pair = level_of(level), (parent, children)
-    for name, table in zip(("parent", "children"), pair, strict=True):
+    chosen = level_of(level)
+    for name, table in (("parent", parent), ("children", children)):
         checked_mechanism(name, table)
-    own = _published_counts(parent, "count", [real("count", count)])
-    published = _published_counts(children, "counts", counts)
     if not isinstance(values, Mapping | None):
         raise InvalidParameter("values", f"must map each name to a pair, and {type(values).__name__} does not")
-    found: dict[str, Total] = {}
+    pairs = {}
     for name, numbers in (values or {}).items():
         pointer = f"values/{pointer_part(str(name))}"
-        if any(name not in table.column_names for table in pair):
+        if any(name not in table.column_names for table in (parent, children)):
             raise InvalidParameter(pointer, "must be a column of both mechanisms")
         if not isinstance(numbers, tuple | list) or len(numbers) != 2:
             raise InvalidParameter(pointer, "must be a pair: the value of the parent, and those of the children")
-        places = parent.column_names.index(name), children.column_names.index(name)
-        theirs = _column(pointer, numbers[1])
-        numeric.check_values(theirs, len(published), pointer)
-        value = _column(pointer, [real(pointer, numbers[0])])
-        numeric.check_values(value, 1, pointer)
-        found[name] = value_rest(parent, children, places, float(value[0]), theirs, chosen)
-    return Totals(chosen, count_rest(parent, children, float(own[0]), published, chosen), found)
-
-
-def _published_counts(table: AnyMechanism, pointer: str, numbers: object) -> Doubles:
-    count_grid(table), value_grids(table)  # refuses noise that is never drawn
-    counts = _column(pointer, numbers)
-    numeric.check_counts(table, counts, pointer)
-    return counts
-
-
-def level_of(level: object) -> float:
-    """A level that intervals can have."""
-    chosen = real("level", level)
-    check_level(chosen)
-    return chosen
-
-
-def published_numbers(
-    mechanism: AnyMechanism, counts: object, values: Mapping[str, Reals] | None
-) -> tuple[Doubles, dict[str, tuple[int, Doubles]]]:
-    """The published counts; and by name the place of each other column in the mechanism, and its values."""
-    noisy = _published_counts(mechanism, "counts", counts)
-    if not isinstance(values, Mapping | None):
-        raise InvalidParameter("values", f"must map each name to a column, and {type(values).__name__} does not")
-    others: dict[str, tuple[int, Doubles]] = {}
-    for name, column in (values or {}).items():
-        pointer = f"values/{pointer_part(str(name))}"
-        if name not in mechanism.column_names:
-            raise InvalidParameter(pointer, "must be one of the names of the mechanism's aggregates")
-        numbers = _column(pointer, column)
-        numeric.check_values(numbers, len(noisy), pointer)
-        others[name] = mechanism.column_names.index(name), numbers
-    return noisy, others
-
-
-def _column(pointer: str, numbers: object) -> Doubles:
-    try:
-        column = np.asarray(numbers)
-    except (TypeError, ValueError):
-        column = np.empty(())
-    if column.ndim != 1 or (column.dtype.kind not in "fiu" and column.size):
-        raise InvalidParameter(pointer, "must be a list or an array of numbers")
-    return column.astype(np.float64)
+        pairs[name] = [real(pointer, numbers[0])], numbers[1]
+    with renamed(("counts", "count")):
+        own = published_numbers(
+            parent, [real("count", count)], {name: pair[0] for name, pair in pairs.items()}, is_rounded, units
+        )
+    theirs = published_numbers(children, counts, {name: pair[1] for name, pair in pairs.items()}, is_rounded, units)
+    found = {
+        name: value_rest(
+            parent,
+            children,
+            (one.place, theirs.values[name].place),
+            float(one.numbers[0]),
+            theirs.values[name].numbers,
+            chosen,
+            one.unit,
+        )
+        for name, one in own.values.items()
+    }
+    return Totals(chosen, count_rest(parent, children, float(own.counts[0]), theirs.counts, chosen, own.unit), found)
 
 
 Integers: TypeAlias = Sequence[Integer] | NDArray[np.integer[Any]] | ColumnLike

@@ -22,6 +22,7 @@ __all__ = [
     "IntervalsOut",
     "IntervalsRequest",
     "Level",
+    "RatioOut",
     "TotalOut",
     "TotalsOut",
 ]
@@ -44,6 +45,35 @@ PublishedValues = TypeAliasType(
         Field(max_length=MOST_COLUMNS, description="Published values, a column per name."),
     ],
 )
+Unit = Annotated[float, Field(gt=0, description="What a published number is a multiple of.")]
+Units = TypeAliasType(
+    "Units",
+    Annotated[
+        dict[str, Unit], Field(max_length=MOST_COLUMNS, description="The units of rounded columns, if they are not 1.")
+    ],
+)
+MeanRange = TypeAliasType(
+    "MeanRange",
+    Annotated[
+        list[float],
+        Field(min_length=2, max_length=2, description="What one user has: at least, and at most."),
+    ],
+)
+MeanRanges = TypeAliasType(
+    "MeanRanges",
+    Annotated[dict[str, MeanRange], Field(max_length=MOST_COLUMNS, description="The range of each mean, by its name.")],
+)
+RatioColumns = TypeAliasType(
+    "RatioColumns",
+    Annotated[
+        list[str],
+        Field(min_length=2, max_length=2, description="The two columns of a ratio. The second one may be count."),
+    ],
+)
+Ratios = TypeAliasType(
+    "Ratios",
+    Annotated[dict[str, RatioColumns], Field(max_length=MOST_COLUMNS, description="Two columns of each ratio.")],
+)
 TotalMethod = TypeAliasType(
     "TotalMethod", Annotated[Literal["exact", "normal"], Field(description="How a total is estimated.")]
 )
@@ -53,6 +83,7 @@ LEVEL: dict[str, Any] = {
     "examples": [0.95],
 }
 _INTERVAL = {"low": [45806.238], "estimate": [50173.984], "high": [54541.731]}
+_MEAN = {"low": [112.6, None], "estimate": [150.0, None], "high": [182.6, 600.0]}
 INTERVALS_EXAMPLE: dict[str, Any] = {"level": 0.95, "counts": _INTERVAL, "values": {}}
 _TOTAL = {
     "estimate": 68573.984,
@@ -94,6 +125,36 @@ class IntervalsRequest(Strict):
         description="Also give the total of each column over these groups.",
         examples=[False],
     )
+    means: MeanRanges = Field(
+        default={},
+        json_schema_extra=without_default,
+        title="Means",
+        description=(
+            "Also give means per user: by name, the least and the most that one user has. The values must have the "
+            "column <name>_centred, the sum of what each user has less the middle of the range; or <name>, a plain sum."
+        ),
+        examples=[{"seconds": [0, 600]}],
+    )
+    ratios: Ratios = Field(
+        default={},
+        json_schema_extra=without_default,
+        title="Ratios",
+        description="Also give ratios of the sums of two columns, by name. The second column may be count.",
+        examples=[{"likes_per_view": ["likes", "views"]}],
+    )
+    is_rounded: bool = Field(
+        default=False,
+        title="Rounded",
+        description="Whether the numbers were rounded to integers, or to the units of their columns.",
+        examples=[True],
+    )
+    units: Units = Field(
+        default={},
+        json_schema_extra=without_default,
+        title="Units",
+        description="What columns of rounded values are multiples of, if not of 1.",
+        examples=[{"price": 0.01}],
+    )
 
 
 class IntervalOut(Strict):
@@ -108,6 +169,22 @@ class IntervalOut(Strict):
     high: list[float] = Field(title="High", description="The upper ends.", examples=[_INTERVAL["high"]])
 
 
+class RatioOut(Strict):
+    """The intervals of a mean or a ratio: an item for each group, null where the numbers do not say it."""
+
+    low: list[float | None] = Field(title="Low", description="The lower ends.", examples=[_MEAN["low"]])
+    estimate: list[float | None] = Field(
+        title="Estimate",
+        description="The estimates; null if the denominator may be 0.",
+        examples=[_MEAN["estimate"]],
+    )
+    high: list[float | None] = Field(title="High", description="The upper ends.", examples=[_MEAN["high"]])
+
+
+IntervalsOfRatios = TypeAliasType(
+    "IntervalsOfRatios",
+    Annotated[dict[str, RatioOut], Field(description="The intervals of each mean or ratio, by its name.")],
+)
 IntervalsOfValues = TypeAliasType(
     "IntervalsOfValues",
     Annotated[dict[str, IntervalOut], Field(description="The intervals of each column of values, by its name.")],
@@ -160,7 +237,7 @@ class TotalsOut(Strict):
 
 
 class IntervalsAnswer(IntervalsOut):
-    """The same with what they cover, and totals if they are asked for."""
+    """The same with what they cover, and totals, means and ratios if they are asked for."""
 
     intervals_cover: str = Field(
         title="Intervals cover",
@@ -173,12 +250,23 @@ class IntervalsAnswer(IntervalsOut):
         description="The totals over these groups; absent unless asked for.",
         examples=[{"counts": _TOTAL, "values": {}}],
     )
+    means: OrAbsent[IntervalsOfRatios] = Field(
+        title="Means", description="The means per user; absent unless asked for.", examples=[{"seconds": _MEAN}]
+    )
+    ratios: OrAbsent[IntervalsOfRatios] = Field(
+        title="Ratios", description="The ratios; absent unless asked for.", examples=[{"likes_per_view": _MEAN}]
+    )
 
 
 _COLUMNS = {
     "names": ["likes", "shares"],
     "covariance": [[400, 0], [0, 100]],
     "sensitivity": {"kind": "box", "lower": [0, 0], "upper": [1, 1]},
+}
+_MEANS = {
+    "names": ["seconds_centred", "likes", "views"],
+    "covariance": [[36000000, 0, 0], [0, 400, 0], [0, 0, 900]],
+    "sensitivity": {"kind": "box", "lower": [-300, 0, 0], "upper": [300, 5, 20]},
 }
 INTERVALS_EXAMPLES: dict[str, Any] = {
     "counts": {
@@ -202,6 +290,17 @@ INTERVALS_EXAMPLES: dict[str, Any] = {
             "counts": [812.5, 440],
             "values": {"likes": [300.25, 77]},
             "total": True,
+        },
+    },
+    "means": {
+        "summary": "The mean per user, and a ratio of two columns, of numbers that were rounded",
+        "value": {
+            "mechanism": {"c_u": 3, "tau": 1, "tau_star": 120, "sigma": 20, "aggregates": _MEANS},
+            "counts": [150, 400],
+            "values": {"seconds_centred": [-9000, -60000], "likes": [310, 95], "views": [1240, 50]},
+            "means": {"seconds": [0, 600]},
+            "ratios": {"likes_per_view": ["likes", "views"]},
+            "is_rounded": True,
         },
     },
 }

@@ -16,6 +16,7 @@ from gsh.accounting.mechanism import Mechanism
 from gsh.histogram.noise import Noise
 from gsh.histogram.roles import Roles
 from gsh.histogram.tables import check_table
+from gsh.wire import mechanism_from_json
 from tests.app.budgets.test_budgets import Bank
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors
 from tests.gsh.histogram.recorded import Recorded
@@ -137,6 +138,62 @@ def test_numbers_that_are_not_finite_are_refused(client: Client) -> None:
     for number in (b"NaN", b"Infinity", b"1e400"):
         body = json.dumps({"mechanism": MECHANISM, "counts": ["#"]}).encode().replace(b'"#"', number)
         assert client.post("/intervals", body).status_code in {400, 422}
+
+
+AVERAGED: Json = {
+    "names": ["seconds_centred", "likes", "views"],
+    "covariance": [[36000000, 0, 0], [0, 400, 0], [0, 0, 900]],
+    "sensitivity": {"kind": "box", "lower": [-300, 0, 0], "upper": [300, 5, 20]},
+}
+AVERAGES: Json = {
+    "mechanism": MECHANISM | {"aggregates": AVERAGED},
+    "counts": [150, 400],
+    "values": {"seconds_centred": [-9000, -60000], "likes": [310, 95], "views": [1240, 50]},
+    "means": {"seconds": [0, 600]},
+    "ratios": {"per_view": ["likes", "views"], "per_user": ["likes", "count"]},
+}
+
+
+@pytest.mark.parametrize("rounded", [{}, {"is_rounded": True, "units": {"likes": 0.5}}])
+def test_means_and_ratios_are_those_of_the_library(client: Client, rounded: Json) -> None:
+    """What the numbers do not say is null: JSON has neither ∞ nor NaN."""
+    answer = client.answer("/intervals", AVERAGES | rounded | {"total": True})
+
+    ours = mechanism_from_json(AVERAGES["mechanism"])
+    given = {"counts": AVERAGES["counts"], "values": AVERAGES["values"], **rounded}
+    means = gsh.means(ours, means={"seconds": (0, 600)}, **given)
+    ratios = gsh.ratios(ours, ratios={"per_view": ("likes", "views"), "per_user": ("likes", "count")}, **given)
+    for field, found in (("means", means), ("ratios", ratios)):
+        expected = json.dumps({name: shown(column) for name, column in found.items()})
+        assert answer[field] == json.loads(expected.replace("NaN", "null").replace("Infinity", "null"))
+    assert answer["ratios"]["per_view"]["estimate"][1] is None
+    assert answer["ratios"]["per_view"]["high"][1] is None
+    assert answer["counts"] == shown(gsh.intervals(ours, **given).counts)
+    assert answer["total"]["values"]["likes"]["high"] == gsh.total(ours, **given).values["likes"].high
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"means": {"918273645": [0, 1]}}, "/means"),
+        ({"means": {"seconds": [0]}}, "/means/seconds"),
+        ({"means": {"seconds": [0, 500]}}, "/means/seconds"),
+        ({"means": {"seconds": [600, 0]}}, "/means/seconds"),
+        ({"ratios": {"x": ["likes", "918273645"]}}, "/ratios"),
+        ({"ratios": {"x": ["count", "likes"]}}, "/ratios/x/0"),
+        ({"ratios": {"x": ["likes"]}}, "/ratios/x"),
+        ({"units": {"likes": 0.5}}, "/units"),
+        ({"units": {"918273645": 0.5}, "is_rounded": True}, "/units"),
+        ({"units": {"likes": 0}, "is_rounded": True}, "/units/likes"),
+        ({"is_rounded": 1}, "/is_rounded"),
+    ],
+    ids=str,
+)
+def test_what_has_no_mean_or_ratio_is_refused(client: Client, change: Json, pointer: str) -> None:
+    response = client.post("/intervals", AVERAGES | change)
+
+    assert set(problem_errors(response, 422, "invalid-request")) == {pointer}
+    assert "918273645" not in response.text
 
 
 def test_the_number_of_items_is_bounded() -> None:

@@ -1,6 +1,7 @@
 """gsh intervals and gsh utility print what the library says; intervals take the mechanism of the certificate."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,64 @@ def test_further_columns_and_totals(tmp_path: Path) -> None:
         == gsh.intervals(mechanism, counts=COUNTS, values={"likes": likes}).values["likes"].low.tolist()
     )
     assert [line.split()[0] for line in text.splitlines() if line][-2:] == ["users", "likes"]
+
+
+def averaged(folder: Path) -> Path:
+    columns = gsh.Aggregates(
+        names=["seconds_centred", "likes", "views"],
+        covariance=[[36e6, 0, 0], [0, 400, 0], [0, 0, 900]],
+        sensitivity=gsh.box(lower=[-300, 0, 0], upper=[300, 5, 20]),
+    )
+    mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20, aggregates=columns)
+    metadata = {"certificate": json.dumps(certificate(mechanism))}
+    table = pa.table({"url": ["a", "b"], "users": [150, 400], **AVERAGED}).replace_schema_metadata(metadata)
+    pq.write_table(table, folder / "private.parquet")
+    return folder / "private.parquet"
+
+
+AVERAGED = {"seconds_centred": [-9000, -60000], "likes": [310, 95], "views": [1240, 50]}
+
+
+def test_means_and_ratios_of_rounded_numbers(tmp_path: Path) -> None:
+    """What the numbers do not say is null in JSON, NaN or ∞ in a table, and a word in text."""
+    given = averaged(tmp_path)
+    asked = f"intervals {given} --users users --mean seconds=0:600 --ratio per_view=likes/views --rounded"
+    document = run(f"{asked} --json").document
+    run(f"{asked} -o {tmp_path / 'wide.parquet'}")
+    csv = run(f"{asked} -o - --format csv").text
+    text = run(asked).text
+    wide = pq.read_table(tmp_path / "wide.parquet")
+
+    assert document["means"]["seconds"]["estimate"] == pytest.approx([239.175, 150.0], rel=1e-5)
+    assert document["ratios"]["per_view"]["estimate"] == [0.25, None]
+    assert np.array_equal(wide["per_view_estimate"], [0.25, math.nan], equal_nan=True)
+    assert wide["per_view_high"].to_pylist()[1] == math.inf
+    assert csv.splitlines()[2].split(",")[-2:] == ["nan", "inf"]
+    assert wide["seconds_mean_low"].to_pylist() == document["means"]["seconds"]["low"]
+    assert next(line for line in text.splitlines() if "none" in line).split()[0] == "b"
+    assert (
+        document["intervals"]["users"]["high"]
+        > run(f"{asked.removesuffix(' --rounded')} --json").document["intervals"]["users"]["high"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--mean seconds=0", "--mean: must be NAME=LOW:HIGH"),
+        ("--mean seconds=0:500", "--mean seconds: must be as wide"),
+        ("--mean clicks=0:500", "--mean clicks: must be of a column"),
+        ("--ratio x=likes", "--ratio: must be NAME=A/B"),
+        ("--ratio x=likes/clicks", "--ratio x/1: must be of a column"),
+        ("--sum-unit likes=0.5", "--sum-unit: must be omitted unless"),
+        ("--rounded --sum-unit clicks=0.5", "--sum-unit clicks: must be"),
+    ],
+)
+def test_wrong_means_ratios_and_units_are_refused(options: str, said: str, tmp_path: Path) -> None:
+    answer = run(f"intervals {averaged(tmp_path)} --users users {options}")
+
+    assert answer.code == Code.INVALID
+    assert said in answer.errors
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,10 @@ PUBLISHED: dict[str, Callable[[Any], Any]] = {
     "values": lambda to: to.intervals(CAPPED, counts=np.array([131, 400]), values={"likes": [7, -3.5]}, level=0.99),
     "nothing": lambda to: to.intervals(CAPPED, counts=[]),
     "total": lambda to: to.total(CAPPED, counts=[131.5, 400, 150], values={"views": [1, 2, 3], "likes": [7, 8, 9]}),
+    "rounded": lambda to: to.intervals(
+        CAPPED, counts=[131, 400], values={"likes": [7, 3.5]}, is_rounded=True, units={"likes": 0.5}
+    ),
+    "total of rounded": lambda to: to.total(CAPPED, counts=range(140, 200), is_rounded=True),
     "total of many": lambda to: to.total(MECHANISM, counts=np.linspace(13948, 10**6, 2000), level=0.5),
 }
 
@@ -194,10 +198,44 @@ def test_points_are_the_same_to_the_last_digit(
     assert service.exact(mechanism, delta=[delta]) == gsh.exact(mechanism, delta=[delta])
 
 
+AVERAGED = gsh.Mechanism(
+    c_u=3,
+    tau_star=120,
+    sigma=20,
+    aggregates=gsh.Aggregates(
+        names=["seconds_centred", "likes", "views"],
+        covariance=[[36e6, 0, 0], [0, 400, 0], [0, 0, 900]],
+        sensitivity=gsh.box(lower=[-300, 0, 0], upper=[300, 5, 20]),
+    ),
+)
+NUMBERS: dict[str, Any] = {
+    "counts": [150, 400],
+    "values": {"seconds_centred": [-9000, -60000], "likes": [310, 95], "views": [1240, 50]},
+}
+AVERAGES: dict[str, Callable[[Any], Any]] = {
+    "means": lambda to: to.means(AVERAGED, **NUMBERS, means={"seconds": (0, 600), "likes": (0, 5)}, level=0.9),
+    "ratios": lambda to: to.ratios(AVERAGED, **NUMBERS, ratios={"x": ("likes", "views"), "y": ("views", "count")}),
+    "rounded": lambda to: to.means(
+        AVERAGED, **NUMBERS, means={"seconds": (0, 600)}, is_rounded=True, units={"seconds_centred": 0.5}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AVERAGES)
+def test_the_service_says_the_same_of_means_and_ratios(service: gsh.Client, name: str) -> None:
+    """Also where an end is infinite, and where there is no estimate."""
+    expected, found = AVERAGES[name](gsh), AVERAGES[name](service)
+
+    assert list(found) == list(expected)
+    for column, other in expected.items():
+        for end in ("low", "estimate", "high"):
+            assert np.array_equal(getattr(found[column], end), getattr(other, end), equal_nan=True)
+
+
 NAMES = ["exact", "add_deltas", "calibrate", "calibrate_tables", "compare", "compare_tables", "utility", "intervals"]
 
 
-@pytest.mark.parametrize("name", [*NAMES, "total"])
+@pytest.mark.parametrize("name", [*NAMES, "total", "means", "ratios"])
 def test_the_functions_of_the_library_have_the_same_parameters(name: str) -> None:
     """A new parameter of the library must come to the client as well."""
     of_library = inspect.signature(getattr(gsh, name)).parameters

@@ -49,7 +49,7 @@ def test_each_column_has_its_own_noise_whatever_their_order() -> None:
     found = gsh.intervals(MECHANISM, counts=COUNTS, values=VALUES, level=0.5)
     totals = gsh.total(MECHANISM, counts=COUNTS, values=VALUES, level=0.5)
 
-    widths = {name: (column.high - column.low)[0] for name, column in found.values.items()}
+    widths = {name: (column.high - column.estimate)[0] for name, column in found.values.items()}
     assert list(found.values) == ["shares", "likes"]
     assert widths["likes"] / widths["shares"] == pytest.approx(2)  # their variances are 40000 and 10000
     assert totals.values["likes"].standard_error == pytest.approx(200 * 3**0.5)
