@@ -29,7 +29,7 @@ from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.numerics.doubles import LARGEST_DOUBLE
 from gsh.accuracy.intervals import Interval, count_intervals, deviation_of, half_steps, z_of
-from gsh.accuracy.ratios import Noisy, fieller, in_deviations
+from gsh.accuracy.ratios import NoisyNumbers, fieller, in_deviations
 from gsh.accuracy.truncation import Doubles, distances
 
 __all__ = ["SHARE_OF_BOUND", "Range", "mean_intervals"]
@@ -76,7 +76,11 @@ def mean_intervals(
             estimate = np.clip(sums / given.estimates, low, high)
     else:
         found = fieller(
-            Noisy(sums, deviation, half_sums), Noisy(counts, mechanism.sigma, half_counts), 0.0, level, (least, most)
+            NoisyNumbers(sums, deviation, half_sums),
+            NoisyNumbers(counts, mechanism.sigma, half_counts),
+            0.0,
+            level,
+            (least, most),
         )
         low, estimate, high = found.low, found.estimate, found.high
     return Interval(*(np.clip(end + of.middle, of.lower, of.upper) + 0.0 for end in (low, estimate, high)))

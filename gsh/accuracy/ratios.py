@@ -22,12 +22,12 @@ from gsh.accounting.sensitivity import user_range
 from gsh.accuracy.intervals import Interval, deviation_of, half_steps, z_of
 from gsh.accuracy.truncation import Doubles
 
-__all__ = ["Noisy", "fieller", "in_deviations", "possible_ratios", "ratio_intervals"]
+__all__ = ["NoisyNumbers", "fieller", "in_deviations", "possible_ratios", "ratio_intervals"]
 
 _MOST_DEVIATIONS = 1e300
 
 
-class Noisy(NamedTuple):
+class NoisyNumbers(NamedTuple):
     """Published numbers, the standard deviation of their noise, and the most that rounding has changed each."""
 
     numbers: Doubles
@@ -49,7 +49,7 @@ def ratio_intervals(
     assert mechanism.aggregates is not None
     grids, covariance = value_grids(mechanism), mechanism.aggregates.covariance[places[0]][places[1]]
     first, second = (
-        Noisy(numbers, deviation_of(mechanism, place), half_steps(grids[place], numbers, unit))
+        NoisyNumbers(numbers, deviation_of(mechanism, place), half_steps(grids[place], numbers, unit))
         for place, numbers, unit in zip(places, values, units, strict=True)
     )
     return fieller(
@@ -70,7 +70,9 @@ def possible_ratios(mechanism: AnyMechanism, places: tuple[int, int]) -> tuple[f
     return least / upper if least >= 0 else by_lower[0], most / upper if most <= 0 else by_lower[1]
 
 
-def fieller(first: Noisy, second: Noisy, correlation: float, level: float, possible: tuple[float, float]) -> Interval:
+def fieller(
+    first: NoisyNumbers, second: NoisyNumbers, correlation: float, level: float, possible: tuple[float, float]
+) -> Interval:
     """The intervals of the ratios of the means of two normal numbers, over all numbers that round to these.
 
     They are largest and least at corners of the rounding. There is an estimate where the second number is farther from

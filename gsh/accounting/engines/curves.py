@@ -11,7 +11,7 @@ from gsh.accounting.engines.discrete_gaussian import LEAST_SIGMA, MOST_CONVOLVED
 from gsh.accounting.engines.gaussian import GaussianNoise, RoundedGaussianNoise
 from gsh.accounting.engines.geometric import GeometricNoise
 from gsh.accounting.engines.laplace import LaplaceNoise
-from gsh.accounting.engines.noise import Keeps, Noise, NoiseKind
+from gsh.accounting.engines.noise import CountNoise, Keeps, NoiseKind
 from gsh.accounting.engines.scan import Histogram, scanned
 from gsh.accounting.mechanism import Mechanism
 from gsh.accounting.numerics.balls import PRECISIONS, at_precision, upper_double
@@ -25,7 +25,7 @@ __all__ = ["MOST_C_U", "EnginePoint", "as_mechanism", "at_delta", "at_epsilon", 
 MOST_C_U = 1_000_000
 """More rows of discrete noise take long."""
 
-_NOISES: dict[NoiseKind, Callable[[float], Noise]] = {
+_NOISES: dict[NoiseKind, Callable[[float], CountNoise]] = {
     each.kind: each
     for each in (GaussianNoise, RoundedGaussianNoise, DiscreteGaussianNoise, LaplaceNoise, GeometricNoise)
 }

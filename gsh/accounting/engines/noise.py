@@ -11,13 +11,13 @@ from typing import ClassVar, Literal, Protocol
 
 from flint import arb
 
-__all__ = ["Keeps", "Noise", "NoiseKind", "of_sign", "steps_to_publish"]
+__all__ = ["CountNoise", "Keeps", "NoiseKind", "of_sign", "steps_to_publish"]
 
 NoiseKind = Literal["gaussian", "rounded-gaussian", "discrete-gaussian", "laplace", "geometric"]
 Keeps = Literal[">=", ">"]
 
 
-class Noise(Protocol):
+class CountNoise(Protocol):
     """Symmetric noise on the count of each group."""
 
     kind: ClassVar[NoiseKind]

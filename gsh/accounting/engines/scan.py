@@ -19,7 +19,7 @@ from itertools import count
 
 from flint import arb
 
-from gsh.accounting.engines.noise import Keeps, Noise, of_sign
+from gsh.accounting.engines.noise import CountNoise, Keeps, of_sign
 
 __all__ = ["Histogram", "Scanned", "scanned"]
 
@@ -30,7 +30,7 @@ _SHARE = 2.0**-40
 class Histogram:
     """The sparse histogram of an engine, checked."""
 
-    noise: Noise
+    noise: CountNoise
     c_u: int
     tau: int
     threshold: Fraction

@@ -12,7 +12,7 @@ from benchmarks import means
 from gsh.accounting.mechanism import Aggregates, PlainGaussian
 from gsh.accounting.sensitivity import Box
 from gsh.accuracy.intervals import Interval, z_of
-from gsh.accuracy.ratios import Noisy, fieller, ratio_intervals
+from gsh.accuracy.ratios import NoisyNumbers, fieller, ratio_intervals
 from gsh.accuracy.truncation import Doubles
 from tests.gsh.accounting.draws import examples
 from tests.gsh.accuracy.draws import fewest_covered, most_covered
@@ -37,7 +37,9 @@ def alone(
     u: float, v: float, possible: tuple[float, float] = EVERYTHING, correlation: float = 0.0, level: float = 0.95
 ) -> tuple[float, float, float]:
     """The interval of one ratio of numbers with noise of deviation 1."""
-    found = fieller(Noisy(np.array([u]), 1.0, NONE), Noisy(np.array([v]), 1.0, NONE), correlation, level, possible)
+    found = fieller(
+        NoisyNumbers(np.array([u]), 1.0, NONE), NoisyNumbers(np.array([v]), 1.0, NONE), correlation, level, possible
+    )
     return float(found.low[0]), float(found.estimate[0]), float(found.high[0])
 
 
@@ -140,7 +142,7 @@ def test_rounding_is_covered(
 ) -> None:
     """The interval of rounded numbers contains those of all numbers that round to them, wherever they are."""
     halves = np.array([half])
-    first, second = (Noisy(np.array([number]), 1.0, halves) for number in pair)
+    first, second = (NoisyNumbers(np.array([number]), 1.0, halves) for number in pair)
     wide = fieller(first, second, 0.0, 0.95, possible)
     low, _, high = alone(pair[0] + half * moved[0], pair[1] + half * moved[1], possible)
 
