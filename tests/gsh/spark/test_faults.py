@@ -66,7 +66,7 @@ class Release:
 
 @pytest.fixture
 def release(tmp_path: Path, service: Service, request: pytest.FixtureRequest) -> Release:
-    name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_").replace("_", "-")).strip("-")[:50]
+    name = re.sub(r"\W+", "-", request.node.name.removeprefix("test_").replace("_", "-")).strip("-")[-50:].lstrip("-")
     return Release(tmp_path, service, name)
 
 
