@@ -24,11 +24,29 @@ from app.http.json_route import JsonRoute, slimmed
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import Services, services_of
 from app.http.workload import in_pool, in_slices
-from app.workers.work_bounds import check_work, cuts_of, needs_search, points_work, take_long, theorem_work
+from app.schemas.survey import read_survey
+from app.workers.work_bounds import (
+    check_work,
+    cuts_of,
+    needs_search,
+    points_work,
+    surveyed_points_work,
+    take_long,
+    theorem_work,
+)
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting, AccountingName, Point, at_epsilon
 from gsh.accounting.curve_cache import Variable, evaluate
 from gsh.accounting.frontier import number_of_splits
-from gsh.accounting.mechanism import AnyMechanism, FixedTables, Joint, Mechanism, Release, mechanisms_of
+from gsh.accounting.mechanism import (
+    AnyMechanism,
+    FixedTables,
+    Joint,
+    Mechanism,
+    Release,
+    Surveyed,
+    mechanisms_of,
+    surveyed,
+)
 from gsh.wire import capped_to_json, priced_tables_to_json
 
 __all__ = ["router"]
@@ -48,15 +66,15 @@ async def account_exact(
     """The smallest δ at ε, or the smallest ε at δ, of a Gaussian sparse histogram: exact, and rounded up."""
     services = services_of(request)
     with naming(body.tables):
-        release = (await posted_release(request, services, body.mechanism, body.tables)).without_columns
+        tables = (await posted_release(request, services, body.mechanism, body.tables)).without_columns
         if body.theorem:
-            _check_evaluations(services, body, release)
-        points = await _points(request, services, EXACT, release, body)
+            _check_evaluations(services, body, tables)
+        points = await _points(request, services, EXACT, surveyed(read_survey(body.survey), tables), body)
         if body.theorem:
-            as_tables = body.tables is not None or not isinstance(release, Mechanism)
-            shown = await in_pool(request, services.accounting, _with_theorem, release, points, as_tables)
-            return AccountAnswer(accounting="exact", points=shown, **_shown(body, release, points[0].mu))
-        return await _encoded(request, services, "exact", body, release, points)  # type: ignore[return-value]
+            as_tables = body.tables is not None or not isinstance(tables, Mechanism)
+            shown = await in_pool(request, services.accounting, _with_theorem, tables, points, as_tables)
+            return AccountAnswer(accounting="exact", points=shown, **_shown(body, tables, points[0].mu))
+        return await _encoded(request, services, "exact", body, tables, points)  # type: ignore[return-value]
 
 
 @router.post(
@@ -71,9 +89,9 @@ async def account_add_deltas(
     """The over-estimate of earlier work, for comparison: δ_infinite + δ_gaussian."""
     services = services_of(request)
     with naming(body.tables):
-        release = (await posted_release(request, services, body.mechanism, body.tables)).without_columns
-        points = await _points(request, services, ADD_DELTAS, release, body)
-        return await _encoded(request, services, "add-deltas", body, release, points)  # type: ignore[return-value]
+        tables = (await posted_release(request, services, body.mechanism, body.tables)).without_columns
+        points = await _points(request, services, ADD_DELTAS, surveyed(read_survey(body.survey), tables), body)
+        return await _encoded(request, services, "add-deltas", body, tables, points)  # type: ignore[return-value]
 
 
 @slimmed.register
@@ -92,6 +110,10 @@ async def _points(
     if len(values) > services.settings.max_curve_points:
         raise LimitExceeded(f"/{variable}", f"must have at most {services.settings.max_curve_points} items")
     cuts = cuts_of(release)
+    if accounting is EXACT and isinstance(release, Surveyed):
+        work = surveyed_points_work(release, len(values), by_delta=variable == "delta")
+        check_work(services.settings.max_work, f"/{variable}", work, "give fewer points, or fewer tables")
+        return await in_pool(request, services.accounting, _searched_points, True, release, variable, values)
     is_searched = needs_search(values[0], None) if variable == "delta" else needs_search(None, min(values))
     if take_long(cuts, needs_search=is_searched):
         work = points_work(cuts, len(values), needs_search=is_searched)
@@ -172,11 +194,12 @@ def _encoded_point(point: Point) -> bytes:
 
 def _shown(body: AccountRequest, release: FixedTables, mu: float) -> dict[str, Any]:
     """What an AccountAnswer says of the request."""
+    survey = {} if body.survey is None else {"survey": body.survey}
     if body.tables is None:
         assert not isinstance(release, Joint)
-        return {"mechanism": _mechanism_out(release, mu)}
+        return {"mechanism": _mechanism_out(release, mu), **survey}
     names = (table.name for table in body.tables)
-    return {"tables": priced_tables_to_json(dict(zip(names, mechanisms_of(release), strict=True))), "mu": mu}
+    return survey | {"tables": priced_tables_to_json(dict(zip(names, mechanisms_of(release), strict=True))), "mu": mu}
 
 
 def _mechanism_out(mechanism: AnyMechanism, mu: float) -> dict[str, Any]:

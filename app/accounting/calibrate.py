@@ -1,6 +1,6 @@
 """POST /calibrate: the smallest noise and threshold, or the largest C_u, for a target."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -26,7 +26,8 @@ from app.http.json_route import JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS, SHARE_PROBLEMS
 from app.http.services import Services, services_of
 from app.http.workload import in_pool
-from app.schemas.mechanism import MechanismIn, TableDraftIn, read_table_drafts, tables_out
+from app.schemas.mechanism import DraftIn, MechanismIn, TableDraftIn, read_table_drafts, tables_out
+from app.schemas.survey import AfterSurvey, read_survey_draft, survey_out
 from app.workers.work_bounds import (
     AT_ONCE,
     calibration_work,
@@ -36,20 +37,23 @@ from app.workers.work_bounds import (
     is_relative,
     remaining_work,
     solves_sigma,
+    surveyed_calibration_work,
     tables_calibration_work,
     tables_comparison_work,
     work_of,
 )
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, Accounting
 from gsh.accounting.budget_limits import Account, Limit
+from gsh.accounting.calibration.after_survey import SurveyPlan, calibrate_after, calibrate_one_after
 from gsh.accounting.calibration.draft import Draft, Target
 from gsh.accounting.calibration.remaining import RemainingCalibration, calibrate_remaining
 from gsh.accounting.calibration.remaining_tables import RemainingTables, calibrate_remaining_tables
-from gsh.accounting.calibration.shares import calibrate_tables
+from gsh.accounting.calibration.shares import CalibratedTables, calibrate_tables
 from gsh.accounting.calibration.target import CalibratedMechanism, calibrate
 from gsh.accounting.calibration.usual_noise import calibrate_usual, calibrate_usual_tables
 from gsh.accounting.composition import NOTHING, Spent
 from gsh.errors import InfeasibleTarget, InvalidParameter
+from gsh.wire import after_survey_to_json
 
 __all__ = ["router"]
 
@@ -81,11 +85,15 @@ async def calibrate_mechanism(
     τ\\* share it: if both are omitted, the answer has the smallest τ\\*. If less than half of a usual release is left
     of the budget, that is 409. The releases fit the ancestors of the budget too.
 
+    With a survey, a noisy histogram over the users is published first, and C_u is chosen from it: `survey` is its
+    noise or its share. The answer has in `after_survey` what is fixed before the survey. Post it again with the C_u
+    that the survey suggests.
+
     Several tables in one release share the target, or the remaining budget: each has its share of the noise cost and
     the same share of the threshold cost. Within a target (ε, δ) they have exactly the privacy of one table. Fix all of
     them before anything is published: a table that is chosen after seeing another one is a release of its own.
     """
-    services, schema = services_of(request), body.mechanism
+    services = services_of(request)
     if body.budget is not None:
         await services.authorizer.admit(request.scope, READS_BUDGETS, body.budget)
         name = body.budget
@@ -97,6 +105,14 @@ async def calibrate_mechanism(
     if body.releases > 1:
         account = Account(NOTHING, Limit(body.target.epsilon, body.target.delta))
         return await _remaining(request, services, body, [account])
+    if body.survey is not None:
+        return await _surveyed(request, services, body)
+    return await _for_target(request, services, body)
+
+
+async def _for_target(request: Request, services: Services, body: CalibrateRequest) -> _Answer:
+    """What meets a target (ε, δ)."""
+    schema = body.mechanism
     if body.tables is not None:
         work = tables_calibration_work(body.tables)
         _check_tables(services, work)
@@ -133,14 +149,53 @@ def _check_tables(services: Services, work: float) -> None:
 
 def _solve_tables(body: CalibrateRequest, tables: list[TableDraftIn], target: Target) -> TablesSolution:
     drafts, shares = read_table_drafts(tables)
-    found = calibrate_tables(list(drafts.values()), body.shares or shares, target)
+    return _tables_solution(drafts, calibrate_tables(list(drafts.values()), body.shares or shares, target))
+
+
+def _tables_solution(names: Iterable[str], found: CalibratedTables, **survey: Any) -> TablesSolution:
     return TablesSolution(
         kind="tables",
         accounting="exact",
-        tables=tables_out(drafts, found.tables),
+        tables=tables_out(names, found.tables),
         shares=[float(share) for share in found.shares],
+        **survey,
         **found.point._asdict(),
     )
+
+
+async def _surveyed(request: Request, services: Services, body: CalibrateRequest) -> CalibrateAnswer | TablesSolution:
+    """What follows a survey."""
+    if body.tables is not None:
+        _check_tables(services, surveyed_calibration_work(body.tables))
+        return await in_pool(request, services.accounting, _surveyed_tables, body, body.tables)
+    assert body.mechanism is not None
+    if isinstance(body.mechanism.sigma, list):
+        raise InvalidParameter("sigma", "must be omitted with a survey")
+    _check(services, surveyed_calibration_work([body.mechanism]))
+    return await in_pool(request, services.accounting, _surveyed_mechanism, body, body.mechanism)
+
+
+def _surveyed_mechanism(body: CalibrateRequest, schema: DraftIn) -> CalibrateAnswer:
+    assert body.survey is not None
+    found, plan = calibrate_one_after(
+        schema.to_domain(), body.target, read_survey_draft(body.survey, body.after_survey)
+    )
+    return CalibrateAnswer(
+        kind="solution", solved=list(found.solved), comparison=None, **_fields(EXACT, found), **_planned(plan)
+    )
+
+
+def _surveyed_tables(body: CalibrateRequest, tables: list[TableDraftIn]) -> TablesSolution:
+    assert body.survey is not None
+    drafts, shares = read_table_drafts(tables)
+    survey = read_survey_draft(body.survey, body.after_survey)
+    found, plan = calibrate_after(list(drafts.values()), body.shares or shares, body.target, survey)
+    return _tables_solution(drafts, found, **_planned(plan))
+
+
+def _planned(plan: SurveyPlan) -> dict[str, Any]:
+    """What an answer says of a survey."""
+    return {"survey": survey_out(plan.survey), "after_survey": AfterSurvey(**after_survey_to_json(plan))}
 
 
 async def _remaining(

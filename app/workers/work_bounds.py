@@ -11,6 +11,8 @@ The unit is about a millisecond of one core. The estimates follow what the parts
 
     caps on columns             c/30 an evaluation            c different caps; a search of σ or τ* takes about 100
     several tables              c/30 an evaluation            c cuts: one for each table, and one for each of its caps
+    a point after a survey      2, or 40 by δ                 one integral, or a search
+                                100, or 400 by δ              by chords, and once 200 + 60 c for c cuts
     the theorem                 s (2 + n)/10 000              s splits of n tables
 
 If Σ scales with σ, each σ that is tried has a Σ of its own.
@@ -26,8 +28,9 @@ from app.schemas.mechanism import DraftIn, OutlineIn, PostedMechanism, TableDraf
 from gsh.accounting.covariance import is_diagonal
 from gsh.accounting.engines.noise import NoiseKind
 from gsh.accounting.frontier import ENOUGH_EPSILON
-from gsh.accounting.mechanism import Mechanism, Release, mechanisms_of
+from gsh.accounting.mechanism import Mechanism, Release, Surveyed, mechanisms_of
 from gsh.accounting.sensitivity import MOST_BOX_COLUMNS
+from gsh.accounting.two_stages import is_exact
 
 __all__ = [
     "AT_ONCE",
@@ -45,6 +48,8 @@ __all__ = [
     "posted_cuts",
     "remaining_work",
     "solves_sigma",
+    "surveyed_calibration_work",
+    "surveyed_points_work",
     "tables_calibration_work",
     "tables_comparison_work",
     "take_long",
@@ -64,6 +69,7 @@ _MOST_TIED_SPLITS = 5000
 # How many Σ are tried, at most or nearly so, if Σ scales with σ.
 _PER_CAP, _EVALUATIONS, _FOR_COMPARED_CAPS = 1 / 30, 100, 1200
 _PER_TABLE = 0.3
+_FOR_PLAN, _FACTORS = 300, 8
 _SEARCHED_POINTS = 60
 _CUTS_AT_ONCE = 10
 _FOR_SIGMA, _FOR_ANOTHER, _PER_FRONTIER_POINT, _FOR_COMPARISON, _FOR_REMAINDER = 40, 10, 8, 16, 250
@@ -145,6 +151,24 @@ def take_long(cuts: int, *, needs_search: bool) -> bool:
 def points_work(cuts: int, points: int, *, needs_search: bool = True) -> float:
     """For points of a curve with cuts, such as those of caps on columns: by δ, or at ε near 0, each takes a search."""
     return (_EVALUATIONS if needs_search else 1) * _PER_CAP * cuts * points
+
+
+def surveyed_points_work(release: Surveyed, points: int, *, by_delta: bool) -> float:
+    """For points of a curve after a survey."""
+    if is_exact(release):
+        return (40 if by_delta else 2) * points
+    return _chords_work(cuts_of(release)) + (400 if by_delta else 100) * points
+
+
+def surveyed_calibration_work(posted: Sequence[DraftIn | TableDraftIn]) -> float:
+    """For a calibration before a survey. Caps and public groups need a search of the factor of all thresholds."""
+    columns = sum(_tried(each, _FOR_ANOTHER) for each in posted)
+    is_mixed = any(each.tau is None or caps_of(each) for each in posted)
+    return _FOR_PLAN + columns + (_FACTORS * _chords_work(posted_cuts(posted)) if is_mixed else 0.0)
+
+
+def _chords_work(cuts: int) -> float:
+    return 200 + 60 * cuts
 
 
 def calibration_work(draft: DraftIn) -> float:

@@ -1,7 +1,7 @@
 """gsh account, gsh calibrate and gsh compare: what a mechanism costs, and which one a target needs."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +34,7 @@ def account(
     sigma: options.Sigma = None,
     mu_0: options.Mu0 = None,
     mechanism: options.MechanismFile = None,
+    survey_sigma: options.SurveySigmas = None,
     accounting: options.Accounting = "exact",
     as_json: AsJson = False,
 ) -> None:
@@ -46,13 +47,15 @@ def account(
     tables = options.mechanisms_of(mechanism, c_u, tau, tau_star, sigma, mu_0)
     used = tables.get("", tables)
     compute = gsh.exact if accounting == "exact" else gsh.add_deltas
-    if epsilon is not None:
-        points = compute(used, epsilon=options.numbers("--epsilon", epsilon))
-    else:
-        points = compute(used, delta=options.numbers("--delta", delta or ""))
+    with options.survey_of(survey_sigma) as survey:
+        if epsilon is not None:
+            points = compute(used, epsilon=options.numbers("--epsilon", epsilon), survey=survey)
+        else:
+            points = compute(used, delta=options.numbers("--delta", delta or ""), survey=survey)
     document = {
         "accounting": accounting,
         **_released(tables),
+        **({} if survey is None else {"survey": _survey_written(survey)}),
         "mu": points[0].mu,
         "points": [_without(asdict(point), "accounting", "mu") for point in points],
     }
@@ -73,6 +76,8 @@ def calibrate(
     sums: options.Sums = None,
     caps: options.Caps = None,
     weights: options.Weights = None,
+    survey_share: options.SurveyShares = None,
+    survey_sigma: options.SurveySigmas = None,
     accounting: options.Accounting = "exact",
     as_json: AsJson = False,
 ) -> None:
@@ -80,18 +85,23 @@ def calibrate(
 
     Leave out what to solve for: --sigma and --tau-star, one of them, or --c-u. Each --sum gets noise with the same
     share of μ² as the count.
+
+    With a survey, a noisy histogram over the users is published first. The answer has its noise. Ask again with the
+    --c-u that it suggests: what the mechanism may cost does not depend on --c-u.
     """
-    found = gsh.calibrate(
-        epsilon=epsilon,
-        delta=delta,
-        c_u=c_u,
-        tau=1 if tau is None else tau,
-        tau_star=tau_star,
-        sigma=sigma,
-        mu_0=mu_0 or 0.0,
-        accounting=accounting,
-        **options.columns_of(sums, caps, weights),
-    )
+    with options.survey_of(survey_sigma, survey_share) as survey:
+        found = gsh.calibrate(
+            epsilon=epsilon,
+            delta=delta,
+            c_u=c_u,
+            tau=1 if tau is None else tau,
+            tau_star=tau_star,
+            sigma=sigma,
+            mu_0=mu_0 or 0.0,
+            accounting=accounting,
+            survey=survey,
+            **options.columns_of(sums, caps, weights),
+        )
     document = {
         "accounting": accounting,
         "mechanism": _written(found.mechanism),
@@ -99,6 +109,7 @@ def calibrate(
         "delta": found.privacy.delta,
         "largest_sigma": found.largest_sigma,
         "solved": list(found.solved),
+        **_surveyed(found.survey),
     }
     show(document, _parameters(found), *_columns(found.mechanism), as_json=as_json)
 
@@ -144,6 +155,8 @@ def _parameters(found: "gsh.Calibration") -> Sheet:
         values["largest_sigma"] = found.largest_sigma
     values |= {"epsilon": privacy.epsilon, "delta": privacy.delta, "mu": privacy.mu}
     rows = [[name, number(value), "solved" if name in found.solved else ""] for name, value in values.items()]
+    if found.survey is not None:
+        rows += [["survey sigma", number(noise.sigma), ""] for noise in found.survey.survey]
     return Sheet(("parameter", "value", ""), rows, frozenset({1}))
 
 
@@ -157,6 +170,21 @@ def _columns(mechanism: "gsh.Mechanism") -> list[Sheet]:
         for j, (name, row) in enumerate(zip(columns.names, columns.covariance, strict=True))
     ]
     return [Sheet(("column", "standard deviation"), rows, frozenset({1}))]
+
+
+def _surveyed(plan: "gsh.SurveyPlan | None") -> dict[str, Any]:
+    """What is fixed before a survey, if there is one."""
+    from gsh.wire import after_survey_to_json  # noqa: PLC0415 - loads numpy
+
+    if plan is None:
+        return {}
+    return {"survey": _survey_written(plan.survey), "after_survey": after_survey_to_json(plan)}
+
+
+def _survey_written(survey: "Sequence[gsh.SurveyNoise]") -> Any:
+    from gsh.wire import survey_to_json  # noqa: PLC0415 - loads numpy
+
+    return survey_to_json(survey)
 
 
 def _price(price: "gsh.Price | None") -> dict[str, Any] | None:

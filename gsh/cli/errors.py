@@ -68,7 +68,7 @@ _OPTIONS = {
 }
 _NAMED_ALIKE = (
     "budget by c_u count counts delta description dialect epsilon keys level mechanism most_sigma mu_0 once "
-    "public_keys reason releases retries salt seed sigma tau tau_star unprotected user users"
+    "public_keys reason releases retries salt seed sigma survey_share survey_sigma tau tau_star unprotected user users"
 )
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""

@@ -2,8 +2,8 @@
 
 import csv
 import math
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import typer
@@ -11,6 +11,7 @@ import typer
 import gsh
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import FormatName, read_json
+from gsh.errors import renamed
 
 if TYPE_CHECKING:
     from gsh.accounting.mechanism import AnyMechanism
@@ -43,6 +44,8 @@ __all__ = [
     "PaidBy",
     "Sigma",
     "Sums",
+    "SurveyShares",
+    "SurveySigmas",
     "Tau",
     "TauStar",
     "Units",
@@ -63,12 +66,29 @@ __all__ = [
     "one_of",
     "parsed",
     "planned",
+    "survey_of",
     "units_of",
 ]
 
 N = TypeVar("N", int, float)
 
 Accounting: TypeAlias = Annotated[Literal["exact", "add-deltas"], typer.Option(help="How δ is computed.")]
+SurveySigmas: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--survey-sigma",
+        metavar="LIST",
+        help="σ of a histogram over the users that is published before, and that C_u is chosen from; or a list.",
+    ),
+]
+SurveyShares: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--survey-share",
+        metavar="LIST",
+        help="The same by its share of the noise cost, such as 0.01; or a list.",
+    ),
+]
 _C_U = typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")
 C_U: TypeAlias = Annotated[int | None, _C_U]
 GivenC_U: TypeAlias = Annotated[int, _C_U]
@@ -267,6 +287,17 @@ def numbers(option: str, text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise Refusal(Code.INVALID, f"{option}: must be numbers with commas between them", "such as 0.1,1") from None
+
+
+@contextmanager
+def survey_of(sigmas: str | None, shares: str | None = None) -> Iterator[Any]:
+    """The survey of two options, or None; inside the block, errors about it name one of them."""
+    found: list[gsh.SurveyNoise | gsh.SurveyShare] = []
+    for option, text, kind in (("sigma", sigmas, gsh.SurveyNoise), ("share", shares, gsh.SurveyShare)):
+        with renamed((option, f"survey_{option}")):
+            found += [kind(number) for number in numbers(f"--survey-{option}", text)] if text is not None else []
+    with renamed(("survey", "survey_sigma" if shares is None else "survey_share")):
+        yield found or None
 
 
 def listed(option: str, pairs: list[str] | None, form: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, TypedDict
 
 from gsh.accounting.accountings import AccountingName, Point
 from gsh.accounting.calibration import comparison
+from gsh.accounting.calibration.after_survey import SurveyPlan
 from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.comparison import ComparedName
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
@@ -15,7 +16,16 @@ from gsh.documents import Document, parsed
 from gsh.library.privacy import Privacy, Released, is_several_tables, privacy_of
 from gsh.library.tables import TablesCalibration, TablesPrice, table_places
 from gsh.library.targets import Calibration, Comparison, Price
-from gsh.wire import PLACES, Json, mechanism_from_json, mechanism_to_json, tables_from_json, tables_to_json
+from gsh.wire import (
+    PLACES,
+    Json,
+    after_survey_from_json,
+    mechanism_from_json,
+    mechanism_to_json,
+    survey_from_json,
+    tables_from_json,
+    tables_to_json,
+)
 
 __all__ = [
     "AS_NAMED",
@@ -85,7 +95,14 @@ def in_tables(body: Json) -> tuple[tuple[str, str], ...]:
 def calibration_of(answer: Mapping[str, Any]) -> Calibration:
     """An answer of /calibrate for a target (ε, δ)."""
     privacy = privacy_of(answer["accounting"], _point(answer, float(answer["mu"])))
-    return parsed(Calibration, {**answer, "privacy": privacy})
+    return parsed(Calibration, {**answer, "privacy": privacy, "survey": _plan(answer)})
+
+
+def _plan(answer: Mapping[str, Any]) -> SurveyPlan | None:
+    """What was fixed before a survey, if there is one."""
+    if "survey" not in answer:
+        return None
+    return after_survey_from_json(survey_from_json(answer["survey"]), answer["after_survey"])
 
 
 def points_of(answer: Mapping[str, Any], several: int) -> tuple[Privacy, ...]:
@@ -119,6 +136,7 @@ def tables_calibration_of(names: Sequence[str], answer: Mapping[str, Any]) -> Ta
         tables=_tables(names, answer),
         shares=dict(zip(names, map(float, answer["shares"]), strict=True)),
         privacy=privacy_of("exact", _point(answer, float(answer["mu"]))),
+        survey=_plan(answer),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
+from gsh.accounting.calibration.after_survey import SurveyPlan
 from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.column_costs import ColumnCaps
 from gsh.accounting.mechanism import Aggregates, RelativeAggregates
@@ -26,10 +27,10 @@ from gsh.client.releases import Releases
 from gsh.client.requests import ask, json_call
 from gsh.documents import parsed
 from gsh.errors import InvalidParameter
-from gsh.library.privacy import Curve, Privacy, Released, accounted, asked_points
+from gsh.library.privacy import Curve, Privacy, Released, SurveyGiven, accounted, asked_points, survey_noise
 from gsh.library.tables import Table, TablesCalibration, TablesPrice, drafts_of
-from gsh.library.targets import Calibration, Columns, Comparison, draft_of, target_of
-from gsh.wire import Json, draft_to_json, table_drafts_to_json
+from gsh.library.targets import Calibration, Columns, Comparison, SurveyWanted, draft_of, survey_wanted, target_of
+from gsh.wire import Json, after_survey_to_json, draft_to_json, survey_to_json, table_drafts_to_json
 
 if TYPE_CHECKING:
     pass
@@ -50,13 +51,13 @@ class Account(Protocol[P_co, C_co]):
     """The calls of ``exact`` and ``add_deltas``: one number gives a point, several give a curve."""
 
     @overload
-    def __call__(self, mechanism: Accounted, *, epsilon: Real) -> P_co: ...
+    def __call__(self, mechanism: Accounted, *, epsilon: Real, survey: SurveyGiven = None) -> P_co: ...
     @overload
-    def __call__(self, mechanism: Accounted, *, delta: Real) -> P_co: ...
+    def __call__(self, mechanism: Accounted, *, delta: Real, survey: SurveyGiven = None) -> P_co: ...
     @overload
-    def __call__(self, mechanism: Accounted, *, epsilon: Reals) -> C_co: ...
+    def __call__(self, mechanism: Accounted, *, epsilon: Reals, survey: SurveyGiven = None) -> C_co: ...
     @overload
-    def __call__(self, mechanism: Accounted, *, delta: Reals) -> C_co: ...
+    def __call__(self, mechanism: Accounted, *, delta: Reals, survey: SurveyGiven = None) -> C_co: ...
 
 
 BlockingAccount: TypeAlias = Account[Privacy, Curve]
@@ -69,9 +70,13 @@ def _exact(
     *,
     epsilon: Real | Reals | None = None,
     delta: Real | Reals | None = None,
+    survey: SurveyGiven = None,
 ) -> Operation[Privacy | Curve]:
-    """The smallest δ at ε, or the smallest ε at δ, as ``gsh.exact``. A list or an array gives a ``Curve``."""
-    return (yield from _account(self, "exact", mechanism, epsilon, delta))
+    """The smallest δ at ε, or the smallest ε at δ, as ``gsh.exact``. A list or an array gives a ``Curve``.
+
+    A calibration after a survey brings its survey.
+    """
+    return (yield from _account(self, "exact", mechanism, epsilon, delta, survey))
 
 
 def _add_deltas(
@@ -80,9 +85,10 @@ def _add_deltas(
     *,
     epsilon: Real | Reals | None = None,
     delta: Real | Reals | None = None,
+    survey: SurveyGiven = None,
 ) -> Operation[Privacy | Curve]:
     """The same if the two deltas are added, as ``gsh.add_deltas``."""
-    return (yield from _account(self, "add-deltas", mechanism, epsilon, delta))
+    return (yield from _account(self, "add-deltas", mechanism, epsilon, delta, survey))
 
 
 def _account(
@@ -91,10 +97,15 @@ def _account(
     mechanism: Accounted,
     epsilon: Real | Reals | None,
     delta: Real | Reals | None,
+    survey: SurveyGiven,
 ) -> Operation[Privacy | Curve]:
     if isinstance(mechanism, Mapping):  # it may be JSON, which the library does not take
         accounted(mechanism)
     body: Json = release_json(mechanism)
+    if survey is None and isinstance(mechanism, Calibration | TablesCalibration):
+        survey = mechanism.survey
+    if noise := survey_noise(survey):
+        body["survey"] = survey_to_json(noise)
     name, values, several = asked_points(epsilon, delta)
     if not values:
         return Curve(())
@@ -148,13 +159,14 @@ class Service(Bound[M]):
         weights: Mapping[str, Real] | None = None,
         capped: ColumnCaps | None = None,
         accounting: Literal["exact", "add-deltas"] = "exact",
+        survey: SurveyWanted = None,
     ) -> Operation[Calibration]:
         """Solve for the omitted parameters, so that the mechanism meets (ε, δ), as ``gsh.calibrate``."""
         if accounting not in ("exact", "add-deltas"):
             raise InvalidParameter("accounting", "must be 'exact' or 'add-deltas'")
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
         draft = draft_to_json(draft_of(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma))
-        body: Json = {"mechanism": draft, **_target(epsilon, delta), "accounting": accounting}
+        body: Json = {"mechanism": draft, **_target(epsilon, delta), "accounting": accounting, **_survey(survey)}
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
         return decoded(answer, calibration_of)
 
@@ -188,9 +200,10 @@ class Service(Bound[M]):
         epsilon: Real,
         delta: Real,
         shares: Literal["balanced"] | None = None,
+        survey: SurveyWanted = None,
     ) -> Operation[TablesCalibration]:
         """The smallest noise of each table for its share of (ε, δ), as ``gsh.calibrate_tables``."""
-        answer = yield from _shared(self, "/calibrate", tables, shares, _target(epsilon, delta))
+        answer = yield from _shared(self, "/calibrate", tables, shares, _target(epsilon, delta) | _survey(survey))
         return decoded(answer, lambda document: tables_calibration_of(list(tables), document))
 
     @operation
@@ -225,6 +238,16 @@ def _shared(
     drafts, given = drafts_of(tables, shares)
     body: Json = {"tables": table_drafts_to_json(drafts, given)} | ({"shares": shares} if shares else {}) | target
     return (yield from ask(self, json_call("POST", path, body, is_safe=True), in_tables(body)))
+
+
+def _survey(given: SurveyWanted) -> Json:
+    """The members of a request for a survey: none without one."""
+    if given is None:
+        return {}
+    wanted = survey_wanted(given)
+    if isinstance(wanted, SurveyPlan):
+        return {"survey": survey_to_json(wanted.survey), "after_survey": after_survey_to_json(wanted)}
+    return {"survey": survey_to_json(wanted)}
 
 
 def _target(epsilon: Real, delta: Real) -> Json:

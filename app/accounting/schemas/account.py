@@ -7,9 +7,18 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from app.schemas.case_study import PAPER
-from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, MechanismOut, TableIn, Tables
+from app.schemas.mechanism import (
+    TABLES,
+    AnyMechanismIn,
+    MechanismOrTables,
+    MechanismOut,
+    TableIn,
+    Tables,
+    stated_at,
+)
 from app.schemas.scalars import Delta, Deltas, Epsilon, Epsilons
 from app.schemas.strict import OneOrMany, OrAbsent, Strict
+from app.schemas.survey import SURVEY, Survey
 from gsh.accounting import accountings, case_study
 from gsh.accounting.curve_cache import Variable
 
@@ -54,6 +63,7 @@ class AccountRequest(MechanismOrTables):
         examples=[PAPER],
     )
     tables: Tables | None = Field(default=None, **TABLES)
+    survey: Survey | None = Field(default=None, **SURVEY)
     epsilon: OneOrMany[Epsilon, Epsilons] | None = Field(
         default=None, title="ε", description="The ε at which to compute δ; a list gives a curve.", examples=[0.349]
     )
@@ -90,9 +100,15 @@ class ExactRequest(AccountRequest):
         default=False,
         title="Theorem 5.4",
         description="Also evaluate the paper's three terms over every split of the C_u groups, in O(C_u). With several "
-        "tables: over every split of all tables, in the product of all C_u + 1.",
+        "tables: over every split of all tables, in the product of all C_u + 1. Not after a survey.",
         examples=[False],
     )
+
+    @model_validator(mode="after")
+    def _no_theorem_of_surveys(self) -> Self:
+        if self.theorem and self.survey is not None:
+            raise stated_at(self, "theorem", "must be omitted with a survey")
+        return self
 
 
 class TermOut(Strict):
@@ -172,7 +188,7 @@ class CertifiedPoint(Strict):
     binding: Binding = Field(
         title="Binding",
         description="Which of the two decides δ; mixed if the worst case has some groups at τ and the others above it, "
-        "which columns with caps and several tables can cause; both if the accounting adds them.",
+        "which columns with caps, several tables and a survey can cause; both if the accounting adds them.",
         examples=["infinite"],
     )
 
@@ -232,6 +248,11 @@ class AccountAnswer(Strict):
         "without tables: the mechanism has it.",
         examples=[0.1933],
     )
+    survey: OrAbsent[Survey] = Field(
+        title="Survey",
+        description="The survey of the request, absent without one. μ and δ_gaussian are then those of all noise.",
+        examples=[{"sigma": 42.25}],
+    )
     points: list[PointOut] = Field(
         title="Points",
         description="One for each ε or δ of the request.",
@@ -289,6 +310,15 @@ ACCOUNT_EXAMPLES: dict[str, Any] = {
         "summary": "Several tables in one release",
         "description": "Views per URL, and per country for a public list of countries. Both are fixed together.",
         "value": {"tables": [_TABLE, {"name": "by_country", "c_u": 1, "sigma": 7.3}], "epsilon": 1},
+    },
+    "survey": {
+        "summary": "After a survey",
+        "description": "A noisy histogram over the users was published first, and C_u was chosen from it.",
+        "value": {
+            "mechanism": {"c_u": 64, "tau": 1, "tau_star": 191.5, "sigma": 34.17},
+            "survey": {"sigma": 42.25},
+            "epsilon": 1,
+        },
     },
     "public": {
         "summary": "Public groups",

@@ -20,7 +20,8 @@ from app.schemas.mechanism import (
     stated_at,
 )
 from app.schemas.scalars import BudgetName, Delta, Epsilon
-from app.schemas.strict import Strict
+from app.schemas.strict import OrAbsent, Strict
+from app.schemas.survey import AFTER_SURVEY, SURVEY_DRAFT, AfterSurvey, Survey, SurveyDraft, SurveyNoiseIn
 from gsh.accounting.calibration import draft
 from gsh.accounting.calibration.draft import Target
 
@@ -57,6 +58,8 @@ class CalibrateRequest(MechanismOrTables):
     )
     tables: TableDrafts | None = Field(default=None, **TABLE_DRAFTS)
     shares: Shares | None = Field(default=None, **SHARES)
+    survey: SurveyDraft | None = Field(default=None, **SURVEY_DRAFT)
+    after_survey: AfterSurvey | None = Field(default=None, **AFTER_SURVEY)
     epsilon: Epsilon | None = Field(
         default=None, title="ε", description="The ε to meet; omit it if a budget is given.", examples=[0.349]
     )
@@ -103,6 +106,23 @@ class CalibrateRequest(MechanismOrTables):
             raise stated_at(self, "accounting", "must be exact with tables; /compare has other accountings")
         return self
 
+    @model_validator(mode="after")
+    def _survey_first(self) -> Self:
+        if self.survey is None:
+            if self.after_survey is not None:
+                raise stated_at(self, "after_survey", "must be omitted without a survey")
+            return self
+        listed = self.survey if isinstance(self.survey, list) else [self.survey]
+        if self.after_survey is not None and not all(isinstance(each, SurveyNoiseIn) for each in listed):
+            raise stated_at(self, "survey", "must have the noise of every histogram if after_survey is given")
+        if self.accounting != "exact":
+            raise stated_at(self, "accounting", "must be exact with a survey")
+        if self.budget is not None:
+            raise stated_at(self, "budget", "must be omitted with a survey: give epsilon and delta")
+        if self.releases > 1:
+            raise stated_at(self, "releases", "must be 1 with a survey")
+        return self
+
     @property
     def target(self) -> Target:
         assert self.epsilon is not None
@@ -117,7 +137,8 @@ _ACCOUNTING: dict[str, Any] = {
 }
 _COMPARISON: dict[str, Any] = {
     "title": "Comparison",
-    "description": "The same target under the other accounting; null if that accounting cannot meet it.",
+    "description": "The same target under the other accounting; null if that accounting cannot meet it, or after a "
+    "survey.",
     "examples": [None],
 }
 _SOLVED: dict[str, Any] = {
@@ -129,6 +150,19 @@ _COMPLETE: dict[str, Any] = {
     "title": "Mechanism",
     "description": "The complete mechanism, ready for the next request.",
     "examples": [CASE_STUDY],
+}
+
+
+_SURVEY: dict[str, Any] = {
+    "title": "Survey",
+    "description": "The noise of the survey; absent without one.",
+    "examples": [{"sigma": 42.25}],
+}
+_AFTER_SURVEY: dict[str, Any] = {
+    "title": "After the survey",
+    "description": "What is fixed before the survey: give it to the request for the C_u that the survey suggests. "
+    "Absent without a survey.",
+    "examples": [{"mu_squared": 0.054845, "hazard": 7.94e-07}],
 }
 
 
@@ -150,6 +184,8 @@ class CalibrateAnswer(Solution):
     kind: Literal["solution"] = Field(title="Kind", description="One solution.", examples=["solution"])
     solved: list[Parameter] = Field(**_SOLVED)
     comparison: Solution | None = Field(**_COMPARISON)
+    survey: OrAbsent[Survey] = Field(**_SURVEY)
+    after_survey: OrAbsent[AfterSurvey] = Field(**_AFTER_SURVEY)
 
 
 class FrontierPoint(Strict):
@@ -238,6 +274,8 @@ class TablesSolution(TargetPoint):
     accounting: Literal["exact"] = Field(**_ACCOUNTING)
     tables: list[TableIn] = Field(**_TABLES)
     shares: list[float] = Field(**_SHARES)
+    survey: OrAbsent[Survey] = Field(**_SURVEY)
+    after_survey: OrAbsent[AfterSurvey] = Field(**_AFTER_SURVEY)
 
 
 class RemainingTablesAnswer(Strict):
@@ -294,6 +332,28 @@ CALIBRATE_EXAMPLES: dict[str, Any] = {
                     "noise": "balanced",
                 },
             },
+            "epsilon": 1,
+            "delta": 1e-06,
+        },
+    },
+    "survey": {
+        "summary": "Before a survey",
+        "description": "The survey gets 1 % of the noise cost. The answer has its noise, and what is fixed for the "
+        "mechanism at any c_u.",
+        "value": {
+            "mechanism": {"c_u": 64, "tau": 1},
+            "survey": {"share": 0.01},
+            "epsilon": 1,
+            "delta": 1e-06,
+        },
+    },
+    "after_survey": {
+        "summary": "After a survey",
+        "description": "The survey suggests a c_u of 256. Noise and after_survey are those of the answer before it.",
+        "value": {
+            "mechanism": {"c_u": 256, "tau": 1},
+            "survey": {"sigma": 42.24678889326836},
+            "after_survey": {"mu_squared": 0.05484558028175809, "hazard": 7.939456276747464e-07},
             "epsilon": 1,
             "delta": 1e-06,
         },

@@ -36,6 +36,48 @@ def test_account_by_delta_and_by_the_other_accounting() -> None:
     assert answer["points"][0]["epsilon"] == gsh.add_deltas(mechanism, delta=3e-5).epsilon
 
 
+def test_account_after_a_survey_of_two_histograms() -> None:
+    mechanism = gsh.Mechanism(c_u=51914, tau=1, tau_star=13948, sigma=2228)
+    survey = [gsh.SurveyNoise(98), gsh.SurveyNoise(150)]
+
+    answer = run(f"account {CASE} --epsilon 0.349 --survey-sigma 98,150 --json").document
+
+    assert answer["survey"] == [{"sigma": 98.0}, {"sigma": 150.0}]
+    assert answer["points"][0]["delta"] == gsh.exact(mechanism, epsilon=0.349, survey=survey).delta
+
+
+def test_calibrate_before_and_after_a_survey() -> None:
+    before = run(f"calibrate --c-u 64 {TARGET} --survey-share 0.01 --json").document
+    found = gsh.calibrate(c_u=64, epsilon=0.349, delta=1e-5, survey=gsh.SurveyShare(0.01))
+    assert found.survey is not None
+    assert before["survey"] == {"sigma": found.survey.survey[0].sigma}
+    assert before["after_survey"] == {"mu_squared": found.survey.mu_squared, "hazard": found.survey.hazard}
+    assert mechanism_from_json(before["mechanism"]) == found.mechanism
+
+    after = run(f"calibrate --c-u 300 {TARGET} --survey-sigma {before['survey']['sigma']!r} --json").document
+
+    assert after["after_survey"] == before["after_survey"]
+    assert after["mechanism"]["c_u"] == 300
+    assert "survey sigma" in run(f"calibrate --c-u 64 {TARGET} --survey-share 0.01").text
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        ("--survey-share 1", 2, "--survey-share: must be greater than 0 and less than 1"),
+        ("--survey-sigma 0", 2, "--survey-sigma: must be greater than 0 and finite"),
+        ("--survey-sigma 1,x", 2, "--survey-sigma: must be numbers with commas"),
+        ("--survey-share 0.9,0.2", 3, "--survey-share: must leave something for the tables"),
+        ("--survey-sigma 2 --sigma 3", 2, "--sigma: must be omitted with a survey"),
+    ],
+)
+def test_errors_about_a_survey_name_the_option(given: str, code: int, said: str) -> None:
+    outcome = run(f"calibrate --c-u 64 {TARGET} {given}")
+
+    assert outcome.code == code
+    assert said in outcome.errors
+
+
 def test_an_infinite_epsilon_is_null_in_json_and_a_sign_in_text() -> None:
     assert run(f"account {CASE} --delta 1e-9 --json").document["points"][0]["epsilon"] is None
     assert "∞" in run(f"account {CASE} --delta 1e-9").text

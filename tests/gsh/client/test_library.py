@@ -58,6 +58,8 @@ LEVELS = {
 }
 FIXED = gsh.Aggregates(names=["likes"], covariance=[[36]], sensitivity=gsh.l1(1))
 
+PLAN = gsh.SurveyPlan((gsh.SurveyNoise(42.25),), mu_squared=0.0548, hazard=7.9e-7)
+
 SAME: dict[str, Callable[[Any], Any]] = {
     "exact": lambda to: to.exact(MECHANISM, epsilon=0.349),
     "exact at delta": lambda to: to.exact(MECHANISM, delta=np.float64(1.1e-5)),
@@ -118,6 +120,16 @@ SAME: dict[str, Callable[[Any], Any]] = {
     "compare tables": lambda to: to.compare_tables(LEVELS, epsilon=1, delta=1e-6),
     "compare tables, not all": lambda to: to.compare_tables(
         {"a": gsh.Table(c_u=1, aggregates=FIXED), "b": gsh.Table(c_u=16)}, epsilon=1, delta=1e-6
+    ),
+    "exact after a survey": lambda to: to.exact(MECHANISM, epsilon=[0.1, 0.349], survey=gsh.SurveyNoise(98)),
+    "exact after two surveys": lambda to: to.exact(
+        TABLES, delta=1e-3, survey=(gsh.SurveyNoise(98), gsh.SurveyNoise(9))
+    ),
+    "add deltas after a survey": lambda to: to.add_deltas(MECHANISM, epsilon=0.349, survey=PLAN),
+    "calibrate before a survey": lambda to: to.calibrate(c_u=64, epsilon=1, delta=1e-6, survey=gsh.SurveyShare(0.01)),
+    "calibrate after a survey": lambda to: to.calibrate(c_u=300, epsilon=1, delta=1e-6, survey=PLAN),
+    "calibrate tables before surveys": lambda to: to.calibrate_tables(
+        LEVELS, epsilon=1, delta=1e-6, survey=[gsh.SurveyShare(0.01), gsh.SurveyNoise(50)]
     ),
     "compare columns": lambda to: to.compare(c_u=5, tau=2, epsilon=1, delta=1e-6, aggregates=RELATIVE[0]),
 }
@@ -230,6 +242,24 @@ def test_the_service_says_the_same_of_means_and_ratios(service: gsh.Client, name
     for column, other in expected.items():
         for end in ("low", "estimate", "high"):
             assert np.array_equal(getattr(found[column], end), getattr(other, end), equal_nan=True)
+
+
+def test_a_calibration_brings_its_survey(service: gsh.Client) -> None:
+    found = service.calibrate(c_u=64, epsilon=1, delta=1e-6, survey=gsh.SurveyShare(0.01))
+
+    assert service.exact(found, epsilon=1) == found.privacy
+    assert service.exact(found.mechanism, epsilon=1).delta < found.privacy.delta
+
+
+@pytest.mark.parametrize("survey", [3, [], [gsh.SurveyShare(0.5)] * 2, gsh.SurveyNoise(1), [gsh.SurveyShare(0.1)] * 65])
+def test_the_same_surveys_are_refused(service: gsh.Client, survey: Any) -> None:
+    errors = []
+    for to in (gsh, service):
+        with pytest.raises(gsh.Error) as error:
+            to.calibrate(c_u=64, epsilon=1, delta=1e-6, survey=survey)  # type: ignore[attr-defined]
+        errors.append(error.value)
+
+    assert {error.pointer.removeprefix("/") for error in errors} == {"survey"}
 
 
 NAMES = ["exact", "add_deltas", "calibrate", "calibrate_tables", "compare", "compare_tables", "utility", "intervals"]
