@@ -271,12 +271,12 @@ def _shown(entry: Entry) -> EntryOut:
 
 
 def _whole(account: Account) -> BudgetOut:
-    budget, parts, ancestors, periods = account
+    budget, parts, ancestors, periods, more = account
     spent = SpentOut(**spent_figures(budget.spent, parts, budget.limit))
     above = [BudgetSummary(**_summary(ancestors[place:])) for place in range(len(ancestors))]
     fields = _summary(account.lineage) | {"spent": spent}
     renewed = [BudgetSummary(**_summary((each, *ancestors))) for each in periods]
-    return BudgetOut(**fields, ancestors=above, periods=renewed, entries=budget.entries, head=budget.head)
+    return BudgetOut(**fields, ancestors=above, periods=renewed, more=more, entries=budget.entries, head=budget.head)
 
 
 def _summary(lineage: Lineage) -> dict[str, Any]:

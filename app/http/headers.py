@@ -7,22 +7,27 @@ from typing import Literal
 from fastapi import Request
 
 from app.http.problems.errors import InvalidHeader
+from app.ledger.lineage import Use
 
 __all__ = [
     "COMMON_HEADERS",
     "KEY_HEADER",
-    "REPLAYED_HEADERS",
+    "PAID_HEADERS",
+    "USED_HEADER",
     "content_disposition",
     "idempotency_key",
     "page_headers",
+    "paid_headers",
     "preferred",
-    "replayed_headers",
+    "used_header",
 ]
 
 _MOST_CHARACTERS = 200  # file systems allow 255 bytes with the ending
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _MOST_ACCEPT = 1000  # characters of Accept that are read; a longer one would stall the event loop
 _ANYTHING = "*/*"
+_MOST_INTEGER = 10**15 - 1
+"""The largest integer of a structured field."""
 
 COMMON_HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
@@ -111,7 +116,17 @@ KEY_HEADER = {
 }
 """The header as the OpenAPI document describes it."""
 _REPLAYED, _RELEASED_AT = "Idempotency-Replayed", "Idempotency-Released-At"
-REPLAYED_HEADERS = {
+_USED = "Budget-Used"
+USED_HEADER = {
+    _USED: {
+        "description": "If a budget pays: its name, with parameters. So many releases like this one are the whole "
+        "budget (of), so many more fit (more), and this share of the budget is used now (used). It is left out if "
+        "the ledger is busy.",
+        "schema": {"type": "string", "example": '"web";of=52;more=51;used=0.0193'},
+    }
+}
+"""What a release used of its budget, as the OpenAPI document describes it.  [RFC 9651, an item with parameters]"""
+PAID_HEADERS = USED_HEADER | {
     _REPLAYED: {
         "description": "“true” if an earlier request has paid for this answer.",
         "schema": {"type": "string", "const": "true"},
@@ -139,6 +154,14 @@ def idempotency_key(request: Request) -> str | None:
     return key
 
 
-def replayed_headers(released_at: str | None) -> dict[str, str]:
-    """The headers that mark an answer which an earlier request has paid for; none if it is new."""
-    return {} if released_at is None else {_REPLAYED: "true", _RELEASED_AT: released_at}
+def paid_headers(released_at: str | None, use: Use | None) -> dict[str, str]:
+    """What a release used of its budget, and the marks of an answer which an earlier request has paid for."""
+    replayed = {} if released_at is None else {_REPLAYED: "true", _RELEASED_AT: released_at}
+    return used_header(use) | replayed
+
+
+def used_header(use: Use | None) -> dict[str, str]:
+    if use is None:
+        return {}
+    of, more = (min(number, _MOST_INTEGER) for number in (use.of, use.more))
+    return {_USED: f'"{use.budget}";of={of};more={more};used={use.used:.6g}'}

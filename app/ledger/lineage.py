@@ -10,20 +10,23 @@ charges do not, because a change never moves a budget that has charges.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from app.ledger.budget_rows import find_budget
 from app.ledger.databases import Execute, Statements
 from app.ledger.errors import BrokenLineage, InvalidParent, ParentSettled
 from app.ledger.state import Budget
-from gsh.accounting.composition import Cost, Release
+from gsh.accounting.composition import NOTHING, Cost, Release
 
 __all__ = [
     "MOST_LEVELS",
     "Lineage",
+    "Use",
     "ancestors_among",
     "ancestors_of",
     "check_parent",
     "find_lineage",
+    "how_many_cost",
     "how_many_fit",
     "least_remaining",
     "lock_tree",
@@ -103,3 +106,28 @@ def least_remaining(lineage: Lineage) -> Cost:
 def how_many_fit(lineage: Lineage, release: Release, cost: Cost) -> int:
     """The number of further releases like this one that all of the budgets admit."""
     return min(each.limit.how_many_fit(each.spent, release, cost) for each in lineage)
+
+
+def how_many_cost(lineage: Lineage, cost: Cost) -> int:
+    """The number of further releases of this cost within the caps of all of the budgets."""
+    return min(each.limit.how_many_cost(each.spent, cost) for each in lineage)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a release used of the budget that paid, and what is left of it: all that people want to know of a charge."""
+
+    budget: str
+    of: int
+    """So many releases like this one are the whole budget."""
+    more: int
+    """So many more like it fit, also into the ancestors."""
+    used: float
+    """The used share of the budget, with this release."""
+
+    @staticmethod
+    def of_release(lineage: Lineage, cost: Cost) -> "Use":
+        """For a release that is charged already."""
+        budget = lineage[0]
+        whole = max(budget.limit.how_many_cost(NOTHING, cost), 1)  # a single one may have exact accounting
+        return Use(budget.id, whole, how_many_cost(lineage, cost), budget.limit.used(budget.spent))

@@ -46,7 +46,7 @@ from app.ledger.errors import (
     UnknownRelease,
 )
 from app.ledger.heads import HeadTable
-from app.ledger.lineage import Lineage, ancestors_of, check_parent, lock_tree
+from app.ledger.lineage import Lineage, ancestors_of, check_parent, how_many_cost, lock_tree
 from app.ledger.open_releases import add_nonce, commit, seed_of
 from app.ledger.periods import split
 from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases, seal_releases
@@ -68,6 +68,8 @@ class Account(NamedTuple):
     ancestors: Lineage
     periods: tuple[Budget, ...] = ()
     """Of a renewed budget, the earliest first."""
+    more: int | None = None
+    """How many more releases fit now that are like the last one, or before it like the typical one."""
 
     @property
     def lineage(self) -> Lineage:
@@ -191,7 +193,15 @@ class Ledger:
             budget = known_budget(execute, self._sql, name)
             parts = [Part(Cost(s, d), times) for s, d, times in execute(self._sql.parts, (name,))]
             periods = tuple(periods_of(execute, self._sql, name)) if budget.renews is not None else ()
-            return Account(budget, parts, ancestors_of(execute, self._sql, budget), periods)
+            more = self._more(execute, budget, periods)
+            return Account(budget, parts, ancestors_of(execute, self._sql, budget), periods, more)
+
+    def _more(self, execute: Execute, budget: Budget, periods: Sequence[Budget]) -> int | None:
+        """How many more releases like the last one fit, or like the typical one before it."""
+        charged = periods[-1] if periods else budget
+        last = [Cost(s, d) for s, d in execute(self._sql.last_cost, (charged.id,))]
+        like = last[0] if last else budget.limit.proportion
+        return None if like is None else how_many_cost(self._paying(execute, budget.id, now()), like)
 
     def history(self, name: str, before: int | None, limit: int) -> list[Entry]:
         """Entries of a budget's history, the latest first."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from pydantic_core import to_json
 
 from app.ledger.answers import Answer
-from app.ledger.lineage import Lineage
+from app.ledger.lineage import Lineage, Use
 from app.ledger.releases import Notes, RecordedRelease, ReleaseState
 from app.ledger.state import Budget, By
 from app.ledger.store import Ledger
@@ -113,6 +113,8 @@ class Outcome:
     answer: Answer
     earlier: RecordedRelease | None = None
     """The release that an earlier request has paid for; None if the answer is new."""
+    use: Use | None = None
+    """What it used of its budget; None without a budget, or if the ledger could not say it."""
 
     @property
     def replayed_at(self) -> str | None:

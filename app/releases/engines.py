@@ -13,7 +13,7 @@ from fastapi import APIRouter, Body, Request
 from app.budgets.budget_route import BudgetInPath, BudgetRoute
 from app.errors import LimitExceeded
 from app.http.auth import access_of, needs
-from app.http.headers import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
+from app.http.headers import KEY_HEADER, PAID_HEADERS, USED_HEADER, paid_headers
 from app.http.json_route import Encoded, JsonRoute, slimmed
 from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, COMMIT_PROBLEMS, PROBLEMS
 from app.http.services import services_of
@@ -61,7 +61,8 @@ _named = APIRouter(
     status_code=201,
     dependencies=[needs("release")],
     responses=BUDGET_PROBLEMS
-    | {200: {"model": OpenOut, "description": "The release was opened before.", "headers": REPLAYED_HEADERS}},
+    | {201: {"headers": USED_HEADER}}
+    | {200: {"model": OpenOut, "description": "The release was opened before.", "headers": PAID_HEADERS}},
     openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "web-2026-46"}]},
 )
 async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_examples=OPEN_EXAMPLES)]) -> OpenOut:
@@ -76,7 +77,7 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
         outcome = await releases_of(request).make(posted, client, budget=body.budget)
     status = 201 if outcome.earlier is None else 200
     content = b"".join(outcome.answer.chunks())
-    return Encoded(content, status, replayed_headers(outcome.replayed_at))  # type: ignore[return-value]
+    return Encoded(content, status, paid_headers(outcome.replayed_at, outcome.use))  # type: ignore[return-value]
 
 
 @_named.post(
@@ -105,7 +106,7 @@ async def commit_release(
     operation_id="chargeBudget",
     summary="Charge a budget for a release that is made elsewhere",
     dependencies=[needs("release", budget="id")],
-    responses=BUDGET_PROBLEMS | {200: {"headers": REPLAYED_HEADERS}},
+    responses=BUDGET_PROBLEMS | {200: {"headers": PAID_HEADERS}},
     openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "weekly-2026-46"}]},
 )
 async def charge(
@@ -123,7 +124,7 @@ async def charge(
     with _in_list():
         outcome = await releases_of(request).make(posted, client, budget=id)
     content = b"".join(outcome.answer.chunks())
-    return Encoded(content, headers=replayed_headers(outcome.replayed_at))  # type: ignore[return-value]
+    return Encoded(content, headers=paid_headers(outcome.replayed_at, outcome.use))  # type: ignore[return-value]
 
 
 @slimmed.register

@@ -20,8 +20,8 @@ from app.errors import Busy
 from app.ledger.answers import Answer, Staged, Staging, without_noise
 from app.ledger.charges import Charge, Charged, CheckedBudget
 from app.ledger.clock import now
-from app.ledger.errors import LedgerUnavailable
-from app.ledger.lineage import Lineage
+from app.ledger.errors import LedgerError, LedgerUnavailable
+from app.ledger.lineage import Lineage, Use
 from app.ledger.pool import LedgerPool
 from app.ledger.releases import RecordedRelease
 from app.ledger.state import Budget
@@ -51,6 +51,10 @@ class Payments:
 
     async def exactly_once(self, charge: Charge, posted: Posted, client: Client) -> Outcome:
         """The answer that the budget pays for: drawn, charged and stored now, or by an earlier request."""
+        outcome = await self._paid(charge, posted, client)
+        return replace(outcome, use=await self._use(charge, outcome.earlier))
+
+    async def _paid(self, charge: Charge, posted: Posted, client: Client) -> Outcome:
         payable = await self._payable(charge, posted)
         if payable is None:
             await posted.stop()
@@ -82,6 +86,17 @@ class Payments:
         earlier = await self._recorded(charge, posted)
         budget = await self._ledger.decide(lambda ledger: ledger.standing(earlier.budget))
         return Rehearsal(budget, budget.spent, budget.limit, None if earlier.is_unread else earlier)
+
+    async def _use(self, charge: Charge, earlier: RecordedRelease | None) -> Use | None:
+        """What the release used of its budget; None if the ledger cannot say it now. It is charged in any case."""
+
+        def work(ledger: Ledger) -> Use:
+            lineage = ledger.paying(charge.budget) if earlier is None else ledger.lineage(earlier.budget)
+            return Use.of_release(lineage, charge.cost)
+
+        with suppress(LedgerError, Busy):
+            return await self._ledger.read(work)
+        return None
 
     async def _payable(self, charge: Charge, posted: Posted) -> CheckedBudget | None:
         """Asked before a table is read, so that a refused one is not read, and again after it: that may take hours."""

@@ -7,7 +7,7 @@ from pydantic import GetPydanticSchema
 
 from app.http.auth import needs
 from app.http.bodies import BodyLimit
-from app.http.headers import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
+from app.http.headers import KEY_HEADER, PAID_HEADERS, paid_headers
 from app.http.json_route import Encoded, JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.http.services import services_of
@@ -124,7 +124,7 @@ _Content = Annotated[
     summary="Private groups from true ones",
     dependencies=[needs("release")],
     response_model=ReleaseAnswer | TablesAnswer | DryRunAnswer,
-    responses={200: {"headers": REPLAYED_HEADERS}},
+    responses={200: {"headers": PAID_HEADERS}},
     openapi_extra={"parameters": [KEY_HEADER]},
 )
 async def post_release(request: Request, body: _Content) -> Encoded:
@@ -150,4 +150,4 @@ async def post_release(request: Request, body: _Content) -> Encoded:
         is_paid=client.idempotency_key is not None,
     )
     outcome = await releases_of(request).make(posted, client)
-    return Encoded(b"".join(outcome.answer.chunks()), headers=replayed_headers(outcome.replayed_at))
+    return Encoded(b"".join(outcome.answer.chunks()), headers=paid_headers(outcome.replayed_at, outcome.use))

@@ -1,5 +1,6 @@
 """/releases: what budgets have paid for, with answers and certificates."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated
 
@@ -8,13 +9,15 @@ from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
 from app.budgets.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS
+from app.errors import Busy
 from app.http.auth import access_of, needs
-from app.http.headers import content_disposition, preferred
+from app.http.headers import USED_HEADER, content_disposition, preferred, used_header
 from app.http.json_route import DeclaredRoute, JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, ANSWER_PROBLEMS, CERTIFICATE_PROBLEMS, PROBLEMS
 from app.http.problems.errors import InvalidQuery, NoCertificate
 from app.http.services import services_of
-from app.ledger.errors import UnknownRelease
+from app.ledger.errors import LedgerError, UnknownRelease
+from app.ledger.lineage import Use
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
 from app.releases.answer_formats import DIGEST_HEADER, answer_of, table_names, with_certificate
@@ -103,11 +106,16 @@ async def list_releases(
     operation_id="getRelease",
     summary="What the ledger says about a release",
     dependencies=READS_RELEASES,
-    responses=RELEASE_NOT_FOUND,
+    responses=RELEASE_NOT_FOUND | {200: {"headers": USED_HEADER}},
 )
-async def get_release(request: Request, key: ReleaseInPath) -> ReleaseOut:
+async def get_release(request: Request, response: Response, key: ReleaseInPath) -> ReleaseOut:
     """Its state, the budget that paid, the entry of the history, and the size and hash of its answer."""
-    return shown(await visible_release(request, key))
+    release = await visible_release(request, key)
+    pool = services_of(request).ledger_pool
+    with suppress(LedgerError, Busy):
+        use = await pool.read(lambda ledger: Use.of_release(ledger.lineage(release.budget), release.cost))
+        response.headers.update(used_header(use))
+    return shown(release)
 
 
 @router.get(

@@ -6,7 +6,7 @@ from fastapi.responses import StreamingResponse
 from app.errors import Busy
 from app.http.auth import needs
 from app.http.bodies import BodyLimit
-from app.http.headers import KEY_HEADER, REPLAYED_HEADERS, replayed_headers
+from app.http.headers import KEY_HEADER, PAID_HEADERS, paid_headers
 from app.http.json_route import DeclaredRoute, received
 from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.http.services import services_of
@@ -49,7 +49,7 @@ _REQUEST["examples"] = [_EXAMPLE]  # without it Swagger fills in both ε and δ
         200: {
             "description": "The kept rows; for a dry run, its result as JSON.",
             "content": _TABLES | {"application/json": {"schema": {"$ref": "#/components/schemas/DryRunAnswer"}}},
-            "headers": REPLAYED_HEADERS | DIGEST_HEADER,
+            "headers": PAID_HEADERS | DIGEST_HEADER,
         }
     },
     openapi_extra={
@@ -110,7 +110,7 @@ async def release_uploaded_table(request: Request) -> Response:
             if into is not None:
                 posted.answer = answer = await converted(request, answer, outcome.earlier, into)
                 media_type = into if isinstance(into, str) else ZIP
-        headers = replayed_headers(outcome.replayed_at) | file_named(client.idempotency_key, media_type)
+        headers = paid_headers(outcome.replayed_at, outcome.use) | file_named(client.idempotency_key, media_type)
         return await streamed(answer, media_type, headers)
     except OSError:  # most likely the disk has no room for the answer
         await posted.forget()

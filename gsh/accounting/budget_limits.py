@@ -111,13 +111,17 @@ class Limit:
 
     def how_many_fit(self, spent: Spent, release: Release, cost: Cost) -> int:
         """The number of further releases like this one that are admitted, at most 10¹⁸."""
+        alone = spent.releases == 0 and fits(spent.plus(release, cost), self.epsilon, self.delta)
+        return max(self.how_many_cost(spent, cost), int(alone))
+
+    def how_many_cost(self, spent: Spent, cost: Cost) -> int:
+        """The number of further releases of this cost within the caps, at most 10¹⁸."""
         caps = self.settled_by(cost).caps
         if not caps.cover(spent):
             return 0
         by_noise = (caps.mu_squared - spent.mu_squared) / Fraction(cost.mu_squared)
         by_threshold = (caps.hazard - spent.hazard) / Fraction(cost.hazard) if cost.hazard else by_noise
-        alone = spent.releases == 0 and fits(spent.plus(release, cost), self.epsilon, self.delta)
-        return min(max(math.floor(min(by_noise, by_threshold)), int(alone)), MOST_RELEASES)
+        return min(math.floor(min(by_noise, by_threshold)), MOST_RELEASES)
 
     def remaining(self, spent: Spent) -> Cost:
         """The remaining ``mu_squared`` and ``hazard``, rounded down. Without a proportion: the most of either alone."""

@@ -241,6 +241,9 @@ def _show_budget(budget: "Budget", *, as_json: bool) -> None:
         ["used", f"{budget.used:.1%}"],
         ["remaining", f"mu_squared {number(rest.mu_squared, 4)}, hazard {number(rest.hazard, 4)}"],
     ]
+    if budget.more is not None:
+        like = "last" if spent.releases or budget.periods else "typical"
+        rows.insert(6, ["more", f"{budget.more} like the {like} release"])
     if budget.promise is not None:
         rows.insert(3, ["promise", _promise(budget)])
     rows += [[f"period {each.id}", f"used {each.used:.1%}"] for each in budget.periods or ()]

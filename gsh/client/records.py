@@ -108,7 +108,8 @@ class Budget:
     periods: "tuple[Budget, ...] | None" = None
     """The periods of a renewed budget so far; None in a list of budgets."""
     more: int | None = None
-    """How many more releases of the mechanism fit that was given to ``get``."""
+    """How many more releases like the last one fit, or like the typical one before it; or of the mechanism that was
+    given to ``get``. None in a list of budgets, and without any release."""
     entries: int | None = None
     """The number of entries in the history; None in a list of budgets."""
     head: str | None = None

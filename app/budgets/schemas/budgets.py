@@ -223,6 +223,12 @@ class BudgetOut(BudgetSummary):
         "records of one unit in its period; only an ancestor promises for several periods together.",
         examples=[[]],
     )
+    more: int | None = Field(
+        title="More",
+        description="How many more releases like the last one fit, also into the ancestors; before the first one, how "
+        "many like the typical release that divided the budget. Null if there is neither. At most 10¹⁸.",
+        examples=[6],
+    )
     entries: int = Field(title="Entries", description="The number of entries in the history.", examples=[2])
     head: str = Field(
         title="Head", description="The hash of the last entry. Keep a copy elsewhere.", examples=["9f2c…"]

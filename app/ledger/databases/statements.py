@@ -199,6 +199,9 @@ class Statements:
             "WHERE entries.budget = %s AND entries.number > %s ORDER BY entries.number LIMIT %s"
         )
         self.charges = adapt("SELECT {history} WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s")
+        self.last_cost = adapt(
+            "SELECT s, d FROM entries WHERE budget = %s AND kind = 'charge' ORDER BY number DESC LIMIT 1"
+        )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
         self.redraws = adapt("SELECT {history} WHERE budget = %s AND kind = 'redrawn' ORDER BY number")
         self.locked_key = adapt("SELECT key FROM entries WHERE key = %s {lock_row}")

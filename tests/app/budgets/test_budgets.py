@@ -10,10 +10,12 @@ import pytest
 
 from app.ledger.budget_rows import add_entry, find_budget, set_budget
 from app.ledger.databases import Execute
+from app.ledger.errors import LedgerUnavailable
+from app.ledger.lineage import Lineage, Use
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.case_study import PRINTED
-from gsh.accounting.composition import NOTHING, Spent, cost_of, delta_at
+from gsh.accounting.composition import NOTHING, Cost, Spent, cost_of, delta_at
 from gsh.accounting.mechanism import PlainGaussian
 from gsh.accounting.numerics.doubles import double_below
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors
@@ -72,7 +74,7 @@ def test_a_new_budget_has_spent_nothing(bank: Bank) -> None:
         "delta_lower": 0,
     }
     assert budget["remaining"]["delta"] == 1e-4
-    assert "more" not in budget  # a preview says it
+    assert budget["more"] is None
     assert budget["used"] == 0
 
 
@@ -144,6 +146,63 @@ def test_a_preview_has_the_number_of_further_releases(bank: Bank) -> None:
     more = SETTLED.how_many_fit(after(1), gaussian, cost_of(gaussian))
     planned = {"c_u": 1, "sigma": 100, "aggregates": {"mu_0": 0.01}}
     assert bank.answer("/budgets/web/preview", {"mechanism": [planned, CASE_STUDY]})["more"] == more
+
+
+def test_a_budget_has_the_number_of_further_releases_like_the_last_one(bank: Bank) -> None:
+    """Before the first charge like the typical one. An ancestor may admit fewer."""
+    bank.put("typical", LIMIT | {"mechanism": CASE_STUDY})
+    assert bank.get("/budgets/typical").json()["more"] == SETTLED.how_many_cost(NOTHING, cost_of(URLS))
+    bank.charge("a")
+    assert bank.budget()["more"] == SETTLED.how_many_fit(after(1), URLS, cost_of(URLS))
+    gaussian = {"c_u": 1, "sigma": 100}
+    bank.charge("b", gaussian)
+    plain = PlainGaussian(c_u=1, sigma=100.0)
+    spent = after(1).plus(plain, cost_of(plain))
+    assert bank.budget()["more"] == SETTLED.how_many_fit(spent, plain, cost_of(plain)) > 10
+
+    bank.put("child", LIMIT | {"parent": "web"})
+    bank.charge("c", CASE_STUDY, "child")
+    assert bank.get("/budgets/child").json()["more"] == SETTLED.how_many_fit(
+        spent.plus(URLS, cost_of(URLS)), URLS, cost_of(URLS)
+    )
+
+
+def used_in(response: httpx.Response) -> str:
+    assert response.is_success, response.text
+    return str(response.headers["budget-used"])
+
+
+def test_an_answer_that_a_budget_paid_for_says_what_was_used_of_it(bank: Bank) -> None:
+    """Also if it is replayed, and then as the budget is now. n of N equal releases use n/N."""
+    groups = {"groups": {"keys": ["a"], "counts": [70000]}, "mechanism": CASE_STUDY, "budget": "web"}
+    whole = SETTLED.how_many_cost(NOTHING, cost_of(URLS))
+
+    def expected(charges: int) -> str:
+        return f'"web";of={whole};more={whole - charges};used={SETTLED.used(after(charges)):.6g}'
+
+    def post(path: str, body: Json, key: str | None = None) -> httpx.Response:
+        return bank.request("POST", path, json=body, headers={} if key is None else {"idempotency-key": key})
+
+    first = post("/release", groups, "r1")
+    assert used_in(first) == expected(1)
+    assert used_in(bank.charge("r2")) == expected(2)
+    opened = post("/releases", {"mechanism": CASE_STUDY, "budget": "web"}, "r3")
+    assert used_in(opened) == expected(3)
+    again = post("/release", groups, "r1")
+    assert (again.content, used_in(again)) == (first.content, expected(3))
+    assert used_in(bank.get("/releases/r1")) == expected(3)
+    assert "budget-used" not in post("/release", groups | {"budget": None}).headers
+    assert "budget-used" not in post("/release", groups | {"dry_run": True}).headers
+
+
+def test_an_answer_without_what_was_used_is_an_answer(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_lineage: Lineage, _cost: Cost) -> Use:
+        raise LedgerUnavailable("gone")
+
+    monkeypatch.setattr(Use, "of_release", staticmethod(fails))
+
+    assert bank.charge("a").status_code == 200
+    assert "budget-used" not in bank.charge("b").headers
 
 
 def test_budgets_and_previews_have_the_used_share(bank: Bank) -> None:
