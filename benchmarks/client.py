@@ -91,7 +91,7 @@ def measure(url: str, source: str, folder: Path) -> None:
         table = pa.RecordBatchReader.from_batches(pq.read_schema(folder / "table.parquet"), table)
     pa.default_memory_pool().release_unused()
     before = _memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins again
     begin = perf_counter()
     with gsh.Client(url) as client:
         once = source.replace(" ", "-")

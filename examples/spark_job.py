@@ -4,7 +4,7 @@
 
 It may be killed at any place and started again, tasks may fail and run twice: the idempotency key names the release,
 the service gives the same seed to every run, and the budget is charged once. Without --service the job keeps the seed
-in a file beside the output until it is complete, and nothing keeps count. Without --events it makes up events.
+in a file next to the output until it is complete, and nothing keeps count. Without --events it makes up events.
 
 The driver needs this package, the executors need it too: docs/publish-spark.md shows how to ship it.
 """

@@ -207,11 +207,11 @@ class Budget:
         return self._after(after, cost)._appended("charge", at, details)
 
     def committed(self, at: str, details: dict[str, Any], by: By | None) -> tuple["Budget", Entry]:
-        """The budget, unchanged but for the entry that records what was published under an open release."""
+        """The budget, unchanged except for the entry that records what was published under an open release."""
         return self._appended("committed", at, details | _signed(by))
 
     def redrawn(self, at: str, details: dict[str, Any], by: By | None) -> tuple["Budget", Entry]:
-        """The budget, unchanged but for the entry that records the second draw of an answer that nobody has read."""
+        """The budget, unchanged except for the entry that records the second draw of an answer that nobody has read."""
         return self._appended("redrawn", at, details | _signed(by))
 
     def _appended(self, kind: EntryKind, at: str, details: dict[str, Any]) -> tuple["Budget", Entry]:

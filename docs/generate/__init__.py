@@ -1,6 +1,6 @@
 """What the documents have from the code: transcripts, tables, numbers and pictures. The tests compare them.
 
-``python -m docs.generate`` writes all of it again, but for three that take longer or need more:
+``python -m docs.generate`` writes all of it again, except three that take longer or need more:
 ``python -m docs.generate.notebook``, ``python -m docs.generate.terminal`` and ``make screenshot``.
 """
 

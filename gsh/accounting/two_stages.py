@@ -16,7 +16,7 @@ Practice always has (c). In the other cases chords.py has an upper bound. Integr
                                                       g(t) = −f′ = e^t Φ(−t/√S − √S/2)
 
 W rises from 0 to 1 within some √S_h, and g falls from e^t to 0 within some √S. Between such places t_A and t_B arb
-integrates. The rest is known but for factors that are nearly 1:
+integrates. The rest is known except for factors that are nearly 1:
 
     from −∞ to t_A     between Φ(−t_A/√S − √S/2) and 1 times ∫_{−∞}^{t_A} W e^t
     from t_B to ε*     between W(t_B) and W(ε*) times f(t_B) − f(ε*)

@@ -338,7 +338,7 @@ def table_fields(*, is_plain: bool) -> set[str]:
 
 
 def table_to_json(plan: Plan, *, is_plain: bool) -> dict[str, Any]:
-    """What a plan says of one table, but for its public keys. ``is_plain`` is the first form."""
+    """What a plan says of one table, except its public keys. ``is_plain`` is the first form."""
     measures = [asdict(each) for each in plan.measures]
     if is_plain:
         measures = [{name: value for name, value in each.items() if name != "kind"} for each in measures]

@@ -22,7 +22,7 @@ class Roles:
         return self.count, *self.values
 
     def places(self, typed: Collection[str] = ()) -> list[tuple[str, str]]:
-        """Places of the columns of CSV by their roles, as pairs for ``renamed``, but for those with a given type."""
+        """Places of the columns of CSV by their roles, as pairs for ``renamed``, except those with a given type."""
         roles = {name: f"/key_columns/{place}" for place, name in enumerate(self.keys)} | {self.count: "/count_column"}
         roles |= {name: f"/mechanism/aggregates/names/{place}" for place, name in enumerate(self.values)}
         named = [(f"/csv_types/{pointer_part(name)}", role) for name, role in roles.items() if name not in typed]

@@ -24,7 +24,7 @@ class Dialect:
     def adapt(self, statement: str, **further: str) -> str:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
         words |= {"clustered": self.clustered, "release": _RELEASE, "listed": _LISTED, "access_key": _ACCESS_KEY}
-        words |= {"history": f"{_HISTORY} FROM entries", "entry": _ENTRY, "anew": _ANEW}
+        words |= {"history": f"{_HISTORY} FROM entries", "entry": _ENTRY, "replaced": _REPLACED}
         words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 15, 23)}
         return statement.format_map(words | further).replace("%s", self.placeholder)
 
@@ -125,7 +125,7 @@ _BUDGET = (
     "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head, "
     "hull_s, hull_d, privacy_unit, period, ray_s, ray_d, parent, renews, closes_after, period_of, most_sigma"
 )
-_ANEW = ", ".join(f"{name} = excluded.{name}" for name in _BUDGET.split(", ")[1:])
+_REPLACED = ", ".join(f"{name} = excluded.{name}" for name in _BUDGET.split(", ")[1:])
 _HISTORY = "budget, number, kind, at, payload, hash"
 _ENTRY = f"{_HISTORY}, s, d, key, request, client, media_type, size, content"
 _RELEASE = (
@@ -272,7 +272,7 @@ class Statements:
     @lru_cache(maxsize=16)  # noqa: B019 - there is one of these for each database, for ever
     def set_budgets(self, count: int) -> str:
         """Several budgets, which are there, in one message: a charge at all levels takes little longer then."""
-        statement = "INSERT INTO budgets ({budget}) VALUES {rows} ON CONFLICT (id) DO UPDATE SET {anew}"
+        statement = "INSERT INTO budgets ({budget}) VALUES {rows} ON CONFLICT (id) DO UPDATE SET {replaced}"
         return self._adapt(statement, rows=_rows(23, count))
 
     @lru_cache(maxsize=16)  # noqa: B019
