@@ -66,7 +66,7 @@ def intervals(
         typer.Option(
             "--ratio",
             metavar="NAME=A/B",
-            help="Also the ratio of the columns A and B; B may be count, the number of users. Repeatable.",
+            help="Also the ratio of the columns A and B; B may be the count of users. Repeatable.",
         ),
     ] = None,
     rounded: Annotated[bool, typer.Option("--rounded", help="The numbers were rounded to integers.")] = False,
@@ -116,7 +116,7 @@ def intervals(
     found = gsh.intervals(used, **asked)
     ends = {users: found.counts, **found.values}
     means = gsh.means(used, means=_ranges(mean), **asked)
-    ratios = gsh.ratios(used, ratios=_pairs(ratio), **asked)
+    ratios = gsh.ratios(used, ratios=_pairs(ratio, users), **asked)
     averages = {**{f"{name}_mean": each for name, each in means.items()}, **ratios}
     totals = gsh.total(used, **asked) if total else None
     sums = {} if totals is None else {users: totals.counts, **totals.values}
@@ -150,13 +150,14 @@ def _ranges(mean: list[str] | None) -> dict[str, tuple[float, float]]:
     return {name: options.bounds("--mean", text, "NAME=LOW:HIGH") for name, text in given.items()}
 
 
-def _pairs(ratio: list[str] | None) -> dict[str, tuple[str, str]]:
+def _pairs(ratio: list[str] | None, users: str) -> dict[str, tuple[str, str]]:
+    """The columns of each ratio. The count of users has two names: that of its column, and count."""
     found = {}
     for name, text in options.listed("--ratio", ratio, "NAME=A/B").items():
         first, sign, second = text.rpartition("/")
         if not (first and sign and second):
             raise Refusal(Code.INVALID, "--ratio: must be NAME=A/B", "such as likes_per_view=likes/views")
-        found[name] = first, second
+        found[name] = first, "count" if second == users else second
     return found
 
 

@@ -144,6 +144,14 @@ def test_means_and_ratios_of_rounded_numbers(tmp_path: Path) -> None:
     )
 
 
+def test_the_count_has_the_name_of_its_column_too(tmp_path: Path) -> None:
+    asked = f"intervals {averaged(tmp_path)} --users users --json"
+
+    by_name, by_column = (run(f"{asked} --ratio x=likes/{name}").document["ratios"] for name in ("count", "users"))
+
+    assert by_name == by_column
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
