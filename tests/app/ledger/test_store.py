@@ -41,10 +41,10 @@ def test_a_budget_is_made_once_and_changed_by_a_recorded_act(ledger: Ledger) -> 
 
 def test_one_charge_costs_the_exact_delta(ledger: Ledger) -> None:
     charge(ledger, paid())
-    budget, parts, _ = ledger.budget("web")
+    account = ledger.budget("web")
 
-    assert delta_at(budget.spent, 0.349) == at_epsilon(EXACT, URLS, 0.349).delta
-    assert parts == [Part(cost_of(URLS), 1)]
+    assert delta_at(account.budget.spent, 0.349) == at_epsilon(EXACT, URLS, 0.349).delta
+    assert account.parts == [Part(cost_of(URLS), 1)]
 
 
 def test_the_same_key_and_request_give_the_stored_answer_and_one_charge(ledger: Ledger) -> None:
