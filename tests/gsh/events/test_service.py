@@ -148,7 +148,7 @@ def test_a_sliver_of_a_budget_is_refused_and_the_name_stays_free(service: gsh.Cl
     with pytest.raises(gsh.client.errors.TooLittleLeft, match="most_sigma is 1000"):
         gsh.publish("missing.parquet", **plan, **paid, releases=1, most_sigma=1e3)
     with pytest.raises(gsh.InvalidParameter, match=r"^most_sigma: "):
-        gsh.publish("missing.parquet", **TARGET, **paid, most_sigma=1e3)
+        gsh.publish("missing.parquet", **plan, **paid, mechanism=first, most_sigma=1e3)
     assert service.budgets[budget].spent.releases == 2
     published = gsh.publish(EVENTS, **plan, **paid, releases=1, most_sigma=1e9)
     assert not published.is_replayed
