@@ -362,7 +362,8 @@ Units: TypeAlias = Annotated[
     typer.Option(
         "--sum-unit",
         metavar="COLUMN=X",
-        help="The unit of a sum: a power of two, such as 2^-10. Columns with fractions need it. Repeatable.",
+        help="The unit of a sum: a power of two, such as 2^-10, or 0.01 for decimals. Columns with fractions need it. "
+        "Repeatable.",
     ),
 ]
 ColumnTypes: TypeAlias = Annotated[

@@ -217,17 +217,14 @@ def _total(plan: Plan, partial: str) -> str:
 
 
 def _numbers(table: pa.Table, plan: Plan) -> pa.Table:
-    """Counts as integers, and sums from units to numbers: exactly, because units are powers of two."""
+    """Counts as integers, and measures from units to numbers: exactly."""
     table = table.set_column(len(plan.by), plan.count, table[plan.count].cast(pa.int64()))
     for place, column in enumerate(plan.measures, len(plan.by) + 1):
         units = table[column.name]
         extremes = pc.min_max(units).as_py()
         if max(-int(extremes["min"] or 0), int(extremes["max"] or 0)) > _MOST_UNITS:
             raise sum_too_large(column.pointer)
-        whole = units.cast(pa.int64())
-        if column.scale != 1:
-            whole = pc.multiply(whole.cast(pa.float64()), column.scale)
-        table = table.set_column(place, column.name, whole)
+        table = table.set_column(place, column.name, column.numbers(units.combine_chunks()))
     for place, name in enumerate(plan.by):
         kind = table.schema.field(name).type
         if pa.types.is_timestamp(kind) and kind.tz is not None:

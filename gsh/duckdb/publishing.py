@@ -82,10 +82,10 @@ def publish(
     ``data`` are the events: files (Parquet, CSV, JSON lines; globs and folders), a relation of DuckDB, the name of a
     table if ``connection`` is given, or any frame with the Arrow stream interface. Each user counts in at most ``c_u``
     groups of ``by``. ``sums`` maps columns to what one user adds to one group at least and at most, and ``units`` to
-    the power of two in which they are counted. ``events={"views": 20}`` publishes the number of events as ``views``, at
-    most 20 of one user in one group. ``caps`` is the number of groups in which one user changes a column.
-    ``public_keys`` lists public groups (a list, a column, a table or a file): all of them are published, and other
-    records are left out first. ``names={"count": "people"}`` is your name for the number of users.
+    what they are counted in: a power of two, or 0.01 and the like for decimals. ``events={"views": 20}`` publishes the
+    number of events as ``views``, at most 20 of one user in one group. ``caps`` is the number of groups in which one
+    user changes a column. ``public_keys`` lists public groups (a list, a column, a table or a file): all of them are
+    published, and other records are left out first. ``names={"count": "people"}`` is your name for the number of users.
 
     The noise meets (``epsilon``, ``delta``), or is that of a complete ``mechanism``. With ``service``, ``budget`` and
     ``once`` it is charged exactly once; without, nothing keeps count of it. With ``releases`` it is the smallest with

@@ -1,7 +1,8 @@
 """Events as DuckDB reads them: files, tables of a connection, relations, datasets of pyarrow, and Arrow frames.
 
 Types never depend on the data. Files without types (CSV and JSON) are read as the plan declares, and else users and
-group keys as strings, sums without a unit as integers, and sums with a unit as doubles.
+group keys as strings, sums without a unit as integers, and sums with a unit as doubles, or as decimals if the unit is a
+power of ten.
 """
 
 import os
@@ -15,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gsh.duckdb.files import names_in, scan_of
-from gsh.duckdb.workspace import INTERRUPTED, Workspace, fraction_in, literal, literal_path, reading
+from gsh.duckdb.workspace import INTERRUPTED, Workspace, digits_in, literal, literal_path, reading
 from gsh.errors import EventsError, InvalidParameter
 from gsh.events.dialects import DIALECTS
-from gsh.events.kinds import NESTED, Kind
+from gsh.events.kinds import NESTED, Kind, digits, family
 from gsh.events.published import OnProgress, Progress
 from gsh.events.tables import AnyPlan
 from gsh.library.groups import ArrowTable
@@ -238,13 +239,15 @@ def _source(
 
 
 def casted(name: str, kind: Kind, into: str | None = None) -> str:
-    """The column as a kind. A number with a fraction is no integer: DuckDB would round it, and not as a plan does.
+    """The column as a kind. A number with more digits after the point than the kind has is an error.
 
-    ``into`` is a type of DuckDB for the kind.
+    DuckDB would round it, and not as a plan does. ``into`` is a type of DuckDB for the kind.
     """
     value = _IDENTIFIER(name)
     cast = f"CAST({value} AS {into or _TYPES.get(kind, kind)})"
-    if kind != "integer":
+    if family(kind) not in ("integer", "decimal"):
         return cast
-    is_whole = f"regexp_full_match(trim(CAST({value} AS VARCHAR)), '[+-]?[0-9]+([.]0*)?')"
-    return f"CASE WHEN {value} IS NULL OR {is_whole} THEN {cast} ELSE error({literal(fraction_in(name))}) END"
+    most = digits(kind)[1] if family(kind) == "decimal" else 0
+    shape = rf"[+-]?([0-9]+([.][0-9]{{0,{most}}}0*)?{'' if most == 0 else f'|[.][0-9]{{1,{most}}}0*'})"
+    is_exact = f"regexp_full_match(trim(CAST({value} AS VARCHAR)), '{shape}')"
+    return f"CASE WHEN {value} IS NULL OR {is_exact} THEN {cast} ELSE error({literal(digits_in(name, most))}) END"

@@ -18,7 +18,7 @@ from gsh.arguments import integer, path, text
 from gsh.errors import EventsError, InvalidParameter
 from gsh.library.whole_files import ended_by_signals
 
-__all__ = ["CHANGED", "INTERRUPTED", "Workspace", "fraction_in", "literal", "literal_path", "reading", "workspace"]
+__all__ = ["CHANGED", "INTERRUPTED", "Workspace", "digits_in", "literal", "literal_path", "reading", "workspace"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +27,7 @@ INTERRUPTED = "Query interrupted"
 """What DuckDB makes of Ctrl-C."""
 CHANGED = "gsh: events changed"
 """What a query raises if events are others when they are read again. ``reading`` knows it by its exact words."""
-_FRACTION = re.compile(r"Invalid Input Error: gsh: a fraction in ([0-9a-f]+)")
+_FRACTION = re.compile(r"Invalid Input Error: gsh: more than ([0-9]+) digits in ([0-9a-f]+)")
 _EXTENSION = re.compile(r"required extension '(\w+)")
 _OTHERWISE = "or give a pyarrow.dataset (docs/publish.md, Object stores)"
 _INTERVAL = 0.2
@@ -144,10 +144,7 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
                 detail += f"; INSTALL it once where there is a network, {_OTHERWISE}"
             found = _FRACTION.fullmatch(str(error))
             if found is not None:
-                name = bytes.fromhex(found[1]).decode()
-                detail = (
-                    f"must have whole numbers in {name}: a fraction needs another type or a unit; NA is not a number"
-                )
+                detail = _too_many_digits(int(found[1]), bytes.fromhex(found[2]).decode())
             if CHANGED in str(error):
                 detail = "must not change while they are read"
             fault = EventsError("events", detail)
@@ -156,9 +153,16 @@ def reading(function: Callable[P, T]) -> Callable[P, T]:
     return guarded
 
 
-def fraction_in(name: str) -> str:
-    """What a query raises if a column of integers has a fraction. ``reading`` knows it by its exact words."""
-    return f"gsh: a fraction in {name.encode().hex()}"
+def _too_many_digits(most: int, name: str) -> str:
+    shape, remedy = f"at most {most} digits after the point", "more need a type of their own"
+    if most == 0:
+        shape, remedy = "whole numbers", "a fraction needs another type or a unit"
+    return f"must have {shape} in {name}: {remedy}; NA is not a number"
+
+
+def digits_in(name: str, most: int) -> str:
+    """What a query raises if a column has more digits after the point. ``reading`` knows it by its exact words."""
+    return f"gsh: more than {most} digits in {name.encode().hex()}"
 
 
 def literal_path(name: str | Path) -> str:

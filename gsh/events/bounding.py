@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from gsh.events.dialects import DIALECTS, Dialect, check_characters, dialect_named
-from gsh.events.kinds import Kind, family
+from gsh.events.kinds import Kind, digits, family
 from gsh.events.lots import order_sql
 from gsh.events.plan import Plan
 from gsh.library.measures import Measure
@@ -118,6 +118,8 @@ def record_units(sql: Dialect, column: Measure, kinds: Mapping[str, Kind], table
     if column.source is None:
         return "1"
     value, kind = f"{table}{sql.identifier(column.source)}", kinds[column.source]
+    if column.digits is not None:
+        return _in_powers_of_ten(sql, column.digits, kind, value)
     if family(kind) == "boolean":
         number = f"CASE WHEN {value} THEN 1 ELSE 0 END"
         if column.scale == 1:
@@ -130,12 +132,44 @@ def record_units(sql: Dialect, column: Measure, kinds: Mapping[str, Kind], table
         # As doubles these are exact: the limit comes first. So no digit is lost.
         return _floored(sql, column, f"CAST({whole} AS {sql.double})")
     double = sql.as_double(value)
-    missing = f"{value} IS NULL"
-    if family(kind) == "double" or sql.name == "postgres":  # its decimals have NaN too
-        missing += f" OR {sql.is_nan.format(value)}"
+    missing = _missing(sql, kind, value)
     if column.scale > 1:  # then these count 0, and some engines refuse quotients that underflow
         missing += f" OR ABS({value}) < 1"
     return f"CASE WHEN {missing} THEN 0 ELSE {_floored(sql, column, double)} END"
+
+
+def _in_powers_of_ten(sql: Dialect, digits_of_unit: int, kind: Kind, value: str) -> str:
+    """The same for a unit of 10^−digits. No number becomes a double, and no product has too many digits.
+
+    The limit comes first: whole numbers from which on every number is beyond ±2⁵² units.
+    """
+    limit = -(-_LIMIT // 10**digits_of_unit)
+    if family(kind) == "boolean":
+        value, kind = f"(CASE WHEN {value} THEN 1 ELSE 0 END)", "integer"
+    if family(kind) == "integer":
+        whole = f"LEAST(GREATEST(COALESCE({value}, 0), -{limit}), {limit})"
+        units = f"CAST({whole} AS {sql.integer}) * {10**digits_of_unit}"
+    else:
+        precision, scale = digits(kind)
+        limited, most = value, len(str(limit))
+        if precision - scale >= most:
+            least, largest = (f"CAST({end} AS {sql.decimal.format(precision, scale)})" for end in (-limit, limit))
+            limited = f"LEAST(GREATEST({value}, {least}), {largest})"
+        # DuckDB multiplies decimals of up to 18 digits in 64 bits, and Spark rounds products of more than 38.
+        limited = f"CAST({limited} AS {sql.decimal.format(max(most + scale, 19), scale)})"
+        unit, half = sql.decimal.format(digits_of_unit + 1, 0), f"CAST(0.5 AS {sql.decimal.format(1, 1)})"
+        units = f"CAST(FLOOR({limited} * CAST({10**digits_of_unit} AS {unit}) + {half}) AS {sql.integer})"
+    limited = f"LEAST(GREATEST({units}, -{_LIMIT}), {_LIMIT})"
+    if family(kind) == "integer":
+        return limited
+    return f"CASE WHEN {_missing(sql, kind, value)} THEN 0 ELSE {limited} END"
+
+
+def _missing(sql: Dialect, kind: Kind, value: str) -> str:
+    """Whether a number that may have a fraction is missing or NaN."""
+    if family(kind) == "double" or sql.name == "postgres":  # its decimals have NaN too
+        return f"{value} IS NULL OR {sql.is_nan.format(value)}"
+    return f"{value} IS NULL"
 
 
 def _floored(sql: Dialect, column: Measure, double: str) -> str:

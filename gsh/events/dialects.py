@@ -32,6 +32,8 @@ class Dialect:
     escapes_names: bool = False
     """Whether it does so in a name. Elsewhere a mark in a name is doubled."""
     double: str = "DOUBLE"
+    decimal: str = "DECIMAL({0}, {1})"
+    """The type of decimals of so many digits, of which some are after the point."""
     integer: str = "BIGINT"
     """The type of 64-bit integers."""
     added: str = "CAST({0} AS BIGINT)"
@@ -125,6 +127,7 @@ _POSTGRES = Dialect(
     name="postgres",
     string="TEXT",
     double="DOUBLE PRECISION",
+    decimal="NUMERIC",
     inlined="NOT MATERIALIZED ",
     md5='md5({0}) COLLATE "C"',
     is_nan="{0} = 'NaN'",
@@ -163,6 +166,7 @@ _SNOWFLAKE = Dialect(
     escapes=True,
     string="VARCHAR",
     double="FLOAT",
+    decimal="NUMBER({0}, {1})",
     integer="NUMBER(38, 0)",
     added="CAST({0} AS NUMBER(38, 0))",
     md5="MD5({0})",
@@ -184,6 +188,7 @@ _BIGQUERY = Dialect(
     escapes_names=True,
     string="STRING",
     double="FLOAT64",
+    decimal="BIGNUMERIC",
     integer="INT64",
     added="CAST({0} AS NUMERIC)",  # SUM of INT64 would overflow
     widened="CAST({0} AS NUMERIC)",

@@ -4,10 +4,11 @@ An engine must do this with the events, and nothing else (tests/reference/boundi
 
 1. Drop records without a user. If the groups are public, drop records with a key that is not listed.
 2. Make one record per user and group. A missing part of a group key is a value of its own. Each measure
-   (gsh/library/measures.py) is an integer number of units. In a sum each record's value x counts ⌊x/unit + 1/2⌋
-   (missing and NaN count 0; a decimal is taken as the nearest double; |x/unit| is limited to 2⁵²), in a number of
-   events each record counts 1. These integers are added, and the total is clipped to [lower, upper] in units.
-   Rounding comes before adding, so that a sum of doubles does not depend on the order of records.
+   (gsh/library/measures.py) is an integer number of units. In a sum each record's value x counts ⌊x/unit + 1/2⌋, and
+   in a number of events each record counts 1. These integers are added, and the total is clipped to [lower, upper] in
+   units. Missing and NaN count 0, and |x/unit| is limited to 2⁵². A decimal is taken as the nearest double, unless the
+   unit is a power of ten: then it is exact. Rounding comes before adding, so that a sum of doubles does not depend on
+   the order of records.
 3. Of each user's groups keep the C_u with the smallest lots (lots.py). In a measure with a cap n, the user's values
    stay in at most n of the kept groups: those with the smallest lots of this measure, among those where the value is
    not 0. In the other kept groups the value becomes 0; the user still counts there.
@@ -28,7 +29,7 @@ from typing import Any
 from gsh.arguments import Integer, Real, integer, texts
 from gsh.errors import InvalidParameter, missing_column
 from gsh.events.dialects import check_characters
-from gsh.events.kinds import KEY_KINDS, NESTED, SUM_KINDS, Kind, checked_kind, family
+from gsh.events.kinds import KEY_KINDS, NESTED, SUM_KINDS, Kind, checked_kind, digits, family
 from gsh.histogram.roles import Roles
 from gsh.library.measures import ARGUMENTS, Measure, measures_of
 
@@ -46,6 +47,8 @@ __all__ = [
 COUNT = "count"
 """The column of the result with the numbers of users."""
 
+_DIGITS = 18
+"""So many digits of a decimal never leave the 38 that engines have, whatever the unit is."""
 _MOST_NAME = 255
 _MOST_PARTITIONS = 10**6
 _SALT = re.compile(r"[0-9a-f]{32}")
@@ -114,8 +117,11 @@ class Plan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has only what plans of the first versions have: sums, and the count under its usual name."""
-        return self.count == COUNT and all(each.kind == "sum" for each in self.measures)
+        """Whether it has only what plans of the first versions have.
+
+        These are sums in units of powers of two, and the count under its usual name.
+        """
+        return self.count == COUNT and all(each.kind == "sum" and each.digits is None for each in self.measures)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object. One that has only sums keeps its first form, and so its digest."""
@@ -161,7 +167,7 @@ class Plan:
     def default_kinds(self) -> dict[str, Kind]:
         """The declared types; else users and keys are texts, and sums integers, or doubles if they have a unit."""
         kinds: dict[str, Kind] = dict.fromkeys((self.user, *self.by), "string")
-        kinds |= {name: "integer" if each.unit is None else "double" for each, name in self.sources}
+        kinds |= {name: _default_kind(each) for each, name in self.sources}
         return kinds | dict(self.types)
 
     def kinds_in(self, schema: Mapping[str, Kind | None], *, may_list: bool = True) -> dict[str, Kind]:
@@ -185,12 +191,30 @@ class Plan:
                 raise InvalidParameter(pointer, detail)
             kinds[name] = kind
         for each, name in self.sources:
-            if each.unit is None and family(kinds[name]) not in ("integer", "boolean"):
-                detail = (
-                    f"must be given for a column that is not of whole numbers: a power of two, such as 2^-10 = {2**-10}"
-                )
-                raise InvalidParameter(f"units/{each.name}", detail)
+            misfit = _misfit(each, kinds[name])
+            if misfit is not None:
+                raise InvalidParameter(f"units/{each.name}", misfit)
         return kinds
+
+
+def _default_kind(measure: Measure) -> Kind:
+    """The kind of a column without a type that is added up."""
+    if measure.digits is not None:
+        return f"decimal({_DIGITS},{measure.digits})"
+    return "integer" if measure.unit is None else "double"
+
+
+def _misfit(measure: Measure, kind: Kind) -> str | None:
+    """Why a column of a kind cannot be added up in the unit of the measure; None if it can."""
+    if measure.digits is not None:
+        if family(kind) == "double":
+            return f"must be a power of two for a column of doubles: none is {measure.scale}; or cast it to decimals"
+        if family(kind) == "decimal" and digits(kind)[1] > _DIGITS:
+            return f"must be of a column with at most {_DIGITS} digits after the point"
+    elif measure.unit is None and family(kind) not in ("integer", "boolean"):
+        such = "0.01 for decimals" if family(kind) == "decimal" else f"2^-10 = {2**-10}"
+        return f"must be given for a column that is not of whole numbers, such as {such}"
+    return None
 
 
 def _missing(name: str, schema: Mapping[str, Kind | None], may_list: bool) -> str:

@@ -230,7 +230,8 @@ def _sum_lines(name: str, kind: str) -> str:
     line = f"# sums.{_toml_key(name)} = [0, 1]       # the least and the most of one user in one group\n"
     if kind in ("integer", "boolean"):
         return line
-    return f'{line}# units.{_toml_key(name)} = "2^-10"   # a column with fractions is rounded to it\n'
+    unit = "0.01   " if kind == "decimal" else '"2^-10"'
+    return f"{line}# units.{_toml_key(name)} = {unit}   # a column with fractions is rounded to it\n"
 
 
 def _toml_key(name: str) -> str:

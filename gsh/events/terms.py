@@ -319,6 +319,7 @@ def _check(plan: Plan, mechanism: AnyMechanism) -> None:
     for each, lower, upper, cap in zip(plan.measures, box.lower, box.upper, caps, strict=True):
         least, most = each.range
         if lower > least or upper < most:
-            raise InvalidParameter(each.pointer, "must stay within the box of the mechanism")
+            detail = f"must stay within the box of the mechanism, which must have {least!r} to {most!r}"
+            raise InvalidParameter(each.pointer, detail)
         if cap is not None and cap < (each.groups or plan.c_u):
             raise InvalidParameter(f"caps/{each.name}", "must be at most the cap of the mechanism")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
+from gsh.histogram.arrays import Decimals, Doubles, Integers, Numbers, Positions, Rest, Values
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.noise import Noise
 
@@ -27,7 +27,7 @@ class KeptGroups:
 
 
 def apply_mechanism(
-    noise: Noise, counts: Integers, values: Sequence[Doubles], order: Positions, entropy: Entropy
+    noise: Noise, counts: Integers, values: Sequence[Values], order: Positions, entropy: Entropy
 ) -> KeptGroups:
     """Add noise to every group, in the order of their keys, and keep those at or above the thresholds.
 
@@ -40,9 +40,13 @@ def apply_mechanism(
     for start in range(0, len(order), _BLOCK):
         block = order[start : start + _BLOCK]
         columns = np.empty((len(block), len(values)))
+        rests: dict[int, Rest] = {}
         for j, column in enumerate(values):
-            columns[:, j] = column[block]
-        noisy = noise.add(counts[block], columns, entropy)
+            if isinstance(column, Decimals):
+                columns[:, j], rests[j] = column.parts(block)
+            else:
+                columns[:, j] = column[block]
+        noisy = noise.add(counts[block], columns, entropy, rests)
         place = slice(kept, kept + int(noisy.kept.sum()))
         rows[place] = block[noisy.kept]
         numbers[0, place] = noisy.counts[noisy.kept]

@@ -35,11 +35,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gsh.histogram.arrays import Doubles, Integers, Positions
+from gsh.histogram.arrays import Decimals, Integers, Positions, Values
 from gsh.histogram.keys.canonical import canonical
 from gsh.histogram.keys.types import is_text, is_unicode
 
-__all__ = ["Bytes", "Column", "digest_of", "number_columns"]
+__all__ = ["Bytes", "Column", "digest_of", "least_scale", "number_columns"]
 
 Bytes: TypeAlias = bytes | pa.Buffer | memoryview
 _Parts: TypeAlias = Callable[[pa.Array, int], tuple[Bytes, Bytes]]
@@ -49,6 +49,8 @@ _AT_ONCE = 1 << 16
 _UNITS = ("s", "ms", "us", "ns")
 _DAY = 86_400_000
 _DIGITS = 76
+_INTEGER_DIGITS = 19
+"""Of integers of 64 bits."""
 
 
 def _class_of(kind: pa.DataType, values: pa.Array) -> tuple[str, _Parts]:
@@ -87,7 +89,7 @@ def _number(values: pa.Array) -> tuple[str, _Parts]:
     kind = values.type
     if pa.types.is_integer(kind) and kind != pa.uint64():
         return "number 0", lambda values, _start: (b"", _slots(values.cast(pa.int64())))
-    scale = _least_scale(values, 0 if kind == pa.uint64() else kind.scale)
+    scale = least_scale(values, 0 if kind == pa.uint64() else kind.scale)
 
     def parts(values: pa.Array, start: int) -> tuple[Bytes, Bytes]:
         words = np.frombuffer(_slots(values.cast(pa.decimal256(_DIGITS, scale))), np.int64).reshape(-1, 4)
@@ -97,7 +99,7 @@ def _number(values: pa.Array) -> tuple[str, _Parts]:
     return f"number {scale}", parts
 
 
-def _least_scale(values: pa.Array, most: int) -> int:
+def least_scale(values: pa.Array, most: int) -> int:
     """The least scale from 0 that changes no value; below 0 only for values that are too large at 0."""
     if most < 0 and _fits(values, 0):
         return 0
@@ -182,12 +184,20 @@ class Column:
 
 
 def number_columns(
-    count: str, counts: Integers, values: Iterable[tuple[str, Doubles]], order: Positions
+    count: str, counts: Integers, values: Iterable[tuple[str, Values]], order: Positions
 ) -> list[Column]:
     """The columns of the true numbers."""
     places = pa.array(order)
     columns = [Column("count", count, pa.int64(), pa.array(counts), places)]
-    return columns + [Column("value", name, pa.float64(), pa.array(column), places) for name, column in values]
+    arrays = ((name, _array(column)) for name, column in values)
+    return columns + [Column("value", name, each.type, each, places) for name, each in arrays]
+
+
+def _array(column: Values) -> pa.Array:
+    if not isinstance(column, Decimals):
+        return pa.array(column)
+    whole = pa.array(column.units).cast(pa.decimal128(_INTEGER_DIGITS, 0))
+    return pa.Array.from_buffers(pa.decimal128(_INTEGER_DIGITS, column.digits), len(whole), whole.buffers())
 
 
 def digest_of(columns: Sequence[Column], *further: bytes) -> bytes:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from gsh.errors import InvalidGroups, pointer_part
 from gsh.histogram.apply import KeptGroups, apply_mechanism
-from gsh.histogram.arrays import Doubles, Integers, Positions
+from gsh.histogram.arrays import Integers, Positions, Values
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.json_answers import write_groups
@@ -33,7 +33,7 @@ class CheckedGroups:
     keys: Sequence[Any]
     columns: JsonKeys
     counts: Integers
-    values: Mapping[str, Doubles]
+    values: Mapping[str, Values]
     order: Positions
 
     def digest(self) -> bytes:
@@ -104,5 +104,5 @@ def check_groups(
     every = [*public, *keys]
     columns = columns_of(every, at_public)
     found = matched(columns.columns, len(public), len(every), (at_public, f"{at}keys"))
-    completed = {name: found.completed(column) for name, column in true_values.items()}
+    completed = {name: found.completed_values(column) for name, column in true_values.items()}
     return CheckedGroups(noise, every, columns, found.completed(true_counts), completed, found.order)

@@ -7,8 +7,10 @@ are a function of the ideal real numbers alone.  [docs/math/noise.md]
 
 import functools
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 import numpy as np
 from flint import arb, ctx
@@ -21,7 +23,7 @@ from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.numerics import balls
 from gsh.accounting.numerics.balls import ball_of
 from gsh.accounting.numerics.doubles import next_above
-from gsh.histogram.arrays import Doubles, Flags, Integers
+from gsh.histogram.arrays import Doubles, Flags, Integers, Rest
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.quantiles import MAGNITUDE, normals, polynomials
 
@@ -70,10 +72,17 @@ class Noise:
         """Whether the mechanism has further columns with μ₀ alone: enough for accounting, not to draw noise."""
         return self._mechanism.aggregates is None and self._mechanism.costs != ColumnCosts()
 
-    def add(self, counts: Integers, values: Doubles, entropy: Entropy) -> Noisy:
+    def add(
+        self,
+        counts: Integers,
+        values: Doubles,
+        entropy: Entropy,
+        rests: Mapping[int, Rest] = MappingProxyType({}),
+    ) -> Noisy:
         """Noisy numbers for every group, kept or not: the work does not depend on the counts.
 
-        Counts must be at most 2⁵³ and values finite. The caller has checked that.
+        Counts must be at most 2⁵³ and values finite. The caller has checked that. ``rests`` are added to the columns
+        of values that have decimals.
         """
         shape = len(counts), len(self.value_grids)
         if values.shape != shape:
@@ -82,11 +91,12 @@ class Noise:
         length = _DRAWS_AT_ONCE // (1 + len(self.value_grids)) or 1
         for start in range(0, len(counts), length):
             chunk = slice(start, start + length)
-            part = self._add(counts[chunk], values[chunk], entropy)
+            own = {j: rest.at(chunk) for j, rest in rests.items()}
+            part = self._add(counts[chunk], values[chunk], entropy, own)
             noisy.kept[chunk], noisy.counts[chunk], noisy.values[chunk] = part.kept, part.counts, part.values
         return noisy
 
-    def _add(self, counts: Integers, values: Doubles, entropy: Entropy) -> Noisy:
+    def _add(self, counts: Integers, values: Doubles, entropy: Entropy, rests: Mapping[int, Rest]) -> Noisy:
         columns = len(self.value_grids)
         words = np.frombuffer(entropy(8 * len(counts) * (1 + columns)), np.int64).reshape(1 + columns, len(counts))
         noise, segment = normals(words[0], self._q)
@@ -103,10 +113,13 @@ class Noise:
                 noises = self._factor @ standard
                 bounds = self._draw_error @ errors + self._factor_error @ np.abs(standard)
             for j, grid in enumerate(self.value_grids):
-                noisy_values[:, j], unsettled = _round(values[:, j], noises[j], bounds[j], grid)
+                noisy_values[:, j], unsettled = _round(values[:, j], noises[j], bounds[j], grid, rests.get(j))
                 opened |= unsettled
         for i in np.flatnonzero(opened):
-            kept[i], noisy[i], noisy_values[i] = self._settle(int(counts[i]), values[i].tolist(), words[:, i], entropy)
+            exact: list[float | Fraction] = values[i].tolist()
+            for j, rest in rests.items():
+                exact[j] = Fraction(exact[j]) + Fraction(int(rest.units[i]), 10**rest.digits)
+            kept[i], noisy[i], noisy_values[i] = self._settle(int(counts[i]), exact, words[:, i], entropy)
         return Noisy(kept, noisy, noisy_values)
 
     def _kept(self, counts: Integers, noise: Doubles, error: Doubles) -> tuple[Flags, Flags]:
@@ -120,7 +133,7 @@ class Noise:
         return kept, (1 - 8 * _HALF_ULP) * np.abs(distance) <= error + 8 * _HALF_ULP * np.abs(noise)
 
     def _settle(
-        self, count: int, values: list[float], words: Integers, entropy: Entropy
+        self, count: int, values: list[float | Fraction], words: Integers, entropy: Entropy
     ) -> tuple[bool, float, list[float]]:
         """One group, in balls: every draw gets another word of random bits until the group is not open."""
         signs = [-1 if word < 0 else 1 for word in words]
@@ -134,7 +147,7 @@ class Noise:
         raise AssertionError("unreachable")
 
     def _attempt(
-        self, count: int, values: list[float], signs: list[int], draws: list[int], known: int
+        self, count: int, values: list[float | Fraction], signs: list[int], draws: list[int], known: int
     ) -> tuple[bool, float, list[float]] | None:
         """The group's numbers if ``known`` bits of each draw determine them, else None."""
         standard = [sign * _quantiles(draw, known) for sign, draw in zip(signs, draws, strict=True)]
@@ -175,11 +188,13 @@ class Noise:
         return balls.at_precision(self._bits + 2 * _WORD, compute)
 
 
-def _round(numbers: Doubles, noise: Doubles, error: Doubles, grid: float) -> tuple[Doubles, Flags]:
+def _round(
+    numbers: Doubles, noise: Doubles, error: Doubles, grid: float, rest: Rest | None = None
+) -> tuple[Doubles, Flags]:
     """numbers + grid · noise, rounded to the grid, and a flag for each number that ``error`` leaves open.
 
     Whole multiples of the grid are split off first, exactly, so that a large number loses nothing. If a grid point is
-    not a double, the result is the nearest double.
+    not a double, the result is the nearest double. With a ``rest``, numbers are whole, and it is added to them.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = numbers / grid
@@ -187,8 +202,15 @@ def _round(numbers: Doubles, noise: Doubles, error: Doubles, grid: float) -> tup
         scaled[huge] = 0.0
         whole = np.rint(scaled)
         near = noise + (scaled - whole)
+        further: Doubles | float = 0.0
+        if rest is not None:  # below 1, and so the bound on its rounding depends on nothing else
+            steps = rest.units / 10.0**rest.digits / grid
+            further = np.rint(steps)
+            near += steps - further
+            error = error + 4 * _HALF_ULP / grid
         nearest = np.rint(near)
         unsettled = ~(np.abs(near - nearest) + error + 4 * _HALF_ULP * np.abs(near) < 0.5)
+        nearest += further
         # The second term also turns −0.0 into 0.0, because the sign of a zero would reveal the sign of a number.
         return (whole + nearest) * grid + np.where(huge, numbers, 0.0), unsettled
 
@@ -209,7 +231,7 @@ def _quantiles(draw: int, known: int) -> arb:
     return quantile(draw * unit).union(quantile((draw + 1) * unit))
 
 
-def _on_grid(number: float, noise: arb, grid: float) -> float | None:
+def _on_grid(number: float | Fraction, noise: arb, grid: float) -> float | None:
     """number + noise, rounded to the grid and then to a double; None if the ball allows two grid points."""
     scaled = Fraction(number) / Fraction(grid)
     # As in doubles, whole multiples stay out of the ball: the bits needed must not depend on the size of the number.

@@ -6,12 +6,15 @@ import pyarrow.compute as pc
 
 from gsh.errors import InvalidGroups
 from gsh.histogram.apply import MOST_COUNT
-from gsh.histogram.arrays import Doubles, Integers
+from gsh.histogram.arrays import Decimals, Doubles, Integers, Values
+from gsh.histogram.content import least_scale
 
 __all__ = ["checked_counts", "checked_values"]
 
 # So far below 2⁶³ that no noise on a grid of 1 reaches it.
 _MOST_INTEGER = 2.0**62
+_MOST_DIGITS = 18
+_WIDEST = 76
 
 
 def checked_counts(column: pa.Array, pointer: str) -> Integers:
@@ -25,18 +28,15 @@ def checked_counts(column: pa.Array, pointer: str) -> Integers:
     return _as_integers(column).to_numpy()  # type: ignore[no-any-return]
 
 
-def checked_values(column: pa.Array, grid: float, pointer: str) -> Doubles:
-    """The true values of a column as doubles. What is not a double is refused, not rounded.
-
-    So decimals of a scale above 0 are refused altogether: nearly none of them are doubles.
-    """
-    if not _is_whole(column.type) and not pa.types.is_floating(column.type):
-        raise InvalidGroups(
-            pointer,
-            "must be of an integer type, a floating-point type, or a decimal type of scale 0; cast other decimals to "
-            "doubles, or multiply them by a power of ten",
-        )
+def checked_values(column: pa.Array, grid: float, pointer: str) -> Values:
+    """The true values of a column: exactly, as doubles or as decimals. What is neither is refused, not rounded."""
+    is_decimal = pa.types.is_decimal(column.type) and 0 < column.type.scale <= _MOST_DIGITS
+    if not is_decimal and not _is_whole(column.type) and not pa.types.is_floating(column.type):
+        detail = f"must be of an integer type, a floating-point type, or a decimal type of scale 0 to {_MOST_DIGITS}"
+        raise InvalidGroups(pointer, detail)
     _refuse_missing(column, pointer)
+    if is_decimal:
+        return _decimals(column, pointer)
     if _is_whole(column.type):
         least, most = _extremes(column)
         if least < -MOST_COUNT or most > MOST_COUNT:
@@ -48,6 +48,28 @@ def checked_values(column: pa.Array, grid: float, pointer: str) -> Doubles:
     if grid == 1 and np.abs(doubles).max(initial=0) > _MOST_INTEGER:
         raise InvalidGroups(pointer, "must be between -2^62 and 2^62 if the noise is on a grid of 1")
     return doubles
+
+
+def _decimals(column: pa.Array, pointer: str) -> Decimals:
+    """The digits as integers; zeros at the end of all numbers are left out if there are too many digits."""
+    wide, digits = column.cast(pa.decimal256(_WIDEST, column.type.scale)), column.type.scale
+    if not _fit(wide):
+        digits = max(least_scale(wide, digits), 0)
+        wide = wide.cast(pa.decimal256(_WIDEST, digits))
+    if not _fit(wide):
+        detail = f"must be between -2^53 and 2^53 units of the last digit, if they are decimals: here 10^-{digits}"
+        raise InvalidGroups(pointer, detail)
+    return Decimals(_in_units(wide).cast(pa.int64()).to_numpy(), digits)
+
+
+def _fit(column: pa.Array) -> bool:
+    least, most = _extremes(_in_units(column))
+    return max(-least, most) <= MOST_COUNT
+
+
+def _in_units(column: pa.Array) -> pa.Array:
+    """The same digits without the point."""
+    return pa.Array.from_buffers(pa.decimal256(_WIDEST, 0), len(column), column.buffers(), offset=column.offset)
 
 
 def _is_whole(kind: pa.DataType) -> bool:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from gsh.errors import InvalidGroups, missing_column
 from gsh.histogram.apply import KeptGroups, apply_mechanism
-from gsh.histogram.arrays import Doubles, Integers, Numbers, Positions
+from gsh.histogram.arrays import Integers, Numbers, Positions, Values
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.keys.columns import Key, batches, key_of, plain
@@ -42,7 +42,7 @@ class CheckedTable:
     roles: Roles
     keys: Sequence[Key]
     counts: Integers
-    values: Sequence[Doubles]
+    values: Sequence[Values]
     order: Positions
 
     def digest(self) -> bytes:
@@ -108,7 +108,7 @@ def check_table(
     keys = _keys(table.schema, columns, roles)
     found = matched(_parts(keys), len(listed[0]), len(columns[0]), ("/public_keys", "/key_columns"))
     return CheckedTable(
-        noise, roles, keys, found.completed(counts), [found.completed(column) for column in values], found.order
+        noise, roles, keys, found.completed(counts), [found.completed_values(column) for column in values], found.order
     )
 
 

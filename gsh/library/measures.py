@@ -3,15 +3,24 @@
 kind      a record counts         one user adds to one group
 sum       ⌊x/unit + 1/2⌋          the total of the user's records, clipped to [least, most]
 events    1                       the same
+
+A unit is a power of two, or a power of ten such as 0.01 for columns of decimals. All of it is exact: totals are
+integers in units, and the double 0.01 stands for the number that it shows, in a unit and in its bounds. Only the range
+in a mechanism is of doubles: the smallest range of doubles that has all of it.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from gsh.accounting.numerics.doubles import double_above, double_below
 from gsh.arguments import Integer, Real, integer, real
 from gsh.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["ARGUMENTS", "Measure", "MeasureKind", "measures_of"]
 
@@ -22,6 +31,9 @@ ARGUMENTS: Final[Mapping[MeasureKind, str]] = {"sum": "sums", "events": "events"
 
 _MOST_UNITS = 2**52
 _UNIT_EXPONENTS = 60
+_POWERS_OF_TEN = {float(f"1e-{digits}"): digits for digits in range(1, 13)}
+_INTEGER_DIGITS = 19
+"""Of integers of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +45,7 @@ class Measure:
     lower: float
     upper: float
     unit: float | None = None
-    """A power of two. None: 1, and then the column must be of whole numbers."""
+    """A power of two, or of ten. None: 1, and then the column must be of whole numbers."""
     groups: int | None = None
     """The cap: the most groups of one user with a value other than 0. None: C_u."""
 
@@ -53,19 +65,42 @@ class Measure:
         return 1.0 if self.unit is None else self.unit
 
     @property
+    def digits(self) -> int | None:
+        """The digits after the point of a unit that is a power of ten: 2 for 0.01. None for a power of two."""
+        return _POWERS_OF_TEN.get(self.scale)
+
+    @property
     def least(self) -> int:
         """The lower bound in units, rounded inwards."""
-        return math.ceil(self.lower / self.scale)
+        return math.ceil(self._in_units(self.lower))
 
     @property
     def most(self) -> int:
         """The upper bound in units, rounded inwards."""
-        return math.floor(self.upper / self.scale)
+        return math.floor(self._in_units(self.upper))
+
+    def _in_units(self, bound: float) -> Fraction:
+        if self.digits is None:
+            return Fraction(bound) / Fraction(self.scale)
+        return Fraction(repr(bound)) * Fraction(10**self.digits)
 
     @property
     def range(self) -> tuple[float, float]:
-        """What one user adds to one group at least and at most."""
-        return self.least * self.scale, self.most * self.scale
+        """What one user adds to one group at least and at most: doubles, farther apart if need be."""
+        unit = Fraction(self.scale) if self.digits is None else Fraction(1, 10**self.digits)
+        return double_below(self.least * unit), double_above(self.most * unit)
+
+    def numbers(self, units: "pa.Array") -> "pa.Array":
+        """Integers in units as numbers: integers, doubles or decimals, exactly. They are at most 2⁵³."""
+        import pyarrow as pa  # noqa: PLC0415 - a plan needs none of it
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        whole = units.cast(pa.int64())
+        if self.digits is None:
+            return whole if self.scale == 1 else pc.multiply(whole.cast(pa.float64()), self.scale)
+        decimals = whole.cast(pa.decimal128(_INTEGER_DIGITS, 0))
+        kind = pa.decimal128(_INTEGER_DIGITS, self.digits)
+        return pa.Array.from_buffers(kind, len(decimals), decimals.buffers(), offset=decimals.offset)
 
 
 def measures_of(
@@ -132,15 +167,16 @@ def _measure(name: str, kind: MeasureKind, bounds: object, unit: object, cap: ob
     if lower > upper:
         raise InvalidParameter(pointer, "must have a lower bound that is at most the upper bound")
     scale = None if unit is None else real(f"units/{name}", unit)
-    if scale is not None:
+    if scale is not None and scale not in _POWERS_OF_TEN:
         fraction, exponent = math.frexp(scale)
         if fraction != 0.5 or abs(exponent - 1) > _UNIT_EXPONENTS:
-            raise InvalidParameter(f"units/{name}", f"must be a power of two from 2^-60 to 2^60, such as {2**-10}")
+            detail = f"must be a power of two from 2^-60 to 2^60, such as {2**-10}, or of ten, from 1e-12 to 0.1"
+            raise InvalidParameter(f"units/{name}", detail)
     cap = None if cap is None else integer(f"caps/{name}", cap)
     if cap is not None and not 1 <= cap <= c_u:
         raise InvalidParameter(f"caps/{name}", "must be from 1 to c_u")
     made = Measure(name, kind, lower, upper, scale, cap)
-    if max(abs(lower), abs(upper)) / made.scale > _MOST_UNITS:
+    if max(abs(made.least), abs(made.most)) > _MOST_UNITS:
         raise InvalidParameter(pointer, "must stay within 2^52 units: sums could leave 2^53; take a larger unit")
     if made.least > made.most:
         raise InvalidParameter(pointer, "must have a whole number of units between the bounds")

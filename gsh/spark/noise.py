@@ -20,7 +20,6 @@ from gsh.histogram.apply import MOST_COUNT
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.keys.columns import plain
 from gsh.histogram.noise import Noise
-from gsh.histogram.numbers import checked_values
 from gsh.histogram.public_keys import POSTED
 from gsh.histogram.tables import check_table
 from gsh.wire import mechanism_to_json, release_from_json
@@ -96,8 +95,8 @@ def add_noise(
         extremes = pc.min_max(table[each.name]).as_py()
         if max(-extremes["min"], extremes["max"]) > MOST_COUNT:
             raise sum_too_large(each.pointer)
-        units = checked_values(plain(table[each.name]), 1.0, each.pointer)
-        table = table.set_column(table.column_names.index(each.name), each.name, pa.array(units * each.scale))
+        numbers = each.numbers(plain(table[each.name]))
+        table = table.set_column(table.column_names.index(each.name), each.name, numbers)
     noise, roles = noise_of(mechanism), plan.roles
     checked = check_table(noise, table, roles, POSTED if noise.is_public else None)
     yield from checked.release(stream_of(seed, plan_digest, checked.digest(), named))

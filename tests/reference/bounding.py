@@ -74,9 +74,17 @@ def _record(event: dict[str, Any], measure: dict[str, Any]) -> int:
     return 1 if measure["kind"] == "events" else _units(event[measure["name"]], measure["unit"] or 1.0)
 
 
+def _is_decimal(unit: float) -> bool:
+    """A power of two has a mantissa of one half. All other units are powers of ten, such as 0.01."""
+    return math.frexp(unit)[0] != 0.5
+
+
 def _units(value: Any, unit: float) -> int:
     if value is None or math.isnan(value):
         return 0
+    if _is_decimal(unit):
+        exact = Fraction(value) / Fraction(repr(unit))
+        return math.floor(max(Fraction(-_LIMIT), min(Fraction(_LIMIT), exact)) + Fraction(1, 2))
     if isinstance(value, int):
         value = max(-_LIMIT, min(_LIMIT, int(value)))
     scaled = max(-float(_LIMIT), min(float(_LIMIT), float(value) / unit))
@@ -84,8 +92,11 @@ def _units(value: Any, unit: float) -> int:
 
 
 def _clipped(total: int, column: dict[str, Any]) -> int:
-    unit = Fraction(column["unit"] or 1.0)
-    least, most = math.ceil(Fraction(column["lower"]) / unit), math.floor(Fraction(column["upper"]) / unit)
+    unit, lower, upper = (column["unit"] or 1.0), column["lower"], column["upper"]
+    if _is_decimal(unit):  # then 0.3 is three tenths in the bounds too
+        unit, lower, upper = map(repr, (unit, lower, upper))
+    least = math.ceil(Fraction(lower) / Fraction(unit))
+    most = math.floor(Fraction(upper) / Fraction(unit))
     return max(least, min(most, total))
 
 

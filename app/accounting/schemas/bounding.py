@@ -44,7 +44,8 @@ class SumIn(Strict):
     unit: float | None = Field(
         default=None,
         title="Unit",
-        description="A power of two: the sum is a whole number of units. Null: 1, for a column of whole numbers.",
+        description="The sum is a whole number of it: a power of two, or 0.01 and the like for decimals. "
+        "Null: 1, for a column of whole numbers.",
         examples=[0.0009765625],
     )
     groups: GroupsPerUser | None = Field(

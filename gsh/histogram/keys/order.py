@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gsh.errors import InvalidGroups
-from gsh.histogram.arrays import Flags, Positions
+from gsh.histogram.arrays import Decimals, Flags, Positions, Values
 
 __all__ = ["Matched", "comparable", "matched", "ranked", "unify_floats", "unique_order"]
 
@@ -42,6 +42,12 @@ class Matched(NamedTuple):
         """A number for each listed group: 0 if the group was not posted."""
         # One more item, which −1 takes: there may be no posted group at all.
         return np.append(column, column.dtype.type(0))[self.posted]
+
+    def completed_values(self, column: Values) -> Values:
+        """The same for a column of values."""
+        if isinstance(column, Decimals):
+            return Decimals(self.completed(column.units), column.digits)
+        return self.completed(column)
 
 
 def unique_order(columns: Sequence[pa.Array], length: int, pointer: str) -> Positions:

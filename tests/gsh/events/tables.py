@@ -54,6 +54,26 @@ NUMBERS: dict[str, tuple[pa.DataType, str, float | None, st.SearchStrategy[Any]]
         0.5,
         st.decimals(D(-(10**15)), D(10**15), places=6) | st.sampled_from([D("0.25"), D("-0.25"), D("0.75")]),
     ),
+    "fee": (
+        pa.decimal128(24, 6),
+        "decimal(24,6)",
+        0.01,
+        st.decimals(D(-(10**17)), D(10**17), places=6)
+        | st.sampled_from([D("0.005"), D("-0.005"), D("0.004999"), D("45035996273704.96"), D("-45035996273704.965")]),
+    ),
+    "cents": (
+        pa.decimal128(38, 1),
+        "decimal(38,1)",
+        0.001,
+        st.decimals(D(-(10**36)), D(10**36), places=1) | st.sampled_from([D("0.1"), D("-0.3"), D("4503599627370.5")]),
+    ),
+    "small": (
+        pa.decimal128(18, 18),
+        "decimal(18,18)",
+        1e-12,
+        st.decimals(D("-0.000000000009"), D("0.000000000009"), places=18) | st.just(D("0.0000000000005")),
+    ),
+    "dimes": (pa.int64(), "integer", 0.1, st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)),
     "heat": (pa.float64(), "double", 4.0, st.floats() | st.sampled_from([5e-324, -2.0, 2.0, 1.9999999999999998])),
     "seen": (pa.bool_(), "boolean", None, st.booleans()),
 }
@@ -82,7 +102,7 @@ def draws(draw: st.DrawFn) -> tuple[pa.Table, dict[str, str], Plan]:
     plan = make_plan(
         user="user_id",
         by=[f"k {key}" for key in keys],
-        sums={name: tuple(bound * max(unit[name] or 1, 1) for bound in draw(bounds)) for name in sums},
+        sums={name: tuple(bound * _step(unit[name]) for bound in draw(bounds)) for name in sums},
         units={name: each for name, each in unit.items() if each is not None},
         c_u=c_u,
         caps={name: draw(st.integers(1, c_u)) for name in [*sums, *events] if draw(st.booleans())},
@@ -93,6 +113,11 @@ def draws(draw: st.DrawFn) -> tuple[pa.Table, dict[str, str], Plan]:
     )
     table = pa.table({name: pa.array(values, kind) for name, (kind, values) in columns.items()})
     return table, kinds, plan
+
+
+def _step(unit: float | None) -> float:
+    """A bound of few units, or of ones if units are small powers of two."""
+    return unit if unit in (0.01, 0.001, 1e-12, 0.1) else max(unit or 1, 1)
 
 
 def as_events(table: pa.Table) -> list[dict[str, Any]]:
@@ -133,7 +158,7 @@ def _nasty() -> pa.Table:
             }
         )
     types = {name: KEYS[name][0] for name in KEYS} | {
-        name: NUMBERS[name][0] for name in NUMBERS if name not in ("bytes", "heat")
+        name: NUMBERS[name][0] for name in NUMBERS if name in ("likes", "seconds", "paid", "seen")
     }
     types |= {"user_id": pa.string(), "more": pa.string(), "paid": pa.decimal128(20, 7)}
     return pa.table({name: pa.array([row[name] for row in rows], types[name]) for name in rows[0]})
@@ -151,7 +176,11 @@ _SUMS: dict[str, Any] = {
 }
 NASTY_SUMS = make_plan(**_SUMS)
 """Sums alone: a plan of the first version."""
-NASTY_PLAN = make_plan(
-    **_SUMS | {"events": {"records": 2}, "caps": _SUMS["caps"] | {"records": 9}, "names": {"count": "people"}}
-)
+_FURTHER: dict[str, Any] = {
+    "units": {"seconds": 2.0**-10, "paid": 0.01},
+    "events": {"records": 2},
+    "caps": _SUMS["caps"] | {"records": 9},
+    "names": {"count": "people"},
+}
+NASTY_PLAN = make_plan(**_SUMS | _FURTHER)
 """Measures of every kind."""

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 
 from gsh.events.bounding import bounding_query
 from gsh.events.plan import Plan, make_plan
+from tests.gsh.events.decimals import COUNTED, TYPES, query
 from tests.gsh.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.reference.bounding import Aggregates, bounded
 
@@ -65,6 +66,12 @@ def test_duckdb_bounds_as_the_reference(drawn: tuple[pa.Table, dict[str, str], P
     table, kinds, plan = drawn
 
     assert on_duckdb(table, kinds, plan) == bounded(as_events(table), plan.to_json())
+
+
+@pytest.mark.parametrize(("precision", "scale"), TYPES)
+def test_decimals_of_every_size_count_exactly(precision: int, scale: int) -> None:
+    with duckdb.connect() as connection:
+        assert sorted(connection.sql(query("duckdb", precision, scale)).fetchall()) == COUNTED[precision, scale]
 
 
 def test_the_nasty_table_is_nasty() -> None:

@@ -17,6 +17,7 @@ import gsh
 from gsh.events.bounding import bounding_query, commented_query, table_name
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import Plan, make_plan
+from tests.gsh.events import decimals
 from tests.gsh.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.gsh.events.test_bounding import NASTY_KINDS, rows_of
 from tests.postgres import Postgres
@@ -56,6 +57,15 @@ def test_postgres_bounds_as_the_reference(postgres: Postgres, drawn: tuple[pa.Ta
     with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
         connection.execute("SET TimeZone = 'UTC'")  # elsewhere, Python has no date for the first instants
         assert on_postgres(connection, table, kinds, plan) == bounded(as_events(table), plan.to_json())
+
+
+def test_postgres_counts_decimals_of_every_size_exactly(postgres: Postgres) -> None:
+    with psycopg.connect(postgres.url("postgres"), autocommit=True) as connection:
+        for kind in decimals.TYPES:
+            assert (
+                sorted(connection.execute(decimals.query("postgres", *kind).encode()).fetchall())
+                == decimals.COUNTED[kind]
+            )
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -1,8 +1,10 @@
 """DuckDB: every source, at once and in buckets, gives the aggregates of the reference."""
 
+import json
 import math
 import stat
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -55,9 +57,16 @@ def on_duckdb(events: Any, plan: Plan, buckets: int | None = None, **options: An
     with workspace() as space:
         source = open_source(space, events, plan, **options)
         table = aggregated(space, source, plan, lambda _progress: None, buckets)
-    for place, column in enumerate(plan.measures, len(plan.by) + 1):
-        units = [int(value / column.scale) for value in table[column.name].to_pylist()]
-        table = table.set_column(place, column.name, pa.array(units, pa.int64()))
+    return in_units(table, plan)
+
+
+def in_units(table: pa.Table, plan: Plan) -> Aggregates:
+    """The aggregates of the engine in units, which are whole numbers."""
+    for place, measure in enumerate(plan.measures, len(plan.by) + 1):
+        unit = Fraction(measure.scale) if measure.digits is None else Fraction(1, 10**measure.digits)
+        units = [Fraction(value) / unit for value in table[measure.name].to_pylist()]
+        assert all(each.denominator == 1 for each in units)
+        table = table.set_column(place, measure.name, pa.array(list(map(int, units)), pa.int64()))
     return rows_of([tuple(row.values()) for row in table.to_pylist()], len(plan.by))
 
 
@@ -251,6 +260,48 @@ def test_events_that_cannot_be_read_are_refused(events: Any, pointer: str) -> No
         on_duckdb(events, PLAN)
 
     assert error.value.pointer == pointer
+
+
+PAID = ["0.10", "1", "-0.005", ".25", "10.990000", "", "+3.5"]
+
+
+def paid_in(path: Path, cells: list[str]) -> Path:
+    """A file of a user with a record for each cell."""
+    if path.suffix == ".csv":
+        path.write_text("".join(f"{row}\n" for row in ["user_id,url,paid", *(f"u,a,{cell}" for cell in cells)]))
+    elif path.suffix == ".jsonl":
+        rows = ({"user_id": "u", "url": "a", "paid": cell or None} for cell in cells)
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+    else:
+        column = pa.array([cell or None for cell in cells])
+        pq.write_table(pa.table({"user_id": ["u"] * len(cells), "url": ["a"] * len(cells), "paid": column}), path)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_decimals_in_texts_are_read_exactly(ending: str, tmp_path: Path) -> None:
+    """A third digit needs a type of its own; it is rounded as a plan says, and not as DuckDB would."""
+    cells = [cell for cell in PAID if cell != "-0.005"]
+    types: dict[str, Any] = {"types": {"paid": "decimal(18,2)"}} if ending == "parquet" else {}
+    common: dict[str, Any] = {"user": "user_id", "by": "url", "sums": {"paid": (-90, 90)}, "c_u": 1, "salt": SALT}
+    plan = make_plan(**common, units={"paid": 0.01}, **types)
+    finer = make_plan(**common, units={"paid": 0.01}, types={"paid": "decimal(18,3)"})
+
+    assert on_duckdb(paid_in(tmp_path / f"a.{ending}", cells), plan) == {("a",): (1, 10 + 100 + 25 + 1099 + 350)}
+    assert on_duckdb(paid_in(tmp_path / f"b.{ending}", PAID), finer) == {("a",): (1, 10 + 100 + 25 + 1099 + 350)}
+    assert on_duckdb(paid_in(tmp_path / f"c.{ending}", ["-0.0051", *PAID][1:]), finer)["a",] == (1, 1584)
+
+
+@pytest.mark.parametrize("cell", ["0.001", "-0.005", "1e-2", "1,5", "x", "0x1", "1.2.3"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_number_with_more_digits_than_its_type_is_an_error(cell: str, ending: str, tmp_path: Path) -> None:
+    """DuckDB would round it, half away from zero. The error names the column and has no cell."""
+    plan = make_plan(user="user_id", by="url", sums={"paid": (-9, 9)}, units={"paid": 0.01}, c_u=1, salt=SALT)
+    path = paid_in(tmp_path / f"events.{ending}", ["0.10", f'"{cell}"' if ending == "csv" else cell])
+
+    with pytest.raises(EventsError, match="at most 2 digits after the point in paid") as error:
+        on_duckdb(path, plan)
+    assert cell not in str(error.value)
 
 
 def test_errors_do_not_quote_cells(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,8 @@ def test_the_digest_is_of_every_part_of_a_plan() -> None:
         {"sums": {"seconds": (0, 600), "likes": (0, 1)}},
         {"sums": {"likes": (0, 2), "seconds": (0, 600)}},
         {"units": {"seconds": 2**-9}},
+        {"units": {"seconds": 0.01}},
+        {"units": {"seconds": 0.001}},
         {"c_u": 17},
         {"caps": {"likes": 5}},
         {"tau": 2},
@@ -97,7 +100,13 @@ def test_the_digest_is_the_same_for_every_version() -> None:
         ({"sums": {"likes": 1, "seconds": (0, 1)}}, "sums/likes"),
         ({"sums": {"likes": ("0", 1), "seconds": (0, 1)}}, "sums/likes"),
         ({"sums": ["likes"]}, "sums"),
-        ({"units": {"seconds": 0.1}}, "units/seconds"),
+        ({"units": {"seconds": 0.3}}, "units/seconds"),
+        ({"units": {"seconds": 0.05}}, "units/seconds"),
+        ({"units": {"seconds": 1e-13}}, "units/seconds"),
+        ({"units": {"seconds": 0.010000000000000002}}, "units/seconds"),
+        ({"units": {"seconds": 10}}, "units/seconds"),
+        ({"sums": {"seconds": (0, 2**46)}, "units": {"seconds": 0.01}, "caps": None}, "sums/seconds"),
+        ({"sums": {"seconds": (0.001, 0.009)}, "units": {"seconds": 0.01}, "caps": None}, "sums/seconds"),
         ({"units": {"seconds": 0}}, "units/seconds"),
         ({"units": {"seconds": -1}}, "units/seconds"),
         ({"units": {"seconds": 2.0**-61}}, "units/seconds"),
@@ -145,6 +154,30 @@ def test_every_mistake_names_the_argument(change: dict[str, Any], pointer: str) 
     assert error.value.pointer == pointer
 
 
+@pytest.mark.parametrize(
+    ("bounds", "unit", "units"),
+    [
+        ((0, 0.3), 0.1, (0, 3)),
+        ((-0.3, 0.7), 0.1, (-3, 7)),
+        ((0.29, 0.58), 0.01, (29, 58)),
+        ((0.295, 0.585), 0.01, (30, 58)),
+        ((0, 1e9), 1e-6, (0, 10**15)),
+        ((0, 50), 0.01, (0, 5000)),
+    ],
+)
+def test_a_decimal_unit_and_its_bounds_mean_what_they_show(
+    bounds: tuple[float, float], unit: float, units: tuple[int, int]
+) -> None:
+    """And the range of the mechanism is never smaller than that of the exact numbers, by at most one double."""
+    (measure,) = make_plan(user="u", by="k", sums={"x": bounds}, units={"x": unit}, c_u=1, salt=SALT).measures
+    exact = [number * Fraction(str(unit)) for number in units]
+    lower, upper = measure.range
+
+    assert (measure.least, measure.most) == units
+    assert lower <= exact[0] < math.nextafter(lower, math.inf)
+    assert math.nextafter(upper, -math.inf) < exact[1] <= upper
+
+
 def test_a_number_of_events_needs_a_bound_and_the_error_says_how() -> None:
     with pytest.raises(gsh.InvalidParameter, match=r"such as \{'views': 20\}"):
         make_plan(**GOOD | {"events": "views"})
@@ -159,14 +192,19 @@ def test_a_number_of_events_needs_a_bound_and_the_error_says_how() -> None:
         ({"likes": "string"}, "sums/likes"),
         ({"likes": "double"}, "units/likes"),
         ({"likes": "decimal(10,2)"}, "units/likes"),
+        ({"price": "double"}, "units/price"),
+        ({"price": "decimal(38,19)"}, "units/price"),
+        ({"price": "string"}, "sums/price"),
     ],
 )
 def test_columns_must_have_types_that_engines_agree_on(change: dict[str, str | None], pointer: str) -> None:
-    plan = make_plan(**GOOD)
-    assert plan.kinds_in(SCHEMA | {"another": None}) == SCHEMA
+    price = {"sums": GOOD["sums"] | {"price": (0, 1)}, "units": GOOD["units"] | {"price": 0.01}}
+    plan, schema = make_plan(**GOOD | price), SCHEMA | {"price": "decimal(38,18)"}
+    assert plan.kinds_in(schema | {"another": None}) == schema
+    assert plan.default_kinds()["price"] == "decimal(18,2)"
 
     with pytest.raises(gsh.InvalidParameter) as error:
-        plan.kinds_in(SCHEMA | change)
+        plan.kinds_in(schema | change)
 
     assert error.value.pointer == pointer
 

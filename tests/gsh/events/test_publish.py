@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,35 @@ def test_the_number_of_events_takes_its_share_of_the_noise() -> None:
     ]
     assert deviations[0][0] < deviations[1][0]
     assert deviations[0][1] > deviations[1][1]
+
+
+CENTS = EVENTS.append_column("paid", pa.array([Decimal(n).scaleb(-2) for n in range(300)], pa.decimal128(9, 2)))
+
+
+def test_cents_are_published_exactly() -> None:
+    """The noise is far below a cent, and so far above what doubles would lose that nothing of them can show."""
+    paid = gsh.Aggregates(names=["paid"], covariance=[[1e-16]], sensitivity=gsh.box(lower=[0], upper=[2.5]))
+    mechanism = gsh.Mechanism(c_u=6, tau=1, tau_star=1.5, sigma=0.01, aggregates=paid)
+    asked: dict[str, Any] = {"user": "user_id", "by": "url", "c_u": 6, "units": {"paid": 0.01}}
+    private = gsh.publish(CENTS, **asked, sums={"paid": (0, 2.5)}, mechanism=mechanism, _salt=PLAN.salt)
+
+    expected = {key: row for key, row in bounded(as_events(CENTS), private.plan.to_json()).items() if row[0] > 1}
+    assert private.table is not None
+    assert {(row["url"],): round(row["paid"] * 100) for row in private.table.to_pylist()} == {
+        key: cents for key, (_, cents) in expected.items()
+    }
+    assert all(abs(row["paid"] - round(row["paid"], 2)) < 1e-7 for row in private.table.to_pylist())
+
+
+def test_the_range_of_cents_is_never_understated() -> None:
+    """Three tenths are a little more than the double 0.3: a mechanism for 0.3 is not enough, and the error says so."""
+    asked: dict[str, Any] = {"user": "user_id", "by": "url", "c_u": 6, "units": {"paid": 0.01}}
+    private = gsh.publish(CENTS, **asked, sums={"paid": (0, 0.3)}, epsilon=1, delta=1e-6)
+    assert private.certificate["bounds"]["columns"] == [{"name": "paid", "lower": 0, "upper": 0.30000000000000004}]
+
+    small = gsh.calibrate(c_u=6, sums={"paid": (0, 0.3)}, epsilon=1, delta=1e-6).mechanism
+    with pytest.raises(gsh.InvalidParameter, match=r"sums/paid: .* must have 0\.0 to 0\.30000000000000004"):
+        gsh.publish(CENTS, **asked, sums={"paid": (0, 0.3)}, mechanism=small)
 
 
 @pytest.mark.parametrize("name", ["private.parquet", "private.arrow", "private.arrows", "private.csv"])

@@ -15,7 +15,7 @@ from gsh.events.plan import make_plan
 from gsh.events.terms import Payer
 from gsh.wire import mechanism_from_json
 from tests.gsh.events.test_duckdb import EVENTS
-from tests.gsh.events.test_publish import TARGET
+from tests.gsh.events.test_publish import CENTS, TARGET
 
 pytestmark = pytest.mark.slow
 
@@ -65,8 +65,9 @@ def test_an_answer_that_nobody_has_read_is_asked_for_again(
 def test_the_same_events_make_the_same_request_again(service: gsh.Client, budget: str) -> None:
     """In another order, and in buckets: if two runs of a job meet, the service recognises the second one."""
     paid = {"budget": budget, "once": f"{budget}-1"}
-    first = gsh.publish(EVENTS, **TARGET, service=service, **paid)
-    shuffled = EVENTS.take(pa.array(sorted(range(300), key=lambda row: row * 7 % 300)))
+    with_cents = {"sums": TARGET["sums"] | {"paid": (0, 2.5)}, "units": TARGET["units"] | {"paid": 0.01}}
+    first = gsh.publish(CENTS, **TARGET | with_cents, service=service, **paid)
+    shuffled = CENTS.take(pa.array(sorted(range(300), key=lambda row: row * 7 % 300)))
     with workspace() as space:
         source = open_source(space, shuffled, first.plan)
         table = aggregated(space, source, first.plan, lambda _progress: None, 3)
@@ -149,6 +150,8 @@ def test_a_sliver_of_a_budget_is_refused_and_the_name_stays_free(service: gsh.Cl
         gsh.publish("missing.parquet", **plan, **paid, releases=1, most_sigma=1e3)
     with pytest.raises(gsh.InvalidParameter, match=r"^most_sigma: "):
         gsh.publish("missing.parquet", **plan, **paid, mechanism=first, most_sigma=1e3)
+    with pytest.raises(gsh.InfeasibleTarget, match=r"most_sigma is 0\.001"):
+        gsh.publish("missing.parquet", **TARGET, **paid, most_sigma=1e-3)
     assert service.budgets[budget].spent.releases == 2
     published = gsh.publish(EVENTS, **plan, **paid, releases=1, most_sigma=1e9)
     assert not published.is_replayed

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -32,8 +33,7 @@ from gsh.events.rest import child_of, rests_asked
 from gsh.events.tables import Plans, plan_from_json, planned
 from tests.gsh.cli.running import environment
 from tests.gsh.events.tables import KEYS, NUMBERS, as_events
-from tests.gsh.events.test_bounding import rows_of
-from tests.gsh.events.test_duckdb import EVENTS, SALT
+from tests.gsh.events.test_duckdb import EVENTS, SALT, in_units
 from tests.reference.bounding import Aggregates, bounded, bounded_tables
 
 pytestmark = pytest.mark.slow
@@ -62,13 +62,6 @@ def counted(events: pa.Table, tables: dict[str, gsh.Table], buckets: int | None 
         listed = keys_tables(space, source, plans.tables, keys)
         found = aggregated_tables(space, source, plans.tables, lambda _progress: None, buckets, listed)
     return {name: in_units(table, plans.tables[name]) for name, table in found.items()}
-
-
-def in_units(table: pa.Table, plan: Any) -> Aggregates:
-    for place, column in enumerate(plan.measures, len(plan.by) + 1):
-        units = [int(value / column.scale) for value in table[column.name].to_pylist()]
-        table = table.set_column(place, column.name, pa.array(units, pa.int64()))
-    return rows_of([tuple(row.values()) for row in table.to_pylist()], len(plan.by))
 
 
 def judged(events: pa.Table, tables: dict[str, gsh.Table]) -> dict[str, Aggregates]:
@@ -119,7 +112,11 @@ def several(draw: st.DrawFn) -> tuple[pa.Table, dict[str, gsh.Table]]:
             tau=1 if keys is not None else draw(st.integers(0, 2)),
             sums={name: (0, 2 * draw(st.integers(1, 9)) * max(unit[name] or 1, 1)) for name in own},
             events=events,
-            units={name: each * draw(st.sampled_from([1, 2])) for name, each in unit.items() if each is not None},
+            units={
+                name: each * draw(st.sampled_from([1, 2] if math.frexp(each)[0] == 0.5 else [1, 10]))
+                for name, each in unit.items()
+                if each is not None
+            },
             caps={name: draw(st.integers(1, c_u)) for name in [*own, *events] if draw(st.booleans())},
         )
     return pa.table(columns), tables

@@ -8,14 +8,16 @@ integers encloses a real number in units of 2^−220. A group draws more words o
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from types import MappingProxyType
 
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
 from gsh.accounting.mechanism import Mechanism
+from gsh.histogram.arrays import Decimals
 from gsh.histogram.noise import Noise, Noisy
 from tests.gsh.histogram.recorded import Recorded
 
@@ -45,9 +47,9 @@ class Judge:
         self._sigma = _enclose(Fraction(mechanism.sigma) / self.count_grid)
         self._factor = _scaled_factor([[Fraction(entry) for entry in row] for row in matrix], self.value_grids)
 
-    def release(self, counts: NDArray[np.int64], values: NDArray[np.float64], given: Iterable[bytes]) -> Noisy:
+    def release(self, counts: NDArray[np.int64], values: list[list[Fraction]], given: Iterable[bytes]) -> Noisy:
         """The ideal result. It fails if the open groups drew more words than they needed, or fewer."""
-        groups = zip(counts.tolist(), values.tolist(), strict=True)
+        groups = zip(counts.tolist(), values, strict=True)
         columns = len(self.value_grids)
         source = iter(given)
         kept, noisy, noisy_values = [], [], []
@@ -77,13 +79,13 @@ class Judge:
         return [_sum(map(_times, row, draws)) for row in self._factor]
 
     def _group(
-        self, count: int, values: list[float], words: list[int], further: Iterator[bytes]
+        self, count: int, values: list[Fraction], words: list[int], further: Iterator[bytes]
     ) -> tuple[bool, float, list[float]]:
         more = [0] * len(words)
         for known in itertools.count(_WORD, _WORD):
             noise = self.steps(words, more, known)
             above = _at_least(noise[0], (Fraction(self.mechanism.tau_star) - count) / self.count_grid)
-            numbers = [_nearest(count, noise[0], self.count_grid)]
+            numbers = [_nearest(Fraction(count), noise[0], self.count_grid)]
             numbers += map(_nearest, values, noise[1:], self.value_grids)
             if above is not None and None not in numbers:
                 first, *rest = [number for number in numbers if number is not None]
@@ -93,12 +95,25 @@ class Judge:
 
 
 def assert_as_judged(
-    mechanism: Mechanism, counts: NDArray[np.int64], values: NDArray[np.float64], entropy: Recorded
+    mechanism: Mechanism,
+    counts: NDArray[np.int64],
+    values: NDArray[np.float64],
+    entropy: Recorded,
+    decimals: Mapping[int, Decimals] = MappingProxyType({}),
 ) -> Noisy:
-    """The published numbers, after a comparison with the numbers that the bits define."""
+    """The published numbers, after a comparison with the numbers that the bits define.
+
+    ``decimals`` are in place of some columns of ``values``.
+    """
     noise, judge = Noise(mechanism), Judge(mechanism)
-    published = noise.add(counts, values, entropy)
-    ideal = judge.release(counts, values, entropy.given)
+    wholes, rests = values.copy(), {}
+    exact = [[Fraction(number) for number in row] for row in values.tolist()]
+    for j, column in decimals.items():
+        wholes[:, j], rests[j] = column.parts(np.arange(len(counts), dtype=np.int32))
+        for row, units in zip(exact, column.units.tolist(), strict=True):
+            row[j] = Fraction(units, 10**column.digits)
+    published = noise.add(counts, wholes, entropy, rests)
+    ideal = judge.release(counts, exact, entropy.given)
 
     assert (noise.count_grid, *noise.value_grids) == (judge.count_grid, *judge.value_grids)
     assert np.array_equal(published.kept, ideal.kept)
@@ -208,9 +223,9 @@ def _at_least(noise: Interval, bound: Fraction) -> bool | None:
     return True if noise[0] >= high else False if noise[1] < low else None
 
 
-def _nearest(number: float, noise: Interval, grid: Fraction) -> float | None:
+def _nearest(number: Fraction, noise: Interval, grid: Fraction) -> float | None:
     """number + noise to the nearest multiple of the grid, and that to the nearest double, unless two are possible."""
-    low, high = _sum([_enclose(Fraction(number) / grid), noise])
+    low, high = _sum([_enclose(number / grid), noise])
     half = 1 << (UNIT - 1)
     multiple, other = (low + half) >> UNIT, (high + half) >> UNIT
     return float(multiple * grid) if multiple == other else None

@@ -15,6 +15,7 @@ from gsh.accounting.mechanism import Aggregates, Mechanism
 from gsh.accounting.numerics.doubles import next_below
 from gsh.accounting.sensitivity import L2Norm
 from gsh.histogram import noise as noise_of_release
+from gsh.histogram.arrays import Decimals
 from gsh.histogram.noise import Noise
 from gsh.histogram.quantiles import MAGNITUDE, normals, polynomials
 from tests.gsh.accounting.draws import examples
@@ -116,6 +117,40 @@ def test_columns_are_the_ideal_ones_correctly_rounded(name: str) -> None:
     assert len(entropy.given) > groups // 8  # the near ties were open, and some needed more bits
 
 
+def near_ties_of(ties: Doubles, digits: int) -> Decimals:
+    """The decimal numbers next to those of ``near_ties``, on either side."""
+    bound = 2**53
+    nearest = [round(Fraction(tie) * 10**digits) + nudge for tie, nudge in zip(ties, itertools.cycle((0, 1, -1)))]
+    return Decimals(np.array([min(max(units, -bound), bound) for units in nearest]), digits)
+
+
+@pytest.mark.parametrize("scale", [2.0**-80, 2.0**-30, 1.0, 2.0**20, 2.0**90])
+def test_decimals_are_added_exactly(scale: float) -> None:
+    """Sums next to a half-way point, with few and many digits, under noise far below a cent and far above all sums."""
+    matrix = ((400.0, 150.0, 0.0), (150.0, 100.0, 0.0), (0.0, 0.0, 4.0))
+    mechanism = mechanism_with(tuple(tuple(entry * scale**2 for entry in row) for row in matrix))
+    groups = max(some_of(600), 250)
+    words = chosen_words(4, groups, f"decimals {scale}")
+    ties = near_ties(Judge(mechanism), words)
+    for first, second in ((2, 12), (1, 18), (9, 5)):
+        decimals = {0: near_ties_of(ties[:, 0], first), 1: near_ties_of(ties[:, 1], second)}
+        extremes = [0, 1, -1, 2**53, -(2**53), 10**second - 1, -(10 ** min(second, 15)) - 1]
+        decimals[1].units[: len(extremes)] = np.clip(extremes, -(2**53), 2**53)
+        entropy = Recorded(f"decimals {scale}", words)
+        assert_as_judged(mechanism, np.resize(np.array([1, 2, 9000]), groups), ties, entropy, decimals)
+
+
+def test_a_decimal_is_not_its_nearest_double() -> None:
+    """Here the grid is four times as far as doubles are apart, so that the rounding of a value would show."""
+    mechanism, groups = mechanism_with(((4.0**-12,),)), 200
+    units = (2**20 + np.arange(groups)) * 10**9 + np.arange(groups) ** 3
+    doubles, counts = (units / 10.0**9)[:, np.newaxis], np.full(groups, 9000)
+    exactly = assert_as_judged(mechanism, counts, doubles, Recorded("cents"), {0: Decimals(units, 9)})
+    nearly = assert_as_judged(mechanism, counts, doubles, Recorded("cents"))
+
+    assert 5 < np.count_nonzero(exactly.values != nearly.values) < 60
+
+
 def test_a_zero_has_no_sign() -> None:
     """Small noise of either sign on aggregates that are nearly zero, or zero of either sign."""
     values = np.array([[0.0], [-0.0], [1e-300], [-1e-300]] * 2)
@@ -173,8 +208,13 @@ def test_any_group_is_as_judged(
     # C = τ* − ½ and a σ of 1e30 draws one word more than the judge needs.
     word = st.integers(-(2**63), 2**63 - 1).filter(lambda word: word & MAGNITUDE != MAGNITUDE)
     values = np.array([data.draw(st.lists(value, min_size=columns, max_size=columns))])
+    units, digits = st.integers(-(2**53), 2**53) | st.integers(-100, 100), st.integers(1, 18)
+    places = data.draw(st.sets(st.integers(0, columns - 1)))
+    decimals = {j: Decimals(np.array([data.draw(units)]), data.draw(digits)) for j in places}
     words = np.array(data.draw(st.lists(word, min_size=1 + columns, max_size=1 + columns)))
-    assert_as_judged(mechanism_with(covariance, tau_star, sigma), np.array([count]), values, Recorded("any", words))
+    assert_as_judged(
+        mechanism_with(covariance, tau_star, sigma), np.array([count]), values, Recorded("any", words), decimals
+    )
 
 
 def test_the_error_of_a_draw_is_within_its_bound() -> None:

@@ -9,13 +9,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from gsh.accounting.mechanism import Aggregates, Mechanism
+from gsh.accounting.mechanism import Aggregates, Mechanism, PlainGaussian
 from gsh.accounting.sensitivity import Box
 from gsh.errors import InvalidGroups
+from gsh.histogram.arrays import Decimals
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
 from gsh.histogram.roles import Roles
 from gsh.histogram.tables import check_table
+from tests.gsh.histogram.recorded import Recorded
 
 WHOLE_DECIMALS = [pa.decimal32(9), pa.decimal64(18), pa.decimal128(38), pa.decimal256(76)]
 
@@ -71,7 +73,11 @@ def test_the_largest_count_is_two_to_the_53() -> None:
         *(pa.array([sign * Decimal(2**53 + 1)], kind) for kind in WHOLE_DECIMALS[1:] for sign in (1, -1)),
         pa.array([Decimal(10**75)], pa.decimal256(76)),
         pa.array([Decimal(1), None], pa.decimal128(38)),
-        pa.array([Decimal("0.5")], pa.decimal128(38, 1)),
+        pa.array([Decimal("0.5"), None], pa.decimal128(38, 1)),
+        pa.array([Decimal(2**53 + 1).scaleb(-3)], pa.decimal128(38, 3)),
+        pa.array([-Decimal(2**53 + 1).scaleb(-3)], pa.decimal256(76, 3)),
+        pa.array([Decimal(1).scaleb(-19)], pa.decimal128(38, 19)),
+        pa.array([Decimal(100)], pa.decimal128(38, -2)),
         pa.array(["1.0"]),
         pa.array([True]),
         pa.nulls(1),
@@ -107,9 +113,51 @@ def test_decimals_of_scale_0_are_the_integers_that_they_show(kind: pa.DataType) 
     assert checked_counts(column.take(pa.array([3, 1])), "/counts").tolist() == [shown[3], 1]
 
 
-def test_the_error_says_what_to_do_with_other_decimals() -> None:
-    with pytest.raises(InvalidGroups, match="cast other decimals to doubles"):
-        checked_values(pa.array([Decimal("0.50")]), 0.5, "/values")
+@pytest.mark.parametrize("kind", [pa.decimal32(9, 2), pa.decimal64(18, 2), pa.decimal128(38, 2), pa.decimal256(76, 2)])
+def test_decimals_are_whole_numbers_of_their_last_digit(kind: pa.DataType) -> None:
+    shown = [0, 10, -2550, -1, 999_999_999] + ([2**53, -(2**53)] if kind.precision > 9 else [])
+    column = pa.array([None, *(Decimal(units).scaleb(-2) for units in shown)], kind)
+    values = checked_values(column[1:], 0.5, "/values")
+
+    assert isinstance(values, Decimals)
+    assert (values.units.tolist(), values.digits) == (shown, 2)
+
+
+@pytest.mark.parametrize(("largest", "digits"), [("90071992547409.92", 2), ("9007199254740992", 0), ("900719.92", 9)])
+def test_zeros_at_the_end_of_all_decimals_do_not_count(largest: str, digits: int) -> None:
+    """So many digits have the decimals of CSV, of a sum, or of another engine."""
+    values = checked_values(pa.array([Decimal(largest), Decimal("0")], pa.decimal128(38, 9)), 0.5, "/values")
+
+    assert isinstance(values, Decimals)
+    assert values.digits == digits
+    assert [Decimal(units).scaleb(-digits) for units in values.units.tolist()] == [Decimal(largest), 0]
+
+
+def test_an_error_about_decimals_names_their_last_digit() -> None:
+    with pytest.raises(InvalidGroups, match=r"units of the last digit, if they are decimals: here 10\^-3"):
+        checked_values(pa.array([Decimal(2**53 + 1).scaleb(-3)], pa.decimal128(38, 9)), 0.5, "/values")
+
+
+@pytest.mark.parametrize("public", [None, ["a", "b", "c"]])
+def test_a_table_with_decimals_is_released_exactly(public: list[str] | None) -> None:
+    """Their digest does not depend on zeros at the end, and differs from that of doubles."""
+    kinds = {"two": pa.decimal128(38, 2), "nine": pa.decimal256(60, 9), "double": pa.float64()}
+    aggregates = Aggregates(names=("paid",), covariance=((4.0**-30,),), sensitivity=Box((0.0,), (1.0,)))
+    mechanism = Mechanism(c_u=3, tau=1, tau_star=2.0, sigma=0.25, aggregates=aggregates)
+    noise = Noise(mechanism if public is None else PlainGaussian(c_u=3, sigma=0.25, aggregates=aggregates))
+    paid = [Decimal("12.30"), Decimal("-0.07")]
+    tables = {
+        name: pa.table({"key": ["b", "a"], "count": [900, 800], "paid": pa.array(paid).cast(kind)})
+        for name, kind in kinds.items()
+    }
+    roles = Roles(("key",), "count", ("paid",))
+    checked = {name: check_table(noise, table, roles, public) for name, table in tables.items()}
+    released = checked["two"].release(Recorded("decimals")).read_all()
+
+    assert checked["two"].digest() == checked["nine"].digest() != checked["double"].digest()
+    expected = {"a": -0.07, "b": 12.3} | ({} if public is None else {"c": 0.0})
+    found = dict(zip(released["key"].to_pylist(), released["paid"].to_pylist(), strict=True))
+    assert found == {key: pytest.approx(value, abs=2**-26) for key, value in expected.items()}
 
 
 SUMS = (

@@ -19,6 +19,7 @@ from gsh.events.plan import Plan, make_plan
 from gsh.spark import aggregates as spark_aggregates
 from gsh.spark.aggregates import aggregates, by_user, kinds_of
 from gsh.spark.publishing import check_events, noised
+from tests.gsh.events.decimals import COUNTED, TYPES, query
 from tests.gsh.events.names import CONTROLS, LINE_ENDS, WORDS, named_events
 from tests.gsh.events.tables import NASTY, NASTY_PLAN, as_events, draws
 from tests.gsh.spark.faults import keeping
@@ -110,6 +111,17 @@ def test_many_drawn_tables_are_bounded_as_the_reference_says(read: Read, drawn: 
     table, _, plan = drawn
 
     assert on_spark(read, table, plan) == bounded(as_events(table), plan.to_json())
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_decimals_of_every_size_count_exactly(spark: "SparkSession", ansi: str) -> None:
+    """Spark would round products of more than 38 digits without a word."""
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for kind in TYPES:
+            assert sorted(map(tuple, spark.sql(query("spark", *kind)).collect())) == COUNTED[kind]
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
 
 
 def test_a_name_is_that_column_whatever_characters_it_has(read: Read) -> None:

@@ -1,6 +1,7 @@
 """Events, a release of them, and what is left of it."""
 
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from tests.app.process import Service
 RELEASE: dict[str, Any] = {
     "user": "user_id",
     "by": ["url", "country"],
-    "sums": {"likes": (0, 3), "seconds": (0, 600)},
+    "sums": {"likes": (0, 3), "seconds": (0, 600), "paid": (0, 9.99)},
     "events": {"views": 5},
-    "units": {"seconds": 0.25},
+    "units": {"seconds": 0.25, "paid": 0.01},
     "c_u": 3,
     "caps": {"likes": 2},
     "epsilon": 8,
@@ -53,6 +54,7 @@ def views(order: int = 0, late: int = 0) -> pa.Table:
             "country": pa.array([("FR", "JP")[user % 2] for user in users]),
             "likes": lots.integers(0, 3, rows),
             "seconds": np.where(users % 11 == 0, np.nan, lots.exponential(60, rows)),
+            "paid": pa.array([Decimal(cents).scaleb(-4) for cents in range(rows)], pa.decimal128(12, 4)),
         }
     )
     if late:
