@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         AccountingError,
         Error,
         EventsError,
+        FileError,
         InfeasibleTarget,
         InvalidGroups,
         InvalidParameter,
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from gsh.library.real_releases import RealRelease, real_releases
     from gsh.library.tables import Table, TablesCalibration, TablesPrice, calibrate_tables, compare_tables
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
+    from gsh.results.certificates import read_certificate
+    from gsh.results.private_tables import PrivateTables
+    from gsh.results.reading import read
 
     __version__: str
 
@@ -55,6 +59,7 @@ __all__ = [
     "EnginePrivacy",
     "Error",
     "EventsError",
+    "FileError",
     "Groups",
     "InfeasibleTarget",
     "Interval",
@@ -66,6 +71,7 @@ __all__ = [
     "Plan",
     "Price",
     "Privacy",
+    "PrivateTables",
     "ProofError",
     "Published",
     "RealRelease",
@@ -98,6 +104,8 @@ __all__ = [
     "means",
     "publish",
     "ratios",
+    "read",
+    "read_certificate",
     "real_releases",
     "release",
     "rest",
@@ -118,6 +126,7 @@ _NAMES = {
         "AccountingError",
         "Error",
         "EventsError",
+        "FileError",
         "InfeasibleTarget",
         "InvalidGroups",
         "InvalidParameter",
@@ -135,6 +144,9 @@ _NAMES = {
     "gsh.library.real_releases": ("RealRelease", "real_releases"),
     "gsh.library.tables": ("Table", "TablesCalibration", "TablesPrice", "calibrate_tables", "compare_tables"),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
+    "gsh.results.certificates": ("read_certificate",),
+    "gsh.results.private_tables": ("PrivateTables",),
+    "gsh.results.reading": ("read",),
 }
 _ENGINES = ("duckdb", "spark")
 """Modules of the front door: ``gsh.duckdb.publish``, ``gsh.spark.publish``."""

@@ -113,7 +113,8 @@ class Certificate(Document):
     @property
     def unit(self) -> str:
         """The privacy unit with its period: ``user``, or ``user-week``."""
-        return self.privacy_unit if self.period is None else f"{self.privacy_unit}-{self.period}"
+        unit, period = self.get("privacy_unit", "unit"), self.get("period")
+        return unit if period is None else f"{unit}-{period}"
 
     @property
     def columns(self) -> Mapping[str, Roles]:
@@ -144,8 +145,8 @@ class Certificate(Document):
         paid = {"id": budget, "promise": promise, "limit": limit}
         return self._with(idempotency_key=idempotency_key, privacy_unit=privacy_unit, period=period, budget=paid)
 
-    def recorded(self, record: Mapping[str, Any]) -> Self:
-        """The same release, with what the ledger says about it."""
+    def recorded(self, record: Mapping[str, Any] | None) -> Self:
+        """The same release, with what the ledger says about it; or without, as it is inside an answer."""
         return self._with(record=record)
 
     def _with(self, **changes: Any) -> Self:
@@ -172,12 +173,14 @@ def certificate(
     enforced_by: EnforcedBy = "caller",
     plan_digest: str | None = None,
     roles: Roles | Mapping[str, Roles] | None = None,
-) -> Json:
-    """What one release by the mechanism promises that the library makes, as a JSON object.
+    noise: str = words.NOISE,
+) -> Certificate:
+    """What one release by the mechanism promises that the library makes.
 
     Several tables that are released together are given by their names. ``epsilon`` or ``delta`` chooses the stated
     point of the privacy curve. ``unprotected`` says what was chosen by looking at the data. ``enforced_by`` and
-    ``plan_digest`` say what made sure that no user exceeds the bounds, and ``roles`` which columns the tables have.
+    ``plan_digest`` say what made sure that no user exceeds the bounds, ``roles`` which columns the tables have, and
+    ``noise`` how it is drawn.
     """
     if not isinstance(privacy_unit, str) or not 0 < len(privacy_unit) <= _LONGEST_CHOICE:
         raise InvalidParameter("privacy_unit", f"must be a text of 1 to {_LONGEST_CHOICE} characters")
@@ -197,7 +200,7 @@ def certificate(
         plan_digest=plan_digest,
         trust_model=words.TRUST_LIBRARY,
         roles={"": roles} if isinstance(roles, Roles) else roles or {},
-    ).to_dict()
+    )._with(noise=noise)
 
 
 def certificate_of(

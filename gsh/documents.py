@@ -15,9 +15,12 @@ from typing import Any, Self, TypeVar, Union
 from gsh.accounting.mechanism import Mechanism
 from gsh.wire import mechanism_from_json
 
-__all__ = ["Document", "check_members", "parsed"]
+__all__ = ["Document", "check_members", "object_in", "parsed"]
 
 T = TypeVar("T")
+
+_DEPTH = 32
+"""A problem has less than ten levels, and a certificate too."""
 
 
 class Document(Mapping[str, Any]):
@@ -68,6 +71,29 @@ class Document(Mapping[str, Any]):
 
     def to_json(self, indent: int | None = None) -> str:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+
+def object_in(content: bytes | str) -> dict[str, Any]:
+    """A JSON object. An error of Python if it is too deep, or has numbers that JSON does not have."""
+    document = json.loads(content, parse_constant=_refuse)
+    if not isinstance(document, dict):
+        raise TypeError
+    _check_depth(document, _DEPTH)
+    return document
+
+
+def _refuse(_constant: str) -> Any:
+    raise ValueError
+
+
+def _check_depth(value: object, left: int) -> None:
+    if not isinstance(value, Mapping | list):
+        return
+    if not left:
+        raise ValueError
+    for item in value.values() if isinstance(value, Mapping) else value:
+        if isinstance(item, Mapping | list):
+            _check_depth(item, left - 1)
 
 
 def parsed(kind: type[T], document: Mapping[str, Any]) -> T:

@@ -5,6 +5,7 @@ Error
 │   ├── InvalidParameter     a value that the theorem does not allow
 │   └── InfeasibleTarget     no value of the omitted parameters meets the target
 ├── EventsError              events that cannot be read, or whose sums are too large
+├── FileError                a published file that cannot be read, or without its certificate
 ├── ProofError               a file, a certificate or a signature that is not what it says
 └── ReleaseError
     ├── InvalidGroups        group keys, counts or values that cannot be released
@@ -23,6 +24,7 @@ __all__ = [
     "AccountingError",
     "Error",
     "EventsError",
+    "FileError",
     "InfeasibleTarget",
     "InvalidGroups",
     "InvalidParameter",
@@ -84,6 +86,13 @@ class TooLittleLeft(AccountingError):
 
 class EventsError(Error):
     """Events that cannot be read, or whose sums leave 2⁵³. It contains no data."""
+
+
+class FileError(Error):
+    """A published file or folder that cannot be read. ``pointer`` names it, and ``detail`` says what is wrong."""
+
+    def __str__(self) -> str:
+        return f"{visible(self.pointer)}: {self.detail}"
 
 
 class ProofError(Error):

@@ -8,9 +8,9 @@
 The functions of the core compute with balls. Properties of a mechanism are doubles, rounded up.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from flint import arb
 
@@ -87,6 +87,14 @@ class _NoiseCost:
         return self
 
 
+class Certified(Protocol):
+    """A certificate, or a result that has one."""
+
+    @property
+    def mechanisms(self) -> Mapping[str, Any]:
+        """The mechanism of each table, by its name."""
+
+
 class _GaussianNoise(_NoiseCost):
     """Gaussian noise on the counts and the other columns of at most C_u groups per user."""
 
@@ -97,6 +105,25 @@ class _GaussianNoise(_NoiseCost):
     aggregates: Aggregates | None
     capped: tuple[Capped, ...]
     costs: ColumnCosts
+
+    @classmethod
+    def from_certificate(cls, certificate: "Certified", table: str | None = None) -> Self:
+        """The mechanism in a certificate, or in a result that has one. Of several tables, ``table`` names one.
+
+        ``gsh.read_certificate`` reads a certificate. Its ``mechanisms`` are those of all tables by their names.
+        """
+        mechanisms = getattr(certificate, "mechanisms", None)
+        if not isinstance(mechanisms, Mapping):
+            detail = "must be a certificate, or a result with one; gsh.read_certificate(path) reads one"
+            raise InvalidParameter("certificate", detail)
+        name = next(iter(mechanisms)) if table is None and len(mechanisms) == 1 else table
+        if name not in mechanisms:
+            raise InvalidParameter("table", f"must be one of the tables of the certificate: {', '.join(mechanisms)}")
+        found = mechanisms[name]
+        if not isinstance(found, cls):
+            detail = f"must be of another table: this one has a gsh.{type(found).__name__}"
+            raise InvalidParameter("certificate" if table is None else "table", detail)
+        return found
 
     def _keep(
         self, c_u: Integer, sigma: Real, mu_0: Real | None, aggregates: Aggregates | None, capped: ColumnCaps | None

@@ -131,7 +131,7 @@ def intervals(
             return
     cover = intervals_cover(bounds_of(used), _unit(promise))
     if not as_json:
-        note(f"gsh: {cover[0].lower()}{cover[1:]}")
+        note(f"gsh: {cover}")
     document = {
         "level": found.level,
         "intervals_cover": cover,

@@ -13,7 +13,7 @@ from gsh.cli import options
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import PIPE
-from gsh.cli.output import AsJson, Sheet, line, progress_bar, show, working
+from gsh.cli.output import AsJson, Sheet, line, note, progress_bar, show, working
 from gsh.histogram.file_formats import EXTENSIONS
 from gsh.library.whole_files import ended_by_signals
 
@@ -224,13 +224,16 @@ def _report(published: "Published", output: str, *, as_json: bool) -> None:
     """The document for programs, or the last line for people."""
     if as_json:
         document: dict[str, Any] = {"output": output, "groups": published.groups}
-        if published.tables:
+        if "" not in published.tables:
             document["tables"] = {name: len(table) for name, table in published.tables.items()}
-        document["certificate"] = published.certificate
+        document["certificate"] = published.certificate.to_dict()
         replay = {"is_replayed": published.is_replayed, "released_at": published.released_at}
         show({**document, **replay, "plan": published.plan.to_json()}, as_json=True)
     else:
         line(published.summary())
+        for name in published.tables:
+            said = published[name].intervals_cover
+            note(f"gsh: {name}: {said}" if name else f"gsh: {said}")
 
 
 @contextmanager

@@ -151,7 +151,7 @@ def _here(
     from gsh.certificate import certificate  # noqa: PLC0415 - loads numpy
 
     with working("Releasing"):
-        promise = certificate(mechanism, **stated, roles=roles)
+        promise = certificate(mechanism, **stated, roles=roles).to_dict()
         columns: dict[str, Any] = {"key_columns": roles.keys, "count_column": roles.count}
         return gsh.release(mechanism, groups, **columns, public_keys=public_keys), promise
 

@@ -10,7 +10,7 @@ service, budgets, releases, releasing    what a client can do
 """
 
 from gsh.certificate import Certificate
-from gsh.client.answers import Release, ReleasedGroups, ReleasedTables
+from gsh.client.answers import Release, ReleasedGroups
 from gsh.client.clients import AsyncClient, Client
 from gsh.client.errors import *  # noqa: F403
 from gsh.client.errors import __all__ as _errors
@@ -28,7 +28,6 @@ __all__ = [  # noqa: PLE0604
     "RecordedRelease",
     "Release",
     "ReleasedGroups",
-    "ReleasedTables",
     "Retries",
     *_errors,
     *_records,

@@ -4,7 +4,7 @@ A certificate is read in this order, so that a server cannot make a client work 
 
     the names of its tables      must be unique, at most 64, and those that were asked for
     the JSON of each mechanism   must be what was sent; if nothing was sent, it must have at most 100 columns
-    the mechanism                is made only now: its linear algebra takes the cube of the number of columns
+    the mechanism                is made only now
     the stated point, the budget and the idempotency key
                                  must be those of the request, also if the release is replayed: a request with the same
                                  key and another content is refused by the service
@@ -14,16 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gsh.accounting.mechanism import MOST_TABLES, AnyMechanism
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.certificate import Certificate
 from gsh.client.decoding import Contradiction
 from gsh.histogram.roles import Roles
-from gsh.wire import Json, check_table_name, mechanism_to_json, release_from_json
+from gsh.results import certificates
+from gsh.wire import Json, mechanism_to_json
 
-__all__ = ["MOST_COLUMNS", "Asked", "certified", "check_sizes"]
-
-MOST_COLUMNS = 100
-"""The most columns that the service takes."""
+__all__ = ["Asked", "certified"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,56 +55,20 @@ def certified(document: Json, asked: Asked | None = None) -> tuple[Certificate, 
 
     ``Contradiction`` if they are not, and an error of Python or of the library if it is no certificate.
     """
-    described = _described(document)
     if asked is None:
-        check_sizes(document)
-    elif described.keys() != asked.mechanisms.keys():
+        return certificates.certified(document)
+    described = certificates.described_in(document)
+    if described.keys() != asked.mechanisms.keys():
         raise Contradiction("its certificate is about other tables")
-    elif any(each != mechanism_to_json(asked.mechanisms[name]) for name, each in described.items()):
+    if any(each != mechanism_to_json(asked.mechanisms[name]) for name, each in described.items()):
         raise Contradiction("its certificate has another mechanism")
     certificate = Certificate.from_json(document)
-    mechanisms = {name: release_from_json(each) for name, each in described.items()}
-    if asked is not None:
-        _check_point(certificate, asked)
-        if (None if certificate.budget is None else certificate.budget.id) != asked.budget:
-            raise Contradiction("its certificate names another budget")
-        if certificate.idempotency_key != asked.once:
-            raise Contradiction("its certificate has another idempotency key")
-    return certificate, mechanisms
-
-
-def check_sizes(document: Json) -> None:
-    """The mechanisms of a certificate are few, and small enough to be read later."""
-    for each in _described(document).values():
-        _check_size(each)
-
-
-def _described(document: Json) -> dict[str, Any]:
-    """The JSON of each mechanism by the name of its table."""
-    if "tables" not in document:
-        return {"": document["mechanism"]}
-    tables = document["tables"]
-    if not isinstance(tables, list) or not 1 <= len(tables) <= MOST_TABLES:
-        raise ValueError
-    described = {}
-    for table in tables:
-        check_table_name("name", table["name"])
-        described[table["name"]] = table["mechanism"]
-    if len(described) != len(tables):
-        raise ValueError
-    return described
-
-
-def _check_size(mechanism: Any) -> None:
-    """A mechanism has no more columns than the service takes. Costs of columns are as many as the columns."""
-    columns = mechanism.get("aggregates") or {}
-    change = columns.get("sensitivity") or {}
-    lists = [columns.get(name) or () for name in ("names", "covariance", "capped")]
-    lists += [change.get(name) or () for name in ("lower", "upper", "groups")]
-    lists += columns.get("covariance") or ()
-    lists += change.get("vectors") or ()
-    if any(len(each) > MOST_COLUMNS for each in lists):
-        raise ValueError
+    _check_point(certificate, asked)
+    if (None if certificate.budget is None else certificate.budget.id) != asked.budget:
+        raise Contradiction("its certificate names another budget")
+    if certificate.idempotency_key != asked.once:
+        raise Contradiction("its certificate has another idempotency key")
+    return certificate, certificate.mechanisms
 
 
 def _check_point(certificate: Certificate, asked: Asked) -> None:

@@ -6,17 +6,17 @@ is used: the digest, if the service states one; the syntax, the depth and the ty
 
 import base64
 import binascii
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from gsh.client import errors
 from gsh.client.errors import OF_THE_LIBRARY, ServiceError, UnexpectedAnswer
 from gsh.client.operations import Answer, Failure
+from gsh.documents import object_in
 from gsh.errors import Error, renamed_pointer
 from gsh.wire import Json
 
@@ -26,7 +26,6 @@ __all__ = [
     "check_digest",
     "check_sha256",
     "decoded",
-    "document_in",
     "error_of",
     "understood",
     "unexpected",
@@ -38,8 +37,6 @@ _OF_PYTHON = (ArithmeticError, AttributeError, LookupError, OSError, RecursionEr
 _FAULTS = (*_OF_PYTHON, pa.ArrowException, Error)
 """What reading can raise."""
 _NOT_OF_THE_SERVICE = "is not one of the service: check the URL and the proxies"
-_DEPTH = 32
-"""A problem has less than ten levels, and a certificate too."""
 _DIGEST = re.compile(r"(?:\A|,)\s*sha-256\s*=\s*:([^:,]*):")
 
 
@@ -61,16 +58,7 @@ def understood(answer: Answer, read: Callable[[], T]) -> T:
 
 def decoded(answer: Answer, decode: Callable[[Json], T]) -> T:
     """What the JSON object of an answer says."""
-    return understood(answer, lambda: decode(document_in(answer.content)))
-
-
-def document_in(content: pa.Buffer) -> Json:
-    """A JSON object. An error of Python if it is too deep, or has numbers that JSON does not have."""
-    document = json.loads(content.to_pybytes(), parse_constant=_refuse)
-    if not isinstance(document, dict):
-        raise TypeError
-    _check_depth(document, _DEPTH)
-    return document
+    return understood(answer, lambda: decode(object_in(answer.content.to_pybytes())))
 
 
 def check_digest(answer: Answer) -> None:
@@ -98,20 +86,6 @@ def unexpected(
     """The error of an answer that cannot be used. It quotes nothing of it."""
     detail = f"the answer, of status {answer.status}, {what}"
     return UnexpectedAnswer("", detail, status=answer.status, retry_after=retry_after)
-
-
-def _refuse(_constant: str) -> Any:
-    raise ValueError
-
-
-def _check_depth(value: object, left: int) -> None:
-    if not isinstance(value, Mapping | list):
-        return
-    if not left:
-        raise ValueError
-    for item in value.values() if isinstance(value, Mapping) else value:
-        if isinstance(item, Mapping | list):
-            _check_depth(item, left - 1)
 
 
 Renames: TypeAlias = Sequence[tuple[str, str]]

@@ -8,8 +8,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 import pyarrow as pa
 
 from gsh.certificate import Certificate
-from gsh.client.answers import Release, ReleasedTables, is_archive, release_of, tables_of
-from gsh.client.asked import check_sizes
+from gsh.client.answers import Release, is_archive, release_of, tables_of
 from gsh.client.decoding import check_sha256, decoded, understood
 from gsh.client.encoding import AS_NAMED, ReleaseLike, ReleaseOptions, in_tables, release_json, stated
 from gsh.client.operations import (
@@ -32,6 +31,7 @@ from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed
 from gsh.histogram.archives import read_archive
 from gsh.histogram.file_formats import ARROW, JSON, MEDIA_TYPES, ZIP, AnswerFormat
+from gsh.results import certificates
 from gsh.wire import Json
 
 __all__ = ["AnswerFormat", "CertificateFormat", "RecordedRelease", "Releases"]
@@ -75,8 +75,8 @@ class RecordedRelease(Bound[M], Generic[M]):
         return self._releases._driver
 
     @operation
-    def load(self) -> Operation[Release | ReleasedTables]:
-        """The release, as the call that made it got it: a ``Release``, or ``ReleasedTables`` if it has several."""
+    def load(self) -> Operation[Release]:
+        """The release, as the call that made it got it."""
         return (yield from _loaded(self, self.key, self.stored))
 
     @fetched
@@ -131,7 +131,7 @@ class Releases(Collection[M]):
         return self.list()
 
     @operation
-    def load(self, key: str) -> Operation[Release | ReleasedTables]:
+    def load(self, key: str) -> Operation[Release]:
         """A release that the service made, as the call that made it got it."""
         return (yield from _loaded(self, key, None))
 
@@ -194,7 +194,7 @@ class Releases(Collection[M]):
         return parsed(RecordedRelease, {**document, "stored": document["answer"], "_releases": self})
 
 
-def _loaded(bound: Bound[Any], key: str, stored: StoredAnswer | None) -> Operation[Release | ReleasedTables]:
+def _loaded(bound: Bound[Any], key: str, stored: StoredAnswer | None) -> Operation[Release]:
     """One table as an Arrow stream, or an archive of several. Its files of other formats are asked for as streams."""
     answer = yield from _asked(bound, key, f"{ARROW}, {ZIP};q=0.9")
     if not is_archive(answer):
@@ -223,12 +223,12 @@ def _asked(bound: Bound[Any], key: str, media_type: str, table: str | None = Non
 
 
 def _certificate(document: Json) -> Certificate:
-    check_sizes(document)
+    certificates.check_sizes(document)
     return Certificate.from_json(document)
 
 
 def _opened(document: Json, answer: Answer) -> Opened:
-    check_sizes(document["certificate"])
+    certificates.check_sizes(document["certificate"])
     seed = document.pop("seed", None)
     plain = None if seed is None else base64.b64decode(seed, validate=True)
     if plain is not None and len(plain) != _SEED_BYTES:

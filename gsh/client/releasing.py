@@ -1,7 +1,6 @@
 """``client.release``: sends tables or lists of groups to the service, and returns the private ones.
 
-A call as of ``gsh.release`` gives the same results. A shorter call for one table gives a ``Release``, and for several
-tables ``ReleasedTables``.
+A call as of ``gsh.release`` gives the same results. A shorter call, for one table or several, gives a ``Release``.
 """
 
 from collections.abc import Coroutine, Mapping, Sequence
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, Unpack, overlo
 import pyarrow as pa
 
 from gsh.accounting.mechanism import AnyMechanism
-from gsh.client.answers import Release, ReleasedGroups, ReleasedTables, groups_of, release_of, tables_of
+from gsh.client.answers import Release, ReleasedGroups, groups_of, release_of, tables_of
 from gsh.client.asked import Asked, certified
 from gsh.client.decoding import Renames, decoded
 from gsh.client.encoding import MechanismLike, PaidOptions, any_mechanism, mechanism_json, stated
@@ -34,7 +33,6 @@ __all__ = ["AsyncReleaseCall", "BlockingReleaseCall", "dry_run", "release"]
 R_co = TypeVar("R_co", covariant=True)
 T_co = TypeVar("T_co", covariant=True)
 G_co = TypeVar("G_co", covariant=True)
-N_co = TypeVar("N_co", covariant=True)
 
 MechanismsLike: TypeAlias = Mapping[str, MechanismLike] | TablesCalibration
 """The mechanism of each table by its name, or a calibration of several tables."""
@@ -49,8 +47,8 @@ _TABLE: Renames = (
 )
 
 
-class ReleaseCall(Protocol[R_co, N_co, T_co, G_co]):
-    """The calls of ``release``, and the four kinds of result that they have."""
+class ReleaseCall(Protocol[R_co, T_co, G_co]):
+    """The calls of ``release``, and the three kinds of result that they have."""
 
     @overload
     def __call__(
@@ -77,7 +75,7 @@ class ReleaseCall(Protocol[R_co, N_co, T_co, G_co]):
         csv_types: Mapping[str, Mapping[str, CsvType]] | None = None,
         public_keys: Mapping[str, PublicKeys | Any] | None = None,
         **options: Unpack[PaidOptions],
-    ) -> N_co: ...
+    ) -> R_co: ...
     @overload
     def __call__(
         self,
@@ -103,10 +101,9 @@ class ReleaseCall(Protocol[R_co, N_co, T_co, G_co]):
     ) -> G_co: ...
 
 
-BlockingReleaseCall: TypeAlias = ReleaseCall[Release, ReleasedTables, pa.Table, ReleasedGroups]
+BlockingReleaseCall: TypeAlias = ReleaseCall[Release, pa.Table, ReleasedGroups]
 AsyncReleaseCall: TypeAlias = ReleaseCall[
     Coroutine[Any, Any, Release],
-    Coroutine[Any, Any, ReleasedTables],
     Coroutine[Any, Any, pa.Table],
     Coroutine[Any, Any, ReleasedGroups],
 ]
@@ -131,7 +128,7 @@ def release(
 
         release(table, mechanism, users="users", keys=["url", "country"])           a Release
         release({"by_url": table, …}, {"by_url": mechanism, …}, users="users",
-                keys={"by_url": ["url"], …})                                        ReleasedTables
+                keys={"by_url": ["url"], …})                                        a Release of both
         release(mechanism, table, key_columns=["url"], count_column="users")        an Arrow table, as gsh.release
         release(mechanism, keys=["a.org", "b.org"], counts=[61004, 3])              groups, as gsh.release
 

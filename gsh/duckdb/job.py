@@ -9,6 +9,7 @@ import duckdb
 
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import text
+from gsh.certificate import Certificate
 from gsh.certificate import certificate as certificate_of
 from gsh.duckdb.sources import Events, Source, open_source
 from gsh.duckdb.workspace import Workspace, workspace
@@ -43,11 +44,12 @@ class Job:
 
     def local_certificate(
         self, mechanism: AnyMechanism | Mapping[str, AnyMechanism], stated: Mapping[str, float], plan: AnyPlan
-    ) -> dict[str, Any]:
+    ) -> Certificate:
         """Made before anything is read, so that mistakes in it come first. It does not depend on the data."""
         return certificate_of(
             mechanism,
-            **stated,
+            epsilon=stated.get("epsilon"),
+            delta=stated.get("delta"),
             unprotected=self.unprotected,
             privacy_unit=text("privacy_unit", self.privacy_unit or "user"),
             enforced_by=_ENGINE,

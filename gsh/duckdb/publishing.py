@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Integer, Real, flag, path, text, texts
+from gsh.certificate import Certificate
 from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.files import local_files
 from gsh.duckdb.job import Job
@@ -28,7 +29,6 @@ from gsh.events.tables import planned
 from gsh.events.terms import Terms, check_plan, payer_of, terms_for, terms_for_tables
 from gsh.library.groups import release
 from gsh.library.tables import Table
-from gsh.wire import release_from_json
 
 if TYPE_CHECKING:
     from gsh.client import Client
@@ -156,7 +156,7 @@ def _refuse(detail: str, **arguments: object) -> None:
 
 
 def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, terms: Terms, output: Output | None) -> Published:
-    local: dict[str, Any] = {}
+    local = None
     if job.payer is None:
         local = job.local_certificate(terms.only, terms.stated, plan)
     else:
@@ -172,15 +172,16 @@ def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, terms: Terms, 
 
     table = job.aggregates(plan, count)
     public = None if keys is None else "posted"
-    if job.payer is None:
+    if local is not None:
         private = release(terms.only, table, key_columns=plan.by, count_column=plan.count, public_keys=public)
         return _result(job, rows_with(private, local), local, plan, output)
+    assert job.payer is not None
     listed: dict[str, Any] = {} if public is None else {"public_keys": public}
     mechanism: Any = terms.only
     made = job.payer.service.release(
         table, mechanism, users=plan.count, keys=plan.by, **listed, **job.paid(plan, terms.stated)
     )
-    published = _result(job, made.table, made.certificate.to_dict(), plan, output)
+    published = _result(job, made.table, made.certificate, plan, output)
     return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
 
 
@@ -193,24 +194,23 @@ def _released(job: Job, plan: Plan, terms: Terms, output: Output | None) -> Publ
     certificate = record.certificate
     is_one = "mechanism" in certificate and record.state == "made"
     check_plan(certificate.bounds.plan_digest if is_one else None, plan)
-    document = certificate.to_dict()
-    is_same = release_from_json(document["mechanism"]) == terms.only
-    job.check_same(mechanism=is_same, unprotected=document["unprotected"])
+    is_same = certificate.mechanisms[""] == terms.only
+    job.check_same(mechanism=is_same, unprotected=certificate.unprotected)
     if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again
         return None
     is_there, table = (False, None) if output is None else output.written_before(job.payer.once, plan)
     if is_there:
-        published = _published(record.load().table if table is None else table, document, plan, output)
+        published = _published(record.load().table if table is None else table, certificate, plan, output)
     else:
         made = record.load()
-        published = _result(job, made.table, made.certificate.to_dict(), plan, output, is_silent=True)
+        published = _result(job, made.table, made.certificate, plan, output, is_silent=True)
     return replace(published, is_replayed=True, released_at=record.at)
 
 
 def _result(
     job: Job,
     table: pa.Table,
-    certificate: Mapping[str, Any],
+    certificate: Certificate,
     plan: Plan,
     output: Output | None,
     *,
@@ -223,7 +223,7 @@ def _result(
     return _published(table, certificate, plan, output)
 
 
-def _published(table: pa.Table, certificate: Mapping[str, Any], plan: Plan, output: Output | None) -> Published:
+def _published(table: pa.Table, certificate: Certificate, plan: Plan, output: Output | None) -> Published:
     if output is None:
         place = "in the result"
     elif output.certificate_path is not None:
@@ -231,4 +231,5 @@ def _published(table: pa.Table, certificate: Mapping[str, Any], plan: Plan, outp
     else:
         place = "in the metadata of the file"
     path = None if output is None else output.path
-    return Published(table, path, certificate, plan, len(table), place)
+    about: dict[str, Any] = {"path": path, "plan": plan, "groups": len(table), "certificate_at": place}
+    return Published({"": table}, certificate, **about)

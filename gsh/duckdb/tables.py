@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gsh.certificate import Certificate
 from gsh.duckdb.aggregates import aggregated_tables
 from gsh.duckdb.job import Job
 from gsh.duckdb.public_keys import keys_tables
@@ -15,10 +16,10 @@ from gsh.events.folder_output import FolderOutput
 from gsh.events.output import rows_with
 from gsh.events.public_keys import ListedKeys
 from gsh.events.published import Progress, Published
-from gsh.events.rest import rests_asked
 from gsh.events.tables import Plans
 from gsh.events.terms import Terms, check_plan
 from gsh.library.groups import release
+from gsh.results.rest import rests_asked
 
 __all__ = ["publish_tables"]
 
@@ -33,9 +34,9 @@ def publish_tables(
     place: Mapping[str, Any] | None,
 ) -> Published:
     """Publish the tables of a plan. ``place`` has the arguments of the folder to write, if there is one."""
-    rests = rests_asked(plans, rest)
+    rests = rests_asked(plans.roles, rest)
     output = None if place is None else FolderOutput(plans=plans, rests=rests, **place)
-    local: dict[str, Any] = {}
+    local = None
     if job.payer is None:
         local = job.local_certificate(terms.mechanisms, terms.stated, plans)
     else:
@@ -51,7 +52,7 @@ def publish_tables(
 
     tables = job.aggregates(plans, count)
     public = dict.fromkeys(keys, "posted")
-    if job.payer is None:
+    if local is not None:
         private = {
             name: rows_with(
                 release(
@@ -67,6 +68,7 @@ def publish_tables(
             for name, table in tables.items()
         }
         return _result(job, private, local, plans, rests, output)
+    assert job.payer is not None
     made: Any = job.payer.service.release(
         tables,
         dict(terms.mechanisms),
@@ -75,7 +77,7 @@ def publish_tables(
         public_keys=public or None,
         **job.paid(plans, terms.stated),
     )
-    published = _result(job, made.tables, made.certificate.to_dict(), plans, rests, output)
+    published = _result(job, made.tables, made.certificate, plans, rests, output)
     return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
 
 
@@ -91,19 +93,19 @@ def _released(
     digests = {each.bounds.plan_digest for each in certificate.described.values()}
     check_plan(digests.pop() if record.state == "made" and len(digests) == 1 else None, plans)
     is_same = dict(certificate.mechanisms) == dict(terms.mechanisms)
-    job.check_same(mechanism=is_same, unprotected=list(certificate.unprotected))
+    job.check_same(mechanism=is_same, unprotected=certificate.unprotected)
     if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again
         return None
     made: Any = record.load()
     is_there = output is not None and output.written_before()
-    published = _result(job, made.tables, made.certificate.to_dict(), plans, rests, output, is_there=is_there)
+    published = _result(job, made.tables, made.certificate, plans, rests, output, is_there=is_there)
     return replace(published, is_replayed=True, released_at=record.at)
 
 
 def _result(
     job: Job,
     tables: Mapping[str, pa.Table],
-    certificate: Mapping[str, Any],
+    certificate: Certificate,
     plans: Plans,
     rests: Mapping[str, str],
     output: FolderOutput | None,
@@ -114,7 +116,8 @@ def _result(
     place = "in the result" if output is None else f"in {output.certificate_path}"
     groups = sum(map(len, tables.values()))
     path = None if output is None else output.path
-    published = Published(None, path, certificate, plans, groups, place, tables=tables)
+    about: dict[str, Any] = {"path": path, "plan": plans, "groups": groups, "certificate_at": place}
+    published = Published(tables, certificate, **about)
     if output is not None:
         files = (tables, {parent: published.rest(parent, child) for parent, child in rests.items()}, certificate)
         if not (is_there and output.is_whole(*files)):

@@ -12,7 +12,6 @@ folders.py      columns that folders name, such as day=2026-11-16, and their cla
 terms.py        the noise: calibrated to a target or to a share of a budget, or given; and who pays
 output.py       the file of a private table: whole or not at all
 folder_output.py  the folder of several private tables: whole or not at all
-rest.py         what the groups of one table have beyond their published children
 published.py    the result of publishing, and reports of progress
 demo.py         made-up events
 """

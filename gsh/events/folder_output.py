@@ -24,13 +24,14 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from gsh.certificate import Certificate
 from gsh.errors import Error, InvalidParameter
-from gsh.events.rest import numbers_of
 from gsh.events.tables import Plans
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import EXTENSIONS, Format
 from gsh.histogram.formats import ANY_SIZE, read_table
 from gsh.histogram.roles import Roles, interval_columns
+from gsh.results.rest import numbers_of
 
 __all__ = ["FolderOutput"]
 
@@ -119,9 +120,7 @@ class FolderOutput:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
-    def is_whole(
-        self, tables: Mapping[str, pa.Table], rests: Mapping[str, pa.Table], certificate: Mapping[str, Any]
-    ) -> bool:
+    def is_whole(self, tables: Mapping[str, pa.Table], rests: Mapping[str, pa.Table], certificate: Certificate) -> bool:
         """Whether the folder has these files. If not, it is refused, or to be written again with ``overwrite``."""
         for name, write in self._contents(tables, rests, certificate):
             expected = io.BytesIO()
@@ -140,24 +139,22 @@ class FolderOutput:
         return f"{name}.{self._format}"
 
     def _contents(
-        self, tables: Mapping[str, pa.Table], rests: Mapping[str, pa.Table], certificate: Mapping[str, Any]
+        self, tables: Mapping[str, pa.Table], rests: Mapping[str, pa.Table], certificate: Certificate
     ) -> Iterator[tuple[str, Callable[[IO[bytes]], object]]]:
         """The name of each file, and what writes it."""
-        text, into = json.dumps(certificate, ensure_ascii=False), EXTENSIONS[f".{self._format}"]
-        plans = self._plans.tables
-        finer = {name: interval_columns(numbers_of(plans[name], plans[self._rests[name]])) for name in rests}
+        text, into = certificate.to_json(), EXTENSIONS[f".{self._format}"]
+        roles = self._plans.roles
+        finer = {name: interval_columns(numbers_of(roles[name], roles[self._rests[name]])) for name in rests}
         for name, table, (first, *others), file in (
-            *((name, table, plans[name].roles.numbers, name) for name, table in tables.items()),
+            *((name, table, roles[name].numbers, name) for name, table in tables.items()),
             *((name, table, finer[name], f"{name}_rest") for name, table in rests.items()),
         ):
-            roles = Roles(plans[name].by, first, tuple(others))
-            yield self._file(file), partial(_write_rows, table, roles, into, text, file)
-        for name, document in ((_PLAN_FILE, self._plans.to_json()), (_CERTIFICATE_FILE, certificate)):
+            columns = Roles(roles[name].keys, first, tuple(others))
+            yield self._file(file), partial(_write_rows, table, columns, into, text, file)
+        for name, document in ((_PLAN_FILE, self._plans.to_json()), (_CERTIFICATE_FILE, certificate.to_dict())):
             yield name, partial(_write_json, document)
 
-    def write(
-        self, tables: Mapping[str, pa.Table], rests: Mapping[str, pa.Table], certificate: Mapping[str, Any]
-    ) -> None:
+    def write(self, tables: Mapping[str, pa.Table], rests: Mapping[str, pa.Table], certificate: Certificate) -> None:
         """All files, or none of them."""
         self.check()
         with self._staged() as folder:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gsh.certificate import Certificate
 from gsh.errors import Error, InvalidParameter
 from gsh.events.plan import Plan
 from gsh.histogram.conversion import write_rows
@@ -65,17 +66,17 @@ class Output:
             return False, None
         return is_it, table
 
-    def write(self, table: pa.Table, plan: Plan, certificate: Mapping[str, Any]) -> None:
+    def write(self, table: pa.Table, plan: Plan, certificate: Certificate) -> None:
         """All files, or none of them: the table gets its name last."""
         replaced = self.check(plan)
         documents = {self.plan_path: plan.to_json()}
         if self.certificate_path is not None:
-            documents[self.certificate_path] = dict(certificate)
+            documents[self.certificate_path] = certificate.to_dict()
         try:
             with whole_files([*documents, self.path], replaced) as (*files, sink):
                 for file, document in zip(files, documents.values(), strict=True):
                     file.write(_json(document))
-                write_rows(table, plan.roles, self.format, json.dumps(certificate, ensure_ascii=False), sink)
+                write_rows(table, plan.roles, self.format, certificate.to_json(), sink)
         except FileExistsError:
             taken = self.path  # by another program, in the meantime
         else:
@@ -102,9 +103,9 @@ def _plan_digest(path: Path) -> str | None:
         return None
 
 
-def rows_with(table: pa.Table, certificate: Mapping[str, Any], name: str = "") -> pa.Table:
+def rows_with(table: pa.Table, certificate: Certificate, name: str = "") -> pa.Table:
     """The table with the certificate in its metadata, and with its name if it is one of several."""
-    return table.replace_schema_metadata(metadata_of(json.dumps(certificate, ensure_ascii=False), name))
+    return table.replace_schema_metadata(metadata_of(certificate.to_json(), name))
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

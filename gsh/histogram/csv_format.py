@@ -22,6 +22,8 @@ counted as an editor does: those inside of quoted cells too, and the header line
 """
 
 import codecs
+import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Literal
@@ -35,7 +37,7 @@ from gsh.errors import InvalidGroups, missing_column, names_listed, pointer_part
 from gsh.histogram.arrays import Positions
 from gsh.histogram.texts import ADVICE, DecimalPoints, are_ambiguous, texts_of, unambiguous
 
-__all__ = ["CsvType", "CsvWriter", "csv_batches", "uneven_line", "without_mark"]
+__all__ = ["CsvType", "CsvWriter", "csv_batches", "header_of", "uneven_line", "without_mark"]
 
 CsvType = Literal["string", "int64", "float64", "boolean", "date", "timestamp", "decimal"]
 
@@ -109,6 +111,16 @@ def csv_batches(
         raise _undeclared([name for name in names if name not in types])
     schema = pa.schema([pa.field(name, _CELLS[types[name]].type) for name in names])
     return schema, _batches(reader, schema, types, source, is_written_here=is_written_here)
+
+
+def header_of(source: pa.Buffer) -> list[str]:
+    """The names of the columns, if the header line is well formed: ``csv_batches`` finds out. Else ``ValueError``."""
+    source = without_mark(source)
+    start = source.slice(0, min(_SMALL_BLOCK, source.size)).to_pybytes().decode(errors="replace")
+    try:
+        return next(csv.reader(io.StringIO(start, newline=""), strict=True), [])
+    except csv.Error:
+        raise ValueError("must have a header line") from None
 
 
 def without_mark(source: pa.Buffer) -> pa.Buffer:

@@ -20,6 +20,7 @@ from gsh.histogram.keys.types import is_text
 __all__ = [
     "ANY_SIZE",
     "CERTIFICATE",
+    "MOST_SCHEMA_BYTES",
     "TABLE",
     "Limits",
     "decoded_size",
@@ -27,6 +28,7 @@ __all__ = [
     "metadata_of",
     "read_table",
     "stream_batches",
+    "stream_in",
     "write_table",
 ]
 
@@ -41,7 +43,7 @@ _PARQUET_MAGIC = b"PAR1"
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _CONTINUED = 0xFFFFFFFF
 _BATCH = 1 << 17
-_MOST_SCHEMA_BYTES = 1 << 23
+MOST_SCHEMA_BYTES = 1 << 23
 _LEAST_BATCH = 128
 
 _Batches = tuple[pa.Schema, Iterator[pa.RecordBatch]]
@@ -147,7 +149,7 @@ def format_of(source: pa.Buffer) -> Format:
 def stream_batches(source: pa.Buffer) -> _Batches:
     """The batches of a stream, not validated. It must end with the end mark: otherwise it may have been cut off."""
     size, is_marked = _stream_schema_size(source)
-    if not is_marked and size > _MOST_SCHEMA_BYTES:
+    if not is_marked and size > MOST_SCHEMA_BYTES:
         raise pa.ArrowInvalid  # most likely text, such as CSV, whose first letters are no length
     _check_schema_size(size)
     reader = pa.BufferReader(source)
@@ -160,8 +162,20 @@ def stream_batches(source: pa.Buffer) -> _Batches:
     return stream.schema, batches()
 
 
+def stream_in(source: pa.Buffer) -> pa.Buffer:
+    """The stream that an Arrow IPC file is made of: between its first 8 bytes and its footer."""
+    _, end = _opened_file(source)
+    return source.slice(8, max(0, end - 8))
+
+
 def _file_batches(source: pa.Buffer) -> _Batches:
-    """The batches of a file, by its footer: Arrow checks the footer and the mark at the end.
+    """The batches of a file, by its footer."""
+    file, _ = _opened_file(source)
+    return file.schema, map(file.get_batch, range(file.num_record_batches))
+
+
+def _opened_file(source: pa.Buffer) -> tuple[pa.RecordBatchFileReader, int]:
+    """A file, and where its footer begins. Arrow checks the footer and the mark at the end.
 
     Before the footer must be the end mark, and before that the last batch of the footer: otherwise the file has more
     batches than the footer, or is two files.
@@ -174,7 +188,7 @@ def _file_batches(source: pa.Buffer) -> _Batches:
     before = source.size - tail - size
     last = _end_of_blocks(source.slice(before, size).to_pybytes())
     _check_end(source.slice(0, before), last + len(_END_OF_STREAM) if last else before)
-    return file.schema, map(file.get_batch, range(file.num_record_batches))
+    return file, before
 
 
 def _end_of_blocks(footer: bytes) -> int:
@@ -242,8 +256,8 @@ def _stream_schema_size(source: pa.Buffer) -> tuple[int, bool]:
 
 def _check_schema_size(size: int) -> None:
     """Each byte of a schema takes many in memory, and all of it is read before any check can be made."""
-    if size > _MOST_SCHEMA_BYTES:
-        raise InvalidGroups("/table", f"must have a schema, with its metadata, of at most {_MOST_SCHEMA_BYTES} bytes")
+    if size > MOST_SCHEMA_BYTES:
+        raise InvalidGroups("/table", f"must have a schema, with its metadata, of at most {MOST_SCHEMA_BYTES} bytes")
 
 
 def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,11 +1,11 @@
 """The roles of the columns of a table, and the names of the columns that intervals add."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from gsh.errors import InvalidGroups, pointer_part
 
-__all__ = ["ENDS", "Roles", "check_interval_columns", "interval_columns"]
+__all__ = ["ENDS", "Roles", "check_interval_columns", "interval_columns", "roles_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +43,23 @@ def check_interval_columns(numbers: Iterable[str], keys: Iterable[str] = ()) -> 
     named = tuple(numbers)
     if {*named, *keys} & {*interval_columns(named)}:
         raise InvalidGroups("/intervals", f"need names that end in _{', _'.join(ENDS)}, and the table has one of them")
+
+
+def roles_in(columns: Sequence[str], values: Sequence[str], stated: Roles | None = None) -> Roles:
+    """The roles of the columns of a private table, in their order; ``ValueError`` if they are not those of a release.
+
+    Keys come first, then the count, then the ``values`` of its mechanism, then the intervals of both, if they were
+    asked for. The names of the keys and of the count must be the ``stated`` ones.
+    """
+    names, values = tuple(columns), tuple(values)
+    shorter = len(names) - len(interval_columns(("", *values)))
+    count = names[max(shorter - 1 - len(values), 0)] if names else ""
+    if names[max(shorter, 0) :] == interval_columns((count, *values)):
+        names = names[:shorter]
+    place = len(names) - 1 - len(values)
+    if place < 1 or names[place + 1 :] != values or len({*columns}) != len(columns):
+        raise ValueError("the columns are not those of a release")
+    found = Roles(names[:place], names[place], values)
+    if stated not in (None, found):
+        raise ValueError("the columns are not those that the certificate names")
+    return found

@@ -25,6 +25,7 @@ from gsh.wire import Json, mechanism_to_json
 __all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening", "plan_digest_of"]
 
 ENGINE: Final = "gsh.spark"
+_OF_ONE_RUN = {"release_id", "released_at", "service_version", "python", "flint"}
 
 
 def _json_of(mechanisms: Mapping[str, AnyMechanism]) -> Json:
@@ -33,10 +34,9 @@ def _json_of(mechanisms: Mapping[str, AnyMechanism]) -> Json:
     return found if only is None else only
 
 
-def plan_digest_of(certificate: Mapping[str, Any]) -> str | None:
+def plan_digest_of(certificate: Certificate) -> str | None:
     """The digest of the plan in a certificate."""
-    found = certificate if isinstance(certificate, Certificate) else Certificate.from_json(certificate)
-    table = next(iter(found.described.values()))
+    table = next(iter(certificate.described.values()))
     digest: str | None = table.bounds.plan_digest
     return digest
 
@@ -48,6 +48,8 @@ class Opening:
     plan: AnyPlan
     """As given; but without a service the salt is that of the driver which was first."""
     seed: bytes | None = field(repr=False)
+    certificate: Certificate
+    """As it is inside the rows: without a record."""
     committed: str | None = None
 
 
@@ -60,7 +62,7 @@ class Keeper(Protocol):
     def commit(self, made: Finished) -> None:
         """Record what was made, and erase the seed. Other rows than those of the first commit are refused."""
 
-    def certificate(self) -> Mapping[str, Any]:
+    def certificate(self) -> Certificate:
         """The certificate of the committed release."""
 
 
@@ -84,7 +86,8 @@ class ByService:
         )
         check_plan(plan_digest_of(opened.certificate), plan)
         record = opened.certificate.record
-        return Opening(plan, opened.seed, None if record is None else record.committed_digest)
+        inside = opened.certificate.recorded(None)
+        return Opening(plan, opened.seed, inside, None if record is None else record.committed_digest)
 
     def commit(self, made: Finished) -> None:
         from gsh.client.errors import AlreadyCommitted  # noqa: PLC0415 - only with a service
@@ -95,8 +98,8 @@ class ByService:
             detail = "must be a new name: this one was committed with other rows, from other events"
             raise InvalidParameter("once", detail) from None
 
-    def certificate(self) -> Mapping[str, Any]:
-        return self._service.releases.certificate(self._once).to_dict()
+    def certificate(self) -> Certificate:
+        return self._service.releases.certificate(self._once)
 
 
 class ByFile:
@@ -110,7 +113,6 @@ class ByFile:
             raise InvalidParameter("service", "must be given, or else the output must be on a local file system")
         self._place, self._file = place, f"{place.staging}/{SEED_FILE}"
         self._words: dict[str, Any] = {"privacy_unit": privacy_unit, "unprotected": unprotected}
-        self._certificate: dict[str, Any] = {}
         self._plan: Json = {}
         self._mechanism: Json = {}
 
@@ -122,31 +124,33 @@ class ByFile:
         if self._known_salt() is None:
             seed = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
             stated = {"digest": plan.digest, "mechanism": _json_of(terms.mechanisms)}
+            stated["certificate"] = self._certified(plan, terms).to_dict()
             self._place.write_secret(self._file, {"seed": seed, "plan": plan.to_json(), **stated})
         # Another driver may have been first, and may even have committed meanwhile. Then its salt counts.
         plan = _salted(plan, self._known_salt() or plan.salt)
         self._plan, self._mechanism = plan.to_json(), _json_of(terms.mechanisms)
-        words = {**self._words, **terms.stated, "enforced_by": ENGINE, "plan_digest": plan.digest, "roles": plan.roles}
-        self._certificate = certificate(terms.released, **words) | {"noise": NOISE_FROM_A_SEED}
+        self._certificate = self._certified(plan, terms)
         begun, made = self._place.read(self._file), self._place.finished()
         known = None if made is None else self._place.certificate(made.attempt)
         if self._place.certificate(self._place.folder) is not None:
-            return Opening(plan, None)
+            return Opening(plan, None, self._certificate)
         if made is not None and known is not None:
-            self._check(plan_digest_of(known), _json_of(Certificate.from_json(known).mechanisms))
+            self._check(plan_digest_of(known), _json_of(known.mechanisms))
             self._certificate = known
             self._place.remove(self._file)
-            return Opening(plan, None, made.digest)
+            return Opening(plan, None, known, made.digest)
         if begun is None:
             raise InvalidParameter("to", f"must not be changed during a run: {self._place.staging} is gone")
         self._check(begun["digest"], begun["mechanism"])
-        return Opening(plan, base64.b64decode(begun["seed"]))
+        if "certificate" in begun:  # not if version 0.2 has begun
+            self._certificate = self._agreed(Certificate.from_json(begun["certificate"]))
+        return Opening(plan, base64.b64decode(begun["seed"]), self._certificate)
 
     def commit(self, made: Finished) -> None:
         self._place.certify(made, self._plan, self._certificate)
         self._place.remove(self._file)
 
-    def certificate(self) -> Mapping[str, Any]:
+    def certificate(self) -> Certificate:
         return self._certificate
 
     def _known_salt(self) -> str | None:
@@ -159,8 +163,22 @@ class ByFile:
 
     def _check(self, digest: str | None, mechanism: object) -> None:
         if (digest, mechanism) != (plan_digest_of(self._certificate), self._mechanism):
-            detail = f"must be another folder: a run with other parameters has begun in {self._place.staging}"
-            raise InvalidParameter("to", detail)
+            raise self._other()
+
+    def _certified(self, plan: AnyPlan, terms: Terms) -> Certificate:
+        words = {**self._words, **terms.stated, "enforced_by": ENGINE, "plan_digest": plan.digest, "roles": plan.roles}
+        return certificate(terms.released, **words, noise=NOISE_FROM_A_SEED)
+
+    def _agreed(self, begun: Certificate) -> Certificate:
+        """The certificate of the run that has begun, so that all runs write the same bytes. It must say the same."""
+        ours, theirs = self._certificate.to_dict(), begun.to_dict()
+        if any(ours.get(name) != theirs.get(name) for name in (ours.keys() | theirs.keys()) - _OF_ONE_RUN):
+            raise self._other()
+        return begun
+
+    def _other(self) -> InvalidParameter:
+        detail = f"must be another folder: a run with other parameters has begun in {self._place.staging}"
+        return InvalidParameter("to", detail)
 
 
 def _salted(plan: AnyPlan, salt: str) -> AnyPlan:

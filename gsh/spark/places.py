@@ -11,7 +11,6 @@ Spark and other readers of such folders skip names that begin with an underscore
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -21,26 +20,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from gsh.arguments import path as path_of
+from gsh.certificate import Certificate
 from gsh.errors import InvalidParameter
-from gsh.histogram.content import Column, digest_of
-from gsh.histogram.keys.columns import key_of
+from gsh.results.locations import located
+from gsh.results.parts import PartsDigest, digest_of_tables, named_part, parts_in
 
 __all__ = ["SEED_FILE", "Finished", "Place"]
 
 SEED_FILE = "seed.json"
 _CERTIFICATE_FILE, _PLAN_FILE, _FINISHED_FILE = "_certificate.json", "_plan.json", "finished.json"
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_HALF_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)")
 _WRITTEN = re.compile(r"part-(\d+)-.*?c(\d+)\.(?:.*\.)?parquet")
-_PLACED = re.compile(r"part-(\d+)-(\d+)\.parquet")
-_VERSION = b"gsh output 1"
-_VERSION_OF_TABLES = b"gsh output of tables 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +51,9 @@ class Place:
     """
 
     def __init__(self, to: str | os.PathLike[str], staging: str = "", tables: Sequence[str] = ("",)) -> None:
-        given = path_of("to", to)
-        if _HALF_URI.match(given):
-            raise InvalidParameter("to", "must be a path, or a URI with two slashes after its scheme, such as s3://")
-        if _URI.match(given) and not given.startswith("file://"):
-            try:
-                self._files, path = fs.FileSystem.from_uri(given)
-            except (pa.ArrowException, OSError) as error:
-                detail = "must be a place that pyarrow can reach from the driver, with its credentials"
-                raise InvalidParameter("to", f"{detail}: {error}") from None
-            self._prefix, self.is_local = given.partition("?")[0].rstrip("/").removesuffix(path.rstrip("/")), False
-        else:
-            self._files, path = fs.LocalFileSystem(), os.path.abspath(given.removeprefix("file://"))
-            self._prefix, self.is_local = "file://", True
-        self.folder = path.rstrip("/")
+        found = located("to", to)
+        self._files, self._prefix, self.is_local = found.files, found.prefix, found.is_local
+        self.folder = found.path
         parent, _, name = self.folder.rpartition("/")
         if not name:
             raise InvalidParameter("to", "must be the path of a folder that publish makes")
@@ -102,9 +83,14 @@ class Place:
     def exists(self, path: str) -> bool:
         return bool(self._files.get_file_info(path).type != fs.FileType.NotFound)
 
-    def certificate(self, folder: str) -> dict[str, Any] | None:
+    def certificate(self, folder: str) -> Certificate | None:
         """The certificate in a folder, if it has one: then the release is committed."""
-        return self.read(f"{folder}/{_CERTIFICATE_FILE}")
+        path = f"{folder}/{_CERTIFICATE_FILE}"
+        document = self.read(path)
+        try:
+            return None if document is None else Certificate.from_json(document)
+        except (ValueError, TypeError, LookupError, AttributeError):
+            raise self._damaged(path) from None
 
     def plan(self, folder: str) -> dict[str, Any] | None:
         return self.read(f"{folder}/{_PLAN_FILE}")
@@ -123,8 +109,12 @@ class Place:
         except ValueError:
             document = None
         if not isinstance(document, dict):
-            raise InvalidParameter("to", f"must not be changed during a run: {path} is damaged")
+            raise self._damaged(path)
         return document
+
+    @staticmethod
+    def _damaged(path: str) -> InvalidParameter:
+        return InvalidParameter("to", f"must not be changed during a run: {path} is damaged")
 
     def write(self, path: str, document: Mapping[str, Any]) -> None:
         """A JSON document that appears whole."""
@@ -195,7 +185,7 @@ class Place:
                 if name is None:
                     self.remove(found.path)
                 else:
-                    self._files.move(found.path, f"{folder}/part-{int(name[1]):05d}-{int(name[2]):03d}.parquet")
+                    self._files.move(found.path, f"{folder}/{named_part(int(name[1]), int(name[2]))}")
         return Finished(attempt, *self.digest(attempt))
 
     def record(self, made: Finished) -> None:
@@ -204,51 +194,31 @@ class Place:
 
     def digest(self, folder: str) -> tuple[str, int]:
         """The SHA-256 of the rows of a release, and their number. That of several tables is computed from theirs."""
-        if self._tables == ("",):
-            return self._digest(folder)
-        content, rows = hashlib.sha256(_VERSION_OF_TABLES), 0
-        for table in self._tables:
-            own, number = self._digest(self.of_table(folder, table))
-            content.update(len(table).to_bytes(8, "little") + table.encode() + bytes.fromhex(own))
-            rows += number
-        return content.hexdigest(), rows
-
-    def _digest(self, folder: str) -> tuple[str, int]:
-        """The same of one table: of the rows in the order of its files."""
-        content, rows = hashlib.sha256(_VERSION), 0
-        for path, partition in self._parts(folder):
-            with self._files.open_input_file(path) as file:
-                table = pq.read_table(file, coerce_int96_timestamp_unit="us")
-            if len(table):
-                content.update(partition.to_bytes(8, "little") + len(table).to_bytes(8, "little"))
-                content.update(_content(table))
-                rows += len(table)
-        return content.hexdigest(), rows
+        digests = {table: PartsDigest() for table in self._tables}
+        for name, digest in digests.items():
+            for path, partition in parts_in(self._files, self.of_table(folder, name)):
+                with self._files.open_input_file(path) as file:
+                    digest.add(partition, pq.read_table(file, coerce_int96_timestamp_unit="us"))
+        found = digest_of_tables({name: digest.hexdigest() for name, digest in digests.items()})
+        return found, sum(digest.rows for digest in digests.values())
 
     def rows(self, folder: str) -> int:
         """The number of rows of a release."""
         rows = 0
         for table in self._tables:
-            for path, _ in self._parts(self.of_table(folder, table)):
+            for path, _ in parts_in(self._files, self.of_table(folder, table)):
                 with self._files.open_input_file(path) as file:
                     rows += pq.read_metadata(file).num_rows
         return rows
 
     def is_written(self, folder: str) -> bool:
         """Whether each table has a file."""
-        return all(self._parts(self.of_table(folder, table)) for table in self._tables)
+        return all(parts_in(self._files, self.of_table(folder, table)) for table in self._tables)
 
-    def _parts(self, folder: str) -> list[tuple[str, int]]:
-        """The files with rows of a table in their order, each with its partition."""
-        selected = self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-        found = sorted(selected, key=lambda each: each.base_name)
-        named = ((each.path, _PLACED.fullmatch(each.base_name)) for each in found)
-        return [(path, int(name[1])) for path, name in named if name is not None]
-
-    def certify(self, made: Finished, plan: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
+    def certify(self, made: Finished, plan: Mapping[str, Any], certificate: Certificate) -> None:
         """Write the plan and the certificate next to the rows of an attempt, the certificate last."""
         self.write(f"{made.attempt}/{_PLAN_FILE}", plan)
-        self.write(f"{made.attempt}/{_CERTIFICATE_FILE}", certificate)
+        self.write(f"{made.attempt}/{_CERTIFICATE_FILE}", certificate.to_dict())
 
     def move(self, made: Finished) -> bool:
         """Move an attempt into its place, and remove the other attempts. False: another driver was faster."""
@@ -274,10 +244,3 @@ class Place:
         for path in sorted(found, key=lambda path: (path.endswith(_CERTIFICATE_FILE), path)):
             self._files.move(path, f"{self.folder}/{path.removeprefix(made.attempt).lstrip('/')}")
         return True
-
-
-def _content(table: pa.Table) -> bytes:
-    """The digest of the rows of a file in their order."""
-    order = np.arange(len(table), dtype=np.int32)
-    named = [(name, key_of(table[name], table.schema.field(name), name)) for name in table.column_names]
-    return digest_of([Column("", name, *key.content(order)) for name, key in named])

@@ -33,9 +33,12 @@ from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import Published
 from gsh.events.tables import AnyPlan, in_table, planned
 from gsh.events.terms import Terms, payer_of, terms_for, terms_for_tables
+from gsh.histogram.formats import metadata_of
 from gsh.histogram.noise import Noise
 from gsh.library.tables import Table
-from gsh.spark.aggregates import aggregates, by_user, kinds_of
+from gsh.results.private_tables import LazyTables
+from gsh.results.reading import read
+from gsh.spark.aggregates import aggregates, by_user, kinds_of, quoted
 from gsh.spark.keepers import ByFile, ByService, Keeper, Opening, plan_digest_of
 from gsh.spark.needs import check_needs
 from gsh.spark.noise import noise_function
@@ -248,7 +251,7 @@ def _released(place: Place, plan: AnyPlan, terms: Terms) -> Published | None:
     if certificate is None and not place.is_local and place.finished() is not None:
         return None  # an object store had not moved all files when the driver ended
     is_it = certificate is not None and plan_digest_of(certificate) == plan.digest
-    if certificate is None or not is_it or Certificate.from_json(certificate).mechanisms != terms.mechanisms:
+    if certificate is None or not is_it or certificate.mechanisms != terms.mechanisms:
         raise InvalidParameter("to", "must be a new place: it exists already; choose another folder")
     place.remove(place.staging)
     return _published(place, plan, certificate, place.rows(place.folder), is_replayed=True)
@@ -273,10 +276,17 @@ def _stage(
         for name, table in tables.items():
             keys = listed_keys(events, table, listed, name)
             noisy = noised(rows, plan, name, terms.mechanisms[name], seed, keys)
-            _staged(place, attempt, name, noisy, table)
+            _staged(place, attempt, name, _certified(noisy, table.roles.count, name, opening.certificate), table)
     finally:
         if len(tables) > 1:
             rows.unpersist()
+
+
+def _certified(rows: DataFrame, count: str, table: str, certificate: Certificate) -> DataFrame:
+    """The rows with their certificate in the metadata of the count: Spark writes it to the footer of every file."""
+    metadata = metadata_of(certificate.to_json(), table)
+    columns = {name: quoted(name) for name in rows.columns}
+    return rows.select(*(columns | {count: columns[count].alias(count, metadata=metadata)}).values())
 
 
 def _staged(place: Place, attempt: str, name: str, rows: DataFrame, plan: Plan) -> None:
@@ -317,8 +327,8 @@ def _committed(place: Place, opening: Opening) -> Finished:
     return made
 
 
-def _published(
-    place: Place, plan: AnyPlan, certificate: Mapping[str, Any], rows: int, *, is_replayed: bool
-) -> Published:
-    at = certificate["released_at"] if is_replayed else None
-    return Published(None, str(place), certificate, plan, rows, f"in {place}/_certificate.json", is_replayed, at)
+def _published(place: Place, plan: AnyPlan, certificate: Certificate, rows: int, *, is_replayed: bool) -> Published:
+    tables = LazyTables(certificate.described, lambda: read(str(place)).tables)
+    about: dict[str, Any] = {"path": str(place), "plan": plan, "groups": rows}
+    about |= {"certificate_at": f"in {place}/_certificate.json", "is_replayed": is_replayed}
+    return Published(tables, certificate, **about, released_at=certificate.released_at if is_replayed else None)

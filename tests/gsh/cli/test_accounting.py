@@ -224,7 +224,7 @@ def written(folder: Path, document: object) -> Path:
 
 @pytest.mark.parametrize("accounting", ["exact", "add-deltas"])
 def test_the_tables_of_a_certificate_cost_together(accounting: str, tmp_path: Path) -> None:
-    path = written(tmp_path, certificate(TABLES))
+    path = written(tmp_path, certificate(TABLES).to_dict())
     compute = gsh.exact if accounting == "exact" else gsh.add_deltas
 
     answer = run(f"account --mechanism {path} --epsilon 1 --accounting {accounting} --json").document
@@ -241,7 +241,7 @@ def test_the_tables_of_a_certificate_cost_together(accounting: str, tmp_path: Pa
 @pytest.mark.parametrize("name", TABLES)
 def test_a_mechanism_with_or_without_thresholds_is_read(name: str, is_certificate: bool, tmp_path: Path) -> None:
     mechanism = TABLES[name]
-    path = written(tmp_path, certificate(mechanism) if is_certificate else mechanism_to_json(mechanism))
+    path = written(tmp_path, certificate(mechanism).to_dict() if is_certificate else mechanism_to_json(mechanism))
 
     answer = run(f"account --mechanism {path} --delta 1e-5 --json").document
 
@@ -257,9 +257,9 @@ def test_a_mechanism_with_or_without_thresholds_is_read(name: str, is_certificat
         {"tables": 3},
         {"tables": [{"name": "a"}]},
         {"tables": {"a": {"c_u": 1, "sigma": 1}}},
-        certificate(TABLES) | {"tables": []},
-        certificate(TABLES) | {"tables": [3]},
-        certificate(TABLES) | {"tables": [{"name": "a", "mechanism": {"c_u": 0, "sigma": 1}}]},
+        certificate(TABLES).to_dict() | {"tables": []},
+        certificate(TABLES).to_dict() | {"tables": [3]},
+        certificate(TABLES).to_dict() | {"tables": [{"name": "a", "mechanism": {"c_u": 0, "sigma": 1}}]},
         {"mechanism": 3},
         [],
         "text",

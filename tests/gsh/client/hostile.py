@@ -24,9 +24,8 @@ import pyarrow as pa
 import gsh
 from gsh.client import ServiceError
 from gsh.histogram.conversion import write_rows
-from gsh.histogram.roles import Roles
 
-__all__ = ["CALLS", "KEYS", "MECHANISM", "RELEASE", "Recorder", "attack"]
+__all__ = ["CALLS", "KEYS", "MECHANISM", "RELEASE", "Recorder", "attack", "changed", "table", "use"]
 
 MECHANISM = gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=4)
 KEYS = ("text", "long", "kind", "number", "real", "day", "at", "price", "flag", "raw", "id")
@@ -166,12 +165,12 @@ def _other_member(document: Any, chance: random.Random) -> Any:
 
 def use(found: Any) -> None:
     """What a program does with an answer: writes it, and shows it."""
-    if isinstance(found, gsh.client.Release):
-        with suppress(Exception):  # Python has fewer dates than Arrow
-            found.table.to_pylist()
-        for into in ("arrow", "parquet", "csv"):
-            roles = Roles(found.key_columns, found.count_column, found.value_columns)
-            write_rows(found.table, roles, into, found.certificate.to_json(), io.BytesIO())  # type: ignore[arg-type]
+    if isinstance(found, gsh.PrivateTables):
+        for name, roles in found.roles.items():
+            with suppress(Exception):  # Python has fewer dates than Arrow
+                found.tables[name].to_pylist()
+            for into in ("arrow", "parquet", "csv"):
+                write_rows(found.tables[name], roles, into, "", io.BytesIO())  # type: ignore[arg-type]
     repr(found)
 
 

@@ -24,7 +24,7 @@ from tests.gsh.client.hostile import CALLS, MECHANISM, RELEASE, Recorder
 from tests.gsh.client.modes import MODES, Mode, outcome
 
 ROOT = Path(__file__).parents[3]
-CERTIFICATE = json.dumps(certificate(MECHANISM))
+CERTIFICATE = certificate(MECHANISM).to_json()
 Arrays = dict[str, pa.Array]
 
 

@@ -19,12 +19,13 @@ from gsh.accounting.mechanism import AnyMechanism
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm, Vectors
 from gsh.certificate import certificate
 from gsh.client import UnexpectedAnswer
-from gsh.client.asked import MOST_COLUMNS, Asked, certified
+from gsh.client.asked import Asked, certified
 from gsh.client.decoding import Contradiction
 from gsh.histogram.archives import write_archive
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import ARROW, JSON, ZIP
 from gsh.histogram.roles import Roles
+from gsh.results.certificates import MOST_COLUMNS
 from gsh.wire import Json
 from gsh.wire import mechanism_to_json as written
 from tests.gsh.client.hostile import changed
@@ -42,7 +43,7 @@ KINDS = ("table", "tables", "groups", "dry run")
 def honest(kind: str, **stated: Any) -> Json:
     """The certificate that a service would send."""
     said = certificate(dict.fromkeys(NAMES, MECHANISM) if kind == "tables" else MECHANISM, **stated or {"epsilon": 1.0})
-    return said | {"budget": PAID, "idempotency_key": "week-46"}
+    return said.to_dict() | {"budget": PAID, "idempotency_key": "week-46"}
 
 
 def answer_with(kind: str, said: Json) -> tuple[str, bytes]:
@@ -215,7 +216,7 @@ def test_many_columns_are_refused_before_any_linear_algebra(
     def forbidden(_given: object) -> AnyMechanism:
         raise AssertionError("the mechanism was read")
 
-    monkeypatch.setattr("gsh.client.asked.release_from_json", forbidden)
+    monkeypatch.setattr("gsh.certificate.release_from_json", forbidden)
     calls: dict[str, Callable[[gsh.Client], Any]] = {
         "load": lambda client: client.releases.load("a"),
         "certificate": lambda client: client.releases.certificate("a"),
@@ -255,7 +256,7 @@ COSTS: dict[str, AnyMechanism] = {
 @pytest.mark.parametrize("name", [*MECHANISMS, *COSTS])
 def test_the_certificate_of_any_mechanism_says_what_was_sent(name: str) -> None:
     mechanism = (MECHANISMS | COSTS)[name]
-    document = json.loads(json.dumps(certificate(mechanism, epsilon=1)))
+    document = json.loads(certificate(mechanism, epsilon=1).to_json())
 
     for given in (Asked({"": mechanism}, epsilon=1), None):
         assert written(certified(document, given)[1][""]) == written(mechanism)

@@ -1,7 +1,6 @@
 """Several tables in one release, and public groups, through the client: as the service makes them, or refused."""
 
 import io
-import json
 import pickle
 import zipfile
 from collections.abc import Callable
@@ -14,7 +13,7 @@ import pytest
 
 import gsh
 from gsh.certificate import certificate
-from gsh.client import InvalidTable, Release, ReleasedTables, UnexpectedAnswer
+from gsh.client import InvalidTable, Release, UnexpectedAnswer
 from gsh.errors import InvalidGroups, InvalidParameter
 from gsh.histogram.archives import write_archive
 from gsh.histogram.conversion import write_rows
@@ -39,7 +38,7 @@ KEYS = {"by_url": ["url"], "by_country": ["country"]}
 OPTIONS: dict[str, Any] = {"users": "users", "keys": KEYS, "public_keys": {"by_country": LISTED}}
 
 
-def check(released: ReleasedTables) -> None:
+def check(released: Release) -> None:
     assert list(released.tables) == ["by_url", "by_country"]
     assert released.tables["by_url"]["url"].to_pylist() == ["a", "b"]
     assert released.tables["by_country"]["country"].to_pylist() == LISTED
@@ -128,7 +127,7 @@ def test_a_json_release_of_tables_is_loaded(running: Service, service: gsh.Clien
 
     loaded = service.releases[budget].load()
 
-    assert isinstance(loaded, ReleasedTables)
+    assert isinstance(loaded, Release)
     assert loaded.tables["b"]["key"].to_pylist() == [7, 8]
     assert loaded.tables["b"]["count"].to_pylist() == made.json()["tables"][1]["groups"]["counts"]
 
@@ -181,7 +180,7 @@ def test_a_fault_names_the_parameter_and_the_table(service: gsh.Client, name: st
 
 
 def stated() -> str:
-    return json.dumps(certificate(MECHANISMS))
+    return certificate(MECHANISMS).to_json()
 
 
 def archive(certified: str, **changes: Any) -> bytes:
@@ -208,7 +207,7 @@ def archive(certified: str, **changes: Any) -> bytes:
     return sink.getvalue()
 
 
-def answered(body: bytes) -> ReleasedTables:
+def answered(body: bytes) -> Release:
     transport = httpx.MockTransport(lambda _request: httpx.Response(200, headers={"content-type": ZIP}, content=body))
     with gsh.Client("http://a.org", retries=0, transport=transport) as client:
         return client.release(TABLES, MECHANISMS, **OPTIONS)
@@ -238,8 +237,8 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "tables are exchanged": lambda: archive(stated(), names={"by_url": "by_country", "by_country": "by_url"}),
     "a table says another name": lambda: archive(stated(), said="by_url"),
     "a table has another certificate": lambda: archive(stated(), inside=stated()),
-    "a certificate of one table": lambda: archive(json.dumps(certificate(URLS))),
-    "a certificate of other tables": lambda: archive(json.dumps(certificate({"by_url": URLS}))),
+    "a certificate of one table": lambda: archive(certificate(URLS).to_json()),
+    "a certificate of other tables": lambda: archive(certificate({"by_url": URLS}).to_json()),
     "no certificate": lambda: archive("{}"),
     "Parquet in disguise": lambda: archive(stated(), kind="parquet"),
     "compressed": lambda: packed(archive(stated()), zipfile.ZIP_DEFLATED),

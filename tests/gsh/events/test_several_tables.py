@@ -29,8 +29,8 @@ from gsh.duckdb.workspace import workspace
 from gsh.events.plan import make_plan
 from gsh.events.public_keys import public_keys_of
 from gsh.events.published import Progress
-from gsh.events.rest import child_of, rests_asked
 from gsh.events.tables import Plans, plan_from_json, planned
+from gsh.results.rest import child_of, rests_asked
 from tests.gsh.cli.running import environment
 from tests.gsh.events.tables import KEYS, NUMBERS, as_events
 from tests.gsh.events.test_duckdb import EVENTS, SALT, in_units
@@ -433,13 +433,13 @@ def levels(**by: list[str]) -> Plans:
 def test_the_child_of_a_nested_level_is_the_next_one() -> None:
     plans = levels(all=["url", "country", "day"], url=["url"], pair=["country", "url"], day=["day"])
 
-    assert rests_asked(plans, True) == {"url": "pair", "pair": "all", "day": "all"}
-    assert rests_asked(plans, {"url": "all"}) == {"url": "all"}
-    assert rests_asked(plans, False) == {}
+    assert rests_asked(plans.roles, True) == {"url": "pair", "pair": "all", "day": "all"}
+    assert rests_asked(plans.roles, {"url": "all"}) == {"url": "all"}
+    assert rests_asked(plans.roles, False) == {}
     with pytest.raises(gsh.InvalidParameter, match=r"^parent: must have a finer table: no table has the key columns"):
-        child_of(plans, "all")
+        child_of(plans.roles, "all")
     with pytest.raises(gsh.InvalidParameter, match=r"^rest: must be omitted: no table has"):
-        rests_asked(levels(url=["url"], day=["day"]), True)
+        rests_asked(levels(url=["url"], day=["day"]).roles, True)
 
 
 @pytest.mark.parametrize(
@@ -455,10 +455,10 @@ def test_a_child_that_is_not_unique_must_be_named(finer: dict[str, list[str]]) -
     said = "must name the child of url: none of pair, daily.* is the coarsest"
 
     with pytest.raises(gsh.InvalidParameter, match=f"^child: {said}"):
-        child_of(plans, "url")
+        child_of(plans.roles, "url")
     with pytest.raises(gsh.InvalidParameter, match=f"^rest: {said}"):
-        rests_asked(plans, True)
-    assert rests_asked(plans, {"url": "daily"}) == {"url": "daily"}
+        rests_asked(plans.roles, True)
+    assert rests_asked(plans.roles, {"url": "daily"}) == {"url": "daily"}
 
 
 MECHANISM = {"epsilon": None, "delta": None, "mechanism": CLEAR}

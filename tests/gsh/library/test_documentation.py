@@ -44,10 +44,11 @@ def run(source: str) -> tuple[int, str]:
     return results.attempted, "".join(report) if results.failed else ""
 
 
-def test_the_page_shows_what_happens() -> None:
+def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block of Python, in the order of the page and with the names of the blocks before."""
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     source = "".join(block for language, block in blocks if language == "pycon")
+    monkeypatch.chdir(tmp_path)
 
     attempted, differences = run(source)
 
@@ -100,6 +101,7 @@ def test_the_page_shows_every_name() -> None:
         "Plan",
         "Price",
         "Privacy",
+        "PrivateTables",
         "Published",
         "RealRelease",
         "Sensitivity",

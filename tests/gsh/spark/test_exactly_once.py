@@ -16,6 +16,7 @@ import pytest
 import gsh
 from gsh.errors import InvalidParameter
 from gsh.events.plan import make_plan
+from gsh.results.parts import spark_metadata
 from gsh.spark import publishing
 from gsh.spark.aggregates import by_user
 from gsh.spark.keepers import ByFile, ByService, Opening
@@ -153,6 +154,17 @@ def test_a_release_of_the_service_survives_a_stop_and_is_charged_and_committed_o
     assert not list(tmp_path.glob(".published*"))
     certificate = json.loads((to / "_certificate.json").read_text())
     assert certificate["record"]["committed_digest"] == Place(to).digest(str(to))[0]
+    for part in to.glob("part-*.parquet"):  # each has the certificate, but for the record
+        assert (
+            spark_metadata(pq.read_schema(part))[b"certificate"].decode() == made.certificate.recorded(None).to_json()
+        )
+    found = gsh.read(to)
+    assert (found.certificate, found.roles) == (made.certificate, {"": made.plan.roles})
+    assert found.table.equals(made.table)
+    (to / "part-00000-000.parquet").rename(to / "_gone")
+    with pytest.raises(gsh.FileError, match="must have the rows that were committed"):
+        gsh.read(to)
+    (to / "_gone").rename(to / "part-00000-000.parquet")
     assert certificate["bounds"]["enforced_by"] == "gsh.spark"
     assert certificate["bounds"]["plan_digest"] == made.plan.digest
     assert budget["service"].releases.verify(certificate).made_here
@@ -256,6 +268,8 @@ def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
     assert leaks(seeds[0], [tmp_path]) == [str(file)]
     with pytest.raises(InvalidParameter, match="to: must be another folder: a run with other parameters"):
         gsh.spark.publish(events, to=to, **(RELEASE | {"c_u": 4}))
+    with pytest.raises(InvalidParameter, match="to: must be another folder: a run with other parameters"):
+        gsh.spark.publish(events, to=to, unprotected=["c_u"], **RELEASE)
     with pytest.raises(InvalidParameter, match="events: must be the events of the earlier run"):
         gsh.spark.publish(read(views(late=1)), to=to, **RELEASE)
 
@@ -267,11 +281,13 @@ def test_without_a_service_a_file_keeps_the_seed_until_the_commit(
 
     assert files_in(to) == staged
     assert made.certificate["budget"] is None
-    assert (
-        made.certificate["bounds"] | {"enforced_by": "gsh.spark", "plan_digest": made.plan.digest}
-        == made.certificate["bounds"]
-    )
-    assert "SHAKE-256" in made.certificate["noise"]
+    assert made.certificate.bounds.enforced_by == "gsh.spark"
+    assert made.certificate.bounds.plan_digest == made.plan.digest
+    assert "SHAKE-256" in made.certificate.noise
+    found = gsh.read(to)
+    assert found.certificate == made.certificate
+    assert found.table.equals(made.table)
+    assert len(found) == made.groups
     assert not file.parent.exists()
     assert gsh.spark.publish(unreadable(events), to=to, **RELEASE).is_replayed
     with pytest.raises(InvalidParameter, match="to: must be a new place"):

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import gsh
-from gsh.certificate import Certificate
 from gsh.errors import InvalidParameter
 from gsh.events.tables import Plans, planned
 from gsh.spark import publishing
@@ -123,7 +122,11 @@ def test_a_release_of_tables_appears_whole_and_is_charged_once(read: Read, servi
         assert {table["bounds"]["plan_digest"] for table in certificate["tables"]} == {made.plan.digest}
         assert client.releases.verify(certificate).made_here
         assert certificate["record"]["committed_digest"] == Place(to, tables=tuple(TABLES["tables"])).digest(str(to))[0]
-        assert gsh.exact(Certificate.from_json(certificate).mechanisms, epsilon=20).delta <= 1e-2
+        assert gsh.exact(made.mechanisms, epsilon=20).delta <= 1e-2
+        found = gsh.read(to)
+        assert (found.certificate, found.roles) == (made.certificate, made.plan.roles)
+        assert found.rest("by_country", "detail").equals(made.rest("by_country", "detail"))
+        assert sum(map(len, found.tables.values())) == made.groups
 
         again = gsh.spark.publish(unreadable(events), **given)
         assert (again.is_replayed, again.groups) == (True, made.groups)

@@ -14,38 +14,34 @@ import pyarrow as pa
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Real
 from gsh.errors import InvalidParameter, renamed
-from gsh.events.plan import Plan
-from gsh.events.tables import Plans
-from gsh.histogram.roles import ENDS
+from gsh.histogram.roles import ENDS, Roles
 from gsh.library.accuracy import rest
 
 __all__ = ["child_of", "numbers_of", "rest_table", "rests_asked"]
 
 
-def child_of(plans: Plans, parent: str, child: str | None = None) -> str:
+def child_of(roles: Mapping[str, Roles], parent: str, child: str | None = None) -> str:
     """The table of the children: the one that is named, or the coarsest of those that are finer than the parent."""
-    tables = plans.tables
-    if parent not in tables:
-        raise InvalidParameter("parent", f"must be one of the tables: {', '.join(tables)}")
-    finer = _finer(plans, parent)
+    if parent not in roles:
+        raise InvalidParameter("parent", f"must be one of the tables: {', '.join(roles)}")
+    finer = _finer(roles, parent)
     if not finer:
         raise InvalidParameter("parent", f"must have a finer table: no table has the key columns of {parent} and more")
     if child is None:
-        return _coarsest(plans, parent, finer)
+        return _coarsest(roles, parent, finer)
     if child not in finer:
         raise InvalidParameter("child", f"must be a table whose key columns contain those of {parent}, and others")
     return child
 
 
-def _finer(plans: Plans, parent: str) -> list[str]:
+def _finer(roles: Mapping[str, Roles], parent: str) -> list[str]:
     """The tables with the key columns of the parent and others."""
-    tables = plans.tables
-    return [name for name, plan in tables.items() if set(plan.by) > set(tables[parent].by)]
+    return [name for name, each in roles.items() if {*each.keys} > {*roles[parent].keys}]
 
 
-def _coarsest(plans: Plans, parent: str, finer: Sequence[str]) -> str:
+def _coarsest(roles: Mapping[str, Roles], parent: str, finer: Sequence[str]) -> str:
     """The finer table whose key columns all others have too: of url, country and day after url, country."""
-    keys = {name: set(plans.tables[name].by) for name in finer}
+    keys = {name: {*roles[name].keys} for name in finer}
     found = [name for name in finer if all(keys[name] <= each for each in keys.values())]
     if len(found) != 1:  # none, or two tables with the same key columns
         listed = ", ".join(finer)
@@ -53,49 +49,50 @@ def _coarsest(plans: Plans, parent: str, finer: Sequence[str]) -> str:
     return found[0]
 
 
-def rests_asked(plans: Plans, asked: bool | Mapping[str, str]) -> dict[str, str]:
+def rests_asked(roles: Mapping[str, Roles], asked: bool | Mapping[str, str]) -> dict[str, str]:
     """The child of each parent whose rest is written. True: every table that has a finer one is a parent."""
     if not isinstance(asked, Mapping | bool):
         raise InvalidParameter("rest", "must be True, False, or a mapping from parents to their children")
     with renamed(("parent", "rest"), ("child", "rest")):
         if isinstance(asked, Mapping):
-            pairs = {parent: child_of(plans, parent, child) for parent, child in asked.items()}
+            pairs = {parent: child_of(roles, parent, child) for parent, child in asked.items()}
         else:
-            pairs = {name: child_of(plans, name) for name in plans.tables if asked and _finer(plans, name)}
+            pairs = {name: child_of(roles, name) for name in roles if asked and _finer(roles, name)}
     if asked is True and not pairs:
         raise InvalidParameter("rest", "must be omitted: no table has the key columns of another and more")
     for parent in pairs:
-        if f"{parent}_rest".lower() in {name.lower() for name in plans.tables}:
+        if f"{parent}_rest".lower() in {name.lower() for name in roles}:
             raise InvalidParameter("rest", f"needs the name {parent}_rest, and a table has it")
     return pairs
 
 
-def numbers_of(parent: Plan, child: Plan) -> tuple[str, ...]:
-    """The count, and the measures that both tables have."""
-    return tuple(name for name in parent.roles.numbers if name in child.roles.numbers)
+def numbers_of(parent: Roles, child: Roles) -> tuple[str, ...]:
+    """The count, and the further columns that both tables have."""
+    return parent.count, *(name for name in parent.values if name in child.values)
 
 
 def rest_table(
-    parent: tuple[Plan, AnyMechanism, pa.Table],
-    child: tuple[Plan, AnyMechanism, pa.Table],
+    parent: tuple[Roles, AnyMechanism, pa.Table],
+    child: tuple[Roles, AnyMechanism, pa.Table],
     level: Real = 0.95,
 ) -> pa.Table:
     """The rest of each published group of the parent, in their order."""
-    (plan, mechanism, groups), (finer, theirs, children) = parent, child
-    numbers = numbers_of(plan, finer)
+    (roles, mechanism, groups), (finer, theirs, children) = parent, child
+    numbers = numbers_of(roles, finer)
     below: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for place, key in enumerate(_keys(children, plan.by)):
+    for place, key in enumerate(_keys(children, roles.keys)):
         below[key].append(place)
-    columns = {name: children[name].to_numpy() for name in numbers}
+    counts = children[finer.count].to_numpy()
+    columns = {name: children[name].to_numpy() for name in numbers[1:]}
     rows = []
-    for key, *own in zip(_keys(groups, plan.by), *(groups[name].to_pylist() for name in numbers), strict=True):
+    for key, *own in zip(_keys(groups, roles.keys), *(groups[name].to_pylist() for name in numbers), strict=True):
         places = below[key]
         values = {name: (value, columns[name][places]) for name, value in zip(numbers[1:], own[1:], strict=True)}
-        found = rest(mechanism, theirs, count=own[0], counts=columns[plan.count][places], values=values, level=level)
+        found = rest(mechanism, theirs, count=own[0], counts=counts[places], values=values, level=level)
         rows.append([getattr(each, end) for each in (found.counts, *found.values.values()) for end in ENDS])
     names = [f"{name}_{end}" for name in numbers for end in ENDS]
     made = {name: pa.array([row[place] for row in rows], pa.float64()) for place, name in enumerate(names)}
-    return pa.table({name: groups[name] for name in plan.by} | made)
+    return pa.table({name: groups[name] for name in roles.keys} | made)
 
 
 def _keys(table: pa.Table, by: tuple[str, ...]) -> list[tuple[Any, ...]]:

@@ -1,0 +1,11 @@
+"""Results: private tables with their certificate, as publish, the client and read give them.
+
+private_tables.py   the interface of all results
+rest.py             what groups have beyond their published children
+reading.py          read: files and folders that were published
+arrow_streams.py    Arrow that may be hostile
+parquet_files.py    Parquet that may be hostile
+parts.py            the parts that Spark writes, and the digest of their rows
+certificates.py     certificates that may be hostile, of files and servers
+locations.py        paths and URIs
+"""
