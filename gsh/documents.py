@@ -56,6 +56,12 @@ class Document(Mapping[str, Any]):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._members]
 
+    def __eq__(self, other: object) -> bool:
+        """Equal to the same JSON as plain dictionaries and lists, too."""
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return self.to_dict() == (other if isinstance(other, Document) else Document(other)).to_dict()
+
     def __hash__(self) -> int:
         return hash(self.to_json())
 

@@ -148,8 +148,8 @@ class PrivateTables:
     def _only(self) -> str:
         """The name of the only table."""
         if len(self.tables) != 1:
-            names = ", ".join(self.tables)
-            raise InvalidParameter("table", f"must be one of several: take result[name], with a name of {names}")
+            detail = f"is ambiguous: there are several. Take result[name]; the names are {', '.join(self.tables)}"
+            raise InvalidParameter("table", detail)
         return next(iter(self.tables))
 
     def _numbers(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def averaged(folder: Path) -> Path:
         sensitivity=gsh.box(lower=[-300, 0, 0], upper=[300, 5, 20]),
     )
     mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20, aggregates=columns)
-    metadata = {"certificate": json.dumps(certificate(mechanism))}
+    metadata = {"certificate": certificate(mechanism).to_json()}
     table = pa.table({"url": ["a", "b"], "users": [150, 400], **AVERAGED}).replace_schema_metadata(metadata)
     pq.write_table(table, folder / "private.parquet")
     return folder / "private.parquet"

@@ -15,10 +15,11 @@ import pytest
 
 import gsh
 from gsh.certificate import certificate
-from gsh.client import BudgetExceeded, Release, UnexpectedAnswer, UnknownBudget, answers
+from gsh.client import BudgetExceeded, Release, UnexpectedAnswer, UnknownBudget
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import ARROW
 from gsh.histogram.roles import Roles
+from gsh.results import arrow_streams
 from tests.app.process import PATIENCE, Service
 from tests.gsh.client.hostile import CALLS, MECHANISM, RELEASE, Recorder
 from tests.gsh.client.modes import MODES, Mode, outcome
@@ -373,9 +374,9 @@ def test_a_table_takes_no_more_memory_than_its_answer(options: dict[str, Any], i
 
     def refused(message: pa.Message) -> bool:
         try:
-            answers._check_message(message)
+            arrow_streams._check_message(message)
         except ValueError:
             return True
         return False
 
-    assert any(map(refused, answers._messages(sink.getvalue()))) == is_refused
+    assert any(map(refused, arrow_streams._messages(sink.getvalue()))) == is_refused

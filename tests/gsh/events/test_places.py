@@ -8,9 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import gsh
+from gsh.certificate import certificate
 from gsh.errors import InvalidParameter
 from gsh.spark.places import Place
 
+SAID = certificate(gsh.PlainGaussian(c_u=1, sigma=5))
 ROWS = pa.table({"url": ["a", None, "b"], "count": [3.0, 4.5, 0.25]})
 
 
@@ -31,7 +34,7 @@ def test_a_release_moves_from_staging_into_its_place(tmp_path: Path) -> None:
     made = place.finish(staged(place, ROWS, ROWS.slice(1)))
     place.record(made)
     assert place.finished() == made
-    place.certify(made, {"salt": "0"}, {"schema": "1"})
+    place.certify(made, {"salt": "0"}, SAID)
     place.move(made)
 
     names = ["_certificate.json", "_plan.json", "part-00000-000.parquet", "part-00001-000.parquet"]
@@ -39,7 +42,7 @@ def test_a_release_moves_from_staging_into_its_place(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["private"]
     assert place.digest(place.folder) == (made.digest, made.rows) == (made.digest, 5)
     assert place.rows(place.folder) == 5
-    assert place.certificate(place.folder) == {"schema": "1"}
+    assert place.certificate(place.folder) == SAID
 
 
 def test_the_digest_covers_rows_and_their_order_and_not_how_they_are_written(tmp_path: Path) -> None:
@@ -94,7 +97,7 @@ def test_of_two_drivers_one_places_its_rows(tmp_path: Path) -> None:
     place = Place(tmp_path / "private")
     first, second = (place.finish(staged(place, table)) for table in (ROWS, ROWS.slice(1)))
     for made in (first, second):
-        place.certify(made, {}, {"schema": "1"})
+        place.certify(made, {}, SAID)
 
     assert place.move(second)
     assert not Path(place.staging).exists()
@@ -116,14 +119,14 @@ def test_an_object_store_gets_the_certificate_last_and_goes_on_after_a_stop() ->
         pq.write_table(ROWS, file)
     made = place.finish(attempt)
     place.record(made)
-    place.certify(made, {}, {"schema": "1"})
+    place.certify(made, {}, SAID)
     place._files.create_dir(place.folder)
     place._files.move(f"{attempt}/part-00000-000.parquet", f"{place.folder}/part-00000-000.parquet")
     assert place.certificate(place.folder) is None
 
     place.move(made)
 
-    assert place.certificate(place.folder) == {"schema": "1"}
+    assert place.certificate(place.folder) == SAID
     assert place.digest(place.folder) == (made.digest, 3)
     assert not place.exists(place.staging)
 

@@ -152,7 +152,7 @@ def test_the_certificate_says_what_was_asked_and_that_nothing_keeps_count() -> N
 
     assert said["budget"] is None
     assert said["privacy_unit"] == "device"
-    assert said["unprotected"] == ["c_u by a preview"]
+    assert said.unprotected == ("c_u by a preview",)
     assert (said["epsilon"], said["bounds"]["c_u"]) == (1, 6)
     assert 0.99e-6 < said["delta"] <= 1e-6
     assert [column["name"] for column in said["bounds"]["columns"]] == ["likes", "seconds"]

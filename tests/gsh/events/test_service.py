@@ -39,7 +39,7 @@ def test_a_release_is_charged_once_and_comes_back_before_an_event_is_read(
         assert each.plan == first.plan
     said = first.certificate
     assert said["budget"]["id"] == budget
-    assert said["unprotected"] == ["c_u by a preview"]
+    assert said.unprotected == ("c_u by a preview",)
     assert said["bounds"]["enforced_by"] == "gsh.duckdb"
     assert said["bounds"]["plan_digest"] == first.plan.digest
     assert f"paid by the budget {budget}" in first.summary()

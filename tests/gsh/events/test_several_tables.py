@@ -359,7 +359,7 @@ def test_the_target_is_met_by_shares_and_the_certificate_says_all_of_it() -> Non
     }
 
     assert private.mechanisms == gsh.calibrate_tables(drafts, epsilon=1, delta=1e-6).tables
-    assert (said["epsilon"], said["budget"], said["unprotected"]) == (1, None, ["c_u by a preview"])
+    assert (said.epsilon, said.budget, said.unprotected) == (1, None, ("c_u by a preview",))
     assert said["delta"] <= 1e-6
     assert [each["name"] for each in said["tables"]] == list(tables)
     for each in said["tables"]:
@@ -637,10 +637,12 @@ import json, os, shutil, sys
 from pathlib import Path
 import pyarrow as pa
 import gsh
+from gsh.certificate import certificate
 from gsh.events.folder_output import FolderOutput
 from gsh.events.tables import planned
 
 folder = Path(sys.argv[1])
+said = certificate({"a": gsh.PlainGaussian(c_u=1, sigma=5), "b": gsh.PlainGaussian(c_u=1, sigma=5)})
 tables = {"a": gsh.Table(by="k", c_u=1), "b": gsh.Table(by=["k", "l"], c_u=1)}
 plans, _ = planned(tables, user="u", salt="0" * 32)
 rows = {name: pa.table({key: ["x"] for key in table.by} | {"count": [5.0]}) for name, table in plans.tables.items()}
@@ -658,7 +660,7 @@ while True:
                 if left[0] == 0:
                     os._exit(9)  # as SIGKILL: nothing is tidied up
         sys.addaudithook(kill)
-        output.write(rows, {}, {"tables": []})
+        output.write(rows, {}, said)
         os._exit(0)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     found = {path.name for path in output.path.iterdir()} if output.path.exists() else set()

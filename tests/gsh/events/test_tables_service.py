@@ -45,7 +45,7 @@ def test_tables_are_charged_once_and_come_back_before_an_event_is_read(
     )
     assert all("people" in table.column_names and "count" not in table.column_names for table in first.tables.values())
     said = first.certificate
-    assert (said["budget"]["id"], said["unprotected"]) == (budget, ["c_u by a preview"])
+    assert (said.budget.id, said.unprotected) == (budget, ("c_u by a preview",))
     assert {each["bounds"]["plan_digest"] for each in said["tables"]} == {first.plan.digest}
     assert {each["bounds"]["enforced_by"] for each in said["tables"]} == {"gsh.duckdb"}
     assert f"paid by the budget {budget}" in first.summary()

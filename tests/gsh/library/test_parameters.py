@@ -199,6 +199,7 @@ def test_a_mechanism_shows_no_numbers_but_python_ones() -> None:
         shown = {name: getattr(mechanism, name) for name in dir(mechanism) if not name.startswith("_")}
         assert shown.pop("without_columns").aggregates is None
         assert isinstance(shown.pop("without_thresholds"), gsh.PlainGaussian)
+        assert callable(shown.pop("from_certificate"))
         costs = shown.pop("costs")
         numbers = [*shown.pop("capped"), *shown.pop("caps"), costs.mu_0, *costs.capped]
         assert {type(name) for name in shown.pop("column_names")} <= {str}
