@@ -115,7 +115,9 @@ def test_the_range_of_cents_is_never_understated() -> None:
     """Three tenths are a little more than the double 0.3: a mechanism for 0.3 is not enough, and the error says so."""
     asked: dict[str, Any] = {"user": "user_id", "by": "url", "c_u": 6, "units": {"paid": 0.01}}
     private = gsh.publish(CENTS, **asked, sums={"paid": (0, 0.3)}, epsilon=1, delta=1e-6)
-    assert private.certificate["bounds"]["columns"] == [{"name": "paid", "lower": 0, "upper": 0.30000000000000004}]
+    assert private.certificate.to_dict()["bounds"]["columns"] == [
+        {"name": "paid", "lower": 0, "upper": 0.30000000000000004}
+    ]
 
     small = gsh.calibrate(c_u=6, sums={"paid": (0, 0.3)}, epsilon=1, delta=1e-6).mechanism
     with pytest.raises(gsh.InvalidParameter, match=r"sums/paid: .* must have 0\.0 to 0\.30000000000000004"):
