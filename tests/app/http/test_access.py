@@ -50,7 +50,16 @@ PROTECTED = [
 ]
 OPEN = [
     ("POST", f"/{path}")
-    for path in ("account/exact", "account/add-deltas", "bound", "calibrate", "compare", "intervals", "utility")
+    for path in (
+        "account/exact",
+        "account/add-deltas",
+        "account/engine",
+        "bound",
+        "calibrate",
+        "compare",
+        "intervals",
+        "utility",
+    )
 ]
 
 

@@ -20,6 +20,7 @@ ABOUT_ARROW = tuple(
         "keys.",
         "numbers",
         "public_keys",
+        "released_content",
         "tables",
         "texts",
     )

@@ -12,14 +12,14 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey
 
 from gsh.accounting.mechanism import Mechanism
-from gsh.certificate import Certificate, certificate
+from gsh.certificate import certificate
 from gsh.errors import InvalidParameter, ProofError
 from gsh.proof.envelopes import PAYLOAD_TYPE, Subject, opened, pre_authentication, sealed, statement_of
 from gsh.proof.keys import KeySet, PublicKey, SigningKey
 
 KEY = SigningKey.made()
 KEYS = KeySet.of([KEY.public], "Example")
-CERTIFICATE = Certificate.from_json(certificate(Mechanism(c_u=3, tau=1, tau_star=120, sigma=20), epsilon=1))
+CERTIFICATE = certificate(Mechanism(c_u=3, tau=1, tau_star=120, sigma=20), epsilon=1)
 SUBJECTS = (Subject("private.parquet", "ab" * 32), Subject("rows", "cd" * 32))
 ENVELOPE = sealed(statement_of(CERTIFICATE, SUBJECTS), KEY)
 
