@@ -9,11 +9,13 @@ import typer
 
 import gsh
 from gsh.cli import options
+from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.output import AsJson, Sheet, number, show
 
 if TYPE_CHECKING:
     from gsh.accounting.mechanism import AnyMechanism
+    from gsh.client import BudgetCalibration
 
 __all__ = ["commands"]
 
@@ -66,8 +68,8 @@ def account(
 
 @commands.command(epilog="Example:  gsh calibrate --c-u 51914 --epsilon 0.349 --delta 1e-5 --json > mechanism.json")
 def calibrate(
-    epsilon: options.Epsilon,
-    delta: options.Delta,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="X", help="ε of the target.")] = None,
+    delta: Annotated[float | None, typer.Option("--delta", metavar="X", help="δ of the target.")] = None,
     c_u: options.C_U = None,
     tau: options.Tau = None,
     tau_star: options.TauStar = None,
@@ -76,6 +78,19 @@ def calibrate(
     sums: options.Sums = None,
     caps: options.Caps = None,
     weights: options.Weights = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="ID", help="In place of a target: what remains of a budget.")
+    ] = None,
+    releases: Annotated[
+        int,
+        typer.Option("--releases", metavar="N", min=1, help="So many equal releases fit the target, or the budget."),
+    ] = 1,
+    most_sigma: Annotated[
+        float | None, typer.Option("--most-sigma", metavar="X", help="With --budget: refuse a larger σ.")
+    ] = None,
+    service: ServiceUrl = None,
+    key_file: KeyFile = None,
+    retries: RetryCount = None,
     survey_share: options.SurveyShares = None,
     survey_sigma: options.SurveySigmas = None,
     accounting: options.Accounting = "exact",
@@ -88,19 +103,33 @@ def calibrate(
 
     With a survey, a noisy histogram over the users is published first. The answer has its noise. Ask again with the
     --c-u that it suggests: what the mechanism may cost does not depend on --c-u.
+
+    --budget and --releases ask a service.
     """
+    draft: dict[str, Any] = {"c_u": c_u, "tau": 1 if tau is None else tau, "tau_star": tau_star, "sigma": sigma}
+    draft |= {"mu_0": mu_0 or 0.0, **options.columns_of(sums, caps, weights)}
+    if budget is not None or releases > 1:
+        if survey_share or survey_sigma or accounting != "exact":
+            what = "--budget and --releases: must be omitted with a survey, and with --accounting"
+            raise Refusal(Code.INVALID, what, "give --epsilon and --delta")
+        aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
+        with connected(service, key_file, retries) as client:
+            _show_shared(client.budgets.calibrate(budget, **aim, **draft), as_json=as_json)
+        return
+    for option, value in (("--epsilon", epsilon), ("--delta", delta)):
+        if value is None:
+            raise Refusal(Code.INVALID, f"{option}: is missing", "give --epsilon and --delta, or --budget")
+    if most_sigma is not None:
+        raise Refusal(Code.INVALID, "--most-sigma: needs --budget", "give --sigma to choose the noise")
+    assert epsilon is not None
+    assert delta is not None
     with options.survey_of(survey_sigma, survey_share) as survey:
         found = gsh.calibrate(
             epsilon=epsilon,
             delta=delta,
-            c_u=c_u,
-            tau=1 if tau is None else tau,
-            tau_star=tau_star,
-            sigma=sigma,
-            mu_0=mu_0 or 0.0,
             accounting=accounting,
             survey=survey,
-            **options.columns_of(sums, caps, weights),
+            **draft,
         )
     document = {
         "accounting": accounting,
@@ -140,6 +169,24 @@ def compare(
     rows += [["without caps", *_shown(found.without_caps)]] if found.without_caps is not None else []
     heads = ("accounting", "sigma", "tau_star", "sigma ratio", "tau_star ratio")
     show(document, Sheet(heads, rows, frozenset(range(1, 5))), as_json=as_json)
+
+
+def _show_shared(found: "BudgetCalibration", *, as_json: bool) -> None:
+    """The mechanism of one of several releases, or of what remains of a budget."""
+    mechanism = found.mechanism
+    document = {
+        "mechanism": _written(mechanism),
+        "solved": list(found.solved),
+        "budget": found.budget,
+        "releases": found.releases,
+        "epsilon": found.epsilon,
+        "delta": found.delta,
+    }
+    names = ("c_u", "tau", "tau_star", "sigma")
+    rows = [[name, number(getattr(mechanism, name)), "solved" if name in found.solved else ""] for name in names]
+    after = "spent after it" if found.releases == 1 else f"spent after all {found.releases}"
+    rows += [["epsilon", number(found.epsilon), after], ["delta", number(found.delta), after]]
+    show(document, Sheet(("parameter", "value", ""), rows, frozenset({1})), *_columns(mechanism), as_json=as_json)
 
 
 def _parameters(found: "gsh.Calibration") -> Sheet:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import httpx
     from rich.progress import Progress, TaskID
 
-__all__ = ["KeyFile", "RetryCount", "ServiceUrl", "connected"]
+__all__ = ["KeyFile", "RetryCount", "ServiceUrl", "connected", "place_of"]
 
 ServiceUrl: TypeAlias = Annotated[
     str | None, typer.Option("--service", metavar="URL", help="The service; GSH_URL if not given.")
@@ -102,3 +102,9 @@ def _counted(stream: "httpx.SyncByteStream", bar: "Progress", task: "TaskID") ->
             stream.close()
 
     return Counted()
+
+
+def place_of(context: typer.Context, service: str | None, key_file: str | None) -> tuple[str | None, str | None]:
+    """The service of the command, or the one given before it: gsh budgets --service URL get web."""
+    before = context.parent.params if context.parent is not None else {}
+    return service or before.get("service"), key_file or before.get("key_file")

@@ -28,6 +28,7 @@ __all__ = [
     "CountName",
     "CsvTypes",
     "Delta",
+    "Description",
     "Epsilon",
     "EventsPath",
     "Force",
@@ -35,6 +36,7 @@ __all__ = [
     "GivenC_U",
     "Into",
     "Keys",
+    "Labels",
     "MechanismFile",
     "Memory",
     "Mu0",
@@ -43,6 +45,8 @@ __all__ = [
     "Once",
     "PaidBy",
     "Sigma",
+    "StatedDelta",
+    "StatedEpsilon",
     "Sums",
     "SurveyShares",
     "SurveySigmas",
@@ -66,6 +70,7 @@ __all__ = [
     "one_of",
     "parsed",
     "planned",
+    "release_of",
     "survey_of",
     "units_of",
 ]
@@ -184,6 +189,18 @@ Unprotected: TypeAlias = Annotated[
 PaidBy: TypeAlias = Annotated[
     str | None, typer.Option("--budget", metavar="ID", help="The budget of the service that pays for it.")
 ]
+Labels: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--label", metavar="TEXT", help="A label for the ledger of the service. Repeatable.")
+]
+Description: TypeAlias = Annotated[
+    str | None, typer.Option("--description", metavar="TEXT", help="A text for the ledger of the service.")
+]
+StatedEpsilon: TypeAlias = Annotated[
+    float | None, typer.Option("--epsilon", metavar="X", help="ε at which the certificate states δ.")
+]
+StatedDelta: TypeAlias = Annotated[
+    float | None, typer.Option("--delta", metavar="X", help="δ at which the certificate states ε.")
+]
 Once: TypeAlias = Annotated[
     str | None, typer.Option("--once", metavar="NAME", help="A name for the release: it is made and charged once.")
 ]
@@ -230,6 +247,14 @@ def mechanisms_of(
     assert tau_star is not None
     assert sigma is not None
     return {"": gsh.Mechanism(c_u=c_u, tau=1 if tau is None else tau, tau_star=tau_star, sigma=sigma, mu_0=mu_0)}
+
+
+def release_of(
+    file: str | None, c_u: int | None, tau: int | None, tau_star: float | None, sigma: float | None
+) -> "AnyMechanism | Mechanisms":
+    """What is released: a mechanism, or the tables of a file with theirs."""
+    tables = mechanisms_of(file, c_u, tau, tau_star, sigma)
+    return tables.get("", tables)
 
 
 def mechanisms_in(document: Any) -> "Mechanisms":

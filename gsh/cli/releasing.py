@@ -54,18 +54,13 @@ def release(
             help="The public groups of a mechanism without thresholds: a file with the key columns. All are published.",
         ),
     ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", metavar="X", help="ε at which the certificate states δ.")
-    ] = None,
-    delta: Annotated[
-        float | None, typer.Option("--delta", metavar="X", help="δ at which the certificate states ε.")
-    ] = None,
+    epsilon: options.StatedEpsilon = None,
+    delta: options.StatedDelta = None,
     unprotected: options.Unprotected = None,
     budget: options.PaidBy = None,
     once: options.Once = None,
-    description: Annotated[
-        str | None, typer.Option("--description", metavar="TEXT", help="A text for the ledger of the service.")
-    ] = None,
+    description: options.Description = None,
+    labels: options.Labels = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = None,
@@ -97,8 +92,9 @@ def release(
     if public_keys == PIPE:
         raise Refusal(Code.INVALID, "--public-keys: must be a file", "such as countries.csv")
     is_here = service is None and budget is None
-    if is_here and (once is not None or description is not None):
-        raise Refusal(Code.INVALID, "--once and --description: need a service", "add --budget ID and --service URL")
+    if is_here and (once is not None or description is not None or labels):
+        what = "--once, --description and --label: need a service"
+        raise Refusal(Code.INVALID, what, "add --budget ID and --service URL")
     if is_here and dry_run:
         raise Refusal(Code.INVALID, "--dry-run: needs a service", "add --budget ID and --service URL")
     used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma, name)
@@ -110,7 +106,7 @@ def release(
     _check_place(needs_file and into == "csv")
     stated = {"epsilon": epsilon, "delta": delta, "unprotected": unprotected or []}
     public = None if public_keys is None else _listed(public_keys, roles.keys, declared, is_here=is_here)
-    paid = {"public_keys": public, "budget": budget, "once": once, "description": description}
+    paid = {"public_keys": public, "budget": budget, "once": once, "description": description, "labels": labels}
     paid["csv_types"] = {name: declared[name] for name in typed} or None
     is_file = table != PIPE and source_format is None and os.path.isfile(table)
     replay: dict[str, Any] = {"is_replayed": False, "released_at": None}

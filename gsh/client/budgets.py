@@ -33,6 +33,7 @@ from gsh.client.records import (
 )
 from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed
+from gsh.errors import InvalidParameter
 from gsh.library.tables import Table, drafts_of
 from gsh.library.targets import Calibration, Columns, draft_of
 from gsh.wire import Json, draft_to_json, table_drafts_to_json
@@ -168,8 +169,10 @@ class Budgets(Collection[M]):
     @operation
     def calibrate(
         self,
-        id: str,  # noqa: A002
+        id: str | None = None,  # noqa: A002
         *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
         releases: Integer = 1,
         c_u: Integer | None = None,
         tau: Integer = 1,
@@ -185,11 +188,12 @@ class Budgets(Collection[M]):
     ) -> Operation[BudgetCalibration]:
         """The smallest noise with which this many equal ``releases`` fit the remaining part of a budget.
 
+        Without a budget they fit a new one with the limit (``epsilon``, ``delta``), for the planning of one.
         ``TooLittleLeft`` if less than half of a usual release is left, or σ is above ``most_sigma``.  [docs/budgets.md]
         """
         columns = Columns(mu_0, capped, aggregates, sums, caps, weights)
         draft = draft_to_json(draft_of(columns, c_u=c_u, tau=tau, tau_star=tau_star, sigma=sigma))
-        body = {"mechanism": draft, "budget": id, "releases": integer("releases", releases)}
+        body: Json = {"mechanism": draft} | _aim(id, epsilon, delta, releases)
         if most_sigma is not None:
             body["most_sigma"] = real("most_sigma", most_sigma)
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), IN_A_MECHANISM)
@@ -198,9 +202,11 @@ class Budgets(Collection[M]):
     @operation
     def calibrate_tables(
         self,
-        id: str,  # noqa: A002
+        id: str | None,  # noqa: A002
         tables: Mapping[str, Table],
         *,
+        epsilon: Real | None = None,
+        delta: Real | None = None,
         releases: Integer = 1,
         shares: Literal["balanced"] | None = None,
         most_sigma: Real | None = None,
@@ -210,12 +216,28 @@ class Budgets(Collection[M]):
         ``TooLittleLeft`` as for ``calibrate``: ``most_sigma`` bounds the largest σ of the tables.
         """
         drafts, given = drafts_of(tables, shares)
-        body: Json = {"tables": table_drafts_to_json(drafts, given), "budget": id}
-        body |= {"releases": integer("releases", releases)} | ({"shares": shares} if shares else {})
+        body: Json = {"tables": table_drafts_to_json(drafts, given)} | _aim(id, epsilon, delta, releases)
+        body |= {"shares": shares} if shares else {}
         if most_sigma is not None:
             body["most_sigma"] = real("most_sigma", most_sigma)
         answer = yield from ask(self, json_call("POST", "/calibrate", body, is_safe=True), in_tables(body))
         return decoded(answer, lambda document: tables_budget_calibration_of(list(tables), document))
+
+
+def _aim(budget: str | None, epsilon: Real | None, delta: Real | None, releases: Integer) -> Json:
+    """What so many releases must fit: a budget, or the limit of a new one."""
+    number: Json = {"releases": integer("releases", releases)}
+    if budget is not None:
+        for name, value in (("epsilon", epsilon), ("delta", delta)):
+            if value is not None:
+                raise InvalidParameter(name, "must be omitted with a budget: what remains of it is the target")
+        return number | {"budget": budget}
+    if releases == 1:
+        raise InvalidParameter("releases", "must be at least 2 without a budget: client.calibrate solves for one")
+    if epsilon is None or delta is None:
+        missing = "epsilon" if epsilon is None else "delta"
+        raise InvalidParameter(missing, "must be given, with the other of epsilon and delta, or a budget")
+    return number | {"epsilon": real("epsilon", epsilon), "delta": real("delta", delta)}
 
 
 def _places(body: Json) -> tuple[tuple[str, str], ...]:

@@ -145,7 +145,7 @@ def tables_budget_calibration_of(names: Sequence[str], answer: Mapping[str, Any]
     return TablesBudgetCalibration(
         tables=_tables(names, answer),
         shares=dict(zip(names, map(float, answer["shares"]), strict=True)),
-        budget=str(answer["budget"]),
+        budget=None if answer["budget"] is None else str(answer["budget"]),
         releases=int(answer["releases"]),
         epsilon=float(answer["epsilon"]),
         delta=float(answer["delta"]),

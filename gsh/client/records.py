@@ -153,7 +153,8 @@ class BudgetCalibration:
 
     mechanism: Mechanism
     solved: tuple[str, ...]
-    budget: str
+    budget: str | None
+    """None: they fit a new budget with the limit that was asked for."""
     releases: int
     epsilon: float
     delta: float
@@ -166,7 +167,7 @@ class TablesBudgetCalibration:
 
     tables: Mapping[str, AnyMechanism]
     shares: Mapping[str, float]
-    budget: str
+    budget: str | None
     releases: int
     epsilon: float
     delta: float
