@@ -9,6 +9,7 @@ dialects.py     how each SQL dialect spells what the lots and the bounds need
 lots.py         the order in which a user's groups are kept
 bounding.py     the bounding query, also as a text for people
 folders.py      columns that folders name, such as day=2026-11-16, and their clashes
+choosing.py     C_u and clips, from a noisy histogram over users
 terms.py        the noise: calibrated to a target or to a share of a budget, or given; and who pays
 output.py       the file of a private table: whole or not at all
 folder_output.py  the folder of several private tables: whole or not at all
