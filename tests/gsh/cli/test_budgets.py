@@ -51,7 +51,7 @@ def test_a_preview_says_what_fits_and_charges_nothing() -> None:
 def test_several_tables_are_previewed_and_charged_as_one_release(tmp_path: Path) -> None:
     tables = {"by_url": {"c_u": 16, "tau": 1, "tau_star": 161.5, "sigma": 29.3}, "by_day": {"c_u": 2, "sigma": 11}}
     written = certificate({name: gsh.Mechanism(**tables["by_url"]) for name in tables})
-    (tmp_path / "c.json").write_text(json.dumps(written))
+    (tmp_path / "c.json").write_text(json.dumps(written.to_dict()))
 
     previewed = run(f"budgets preview web --mechanism {tmp_path / 'c.json'} --json").document
     charged = run(f"budgets charge web --once T1 --mechanism {tmp_path / 'c.json'} --json").document

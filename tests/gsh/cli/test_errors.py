@@ -16,7 +16,7 @@ CASE = "--c-u 51914 --tau-star 13948 --sigma 2228"
     [
         ("", Code.INVALID, "a command is missing"),
         ("calibrat", Code.INVALID, "did you mean 'calibrate'"),
-        ("calibrate --c-u 5 --epsilon 1", Code.INVALID, "missing option '--delta'"),
+        ("calibrate --c-u 5 --epsilon 1", Code.INVALID, "--delta: is missing"),
         ("account --c-u many --epsilon 1", Code.INVALID, "'--c-u'"),
         ("account --epsilon 1", Code.INVALID, "--c-u: is missing"),
         (f"account {CASE}", Code.INVALID, "exactly one of --epsilon and --delta"),
