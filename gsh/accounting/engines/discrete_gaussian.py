@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from flint import arb, arb_poly, ctx
 
-from gsh.accounting.engines.noise import Keeps, NoiseKind, steps_to_publish
+from gsh.accounting.engines.noise import Keeps, NoiseKind, floor_of, steps_to_publish
 from gsh.accounting.numerics.normal_tail import tail
 
 __all__ = ["LEAST_SIGMA", "MOST_CONVOLVED", "DiscreteGaussianNoise"]
@@ -51,7 +51,7 @@ class DiscreteGaussianNoise:
 
     def excess(self, rows: int, epsilon: arb) -> arb:
         variance = arb(self.scale) ** 2
-        first = _floor(variance * epsilon - arb(rows) / 2)  # a term with the loss ε is 0
+        first = floor_of(variance * epsilon - arb(rows) / 2)  # a term with the loss ε is 0
         if rows > 1 and self.scale < LEAST_SIGMA:
             return _convolved_excess(rows, self.scale, first, epsilon)
         return _summed(first, rows * variance, rows, epsilon.exp()) * _spread(rows, variance)
@@ -160,7 +160,3 @@ def _convolved_excess(rows: int, scale: float, first: int, epsilon: arb) -> arb:
         paid = masses[s + rows + middle] if s + rows <= middle else arb(0)
         total += (masses[s + middle] - factor * paid).max(arb(0))
     return total + arb(0).union(lost.upper())
-
-
-def _floor(number: arb) -> int:
-    return int(number.lower().floor().fmpz())

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from flint import arb
 
-from gsh.accounting.engines.noise import Keeps, NoiseKind, steps_to_publish
+from gsh.accounting.engines.noise import Keeps, NoiseKind, floor_of, steps_to_publish
 
 __all__ = ["GeometricNoise", "response_excess"]
 
@@ -51,7 +51,7 @@ def response_excess(rows: int, loss: arb, epsilon: arb) -> arb:
 
     A term whose loss is at ε is 0, so it does not matter whether it is counted.
     """
-    first = max(0, _floor((rows + epsilon / loss) / 2))
+    first = max(0, floor_of((rows + epsilon / loss) / 2))
     if first > rows:
         return arb(0)
     odds = (-loss).exp()
@@ -71,8 +71,3 @@ def response_excess(rows: int, loss: arb, epsilon: arb) -> arb:
         if j < rows:
             weight = weight * (rows - j) / (j + 1) / odds
     return total
-
-
-def _floor(number: arb) -> int:
-    """An integer that is at most the floor of every point of the ball."""
-    return int(number.lower().floor().fmpz())

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Protocol
 
 from flint import arb
 
-__all__ = ["CountNoise", "Keeps", "NoiseKind", "of_sign", "steps_to_publish"]
+__all__ = ["CountNoise", "Keeps", "NoiseKind", "floor_of", "of_sign", "steps_to_publish"]
 
 NoiseKind = Literal["gaussian", "rounded-gaussian", "discrete-gaussian", "laplace", "geometric"]
 Keeps = Literal[">=", ">"]
@@ -48,3 +48,8 @@ def steps_to_publish(gap: Fraction, keeps: Keeps) -> int:
 def of_sign(excess: arb, epsilon: arb) -> arb:
     """H(−ε) from H(ε):  H(−ε) = 1 − e^(−ε) (1 − H(ε)), which holds for all symmetric noise."""
     return (-epsilon).exp() * excess - (-epsilon).expm1()
+
+
+def floor_of(number: arb) -> int:
+    """An integer that is at most the floor of every point of the ball."""
+    return int(number.lower().floor().fmpz())

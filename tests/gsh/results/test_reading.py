@@ -99,7 +99,7 @@ def test_parts_of_spark_are_joined_in_their_order(tmp_path: Path, names: tuple[s
 
 @pytest.mark.parametrize("names", [(), ("by_country", "detail")], ids=["one", "several"])
 def test_parts_have_the_certificate_themselves(tmp_path: Path, names: tuple[str, ...]) -> None:
-    """Without the file beside them, which a copy of the visible files loses."""
+    """A copy of the visible files has no certificate file, and the parts still have it."""
     said = write_spark(tmp_path / "private", *names, outside=False)
 
     assert gsh.read(tmp_path / "private").certificate == said
